@@ -1,6 +1,7 @@
 """Fixtures that every folder of tests shares: real servers, started on first use."""
 
 import gc
+import os
 from pathlib import Path
 
 import hypothesis
@@ -14,6 +15,9 @@ bytecode.keep(Path(__file__).parent.parent / ".pytest_cache" / "bytecode")
 # Hypothesis would fail an example that takes 200 ms, as any does on a busy machine.
 hypothesis.settings.register_profile("overspill", deadline=None)
 hypothesis.settings.load_profile("overspill")
+
+# Notices have the same marks in every run, and no test makes a secret for whoever runs the tests.
+os.environ["OVERSPILL_NOTICE_KEY"] = "the secret of these tests"
 
 pytest_plugins = [
     "tests.servers.balancer",

@@ -55,4 +55,5 @@ def examples_of(page: Path) -> list[Example]:
 def stable(text: str) -> str:
     """`text` without what differs from run to run."""
     text = re.sub(r"cap_[a-z2-7]{20}", "cap_id", text)
+    text = re.sub(r"\[/overspill \d{12}\]", "[/overspill]", text)
     return re.sub(r"\d{1,2} [A-Z][a-z]{2} \d\d:\d\d UTC", "then", text).rstrip()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from overspill.agent_tools.inspect_output import INSPECT_OUTPUT_SCHEMA, inspection_tool
     from overspill.agent_tools.reading_tools import reading_tools
     from overspill.agent_tools.source_tools import source_tools
+    from overspill.agent_tools.system_prompt import system_prompt
     from overspill.errors import OverspillError, ProblemError, ProtocolError, Unreachable
     from overspill.experiments.comparison import ExperimentReport, compare_arms
     from overspill.guard.band import Band
@@ -32,11 +33,13 @@ if TYPE_CHECKING:
     from overspill.histories.history import clamp_messages, spill_messages, spill_messages_sync
     from overspill.histories.overflow import Overflow, is_overflow
     from overspill.histories.recovery import Recovered, recover, recover_sync
+    from overspill.previews.notice_forms import is_notice
     from overspill.shapes.captured import CapturedOutput
     from overspill.shapes.display import for_display
     from overspill.spools.spool import Spool
     from overspill.spools.workspace import Workspace
     from overspill.text.limits import Limits
+    from overspill.text.lookalikes import defuse
     from overspill.transfer.client import Client, call
     from overspill.transfer.sync import SyncClient
     from overspill.wire import ByteRange, Outcome
@@ -72,8 +75,10 @@ __all__ = [
     "calling",
     "clamp_messages",
     "compare_arms",
+    "defuse",
     "for_display",
     "inspection_tool",
+    "is_notice",
     "is_overflow",
     "reading_tools",
     "recover",
@@ -81,6 +86,7 @@ __all__ = [
     "source_tools",
     "spill_messages",
     "spill_messages_sync",
+    "system_prompt",
 ]
 
 _MODULES = {
@@ -111,8 +117,10 @@ _MODULES = {
     "calling": "guard.call_context",
     "clamp_messages": "histories.history",
     "compare_arms": "experiments.comparison",
+    "defuse": "text.lookalikes",
     "for_display": "shapes.display",
     "inspection_tool": "agent_tools.inspect_output",
+    "is_notice": "previews.notice_forms",
     "is_overflow": "histories.overflow",
     "reading_tools": "agent_tools.reading_tools",
     "recover": "histories.recovery",
@@ -120,6 +128,7 @@ _MODULES = {
     "source_tools": "agent_tools.source_tools",
     "spill_messages": "histories.history",
     "spill_messages_sync": "histories.history",
+    "system_prompt": "agent_tools.system_prompt",
 }
 
 

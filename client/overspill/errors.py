@@ -7,17 +7,18 @@ OverspillError
 ├── ProtocolError           an answer that makes no sense: wrong digest, wrong length, not this service
 └── ProblemError            the service refused or failed, and said so (RFC 9457)
     ├── BadRequest          InvalidId, InvalidParameter, InvalidHeader, InvalidBody, InvalidPattern,
-    │                       UnsupportedEncoding, DamagedEncoding, IncompleteBody, DigestMismatch
-    ├── Denied              Unauthorized, Forbidden
-    ├── Absent              NotFound, NoRoute, Expired, Deleted
+    │                       UnsupportedEncoding, UnsupportedMediaType, DamagedEncoding, IncompleteBody,
+    │                       DigestMismatch
+    ├── Denied              Unauthorized, Forbidden, ForeignOrigin
+    ├── Absent              NotFound, KeyNotFound, NoRoute, Expired, Deleted
     ├── Refused             MethodNotAllowed, NotAcceptable, PreconditionFailed, ExpectationFailed,
-    │                       IdConflict, CaptureTooLarge, BodyTooLarge, RangeNotSatisfiable,
-    │                       TooManyRequests, QuotaExceeded
+    │                       IdConflict, KeyRefused, SecretsFound, CaptureTooLarge, BodyTooLarge,
+    │                       RangeNotSatisfiable, TooManyRequests, QuotaExceeded
     ├── CaptureDamaged      what the service has stored is not what was captured
     ├── Internal            the service failed
     └── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogIncomplete,
                             DeadlineExceeded, Overloaded, OutOfResources, ShuttingDown,
-                            ClockSkewed
+                            ClockSkewed, CredentialsUnavailable
 """
 
 from __future__ import annotations
@@ -134,6 +135,10 @@ class UnsupportedEncoding(BadRequest, code=Code.UNSUPPORTED_ENCODING):
     """The service does not decode what was sent. Send it as it is: `Client(compress=False)`."""
 
 
+class UnsupportedMediaType(BadRequest, code=Code.UNSUPPORTED_MEDIA_TYPE):
+    """The path takes a body of another media type. Send JSON as `Content-Type: application/json`."""
+
+
 class DamagedEncoding(BadRequest, code=Code.DAMAGED_ENCODING):
     """The compressed body was damaged on its way. Send it again: nothing was stored."""
 
@@ -158,12 +163,23 @@ class Forbidden(Denied, code=Code.FORBIDDEN):
     """The key may not do this. Use one with the scope that `detail` names; its operator issues it."""
 
 
+class ForeignOrigin(Denied, code=Code.FOREIGN_ORIGIN):
+    """The service does not answer to this host name, or to web pages of another site.
+
+    Ask it by the name or address that it knows; its operator adds names with `--hosts`.
+    """
+
+
 class Absent(ProblemError):
     """There is nothing here, or no longer. Check the handle, and which service it came from."""
 
 
 class NotFound(Absent, code=Code.NOT_FOUND):
     """There is no such capture for this key. Check handle and service; `list` says what there is."""
+
+
+class KeyNotFound(Absent, code=Code.KEY_NOT_FOUND):
+    """The tenant has no such key. Check its id: `GET /v1/keys` lists those that there are."""
 
 
 class NoRoute(Absent, code=Code.NO_ROUTE):
@@ -200,6 +216,14 @@ class ExpectationFailed(Refused, code=Code.EXPECTATION_FAILED):
 
 class IdConflict(Refused, code=Code.ID_CONFLICT):
     """Another content has this id already. Leave `id` out: it is then computed from the content."""
+
+
+class KeyRefused(Refused, code=Code.KEY_REFUSED):
+    """The key cannot be made, or changed so. `detail` says why."""
+
+
+class SecretsFound(Refused, code=Code.SECRETS_FOUND):
+    """The content has secrets, and the tenant stores none. Leave `Policy(redaction=)` on, or mask them."""
 
 
 class CaptureTooLarge(Refused, code=Code.CAPTURE_TOO_LARGE):
@@ -240,6 +264,10 @@ class StoreUnavailable(Unavailable, code=Code.STORE_UNAVAILABLE):
 
 class StoreFull(Unavailable, code=Code.STORE_FULL):
     """The object store has no room left. Try again once its operator has made some."""
+
+
+class CredentialsUnavailable(Unavailable, code=Code.CREDENTIALS_UNAVAILABLE):
+    """The service cannot verify tokens now. Try again after `retry_after` seconds, or use a key."""
 
 
 class CatalogUnavailable(Unavailable, code=Code.CATALOG_UNAVAILABLE):

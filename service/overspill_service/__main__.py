@@ -13,7 +13,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from overspill_service.app import require_folder, warn_of_folders
+from overspill_service.app import check_folders, require_folder
 from overspill_service.commands import backups, keys, operations
 from overspill_service.errors import ServiceError
 from overspill_service.errors.system import resource_failure
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 USAGE_ERROR = 2
+
+SECRET_FLAGS = frozenset({"--key-secret", "--previous-key-secret"})
 
 log = logging.getLogger("overspill_service.start")
 
@@ -68,8 +70,13 @@ def _run(command: str, settings: Settings, options: dict[str, Any], given: list[
             signal.SIGHUP, signal.SIG_IGN
         )  # ignored until the handler is set: its default would end the process
     if command == "serve":
+        check_folders(settings)
+        if any(flags.get(flag.removeprefix("--").replace("-", "_")) for flag in SECRET_FLAGS):
+            log.warning(
+                "other users of this machine see the secret among this process's arguments: "
+                "give it as OVERSPILL_KEY_SECRET instead"
+            )
         require_folder(settings)
-        warn_of_folders(settings)
     match command:
         case "serve" if settings.workers > 1:
             return _supervise(settings, given[1:])
@@ -90,9 +97,23 @@ def _supervise(settings: Settings, arguments: list[str]) -> int:
         raise SettingError("workers share nothing in memory: name a store and a catalog, or use one worker")
     with listening_socket(settings) as listener:
         try:
-            return asyncio.run(_run_workers(settings, listener, arguments))
+            return asyncio.run(_run_workers(settings, listener, _without_secrets(arguments)))
         except ExceptionGroup as group:  # raised by the tasks that keep one worker each
             raise group.exceptions[0] from None
+
+
+def _without_secrets(arguments: list[str]) -> list[str]:
+    """Return the arguments for workers. Secrets go to them in the environment: every user sees arguments."""
+    kept, words = [], iter(arguments)
+    for word in words:
+        flag, equals, value = word.partition("=")
+        secret = next((each for each in SECRET_FLAGS if flag.strip("-") and each.startswith(flag)), None)
+        if secret:  # argparse takes a flag's beginning for the flag
+            name = "OVERSPILL_" + secret.removeprefix("--").replace("-", "_").upper()
+            os.environ[name] = value if equals else next(words, "")
+        else:
+            kept.append(word)
+    return kept
 
 
 async def _run_workers(settings: Settings, listener: socket.socket, arguments: list[str]) -> int:

@@ -8,47 +8,43 @@ import time
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
-import msgspec
 from aiohttp import web
 
+from overspill_service import access
 from overspill_service.archive.archive import Archive
+from overspill_service.archive.key_issuing import KeyIssuer
 from overspill_service.archive.shared_clock import SharedClock
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from overspill_service.catalog.sqlite.clock import steady_seconds
 from overspill_service.catalog.urls import open_catalog, sqlite_file
-from overspill_service.errors.checks import folder_risk
+from overspill_service.errors.checks import folder_risk, foreign_parent
 from overspill_service.errors.system import failure
 from overspill_service.maintenance import Maintenance
 from overspill_service.objects.file import FileStore
 from overspill_service.objects.urls import open_store, store_folder
 from overspill_service.resources.cpu import CpuThreads
+from overspill_service.resources.fair_places import FairPlaces, answer_places
 from overspill_service.resources.memory_budget import MemoryBudget
 from overspill_service.resources.memory_limit import default_budget
+from overspill_service.resources.scans import ScanThreads, scan_places
 from overspill_service.settings.settings import SettingError, Settings
 from overspill_service.telemetry import tracing
 from overspill_service.telemetry.metered import MeteredCatalog, MeteredStore
 from overspill_service.telemetry.metrics import Metrics
 from overspill_service.telemetry.scrapes import Scrapes
-from overspill_service.tenants import Limits, TenantDirectory, read_tenants
-from overspill_service.web.authentication import Authenticator
+from overspill_service.web.authentication import Authenticator, OpenMode
 from overspill_service.web.middleware import middleware, set_headers
 from overspill_service.web.registry import add_routes, with_private_metrics
 from overspill_service.web.routes import ROUTES
 from overspill_service.web.service import SERVICE, Service
+from overspill_service.web.tokens import Tokens
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from overspill_service.catalog import Catalog
-
 T = TypeVar("T")
 
-RELOADED: Final = (
-    *("tenants", "log_level", "log_format"),
-    *("max_capture_size", "max_stored_size", "max_captures", "default_ttl", "max_ttl"),
-)
-"""Settings that take effect without a restart."""
 log = logging.getLogger("overspill_service.start")
 
 FIRST_ROUND_SECONDS: Final = 2.0
@@ -87,6 +83,16 @@ async def open_archive(
         cpu.close()
 
 
+@asynccontextmanager
+async def open_scans(memory: MemoryBudget, metrics: Metrics) -> AsyncIterator[ScanThreads]:
+    """Start the threads for scans, and stop them at the end."""
+    scans = ScanThreads(scan_places(memory.size), note=metrics.scan_batch)
+    try:
+        yield scans
+    finally:
+        scans.close()
+
+
 def require_folder(settings: Settings) -> None:
     """Raise `SettingError` if the store is a folder that cannot be used."""
     folder = folders(settings).get("store")
@@ -109,9 +115,16 @@ def folders(settings: Settings) -> dict[str, Path]:
     return {name: folder for name, folder in found.items() if folder is not None}
 
 
-def warn_of_folders(settings: Settings) -> None:
-    """Log a warning for each folder that others may write to: they could replace all captures."""
-    for folder in sorted({settings.data, *folders(settings).values()}):
+def check_folders(settings: Settings) -> None:
+    """Log a warning for each folder that others may write to: they could replace all captures.
+
+    Raises `SettingError` if another user owns a folder, or one that it lies in.
+    """
+    used = folders(settings)
+    for name, folder in used.items():
+        if sentence := foreign_parent(folder):
+            raise SettingError(f"{name}: {sentence}; name a folder of your own with --data, or chown it")
+    for folder in sorted({settings.data, *used.values()}):
         if folder.is_dir() and (sentence := folder_risk(folder)):
             log.warning(sentence)
 
@@ -142,43 +155,6 @@ def resolve_url(setting: str, url: str, opener: Callable[[str], T]) -> T:
         raise SettingError(f"{setting}: {error}") from error
 
 
-def directory_of(settings: Settings) -> TenantDirectory:
-    """Return the tenants of the settings. Raises `SettingError`."""
-    defaults = Limits(
-        max_capture_size=settings.max_capture_size,
-        max_stored_size=settings.max_stored_size,
-        max_captures=settings.max_captures,
-        default_ttl=settings.default_ttl,
-        max_ttl=settings.max_ttl,
-    )
-    try:
-        return TenantDirectory(defaults, read_tenants(settings.tenants) if settings.tenants else ())
-    except ValueError as error:
-        raise SettingError(f"tenants: {error}") from error
-
-
-async def may_serve_anonymously(settings: Settings, directory: TenantDirectory, catalog: Catalog) -> bool:
-    """Return whether to serve without keys. Raises `SettingError` if that would expose the service."""
-    if directory.has_keys or await catalog.keys():
-        if not settings.is_loopback and not settings.key_secret:
-            raise SettingError(
-                f"key_secret is empty, and listen={settings.listen} is reachable from elsewhere: set "
-                "OVERSPILL_KEY_SECRET to a random word (openssl rand -hex 32) and make new keys"
-            )
-        return False
-    if settings.tenants is None and (settings.is_loopback or settings.anonymous):
-        return True
-    if settings.tenants is not None:
-        raise SettingError(
-            f"tenants: {settings.tenants} has no keys, and the catalog has none: nobody could use the "
-            "service; make one with `overspill-service keys hash` or `overspill-service keys create`"
-        )
-    raise SettingError(
-        f"listen={settings.listen} is reachable from elsewhere and there are no keys: create one with "
-        "`overspill-service keys create`, name a file with `--tenants`, or say `--anonymous true`"
-    )
-
-
 def make_app(settings: Settings, *, clock: Callable[[], float] = time.time) -> web.Application:
     """Return the application. It opens the back ends when it starts, and closes them when it stops.
 
@@ -191,46 +167,42 @@ def make_app(settings: Settings, *, clock: Callable[[], float] = time.time) -> w
     return app
 
 
-async def reload(service: Service, settings: Settings) -> list[str]:
-    """Apply the tenants, their limits and the log's settings. Return the names of other changed settings.
-
-    Those need a restart. If this raises `SettingError`, nothing has changed.
-    """
-    directory = await asyncio.to_thread(directory_of, settings)
-    allows_anonymous = await may_serve_anonymously(settings, directory, service.archive.catalog)
-    service.directory = directory
-    service.authenticator.replace_directory(directory, allows_anonymous=allows_anonymous)
-    service.settings = _with_reloaded(service.settings, settings)
-    names = Settings.__struct_fields__
-    return [name for name in names if getattr(settings, name) != getattr(service.settings, name)]
-
-
-def _with_reloaded(former: Settings, latter: Settings) -> Settings:
-    return msgspec.structs.replace(former, **{name: getattr(latter, name) for name in RELOADED})
-
-
 async def _serve(app: web.Application, settings: Settings, clock: Callable[[], float]) -> AsyncIterator[None]:
     metrics = Metrics()
-    directory = directory_of(settings)
-    async with open_archive(settings, metrics, clock=clock) as archive:
+    directory = access.directory_of(settings)
+    async with (
+        open_archive(settings, metrics, clock=clock) as archive,
+        open_scans(archive.memory, metrics) as scans,
+    ):
+        is_settled = await access.try_to_settle(settings, directory, archive)
+        mode = OpenMode(archive.catalog, archive.keyring)
+        issuer = KeyIssuer(archive.keyring, settings.key_secret)
         authenticator = Authenticator(
             directory,
             archive.catalog,
+            issuer,
+            mode,
             clock=archive.shared_clock.now,
             secrets=settings.key_secrets,
-            allows_anonymous=await may_serve_anonymously(settings, directory, archive.catalog),
+            tokens=Tokens(settings, archive.shared_clock.now) if settings.jwt_issuer else None,
+            local_key=await asyncio.to_thread(access.local_key, settings),
         )
         app[SERVICE] = service = Service(
             archive=archive,
             directory=directory,
             authenticator=authenticator,
+            mode=mode,
+            issuer=issuer,
             metrics=metrics,
             scrapes=Scrapes(metrics.collect),
+            hosts=settings.answered_hosts,
             spans=tracing.spans(),
             settings=settings,
-            upload_slots=asyncio.Semaphore(settings.max_uploads),
+            upload_places=FairPlaces(settings.max_uploads, "uploads"),
+            answer_places=FairPlaces(answer_places(archive.memory.size), "long answers"),
+            scans=scans,
         )
-        maintenance = Maintenance(service)
+        maintenance = Maintenance(service, is_settled=is_settled)
         running = asyncio.create_task(maintenance.run(), name="maintenance")
         try:
             with suppress(TimeoutError):

@@ -12,6 +12,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from overspill_service import access
 from overspill_service.archive.recovery.entries import record_of
 from overspill_service.archive.recovery.generations import Generations
 from overspill_service.archive.recovery.rebuild import rebuild_if_due
@@ -19,6 +20,7 @@ from overspill_service.archive.removal import REMOVAL_SECONDS, finish_removals
 from overspill_service.archive.retention import MIN_ORPHAN_AGE
 from overspill_service.archive.sweep import sweep_all, sweep_orphans
 from overspill_service.errors import RecordDamaged, ServiceError
+from overspill_service.settings.settings import SettingError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -44,13 +46,15 @@ log = logging.getLogger(__name__)
 class Maintenance:
     """One process's part of the job. Leases let each task run once for all replicas."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, *, is_settled: bool = True) -> None:
         self._service, self._archive = service, service.archive
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._generations = Generations(self._archive, self._holder)
         self._orphans_due = time.monotonic()
         self._clock_due = time.monotonic() + CLOCK_SECONDS
         self._totals_due = time.monotonic()
+        self._is_settled = is_settled
+        self._tenants_stamp = access.stamp_of(service.settings.tenants)
         self._failing: dict[str, str] = {}
         self.first_round_ended = asyncio.Event()
         """Set after the first round. A small or intact catalog is complete then."""
@@ -63,7 +67,8 @@ class Maintenance:
         while True:
             await self._measure_clock()
             await self._attempt("generation", self._generations.keep())
-            await self._attempt("keys", self._service.authenticator.refresh())
+            await self._attempt("keys", self.restore_keys())
+            await self._attempt("tenants' file", self.reread_tenants())
             await self._attempt("uses of keys", self._service.authenticator.report_uses())
             await self._attempt("rebuild", self.rebuild_once())
             self.first_round_ended.set()
@@ -81,6 +86,29 @@ class Maintenance:
                 waited, due = 0.0, interval
             await asyncio.sleep(POLL_SECONDS)
             waited += POLL_SECONDS
+
+    async def restore_keys(self) -> None:
+        """Give an incomplete catalog the keys of the object store back, and settle who needs one."""
+        if not self._is_settled:
+            await access.settle(self._service.settings, self._service.directory, self._archive)
+            self._is_settled = True
+        elif not await self._archive.catalog.is_complete():
+            restored = await self._archive.keyring.restore()
+            if restored:
+                log.warning("corrected %d API keys of the catalog from the object store", restored)
+
+    async def reread_tenants(self) -> None:
+        """Read the tenants' file again if it has changed. A wrong one is reported, and changes nothing."""
+        stamp = await asyncio.to_thread(access.stamp_of, self._service.settings.tenants)
+        if stamp == self._tenants_stamp:
+            return
+        self._tenants_stamp = stamp
+        try:
+            await access.replace_tenants(self._service, self._service.settings)
+        except SettingError as error:
+            log.error("the tenants' file has changed, but stays as it was in use: %s", error)  # noqa: TRY400  (no traceback for a typo)
+        else:
+            log.info("the tenants' file has changed and is in use")
 
     async def close(self) -> None:
         """Record that this process writes nothing more, if the back ends answer in time."""

@@ -10,7 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from overspill import wire
-from overspill_service.app import directory_of, open_archive
+from overspill_service.access import directory_of
+from overspill_service.app import open_archive
 from overspill_service.archive.captures import Captures
 from overspill_service.archive.storing import CaptureMetadata, UploadBody, put
 from overspill_service.archive.sweep import sweep_expired

@@ -242,7 +242,7 @@ def test_a_long_output_is_previewed_and_kept_in_little_address_space(
 
     assert (result.code, "Traceback" in result.err) == (7, False)
     assert "Stored whole" in result.out
-    assert "\nthe end\n[/overspill]" in result.out
+    assert "\nthe end\n[/overspill " in result.out
     assert read.out == "the end\n"
 
 

@@ -20,7 +20,7 @@ from overspill.cli.top import figures
 from overspill.cli.top.view import View
 from overspill.transfer.sync import SyncClient
 from overspill.wire import Observation, Observations, Outcome, Stats, StatsRow
-from overspill_service.tenants import hash_key, new_key
+from overspill_service.tenants.keys import hash_key, new_key
 from rich.cells import cell_len
 
 from tests.client.shell import Shell, Terminal, command

@@ -64,7 +64,7 @@ def test_the_policys_table_has_every_field_and_its_default() -> None:
     for name, shown in table.items():
         value = getattr(Policy(), name)
         if value is None or isinstance(value, (int, float)):
-            words: dict[object, str] = {None: "none", True: "true"}
+            words: dict[object, str] = {None: "none", True: "true", False: "false"}
             assert shown == words.get(
                 value, f"{value:,g}" if isinstance(value, float) else f"{value or 0:,d}"
             )

@@ -407,7 +407,7 @@ async def test_the_environments_session_narrows_call_references_only() -> None:
     assert [request.target for request in service.received] == [
         f"{prefix}?session=mine",
         f"{prefix}?session=theirs",
-        prefix,
+        f"{prefix}?any_session=true",
         f"/v1/captures/{CAPTURE}",
     ]
 

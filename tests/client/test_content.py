@@ -1,6 +1,6 @@
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -400,11 +400,16 @@ def test_a_tool_message_around_text_keeps_its_other_fields(message: Any) -> None
 def test_what_was_replaced_is_recognised(result: Any) -> None:
     replaced = examine(result).replaced(NOTICE)
 
-    assert examine(replaced).is_guarded()
-    assert not examine(result).is_guarded()
+    assert examine(replaced).notices()
+    assert not examine(result).notices()
 
 
 @pytest.mark.parametrize("capture", [ID, None])
 def test_a_notice_as_a_dict_is_recognised(capture: Any) -> None:
-    assert examine({**notice_forms.as_dict(NOTICE), "capture": capture}).is_guarded()
-    assert not examine({"capture": ID, "notice": f"[overspill {ID}"}).is_guarded()
+    made = notice_forms.as_dict(replace(NOTICE, id=capture or ""))
+
+    assert examine(made).notices()
+    assert examine({**dict(reversed(made.items())), "isError": True}).notices()
+    assert not examine({**made, "capture": "cap_" + "a" * 20}).notices()
+    assert not examine({**made, "more": "text"}).notices()
+    assert not examine({"capture": ID, "notice": f"[overspill {ID}"}).notices()

@@ -13,7 +13,7 @@ import pytest
 from overspill.guard.guard import Guard
 from overspill.previews import notice
 from overspill.previews.notice import Facts
-from overspill.previews.notice_forms import is_notice
+from overspill.previews.notice_forms import is_notice, notices_among
 from overspill.shapes import content
 from overspill.shapes.content import Shape
 from overspill.shapes.envelope import Envelope
@@ -56,8 +56,8 @@ def examine(result: Any) -> Shape:
 def replaced(result: Any) -> Any:
     found = examine(result)
     new = found.replaced(NOTICE)
-    assert examine(new).is_guarded()
-    assert not found.is_guarded()
+    assert examine(new).notices()
+    assert not found.notices()
     return new
 
 
@@ -121,7 +121,7 @@ def test_structured_content_that_repeats_the_text_is_captured_once_and_made_shor
 
     assert examine(result).body == json.dumps(data)
     (stands,) = replaced(result).structured_content["result"]
-    assert is_notice(stands)
+    assert notices_among([TEXT, stands]) == [TEXT, stands]
 
 
 def test_structured_content_alone_of_an_mcp_result_has_the_notice_in_it() -> None:

@@ -306,7 +306,7 @@ def test_what_was_clamped_is_not_clamped_again() -> None:
         found = content.examine(replaced(error))
 
         assert found is not None
-        assert found.is_guarded()
+        assert found.notices()
 
 
 def test_what_stops_a_program_is_no_output() -> None:

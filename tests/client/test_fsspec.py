@@ -26,6 +26,7 @@ TABLE = f"id,name\n{ROWS}"
 @pytest.fixture
 def client(service: ServiceProcess, monkeypatch: pytest.MonkeyPatch) -> Iterator[SyncClient]:
     monkeypatch.setenv("OVERSPILL_URL", service.url)
+    monkeypatch.setenv("OVERSPILL_SESSION", "files")
     with SyncClient(service.url, session="files") as made:
         yield made
 

@@ -21,6 +21,7 @@ from overspill.wire import Outcome
 
 from tests.client.shell import CAPTURE_ID
 from tests.lazy import LazyModule
+from tests.notice_marks import bare
 
 if TYPE_CHECKING:
     from langchain_core import messages as chain
@@ -288,10 +289,10 @@ def test_limits_are_those_of_the_tool() -> None:
 
 
 def test_results_of_tools_that_read_captures_stay() -> None:
-    messages = openai_chat(LONG)
+    messages = openai_chat(LONG[:40_000])
     messages[2]["tool_calls"][0]["function"]["name"] = "inspect_output"
 
-    assert clamp_messages(messages) is messages
+    assert clamp_messages(messages, Policy(max_bytes=1_000)) is messages
 
 
 def test_a_result_that_no_notice_could_shorten_stays() -> None:
@@ -441,7 +442,7 @@ NUMBERED = "".join(f"line {number}\n" for number in range(9_000))
 def test_what_the_model_reads_in_a_history_that_was_cut() -> None:
     policy = Policy(lost_preview_bytes=256, strategy=TAIL)
 
-    assert one(clamp_messages(openai_chat(NUMBERED), policy, session="s")).value == (
+    assert bare(one(clamp_messages(openai_chat(NUMBERED), policy, session="s")).value) == (
         "[overspill NOT STORED] Output of run_command (call_1) too long: "
         "88890 bytes, 9000 lines, about 40000 tokens. It could NOT be stored: "
         "the history was cut before it was saved, with no store at hand.\n"

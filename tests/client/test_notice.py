@@ -1,3 +1,4 @@
+import re
 import string
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
@@ -11,11 +12,13 @@ from hypothesis import strategies as st
 from overspill.guard.policy import MODES, READER
 from overspill.previews import notice, notice_forms
 from overspill.previews.notice import Facts, Kept
+from overspill.previews.notice_marks import marked
 from overspill.text.reasons import for_model, one_safe_line
 from overspill.text.tokens import Basis, TokenCount
 from overspill.wire import Outcome
 
 from tests.lazy import LazyModule
+from tests.notice_marks import bare
 
 if TYPE_CHECKING:
     import bpe_openai
@@ -47,7 +50,7 @@ HOW = f'Read more: inspect_output("{ID}"); modes: tail, range, grep, summary. Do
 
 
 def test_the_text_that_a_model_sees_of_a_captured_output() -> None:
-    assert str(notice.captured(facts(), EXPIRES)) == (
+    assert bare(str(notice.captured(facts(), EXPIRES))) == (
         f"[overspill] Output of run_command too long: {SIZES}. "
         f"Stored whole until 22 Nov 10:30 UTC.\n{HOW}\n{PREVIEW}"
     )
@@ -75,7 +78,7 @@ def test_a_terse_notice_has_less_than_200_bytes_beside_its_preview_and_all_that_
     kept = Kept(outcome=Outcome.CAPTURED, expires=EXPIRES)
     text = str(notice.make_notice(facts(preview="", status="exit 3"), kept, is_terse=True))
 
-    assert text == (
+    assert bare(text) == (
         "[overspill] 4,194,304 bytes, 50,123 lines, failed: exit 3 until 2026-11-22; "
         f'do not rerun, use inspect_output("{ID}")\n[/overspill]'
     )
@@ -114,7 +117,7 @@ def test_where_no_preview_fits_the_notice_promises_none() -> None:
 def test_the_text_that_a_model_sees_of_an_output_that_was_lost_names_no_handle() -> None:
     lost = notice.truncated(facts(), "http://127.0.0.1:8750 refused the connection")
 
-    assert str(lost) == (
+    assert bare(str(lost)) == (
         f"[overspill NOT STORED] Output of run_command too long: {SIZES}. "
         "It could NOT be stored: http://127.0.0.1:8750 refused the connection.\n"
         "What the preview leaves out is lost. If you need it, run the tool again with a narrower "
@@ -137,7 +140,9 @@ def test_the_expiry_is_in_utc_whatever_zone_it_came_in() -> None:
 
 
 def test_a_preview_without_a_last_newline_leaves_the_end_mark_on_a_line_of_its_own() -> None:
-    assert str(notice.captured(facts(preview="x"), EXPIRES)).endswith("--- preview ---\nx\n[/overspill]")
+    assert bare(str(notice.captured(facts(preview="x"), EXPIRES))).endswith(
+        "--- preview ---\nx\n[/overspill]"
+    )
 
 
 def test_the_reader_can_be_another() -> None:
@@ -206,13 +211,20 @@ def test_a_very_long_reason_costs_no_time_and_is_cut() -> None:
         notice_forms.placeholder(notice.truncated(facts(), "down"), 1),
     ],
 )
-def test_notices_and_placeholders_are_recognised(text: Any) -> None:
-    assert notice_forms.is_notice(text)
+def test_notices_and_the_placeholders_beside_them_are_recognised(text: Any) -> None:
+    made = str(notice.captured(facts(preview="another"), EXPIRES))
+
+    assert notice_forms.notices_among([made, text]) == [made, text]
 
 
 @pytest.mark.parametrize(
     "text",
     [
+        bare(str(notice.captured(facts(), EXPIRES))),
+        str(notice.captured(facts(), EXPIRES)).replace("first", "fjrst"),
+        str(notice.captured(facts(), EXPIRES)) + "\n",
+        re.sub(r"\d{12}\]$", "123456789012]", str(notice.captured(facts(), EXPIRES))),
+        notice_forms.placeholder(notice.captured(facts(), EXPIRES), 1_234),
         "",
         "a text",
         "[overspill]",
@@ -232,7 +244,7 @@ def test_as_a_dict_the_notice_comes_first_and_has_status_handle_totals_and_previ
     value = notice_forms.as_dict(notice.captured(facts(), EXPIRES))
 
     assert list(value) == [
-        *("notice", "status", "capture", "total_bytes", "total_lines", "read_more", "preview")
+        *("notice", "status", "capture", "total_bytes", "total_lines", "read_more", "preview", "mark")
     ]
     assert (value["status"], value["capture"], value["total_bytes"], value["total_lines"]) == (
         "captured",
@@ -248,12 +260,14 @@ def test_as_a_dict_the_notice_comes_first_and_has_status_handle_totals_and_previ
 def test_as_a_dict_the_notice_of_what_was_lost_has_nothing_to_call() -> None:
     value = notice_forms.as_dict(notice.truncated(facts(), "down"))
 
-    assert list(value) == ["notice", "status", "capture", "total_bytes", "total_lines", "preview"]
+    assert list(value) == ["notice", "status", "capture", "total_bytes", "total_lines", "preview", "mark"]
     assert value["status"] == "truncated"
 
 
 def test_the_text_that_a_model_sees_of_an_output_that_waits_for_the_service() -> None:
-    assert str(notice.spooled(facts(), EXPIRES, "http://127.0.0.1:8750 refused the connection")) == (
+    made = notice.spooled(facts(), EXPIRES, "http://127.0.0.1:8750 refused the connection")
+
+    assert bare(str(made)) == (
         f"[overspill] Output of run_command too long: {SIZES}. "
         "Stored whole on this machine until 22 Nov 10:30 UTC; the service could not take it "
         "(http://127.0.0.1:8750 refused the connection); "
@@ -269,7 +283,7 @@ def test_what_the_service_refused_is_promised_to_nobody() -> None:
         is_refused=True,
     )
 
-    assert str(notice.make_notice(facts(), kept)) == (
+    assert bare(str(notice.make_notice(facts(), kept))) == (
         f"[overspill] Output of run_command too long: {SIZES}. "
         "Stored whole on this machine alone until 22 Nov 10:30 UTC; it is not in the service "
         f"(the service refused: no right to write).\n{HOW}\n{PREVIEW}"
@@ -298,7 +312,9 @@ def test_no_status_request_id_or_time_of_day_reaches_a_model(reason: str, told: 
 
 
 def test_the_text_that_a_model_sees_of_an_output_in_its_workspace() -> None:
-    assert str(notice.spooled(facts(preview=""), None, "", "/workspace/.overspill/out put.txt")) == (
+    made = notice.spooled(facts(preview=""), None, "", "/workspace/.overspill/out put.txt")
+
+    assert bare(str(made)) == (
         f"[overspill] Output of run_command too long: {SIZES}. "
         "Stored whole in the file /workspace/.overspill/out put.txt.\n"
         "Read more: read parts of /workspace/.overspill/out put.txt with your file-reading tool, or grep "
@@ -329,7 +345,9 @@ def test_an_output_that_nobody_could_store_needs_no_handle() -> None:
     assert str(lost).startswith("[overspill NOT STORED] Output of run_command too long: ")
     assert notice_forms.is_notice(str(lost))
     assert notice_forms.placeholder(lost, 7) == "[overspill: 7 bytes of text, not stored]"
-    assert notice_forms.is_notice(notice_forms.placeholder(lost, 7))
+    assert notice_forms.notices_among([notice_forms.placeholder(lost, 7), str(lost)])[1:] == [
+        "[overspill: 7 bytes of text, not stored]"
+    ]
     assert notice_forms.as_dict(lost)["capture"] is None
 
 
@@ -349,8 +367,9 @@ def test_a_last_line_with_the_handle_is_one_line_whatever_the_reader_says() -> N
         f"Read more: read with {ID}. Do not rerun.]"
     )
     for short in notice_forms.short_closings(facts(), kept):
-        assert notice_forms.is_notice(f"kept\n{short}")
-    assert notice_forms.is_notice(f"kept\n{line}")
+        assert notice_forms.is_notice(marked(f"kept\n{short}"))
+        assert not notice_forms.is_notice(f"kept\n{short}")
+    assert notice_forms.is_notice(marked(f"kept\n{line}"))
 
 
 CALL_IDS: dict[str, Callable[[Random], str]] = {
@@ -363,13 +382,13 @@ CALL_IDS: dict[str, Callable[[Random], str]] = {
 
 @pytest.mark.parametrize("status", ["", "error", "exit 0", "exit 101"])
 @pytest.mark.parametrize("made", CALL_IDS.values(), ids=CALL_IDS)
-def test_the_usual_notice_takes_fewer_than_120_tokens(made: Callable[[Random], str], status: str) -> None:
+def test_the_usual_notice_takes_fewer_than_125_tokens(made: Callable[[Random], str], status: str) -> None:
     random, kept = Random(16), Kept(outcome=Outcome.CAPTURED, expires=EXPIRES)
     handles = ["cap_" + "".join(random.choices(BASE32, k=20)) for _ in range(200)]
     made_of = [facts(id=handle, preview="", call_id=made(random), status=status) for handle in handles]
     texts = [str(notice.make_notice(each, kept)).replace("[/", "--- preview ---\n[/") for each in made_of]
 
-    assert max(map(tokens, texts)) < 120
+    assert max(map(tokens, texts)) < 125
 
 
 def test_a_terse_notice_takes_about_50_tokens() -> None:

@@ -18,6 +18,7 @@ from overspill.guard.spill import Spill
 from overspill.previews.cut import ENDS, HEAD, TAIL, Strategy
 from overspill.previews.notice import Kept
 from overspill.previews.notice_forms import is_notice
+from overspill.previews.notice_marks import marked
 from overspill.shapes.content import examine, measured_text
 from overspill.shapes.writer import text_of
 from overspill.spools.store_request import Origin
@@ -27,6 +28,7 @@ from overspill.wire import Outcome
 from pydantic import TypeAdapter, ValidationError
 
 from tests.client.test_cut import TEXT, boundaries
+from tests.notice_marks import bare
 
 ID: Final = "cap_lqwdfj2nlvui76drkqtd"
 CAPTURED = Kept(outcome=Outcome.CAPTURED, expires=datetime(2026, 11, 22, 10, 30, 15, tzinfo=UTC))
@@ -71,7 +73,7 @@ def read(value: Any) -> str:
 
 
 def test_persisted_says_where_the_output_is_and_shows_its_first_2048_bytes() -> None:
-    assert stand_in(LINES, Policy.persisted(), CAPTURED) == (
+    assert bare(stand_in(LINES, Policy.persisted(), CAPTURED)) == (
         f"Output too large (96.6 KB). Full output saved to: {ID}\n"
         "\n"
         f"Use {READ}\n"
@@ -84,7 +86,7 @@ def test_persisted_says_where_the_output_is_and_shows_its_first_2048_bytes() -> 
 
 
 def test_persisted_in_the_workspace_names_the_file() -> None:
-    assert stand_in(LINES, Policy.persisted(), IN_WORKSPACE) == (
+    assert bare(stand_in(LINES, Policy.persisted(), IN_WORKSPACE)) == (
         "Output too large (96.6 KB). Full output saved to: /workspace/.overspill/c1.txt\n"
         "\n"
         "Use read_file to view specific sections with offset and limit parameters.\n"
@@ -128,7 +130,7 @@ def test_clamped_keeps_as_many_bytes_as_fit_beside_its_suffix() -> None:
 def test_clamped_with_a_place_to_store_adds_the_handle() -> None:
     kept = "\n".join(f"line {number}" for number in range(1, 1_998))
 
-    assert stand_in(LINES, Policy.clamped(), CAPTURED) == f"{kept}{CLAMP_SUFFIX}\n{HANDLE}"
+    assert bare(stand_in(LINES, Policy.clamped(), CAPTURED)) == f"{kept}{CLAMP_SUFFIX}\n{HANDLE}"
 
 
 def test_clamped_to_a_share_keeps_whole_lines_and_says_that_it_is_partial() -> None:
@@ -140,7 +142,8 @@ def test_clamped_to_a_share_keeps_whole_lines_and_says_that_it_is_partial() -> N
     text = stand_in(LINES, Policy.clamped_to_share(8_000), LOST)
 
     assert text == LINES[: LINES.rindex("\n", 0, 9_600 - len(suffix))] + suffix
-    assert stand_in(LINES, Policy.clamped_to_share(8_000), CAPTURED).endswith(f"{suffix}\n{HANDLE}")
+    stored = stand_in(LINES, Policy.clamped_to_share(8_000), CAPTURED)
+    assert bare(stored).endswith(f"{suffix}\n{HANDLE}")
 
 
 @pytest.mark.parametrize(
@@ -182,7 +185,7 @@ def test_token_limited_without_a_tokenizer_counts_four_characters_a_token_and_sa
 def test_file_based_shows_a_preview_under_our_own_notice() -> None:
     text = stand_in(LINES, replace(Policy.file_based(), strategy=ENDS, preview_bytes=300), CAPTURED)
 
-    assert text == (
+    assert bare(text) == (
         "[overspill] Output of run_command (c1) too long: 98894 bytes, 10000 lines, "
         "about 44000 tokens. Stored whole until 22 Nov 10:30 UTC.\n"
         f"Read more: {READ}. Do not rerun.\n"
@@ -205,8 +208,8 @@ def test_capped_with_a_place_to_store_adds_the_handle() -> None:
     head, tail = re.split(r"\n\.\.\. \[\d+ bytes truncated; head \+ tail kept\] \.\.\.\n", text)
 
     assert LINES.startswith(head)
-    assert tail.endswith(f"line 10000\n{HANDLE}")
-    assert LINES.endswith(tail.removesuffix(HANDLE))
+    assert bare(tail).endswith(f"line 10000\n{HANDLE}")
+    assert LINES.endswith(bare(tail).removesuffix(HANDLE))
     assert 990 < len(text.encode()) <= 1_000
 
 
@@ -305,10 +308,11 @@ def test_an_output_cannot_pass_off_its_own_words_as_a_mark(name: str, fake: str,
 
 
 def test_a_long_text_that_merely_ends_like_a_stand_in_is_none() -> None:
-    assert is_notice(f"kept\n{HANDLE}")
-    assert not is_notice(f"{'x' * 70_000}\n{HANDLE}")
+    assert is_notice(marked(f"kept\n{HANDLE}"))
+    assert not is_notice(f"kept\n{HANDLE}")
+    assert not is_notice(marked(f"{'x' * 70_000}\n{HANDLE}"))
     assert not is_notice(f"kept{CLAMP_SUFFIX}")
-    assert not is_notice(f"kept\n{HANDLE}\nand more")
+    assert not is_notice(marked(f"kept\n{HANDLE}") + "\nand more")
 
 
 def test_terminal_escapes_do_not_reach_a_preview() -> None:

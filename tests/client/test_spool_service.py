@@ -284,13 +284,17 @@ def test_what_waited_for_a_key_is_uploaded_with_another_only_when_asked_to(
     assert "uploaded 1 capture" in everything.err
 
 
-KEY: Final = "ovs_" + "a" * 32
+KEY: Final = "ovs_" + "a" * 32 + "g3yussy"
 
 
 def tenants_file(folder: Path, key: str) -> Path:
     """One tenant that has this key, for the service's settings."""
     hashed = subprocess.run(
-        [sys.executable, "-c", f"from overspill_service.tenants import hash_key; print(hash_key({key!r}))"],
+        [
+            sys.executable,
+            "-c",
+            f"from overspill_service.tenants.keys import hash_key; print(hash_key({key!r}))",
+        ],
         capture_output=True,
         text=True,
         check=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from overspill_service.archive import retention
 from overspill_service.errors import InvalidParameter
-from overspill_service.tenants import Limits
+from overspill_service.tenants.directory import Limits
 
 NOW = 1_800_000_000.0
 DAY = 24 * 3600

@@ -12,7 +12,7 @@ from overspill_service.settings import units
 from overspill_service.settings.help import descriptions
 from overspill_service.settings.settings import SettingError, Settings
 from overspill_service.settings.sources import SERVICE_LINK, load
-from overspill_service.tenants import read_tenants
+from overspill_service.tenants.directory import read_tenants
 
 if TYPE_CHECKING:
     from pathlib import Path

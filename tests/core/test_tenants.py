@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from overspill_service.__main__ import main
-from overspill_service.app import directory_of
+from overspill_service.access import directory_of
 from overspill_service.settings.settings import SettingError, Settings
 
 

@@ -65,7 +65,7 @@ def test_a_notice_is_shown_whole_with_the_failure_in_the_middle(told: str) -> No
     assert "| [overspill] Output of run_command (" in third
     assert capture in third
     assert re.search(r"\| (line 78\d: )?test_invoice.*0777 .*FAIL", third)
-    assert "| [/overspill]" in third
+    assert "| [/overspill " in third
 
 
 def test_the_failure_is_found_by_handle(told: str) -> None:

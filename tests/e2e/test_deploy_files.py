@@ -12,7 +12,8 @@ import yaml
 from overspill_service.objects.urls import open_store
 from overspill_service.settings.settings import Settings
 from overspill_service.settings.sources import load
-from overspill_service.tenants import hash_key, read_tenants
+from overspill_service.tenants.directory import read_tenants
+from overspill_service.tenants.keys import hash_key
 
 from tests.e2e.programs import program, run
 

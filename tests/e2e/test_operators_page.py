@@ -18,7 +18,7 @@ import pytest
 from overspill.errors import Denied
 from overspill.transfer.client import Client
 from overspill_service.__main__ import main
-from overspill_service.tenants import hash_key, new_key
+from overspill_service.tenants.keys import hash_key, new_key
 
 from tests.e2e.programs import program
 from tests.faults.traffic import until

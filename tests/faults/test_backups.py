@@ -63,7 +63,11 @@ async def require_contents(api: Api) -> None:
 
 
 async def listed(store: ObjectStore) -> dict[str, int]:
-    return {each.key: each.size async for each in store.list("v1/")}
+    return {
+        each.key: each.size
+        for prefix in ("v1/", "v1-keys/")
+        for each in [each async for each in store.list(prefix)]
+    }
 
 
 # --- backup and restore ---------------------------------------------------------------------------

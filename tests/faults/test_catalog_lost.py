@@ -75,7 +75,7 @@ async def test_what_only_the_catalog_can_tell_waits_for_the_rebuild(
     before = await usage_of(pair[0])
     own_redis.restart(empty=True)
 
-    refused = await pair[1].get("/v1/captures/call:call_7")
+    refused = await pair[1].get("/v1/captures/call:call_7?session=s")
     assert (refused.status, await code_of(refused)) == (503, wire.Code.CATALOG_INCOMPLETE)
     erasure = await pair[1].send("DELETE", "/v1/sessions/s")
     assert (erasure.status, await code_of(erasure)) == (503, wire.Code.CATALOG_INCOMPLETE)
@@ -83,7 +83,8 @@ async def test_what_only_the_catalog_can_tell_waits_for_the_rebuild(
 
     await rebuild(pair[0])
 
-    assert await content_of(pair[1], "/v1/captures/call:call_7") == b"7\n"
+    found = await pair[1].get("/v1/captures/call:call_7/content?session=s")
+    assert await found.read() == b"7\n"
     assert await usage_of(pair[1]) == before
     listing = await (await pair[1].get("/v1/captures")).json()
     assert (len(listing["captures"]), listing["incomplete"]) == (40, False)

@@ -216,7 +216,7 @@ def test_captures_whose_sender_hangs_up_are_counted_if_they_are_stored(own_servi
     address = urlsplit(own_service.url)
     for number in range(150):
         content = f"content {number}".encode()
-        head = f"POST /v1/captures HTTP/1.1\r\nHost: here\r\nContent-Length: {len(content)}\r\n\r\n"
+        head = f"POST /v1/captures HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(content)}\r\n\r\n"
         with socket.create_connection((str(address.hostname), address.port or 0)) as connection:
             connection.sendall(head.encode() + content)
             time.sleep(random.Random(number).random() / 100)

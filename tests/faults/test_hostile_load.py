@@ -36,7 +36,7 @@ async def break_off_sending(api: Api, chance: random.Random, seed: int) -> None:
     content = noise(chance.choice((1, 1000, MIB)), seed)
     length = chance.choice((0, 1, len(content) // 2, chance.randrange(len(content)), len(content)))
     reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
-    writer.write(f"PUT {path_of(content)} HTTP/1.1\r\nHost: x\r\n".encode())
+    writer.write(f"PUT {path_of(content)} HTTP/1.1\r\nHost: localhost\r\n".encode())
     writer.write(f"Content-Length: {len(content)}\r\n\r\n".encode())
     try:
         for start in range(0, length, PIECE):
@@ -51,7 +51,7 @@ async def break_off_sending(api: Api, chance: random.Random, seed: int) -> None:
 async def break_off_reading(api: Api, chance: random.Random) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
     what = chance.choice(("content", "grep?pattern=x", "tail"))
-    writer.write(f"GET {path_of(LARGE)}/{what} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    writer.write(f"GET {path_of(LARGE)}/{what} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     try:
         await reader.read(chance.choice((1, 1000, MIB)))
     finally:
@@ -74,7 +74,7 @@ async def test_clients_that_break_off_leave_nothing_behind(api: Api, tmp_path: P
     await asyncio.gather(*(attack(api, seed) for seed in range(CLIENTS)))
 
     await until(lambda: is_at_rest(api))
-    assert api.service.upload_slots._value == 8
+    assert api.service.upload_places.free == 8
     assert [path for path in (tmp_path / "objects").rglob("*~*") if path.is_file()] == []
     await figures_are_right(api)
     assert await content_of(api, path_of(LARGE)) == LARGE
@@ -136,7 +136,7 @@ def slow_store(api: Api) -> SlowStore:
 async def hang_up_while_storing(api: Api, store: SlowStore, content: bytes, length: int) -> None:
     """Send this much of the body, and hang up once a segment is on its way to the store."""
     _, writer = await asyncio.open_connection("127.0.0.1", api.port)
-    writer.write(f"PUT {path_of(content)} HTTP/1.1\r\nHost: x\r\n".encode())
+    writer.write(f"PUT {path_of(content)} HTTP/1.1\r\nHost: localhost\r\n".encode())
     writer.write(f"Content-Length: {len(content)}\r\n\r\n".encode() + content[:length])
     await store.is_asked.wait()
     writer.transport.abort()

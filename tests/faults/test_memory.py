@@ -133,7 +133,7 @@ async def test_memory_is_bounded_while_many_search_sum_up_list_and_observe(
 ) -> None:
     (service,) = start_services(program=ServiceProcess.program, memory=32 * MIB)
     async with aiohttp.ClientSession(service.url) as session:
-        await stored_with_labels(session, 100)
+        await stored_with_labels(session, 1500)
         async with Client(service.url, timeout=PATIENCE) as client:
             entry = await client.put(b'one long "line ' * (9 * MIB // 15), call_id="line")
         content = f"/v1/captures/{entry.id}"
@@ -146,7 +146,7 @@ async def test_memory_is_bounded_while_many_search_sum_up_list_and_observe(
             *(status_of(session.post("/v1/observations", json=batch)) for _ in range(SCANS)),
         )
 
-        assert set(statuses) <= {200, 503}
+        assert set(statuses) <= {200, 429, 503}
         assert 200 in statuses
         assert memory.growth() // MIB <= 96
 
@@ -161,7 +161,7 @@ async def status_of(answer: AbstractAsyncContextManager[aiohttp.ClientResponse])
 
 
 async def stored_with_labels(session: aiohttp.ClientSession, count: int) -> None:
-    labels = {f"{Header.LABEL}{number}": "x" * 4000 for number in range(30)}
+    labels = {f"{Header.LABEL}{number}": "x" * 240 for number in range(30)}
     for number in range(count):
         answer = session.post("/v1/captures", data=b"x", headers={**labels, Header.CALL_ID: str(number)})
         assert await status_of(answer) == 201
@@ -188,7 +188,7 @@ async def test_memory_is_bounded_while_many_clients_take_nothing_and_is_given_ba
 
         await until(lambda: memory.is_below(LEFT))
     statuses = {head.split()[1] for head in heads}
-    assert statuses <= {b"200", b"503"}
+    assert statuses <= {b"200", b"429", b"503"}
     assert b"200" in statuses
     assert held // MIB <= AT_ONCE // MIB
 
@@ -197,7 +197,7 @@ async def stalled(stack: AsyncExitStack, address: SplitResult, capture: str) -> 
     """A client that asks for content and leaves it to its system to take any."""
     reader, writer = await asyncio.open_connection(address.hostname, address.port, limit=1024)
     stack.callback(abort, writer)
-    writer.write(f"GET /v1/captures/{capture}/content HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    writer.write(f"GET /v1/captures/{capture}/content HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     return reader
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
-from overspill_service.tenants import hash_key, new_key
+from overspill_service.tenants.keys import hash_key, new_key
 
 from tests.faults.traffic import MIB, noise, until
 from tests.web.conftest import path_of

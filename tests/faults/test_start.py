@@ -55,15 +55,14 @@ CLIENT: Final = {
 
 
 @pytest.fixture
-def service_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StartIn]:
+def service_in(tmp_path: Path) -> Iterator[StartIn]:
     """Starts a service with variables in its environment."""
     with ExitStack() as stack:
 
         def start(variables: dict[str, str], **settings: object) -> ServiceProcess:
-            monkeypatch.setattr(
-                "tests.servers.overspill.clean_environment", lambda: clean_environment(**variables)
-            )
-            return stack.enter_context(running(ForkedService(tmp_path / "service", **settings)))
+            service = ForkedService(tmp_path / "service", **settings)
+            service.variables = variables | service.variables
+            return stack.enter_context(running(service))
 
         yield start
 
@@ -208,13 +207,14 @@ def test_a_folder_that_others_may_write_to_is_said(tmp_path: Path, service_in: S
 @pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may give a folder away"
 )
-def test_a_folder_of_another_user_is_said(tmp_path: Path, service_in: StartIn) -> None:
+def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
     data = tmp_path / "foreign"
     data.mkdir(mode=0o700)
     os.chown(data, 54321, 54321)
-    log = service_in({}, data=data).logged()
+    ended = serve("--listen", "127.0.0.1:0", "--data", str(data))
 
-    assert f"{data} belongs to another user" in log
+    assert ended.returncode == 2
+    assert f"{data} belongs to another user" in ended.stderr
 
 
 def test_a_folder_that_may_not_be_used_is_refused_with_what_to_do(tmp_path: Path) -> None:

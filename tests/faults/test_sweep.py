@@ -20,7 +20,7 @@ from overspill_service.catalog.records import Entry
 from overspill_service.maintenance import Maintenance
 from overspill_service.store_format import object_keys
 from overspill_service.store_format.ingest import Ingest
-from overspill_service.tenants import hash_key, new_key
+from overspill_service.tenants.keys import hash_key, new_key
 
 from tests.faults.traffic import (
     MIB,

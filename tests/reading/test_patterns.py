@@ -5,9 +5,10 @@ from __future__ import annotations
 import traceback
 
 import pytest
+from overspill.reading import re2_patterns
 from overspill.reading.errors import InvalidPattern
 from overspill.reading.pattern_syntax import MAX_PROGRAM, MAX_SIZE
-from overspill.reading.re2_patterns import Re2Pattern
+from overspill.reading.re2_patterns import TRIAL_MEMORY, Re2Pattern
 from re2 import _re2 as re2
 
 
@@ -43,6 +44,12 @@ from re2 import _re2 as re2
         ("é" * MAX_SIZE, f"{MAX_SIZE} is the most"),
         ("(a+b+c+d+){900}", f"more than {MAX_PROGRAM} steps"),
         (r"(\pL{50}){20}", f"more than {MAX_PROGRAM} steps"),
+        (r"(?:\PN){1000}", r"class like \\PN .* write \\PN\+ without a count"),
+        (r"\PN" * 1000, r"names Unicode classes like \\PN 1000 times; 64 is the most"),
+        ("a{1000}" * 500, r"500000 characters and classes; 10000 is the most.*Write \+ or \*"),
+        ("(?:ab{2}){300}" * 50, "45000 characters and classes"),
+        ("a{0,1000}" * 10, r"10000 parts that may be missing.*Write \* in place"),
+        ("a?" * 2000, "2000 parts that may be missing"),
     ],
 )
 def test_a_refusal_names_the_construct_and_what_to_write_instead(pattern: str, advice: str) -> None:
@@ -98,3 +105,52 @@ def test_a_refused_pattern_keeps_no_automaton(pattern: str) -> None:
     held += [value for each in held if isinstance(each, Re2Pattern) for value in vars(each).values()]
 
     assert not [value for value in held if isinstance(value, re2.RE2)]
+
+
+@pytest.fixture
+def budgets(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The memory that each program was compiled with."""
+    given: list[int] = []
+    compile_once = re2_patterns._compile
+
+    def spied(source: bytes, **how: int) -> re2.RE2:
+        given.append(how.get("memory", 0))
+        return compile_once(source, **how)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(re2_patterns, "_compile", spied)
+    re2_patterns._refusal.cache_clear()
+    return given
+
+
+@pytest.mark.parametrize("pattern", [r"(?:\PN){1000}", r"(?:\pL{10}){100}", "(?:ab|cd|ef){999}"])
+def test_a_pattern_that_is_too_large_never_gets_more_than_the_trial_memory(
+    pattern: str, budgets: list[int]
+) -> None:
+    with pytest.raises(InvalidPattern):
+        Re2Pattern.compile(pattern)
+
+    assert budgets == [TRIAL_MEMORY]
+
+
+def test_a_refusal_is_remembered(budgets: list[int]) -> None:
+    for _ in range(3):
+        with pytest.raises(InvalidPattern, match="steps"):
+            Re2Pattern.compile(r"(?:\PN){1000}")
+
+    assert budgets == [TRIAL_MEMORY]
+
+
+@pytest.mark.parametrize("pattern", ["a{1000}" * 500, "a{0,1000}" * 10, r"\PN" * 1000])
+def test_a_pattern_that_would_take_long_to_compile_is_not_compiled(pattern: str, budgets: list[int]) -> None:
+    with pytest.raises(InvalidPattern):
+        Re2Pattern.compile(pattern)
+
+    assert budgets == []
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["a" * 4096, r"\PN{10}", "a{0,1000}", r"(?:\d{1,3}\.){3}\d{1,3}", r"[\pL\pN_]+", r"\Q(a{9})?\E" * 200],
+)
+def test_a_usual_pattern_is_not_too_large(pattern: str) -> None:
+    assert Re2Pattern.compile(pattern).program_size <= MAX_PROGRAM

@@ -59,3 +59,8 @@ def test_blocks_one_behind_the_other_match_what_the_pattern_matches(
     found = search.search(data, 0, len(data)) is not None
 
     assert found == (engine.search(data, 0, len(data)) is not None)
+
+
+def test_groups_that_nest_deeply_are_not_looked_into() -> None:
+    assert chains_of("(" * 900 + "a+b" + ")" * 900) is None
+    assert chains_of("(?:" * 9 + "a+b" + ")" * 9) is not None

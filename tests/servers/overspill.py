@@ -44,7 +44,14 @@ class ServiceProcess:
         self.data = directory / "data"
         self.log = directory / "service.log"
         self.url = ""
-        self._settings: dict[str, object] = {"listen": f"{HOST}:0", "data": self.data, **settings}
+        self.variables = {"OVERSPILL_KEY_FILE": str(directory / "local-key")}
+        """Of its environment: the key file of the person who runs the tests stays as it is."""
+        self._settings: dict[str, object] = {
+            "listen": f"{HOST}:0",
+            "data": self.data,
+            "anonymous": True,
+            **settings,
+        }
         self._process: subprocess.Popen[bytes] | Forked | None = None
 
     @property
@@ -96,7 +103,7 @@ class ServiceProcess:
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=stderr,
-            env=clean_environment(),
+            env=clean_environment(**self.variables),
             start_new_session=True,
         )
 
@@ -136,7 +143,7 @@ class ForkedService(ServiceProcess):
         if self.program != ServiceProcess.program:
             return super()._launch(words, stdout, stderr)
         streams = [os.open(os.devnull, os.O_RDONLY), os.dup(stdout.fileno()), os.dup(stderr.fileno())]
-        return _LAUNCHER.start(words, clean_environment(), streams, own_session=True)
+        return _LAUNCHER.start(words, clean_environment(**self.variables), streams, own_session=True)
 
 
 def service_command(*words: object, seconds: float = READY_SECONDS) -> subprocess.CompletedProcess[str]:
@@ -147,8 +154,11 @@ def service_command(*words: object, seconds: float = READY_SECONDS) -> subproces
 
 
 def clean_environment(**variables: str) -> dict[str, str]:
-    """The environment without anything of Overspill, but for `variables`."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("OVERSPILL_")}
+    """The environment without anything of Overspill, but for `variables` and the secret of notices."""
+    own = "OVERSPILL_NOTICE_KEY"
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith("OVERSPILL_") or name == own
+    }
     return kept | variables
 
 

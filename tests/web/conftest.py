@@ -40,6 +40,8 @@ class Api:
     async def send(self, method: str, path: str, **kwargs: Any) -> ClientResponse:
         if isinstance(kwargs.get("data"), bytes):
             kwargs["data"] = io.BytesIO(kwargs["data"])
+            if method == "PATCH" or path.startswith(wire.Path.OBSERVATIONS):
+                kwargs["headers"] = {"Content-Type": "application/json"} | kwargs.get("headers", {})
         url = self.url(path)
         if "params" in kwargs:
             url = url.with_query(kwargs.pop("params"))
@@ -90,7 +92,12 @@ async def start_api(outlasting: ExitStack) -> AsyncIterator[Callable[..., Any]]:
     async with AsyncExitStack() as stack:
 
         async def start(**settings: Any) -> Api:
-            defaults: dict[str, Any] = {"store": "memory:", "catalog": "memory:", "sweep_interval": 0.0}
+            defaults: dict[str, Any] = {
+                "store": "memory:",
+                "catalog": "memory:",
+                "sweep_interval": 0.0,
+                "anonymous": True,
+            }
             clock = settings.pop("clock", time.time)
             chosen = Settings(**(defaults | settings))
             app = make_app(chosen, clock=clock)

@@ -11,7 +11,7 @@ import pytest
 from overspill.wire import Code, Scope
 from overspill_service.catalog.records import KeyRecord
 from overspill_service.settings.settings import SettingError
-from overspill_service.tenants import hash_key, new_key
+from overspill_service.tenants.keys import hash_key, new_key
 from overspill_service.web.registry import PUBLIC, Route
 from overspill_service.web.routes import ROUTES
 
@@ -45,7 +45,7 @@ def bearer(key: str) -> dict[str, str]:
 
 
 def concrete(route: Route) -> str:
-    return re.sub(r"\{session\}", "s", route.path.replace("{ref}", id_of(CONTENT)))
+    return re.sub(r"\{(session|id)\}", "s", route.path.replace("{ref}", id_of(CONTENT)))
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
@@ -132,7 +132,7 @@ async def test_a_key_of_the_catalog_works_until_it_expires_or_is_revoked(guarded
 
 async def test_without_keys_a_service_beyond_loopback_refuses_to_start(start_api: Callable[..., Any]) -> None:
     with pytest.raises(SettingError, match="keys create"):
-        await start_api(listen="0.0.0.0:0")
+        await start_api(listen="0.0.0.0:0", anonymous=None)
 
 
 async def test_a_route_without_a_scope_stops_the_service() -> None:

@@ -164,11 +164,11 @@ async def raw(api: Api, request: bytes, *, hang_up: bool = False) -> bytes:
 
 
 async def test_a_client_that_goes_half_way_leaves_nothing(api: Api) -> None:
-    head = f"PUT {path_of(b'x')} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n".encode()
+    head = f"PUT {path_of(b'x')} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n".encode()
     await raw(api, head + b"y" * 500_000, hang_up=True)
     async with asyncio.timeout(10):
-        for _ in range(api.service.settings.max_uploads):  # until every place is free again
-            await api.service.upload_slots.acquire()
+        while api.service.upload_places.free < api.service.settings.max_uploads:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
     assert await no_object(api)
     assert (await api.get(path_of(b"x"))).status == 404
@@ -185,17 +185,17 @@ async def test_a_client_that_goes_half_way_leaves_nothing(api: Api) -> None:
     ],
 )
 async def test_a_lying_length_is_refused(api: Api, head: Any) -> None:
-    answer = await raw(api, f"PUT {path_of(b'x')} HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\nhello".encode())
+    answer = await raw(
+        api, f"PUT {path_of(b'x')} HTTP/1.1\r\nHost: localhost\r\n{head}\r\n\r\nhello".encode()
+    )
 
     assert b" 400 " in answer
     assert await no_object(api)
 
 
 async def test_a_broken_chunked_body_is_refused(api: Api) -> None:
-    request = (
-        f"PUT {path_of(b'x')} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nzz\r\n"
-    )
-    answer = await raw(api, request.encode())
+    head = f"PUT {path_of(b'x')} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    answer = await raw(api, f"{head}5\r\nhello\r\nzz\r\n".encode())
 
     assert b" 400 " in answer
     assert await no_object(api)
@@ -204,7 +204,9 @@ async def test_a_broken_chunked_body_is_refused(api: Api) -> None:
 async def test_an_upload_that_stalls_is_given_up(start_api: Any) -> None:
     api = await start_api(idle_timeout=0.05)
     reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
-    writer.write(f"PUT {path_of(b'x')} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc".encode())
+    writer.write(
+        f"PUT {path_of(b'x')} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nabc".encode()
+    )
     answer = await asyncio.wait_for(reader.readuntil(b"\r\n"), 10)
     writer.close()
     await writer.wait_closed()
@@ -218,9 +220,8 @@ async def test_more_uploads_than_there_are_places_wait_or_are_sent_away(
 ) -> None:
     monkeypatch.setattr("overspill_service.web.uploads.QUEUE_SECONDS", 0.05)
     api = await start_api(max_uploads=1)
-    await api.service.upload_slots.acquire()
-    response = await api.send("PUT", path_of(b"x"), data=b"x")
-    api.service.upload_slots.release()
+    async with api.service.upload_places.hold("other", 0):
+        response = await api.send("PUT", path_of(b"x"), data=b"x")
 
     assert (response.status, (await problem(response)).code) == (429, Code.TOO_MANY_REQUESTS)
     assert response.headers["Retry-After"] == "1"
@@ -295,3 +296,14 @@ async def test_a_pattern_that_cannot_be_used_says_why(api: Api, pattern: str, wo
     found = await problem(response)
     assert (found.status, found.code) == (422, Code.INVALID_PATTERN)
     assert words in found.detail
+
+
+async def test_all_metadata_of_a_capture_has_a_bound(api: Api) -> None:
+    labels = {f"Overspill-Label-l{number}": "x" * 2000 for number in range(5)}
+    response = await api.send("PUT", path_of(b"x"), data=b"x", headers=labels)
+    found = await problem(response)
+
+    assert (found.status, found.code) == (422, Code.INVALID_HEADER)
+    assert "may have 8192" in found.detail
+    fitting = dict.fromkeys(labels, "x" * 1600)
+    assert (await api.send("PUT", path_of(b"x"), data=b"x", headers=fitting)).status == 201

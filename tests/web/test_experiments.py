@@ -10,7 +10,7 @@ import pytest
 from overspill import wire
 from overspill.wire import Arm, Code, Cohort, CohortCount, CohortSums, Observations
 from overspill_service.catalog.statistics import EXPERIMENTS, MAX_CELLS, Cell
-from overspill_service.tenants import hash_key, new_key
+from overspill_service.tenants.keys import hash_key, new_key
 
 from tests.web.conftest import Api, problem
 from tests.web.test_statistics import figures, observed, settle, stats

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from overspill.wire import SIZE_CLASSES, Code, Observation, Observations, Outcome
-from overspill_service.tenants import hash_key, new_key
+from overspill_service.tenants.keys import hash_key, new_key
 
 from tests.web.conftest import Api, path_of, problem
 

@@ -7,9 +7,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from overspill.wire import Scope
 from overspill_service.__main__ import main
 from overspill_service.settings.settings import SettingError
-from overspill_service.tenants import hash_key, new_key
+from overspill_service.tenants.keys import hash_key, is_key, new_key
 
 from tests.faults.traffic import until
 
@@ -48,7 +49,8 @@ def keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Keys:
 
 
 async def status(api: Api, key: str) -> int:
-    return (await api.get("/v1/usage", headers={"Authorization": f"Bearer {key}"})).status
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    return (await api.get("/v1/usage", headers=headers)).status
 
 
 async def test_the_list_says_when_a_key_was_last_used(
@@ -63,7 +65,7 @@ async def test_the_list_says_when_a_key_was_last_used(
     file.write_text(
         f'[[tenants]]\nname = "b"\n[[tenants.keys]]\nhash = "{hash_key(of_file)}"\nscopes = ["read"]\n'
     )
-    api: Api = await start_api(catalog="sqlite:", data=tmp_path, tenants=file)
+    api: Api = await start_api(store="", catalog="sqlite:", data=tmp_path, tenants=file)
     for key in (used, of_file):
         assert await status(api, key) == 200
     await api.stop()
@@ -92,25 +94,31 @@ async def test_a_rotated_key_keeps_tenant_name_scopes_and_length_of_life(keys: K
     assert [each["id"] for each in await keys.listed()] == [new["id"]]
 
 
-async def test_keys_of_two_secrets_are_valid_while_one_replaces_the_other(
+async def test_a_key_of_the_former_secret_works_on_without_it_once_it_was_used(
     start_api: Callable[..., Any], tmp_path: Path, keys: Keys
 ) -> None:
-    old = await keys.run("create", "--tenant", "a", key_secret="former")
-    (record,) = await keys.listed()
-    new = await keys.run("rotate", record["id"], key_secret="latter")
-    settings = {"catalog": "sqlite:", "data": tmp_path, "key_secret": "latter"}
-    both: Api = await start_api(**settings, previous_key_secret="former")
+    used, unused = [await keys.run("create", "--tenant", "a", key_secret="former") for _ in range(2)]
+    new = await keys.run("create", "--tenant", "a", key_secret="latter")
+    settings = {"store": "", "catalog": "sqlite:", "data": tmp_path, "key_secret": "latter"}
     latter: Api = await start_api(**settings)
+    assert [await status(latter, key) for key in (used, unused, new)] == [401, 401, 200]
+    both: Api = await start_api(**settings, previous_key_secret="former")
+    assert [await status(both, key) for key in (used, new, new_key())] == [200, 200, 401]
 
-    assert [await status(both, key) for key in (old, new, new_key())] == [200, 200, 401]
-    assert [await status(latter, key) for key in (old, new)] == [401, 200]
+    assert [await status(latter, key) for key in (used, unused, new)] == [200, 401, 200]
+    (first, second) = [each for each in await keys.listed() if each["id"] == hash_key(used, "former")[:12]]
+    assert {first["hash"], second["hash"]} == {hash_key(used, "former"), hash_key(used, "latter")}
+    await keys.run("revoke", first["id"])
+    assert await status(both, used) == 200  # for some seconds more
+    both.service.authenticator._cache.clear()
+    assert await status(both, used) == 401
 
 
 async def test_a_key_made_while_a_service_runs_open_closes_every_process_of_it(
     start_api: Callable[..., Any], tmp_path: Path, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overspill_service.maintenance.POLL_SECONDS", 0.05)
-    apis: list[Api] = [await start_api(catalog="sqlite:", data=tmp_path) for _ in range(2)]
+    monkeypatch.setattr("overspill_service.web.authentication.MODE_SECONDS", 0.05)
+    apis: list[Api] = [await start_api(store="", catalog="sqlite:", data=tmp_path) for _ in range(2)]
     assert [await status(api, "") for api in apis] == [200, 200]
     key = await keys.run("create", "--tenant", "a")
 
@@ -132,3 +140,73 @@ async def test_keys_without_a_secret_are_refused_beyond_loopback(
         await start_api(listen="0.0.0.0:0", tenants=file)
 
     await start_api(listen="0.0.0.0:0", tenants=file, key_secret="a secret")
+
+
+# --- over HTTP ------------------------------------------------------------------------------------
+
+
+class Admin:
+    """An admin key of a tenant, and requests with it."""
+
+    def __init__(self, api: Api, key: str) -> None:
+        self._api, self._headers = api, {"Authorization": f"Bearer {key}"}
+
+    async def __call__(self, method: str, path: str, **body: object) -> tuple[int, Any]:
+        answer = await self._api.send(
+            method, path, headers=self._headers, **({"json": body} if method == "POST" else {})
+        )
+        return answer.status, await answer.json()
+
+
+async def admin_of(api: Api, tenant: str) -> Admin:
+    now = api.service.archive.clock()
+    return Admin(api, (await api.service.issuer.issue(tenant, [Scope.ADMIN], now=now)).key)
+
+
+async def test_an_admin_makes_lists_rotates_and_revokes_keys_of_its_tenant(api: Api) -> None:
+    admin = await admin_of(api, "acme")
+    code, made = await admin("POST", "/v1/keys", scopes=["read"], name="agent", session="s", ttl=60)
+    assert (code, made["about"]["session"]) == (201, "s")
+    assert is_key(made["key"])
+    assert (await api.get("/v1/captures", headers={"Authorization": f"Bearer {made['key']}"})).status == 200
+
+    await api.service.authenticator.report_uses()
+    _, listed = await admin("GET", "/v1/keys")
+    assert [each["name"] for each in listed["keys"]] == ["", "agent"]
+    assert made["key"] not in json.dumps(listed)
+    assert listed["keys"][1]["last_used"] is not None
+    code, second = await admin("POST", f"/v1/keys/{made['about']['id']}/rotate", ttl=60)
+    assert (code, second["about"]["session"]) == (201, "s")
+    assert (await admin("POST", f"/v1/keys/{made['about']['id']}/rotate"))[0] == 409
+    code, gone = await admin("DELETE", f"/v1/keys/{made['about']['id']}")
+    assert (code, gone["id"]) == (200, made["about"]["id"])
+    assert (await admin("DELETE", f"/v1/keys/{made['about']['id']}"))[0] == 404
+
+
+async def test_an_admin_sees_and_changes_no_key_of_another_tenant(api: Api) -> None:
+    ours, theirs = await admin_of(api, "acme"), await admin_of(api, "globex")
+    (foreign,) = (await theirs("GET", "/v1/keys"))[1]["keys"]
+
+    assert foreign["id"] not in json.dumps((await ours("GET", "/v1/keys"))[1])
+    for method, path in (
+        ("DELETE", f"/v1/keys/{foreign['id']}"),
+        ("POST", f"/v1/keys/{foreign['id']}/rotate"),
+    ):
+        code, found = await ours(method, path)
+        assert (code, found["code"]) == (404, "key_not_found")
+    assert (await theirs("GET", "/v1/keys"))[0] == 200
+
+
+async def test_an_admin_of_one_tenant_makes_no_key_that_sees_all(api: Api) -> None:
+    admin = await admin_of(api, "acme")
+
+    assert (await admin("POST", "/v1/keys", scopes=["fleet"]))[0] == 403
+    assert (await admin("POST", "/v1/keys", scopes=["admin"], session="s"))[0] == 409
+    wrong_bodies: list[dict[str, object]] = [
+        {"scopes": []},
+        {"scopes": ["all"]},
+        {"scopes": ["read"], "ttl": 0},
+        {},
+    ]
+    for wrong in wrong_bodies:
+        assert (await admin("POST", "/v1/keys", **wrong))[0] == 422

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from overspill.wire import Code
 from overspill_service.errors import StoreUnavailable
+from overspill_service.resources.fair_places import FairPlaces
 from overspill_service.web import streaming
 
 from tests.faults.traffic import PATIENCE, noise, until
@@ -29,7 +30,7 @@ async def asking(api: Api, path: str, *headers: str) -> AsyncIterator[asyncio.St
     connection.setblocking(False)
     await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", api.port))
     reader, writer = await asyncio.open_connection(sock=connection, limit=1024)
-    lines = "".join(f"{line}\r\n" for line in ("Host: x", *headers))
+    lines = "".join(f"{line}\r\n" for line in ("Host: localhost", *headers))
     writer.write(f"GET {path} HTTP/1.1\r\n{lines}\r\n".encode())
     try:
         yield reader
@@ -90,8 +91,8 @@ async def test_content_shorter_than_it_was_said_ends_the_connection(api: Api) ->
     archive = api.service.archive
     reader_of = archive.reader
 
-    async def shortened(entry: Any) -> Any:
-        found = await reader_of(entry)
+    async def shortened(entry: Any, workers: Any = None) -> Any:
+        found = await reader_of(entry, workers)
         content = found.content
         found.content = lambda start, stop: content(start, stop - 1)  # type: ignore[method-assign]
         return found
@@ -156,6 +157,7 @@ async def test_a_read_that_finds_no_memory_is_told_to_come_again(
 ) -> None:
     monkeypatch.setattr("overspill_service.resources.memory_budget.QUEUE_SECONDS", 0.05)
     api: Api = await start_api(memory=2 * 2**20)
+    api.service.answer_places = FairPlaces(8, "long answers")
     await api.put(LARGE)
     async with asking(api, f"{path_of(LARGE)}/content") as stalled:
         await stalled.readuntil(b"\r\n\r\n")

@@ -11,7 +11,7 @@ import pytest
 from overspill import wire
 from overspill.wire import Code, Observation, Observations, Outcome
 from overspill_service.catalog.statistics import Cell
-from overspill_service.tenants import hash_key, new_key
+from overspill_service.tenants.keys import hash_key, new_key
 
 from tests.web.conftest import Api, problem
 

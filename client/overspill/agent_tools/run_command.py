@@ -18,6 +18,7 @@ from overspill.agent_tools.child_output import leave, read_until_end
 from overspill.agent_tools.error_answers import InvalidArguments, error_answer
 from overspill.agent_tools.guarded_recording import guarded_answer
 from overspill.agent_tools.recording import Recording
+from overspill.execution.child_environment import child_environment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -139,7 +140,7 @@ class CommandRun:
                 self._child = subprocess.Popen(  # noqa: S603  (what the agent asks for)
                     [self._shell, "-c", asked.command],
                     cwd=self._directory / asked.directory,
-                    env=self._environment,
+                    env=child_environment() if self._environment is None else self._environment,
                     stdin=subprocess.DEVNULL,
                     stdout=writer,
                     stderr=writer,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import ipaddress
 import json
 import logging
 from typing import TYPE_CHECKING, Final
@@ -22,7 +21,7 @@ from overspill.guard.guarded import METADATA
 from overspill.mcp.request import Request
 from overspill.mcp.results import guarded
 from overspill.mcp.tool_names import ToolNames
-from overspill.wire import Outcome
+from overspill.wire import ForeignRequest, Outcome, require_own_origin
 
 if TYPE_CHECKING:
     from overspill.guard.guard import Guard
@@ -69,10 +68,12 @@ class _Interceptor:
         """Return why a request is not the gateway's, or an empty text. Web pages send `Origin`."""
         if "Origin" in request.headers:
             return "it comes from a web page"
-        if self._token:
-            given = request.query.get("token", "")
-            return "" if hmac.compare_digest(given.encode(), self._token.encode()) else "its token is wrong"
-        return "" if _is_this_machine(request.url.host) else f"{request.url.host} is not this machine"
+        try:
+            require_own_origin(request.headers, None if self._token else frozenset())
+        except ForeignRequest as error:
+            return str(error)
+        given = request.query.get("token", "") if self._token else ""
+        return "" if hmac.compare_digest(given.encode(), self._token.encode()) else "its token is wrong"
 
     async def _answer(self, request: web.Request) -> web.Response:
         result = json.loads(await request.read())
@@ -84,11 +85,3 @@ class _Interceptor:
         if new is result or new["_meta"][METADATA]["outcome"] == Outcome.TRUNCATED:
             return web.Response()  # it is short, or nothing has stored it: nothing is lost
         return web.json_response(new)
-
-
-def _is_this_machine(host: str | None) -> bool:
-    """Return whether a request names this machine: another name may be that of a hostile page."""
-    try:
-        return host == "localhost" or ipaddress.ip_address((host or "").strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from overspill.gateways.interceptor import PATH, application
 from overspill.guard.guard import Guard
+from overspill.wire import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ def run(
     Raises `TokenNeeded`, and `OSError` if the address is not free.
     """
     host, port = listen
-    if not token and not _is_loopback(host):
+    if not token and not is_loopback(host):
         raise TokenNeeded(f"{host} can be reached from other machines")
     with client, Guard(client, policy) as guard:
         app = application(guard, token=token)
@@ -50,10 +50,3 @@ def _once(announce: Callable[[str], object], option: str) -> Callable[..., None]
         announce(option)
 
     return listening
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

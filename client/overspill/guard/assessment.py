@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from overspill import wire
 from overspill.guard import gain
+from overspill.guard.exemption import is_exempt
 from overspill.guard.output import name_text
 from overspill.guard.spill import DATA_BYTES, NOTICE_BYTES, Spill, escape_factor, notice_overhead
 from overspill.guard.turn import PendingResult
 from overspill.previews.notice import Kept
 from overspill.previews.styles import Marked
+from overspill.redaction.masking import Redaction
 from overspill.shapes import content
-from overspill.shapes.content import size_of
+from overspill.shapes.content import size_beside_notices, size_of
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.fields import Unchangeable
 from overspill.shapes.records import Reserve
@@ -40,10 +42,10 @@ _NOTICE_LINES: Final = 8
 
 def assess(result: Any, tool: str, policy: Policy) -> Shape | None:
     """Examine an output. Return its content if it has to spill, or None if it stays inline."""
-    if tool in policy.exempt:
-        return None
     found = content.examine(result)
-    if found is None or not found.exceeds(policy.limits(tool)) or found.is_guarded():
+    if found is None or not content.is_too_long(found, policy.limits(tool)):
+        return None
+    if is_exempt(policy, tool, found):
         return None
     return found if saves_enough(found, policy, Origin(tool, "", "")) else None
 
@@ -65,7 +67,8 @@ def saves_enough(
         return True
     if _is_surely_shorter(found, policy, policy.limits(origin.tool), is_kept=is_kept):
         return True
-    spill = Spill.of(found, policy, origin, identify=False, previews=previews)
+    sample = replace(policy, redaction=Redaction.OFF)  # only the length of the notice matters
+    spill = Spill.of(found, sample, origin, identify=False, previews=previews)
     if not spill.is_small:
         return True
     try:
@@ -113,8 +116,8 @@ def pending_result(output: Output, content: Shape, is_long: bool, is_exempt: boo
     fills = is_long and policy.notice_style.fills
     if fills:
         size = min(size, allowed_bytes(policy.limits(output.tool), content.body))
-    if is_exempt or content.is_guarded():
-        return PendingResult(size, None, is_long and not fills, call_id)
     least = notice_overhead(content)
     spilled = least + policy.preview_bytes * escape_factor(content)
+    if is_exempt or (content.notices() and size_beside_notices(content) <= spilled):
+        return PendingResult(size, None, is_long and not fills, call_id)
     return PendingResult(size, spilled, is_long and not fills, call_id, least)

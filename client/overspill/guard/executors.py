@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from overspill.execution import threads, waiting
 from overspill.execution.waiting import run_sync
-from overspill.shapes.content import is_quick
+from overspill.shapes.content import is_quick, is_too_long
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -34,7 +34,7 @@ class Executor(Protocol):
         """Do `work(*args)`, which may take milliseconds. `flow` says whose place in the queue it takes."""
 
     async def is_too_long(self, flow: Hashable, content: Shape, limits: Limits) -> bool:
-        """Return whether `content` exceeds `limits` and holds no notice already."""
+        """Return whether `content` exceeds `limits`, not counting the notices in it."""
 
     async def decide(self, call: RunningCall, pending: PendingResult) -> int | None:
         """Return the bytes that a notice may take, or None if the result stays: see `RunningCall.decide`."""
@@ -51,11 +51,11 @@ class AsyncExecutor:
         return await threads.run_fairly(flow, 0, work, *args)
 
     async def is_too_long(self, flow: Hashable, content: Shape, limits: Limits) -> bool:
-        """Return whether `content` exceeds `limits` and holds no notice already."""
+        """Return whether `content` exceeds `limits`, not counting the notices in it."""
         counts_tokens = limits.max_tokens is not None and limits.counter is not None
         if is_quick(content, limits) and not counts_tokens:
-            return _is_too_long(content, limits)
-        return await self.run(flow, _is_too_long, content, limits)
+            return is_too_long(content, limits)
+        return await self.run(flow, is_too_long, content, limits)
 
     async def run_alone(self, work: Callable[[], R]) -> R:
         """Do `work` in a thread of its own and in this context: it may wait for a tool."""
@@ -78,8 +78,8 @@ class SyncExecutor:
         return work(*args)
 
     async def is_too_long(self, flow: Hashable, content: Shape, limits: Limits) -> bool:  # noqa: ARG002
-        """Return whether `content` exceeds `limits` and holds no notice already."""
-        return _is_too_long(content, limits)
+        """Return whether `content` exceeds `limits`, not counting the notices in it."""
+        return is_too_long(content, limits)
 
     async def decide(self, call: RunningCall, pending: PendingResult) -> int | None:
         """Return the bytes that a notice may take, or None if the result stays."""
@@ -90,7 +90,3 @@ class SyncExecutor:
         with waiting.signalled(reply) as done:
             done.get()
         return reply.result()
-
-
-def _is_too_long(content: Shape, limits: Limits) -> bool:
-    return content.exceeds(limits) and not content.is_guarded()

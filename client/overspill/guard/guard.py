@@ -24,6 +24,7 @@ from overspill.guard.turn import Turn
 from overspill.guard.wrapping import Wrapper
 from overspill.previews.filling import Filling, shortened
 from overspill.shapes.guarded_chunks import is_async_chunk_iterator, is_chunk_iterator
+from overspill.shapes.masked_copy import masked_copy
 from overspill.shapes.partial import clamp_partial
 from overspill.transfer.sync import SyncClient
 
@@ -268,7 +269,8 @@ class Guard:
     def partial(self, update: Any, *, tool: str = "") -> Any:
         """Return what a tool reports while it runs, cut to the tool's limits. Nothing is stored.
 
-        It keeps its shape. A style that fills the limits cuts it in the style's own words.
+        It keeps its shape. A style that fills the limits cuts it in the style's own words. Secrets are masked
+        in what is cut.
         """
         if call_context.is_bypassed():
             return update
@@ -276,7 +278,10 @@ class Guard:
         shorten = None
         if isinstance(style, Filling):
             shorten = partial(shortened, style, self.policy.cut_strategy(tool), limits)
-        return clamp_partial(update, limits, shorten)
+        clamped, redactor = clamp_partial(update, limits, shorten), self.policy.redactor()
+        if redactor is None or (clamped is update and not self.policy.masks_inline):
+            return clamped
+        return masked_copy(clamped, redactor).value
 
     def turn(self, budget: int) -> Turn:
         """Return a block, for `with` or `async with`, whose results share `budget` bytes: see `Turn`.

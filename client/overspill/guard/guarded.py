@@ -22,7 +22,8 @@ class Guarded(Struct, frozen=True, kw_only=True):
     for an output that spilled. `capture` is the handle, if the output is stored. `reason` says why it is not
     in the service, or why it could not be measured. `matches_dropped` is the tool's own figure of what its
     view left out, passed on as given; it has another unit than bytes and is never added to them. `notice` is
-    what stands in `value` for the text that was cut. `same_as` is the handle of an earlier output of the
+    what stands in `value` for the text that was cut. `masked` is how many secrets of each kind were masked in
+    what is stored; None if there were none. `same_as` is the handle of an earlier output of the
     session with the same bytes.
     """
 
@@ -36,6 +37,7 @@ class Guarded(Struct, frozen=True, kw_only=True):
     matches_dropped: int | None = None
     notice: Notice | None = None
     same_as: str | None = None
+    masked: dict[str, int] | None = None
 
     @property
     def tokens_kept_out(self) -> int:
@@ -63,6 +65,7 @@ class Guarded(Struct, frozen=True, kw_only=True):
             "read_with": {"tool": "inspect_output", "arguments": {"capture": self.capture}},
             "same_as": self.same_as,
             "reason": self.reason,
+            "masked": self.masked,
         }
         if self.capture is None:
             del found["read_with"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from overspill.delivery.storage import NO_CLIENT
 from overspill.execution import threads
 from overspill.execution.loop_thread import NoLoop
-from overspill.guard import call_context
+from overspill.guard import call_context, exemption
 from overspill.guard.assessment import pending_result, saves_enough, surely_saves_enough
 from overspill.guard.bursts import Bursts
 from overspill.guard.counts.report_job import ReportJob
@@ -27,6 +27,7 @@ from overspill.guard.results import (
     inline,
     left_whole,
     lost,
+    masked_inline,
     passed_bytes,
     text_bytes,
     unmeasured,
@@ -93,7 +94,7 @@ class Pipeline:
         """Return the short cut for the outputs of a tool."""
         if tool in self._fast_paths:
             return self._fast_paths[tool]
-        limits = (self.policy.limits(tool),) if self.trial is None else self.trial.short_limits(tool)
+        limits = (self.policy.short_limits(tool),) if self.trial is None else self.trial.short_limits(tool)
         path = FastPath(limits, self.tally.inline(tool), (self, tool))
         path.is_followed = self.trial is not None
         if len(self._fast_paths) < _MOST_TOOLS:
@@ -127,6 +128,8 @@ class Pipeline:
             verdict = _Verdict() if content is None else await self._verdict(executor, flow, output, content)
             if content is None or not verdict.why:
                 guarded = inline(output, await _measured(executor, flow, content))
+                if output.policy.masks_inline and not call_context.is_bypassed():
+                    guarded = await executor.run(flow, masked_inline, guarded, output.policy)
             else:
                 guarded = await self._spilled(executor, flow, output, content, verdict)
         except Exception as error:  # noqa: BLE001  (the boundary: the guard never breaks its agent)
@@ -189,8 +192,9 @@ class Pipeline:
         """Decide on an output. The other results of its turn may make it spill, or leave it less room."""
         if call_context.is_bypassed():
             return _Verdict()
-        is_exempt = output.tool in output.policy.exempt
-        limits = output.policy.limits(output.tool)
+        limits, is_exempt = output.policy.limits(output.tool), False
+        if output.tool in output.policy.exempt:
+            is_exempt = await executor.run(flow, exemption.is_exempt, output.policy, output.tool, content)
         is_long = not is_exempt and await executor.is_too_long(flow, content, limits)
         previews = Previews() if is_long else None
         if is_long:
@@ -280,7 +284,7 @@ class Pipeline:
     def _noticed(self, output: Output, spill: Spill, kept: Kept) -> Guarded:
         kept, earlier = self._decisions.first(spill.id, Decision(kept, self._earlier(spill, kept)))
         made = spill.notice(kept, earlier=earlier)
-        value = spill.content.replaced(made)
+        value = spill.replaced(made)
         if spill.is_too_long(value):
             return inline(as_read(output, spill.content), size_of(spill.content))
         return Guarded(
@@ -294,6 +298,7 @@ class Pipeline:
             matches_dropped=output.matches_dropped,
             notice=made,
             same_as=None if earlier is None else earlier.id,
+            masked=dict(sorted(spill.masked.items())) or None,
         )
 
     def _earlier(self, spill: Spill, kept: Kept) -> Earlier | None:

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from overspill.guard.band import Band
 from overspill.guard.hosts import at_most, host_named
-from overspill.guard.policy_checks import by_name, check_policy, check_window
+from overspill.guard.policy_checks import by_name, check_policy, check_window, redaction_named
+from overspill.guard.redacting import redactor_of
 from overspill.previews.cut import ENDS, HEAD, PREVIEW, STRATEGIES, Strategy
 from overspill.previews.filling import CAPPED_BYTES
 from overspill.previews.styles import CAPPED, CLAMPED, COUNTED, MARKED, PARTIAL, PERSISTED, STYLES
+from overspill.redaction.masking import Redaction
 from overspill.text.limits import CHARS_PER_TOKEN, MAX_BYTES_PER_CHARACTER, UNLIMITED, Limits
 from overspill.text.tokenizers import Tiktoken
 from overspill.text.tokens import TokenCounter
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from overspill.previews.styles import Style
+    from overspill.redaction.redactor import Redactor
     from overspill.text.tokenizers import Tokenizer
 
 MAX_BYTES: Final = 50_000
@@ -59,9 +62,10 @@ TOOL_BYTES: Final[Mapping[str, int]] = MappingProxyType(
 )
 READER: Final = 'inspect_output("{id}")'
 MODES: Final = "modes: tail, range, grep, summary"
-INSPECTION_TOOLS: Final = frozenset(
-    {"inspect_output", "list_captures", "list_outputs", "get_terminal_output", "overspill_inspect"}
-)
+READING_TOOLS: Final = frozenset({"inspect_output", "list_captures"})
+"""The tools that read captures."""
+ANSWER_CHARS: Final = 40_000
+"""Characters that their answers have at most."""
 _DEFAULT_BAND: Final = Band()
 
 
@@ -72,7 +76,9 @@ class Policy:
     Limits: an output spills if it has more than `max_bytes`, `max_lines`, `max_chars` or `max_tokens`, or
     more tokens than the share `context_share` of a context window of `context_tokens`. None is no limit.
     `tools` maps a tool's name to its limit in bytes, or to whole `Limits`; it is merged over `TOOL_BYTES`.
-    The tools in `exempt` never spill: they read captures, and the model could never see one otherwise.
+    The tools in `exempt` never spill: the host vouches for them. By default they are `inspect_output` and
+    `list_captures`, without which the model could never see a capture; under these two names a result of
+    more than 40,000 characters, which no answer of theirs has, spills all the same.
     An output stays if a notice would not be shorter by the share `least_gain` of the output; None lets it
     spill in any case. A stream of more than `max_stream_bytes` is ended there, and its notice says so.
 
@@ -85,6 +91,10 @@ class Policy:
     `lost_preview_bytes` bounds it if nothing could be stored (None: as `preview_bytes`). `reader` is the call
     that reads more; `{id}` in it becomes the capture id. With `identical`, the notice names an earlier
     output of the session that has the same bytes; from the third time on it has no preview.
+
+    Secrets: `redaction` says what becomes of them in what is captured or previewed: "tag" puts their kind in
+    their place, "mask" stars, and "off" leaves them. `redact_patterns` has patterns of your own by kind. With
+    `redact_inline`, outputs that stay in the conversation are masked too.
 
     Storing: `bands` say where outputs go, by size. `ttl` is how many seconds a capture lives; None leaves it
     to the service. `wait` is how many seconds an agent waits for the service at most; see `deadline`.
@@ -101,7 +111,7 @@ class Policy:
     tokenizer: Tokenizer | None = None
     chars_per_token: float | None = None
     tools: Mapping[str, int | Limits] = field(default_factory=dict)
-    exempt: frozenset[str] = INSPECTION_TOOLS
+    exempt: frozenset[str] = READING_TOOLS
     strategy: Strategy | str = PREVIEW
     strategies: Mapping[str, Strategy | str] = field(default_factory=dict)
     style: Style | str = MARKED
@@ -115,6 +125,9 @@ class Policy:
     ttl: int | None = None
     wait: float = 2.0
     reader: str = READER
+    redaction: Redaction | str = Redaction.TAG
+    redact_patterns: Mapping[str, str] = field(default_factory=dict)
+    redact_inline: bool = False
     _usual: Limits = field(init=False, repr=False, compare=False)
     _limits: Mapping[str, Limits] = field(init=False, repr=False, compare=False)
 
@@ -122,6 +135,8 @@ class Policy:
         object.__setattr__(self, "strategy", by_name("strategy", self.strategy, STRATEGIES))
         object.__setattr__(self, "style", by_name("style", self.style, STYLES))
         object.__setattr__(self, "strategies", MappingProxyType(self._named_strategies()))
+        object.__setattr__(self, "redaction", redaction_named(self.redaction))
+        object.__setattr__(self, "redact_patterns", MappingProxyType(dict(self.redact_patterns)))
         check_policy(self)
         object.__setattr__(self, "tools", MappingProxyType({**TOOL_BYTES, **self.tools}))
         object.__setattr__(self, "exempt", frozenset(self.exempt))
@@ -135,6 +150,7 @@ class Policy:
         """Pickle the settings: another process computes the limits again."""
         given = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
         given |= {"tools": dict(self.tools), "strategies": dict(self.strategies)}
+        given |= {"redact_patterns": dict(self.redact_patterns)}
         return _new, (type(self), given)
 
     def _named_strategies(self) -> dict[str, Any]:
@@ -278,6 +294,15 @@ class Policy:
         """Return the limits of a tool's outputs: its own, or else the usual ones."""
         return self._limits.get(tool, self._usual)
 
+    @property
+    def masks_inline(self) -> bool:
+        """Whether secrets are masked in outputs that stay in the conversation."""
+        return self.redact_inline and self.redaction is not Redaction.OFF
+
+    def short_limits(self, tool: str) -> Limits:
+        """Return the limits of outputs that need no look at their text: none do if all are to be masked."""
+        return Limits(0, 0) if self.masks_inline else self.limits(tool)
+
     def band(self, size: int) -> Band:
         """Return the band of an output of `size` bytes."""
         return next((band for band in reversed(self.bands) if size > band.above), _DEFAULT_BAND)
@@ -285,6 +310,11 @@ class Policy:
     def deadline(self, size: int) -> float:
         """Return the seconds that an upload of `size` bytes may take if there is no spool to keep it."""
         return self.wait + size / SLOWEST_UPLOAD
+
+    def redactor(self) -> Redactor | None:
+        """Return what masks secrets, with those of the environment as it is now; None if nothing does."""
+        assert isinstance(self.redaction, Redaction)
+        return redactor_of(self.redaction, self.redact_patterns)
 
     def counter(self) -> TokenCounter:
         """Return what counts tokens: the tokenizer, or an estimate."""

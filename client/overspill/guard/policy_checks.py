@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from overspill.guard import checks
 from overspill.guard.band import check_bands
 from overspill.previews.cut import Strategy
+from overspill.redaction.masking import Redaction
+from overspill.redaction.patterns import check_patterns
 from overspill.text.limits import Limits
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ def check_policy(policy: Any) -> None:
         for name, number in _numbers(tool, limit):
             checks.whole(name, number, is_optional=isinstance(limit, Limits))
     _check_types(policy)
+    check_patterns(policy.redact_patterns)
     check_bands(policy.bands)
 
 
@@ -69,12 +72,27 @@ def _check_types(policy: Any) -> None:
             "strategies by tool, such as {'make': 'TAIL'}",
         ),
         ("identical", policy.identical, isinstance(policy.identical, bool), "true or false"),
+        ("redact_inline", policy.redact_inline, isinstance(policy.redact_inline, bool), "true or false"),
+        (
+            "redact_patterns",
+            dict(policy.redact_patterns),
+            all(isinstance(each, str) for pair in policy.redact_patterns.items() for each in pair),
+            "patterns by kind, such as {'acme': 'acme-[0-9]{8}'}",
+        ),
         ("reader", policy.reader, isinstance(policy.reader, str), "a text"),
         ("exempt", policy.exempt, not isinstance(policy.exempt, str), "a set of names of tools"),
     )
     for name, value, is_right, what in types:
         if not is_right:
             raise ValueError(f"{name} must be {what}, not {value!r}")
+
+
+def redaction_named(given: Any) -> Redaction:
+    """Return what becomes of secrets. Raises `ValueError` for a name that there is not."""
+    try:
+        return Redaction(given.lower() if isinstance(given, str) else given)
+    except ValueError:
+        raise ValueError(f"redaction must be {', '.join(Redaction)}, not {given!r}") from None
 
 
 def by_name(what: str, given: Any, choices: Mapping[str, Any]) -> Any:

@@ -30,6 +30,7 @@ SETTINGS: Final = (
     *("max_bytes", "max_lines", "max_chars", "max_tokens", "context_tokens", "context_share"),
     *("strategy", "style", "preview_bytes", "preview_lines", "lost_preview_bytes", "least_gain"),
     *("identical", "max_stream_bytes", "ttl", "wait", "reader"),
+    *("redaction", "redact_inline", "redact_patterns"),
 )
 """The settings of a `Policy` that a file may have."""
 _UNSAFE: Final = re.compile("[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
@@ -72,6 +73,9 @@ def _settings(found: dict[str, Any]) -> dict[str, Any]:
     _check_names("setting", found, SETTINGS)
     if not isinstance(tools, dict) or not all(isinstance(each, dict) for each in tools.values()):
         raise ValueError("tools must be tables, such as [tools.grep]")
+    patterns = found.get("redact_patterns", {})
+    if not isinstance(patterns, dict) or not all(isinstance(each, str) for each in patterns.values()):
+        raise ValueError("redact_patterns must be a table of patterns by kind, such as [redact_patterns]")
     for name, table in tools.items():
         _check_names(f"setting of the tool {name!r}", table, TOOL_SETTINGS)
     usual: dict[str, Any] = {name: found[name] for name in OTHER_LIMITS if name in found}

@@ -12,12 +12,14 @@ from overspill.previews import notice
 from overspill.shapes.chunk_stream import StreamShape
 from overspill.shapes.content import examine, size_of
 from overspill.shapes.fields import Unchangeable
+from overspill.shapes.masked_copy import masked_copy
 from overspill.text.measure import extent_of
 from overspill.text.reasons import one_safe_line
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from overspill.guard.output import Output
+    from overspill.guard.policy import Policy
     from overspill.guard.spill import Spill
     from overspill.shapes.content import Shape
 
@@ -41,6 +43,15 @@ def inline(output: Output, size: int) -> Guarded:
         bytes_after=size,
         matches_dropped=output.matches_dropped,
     )
+
+
+def masked_inline(guarded: Guarded, policy: Policy) -> Guarded:
+    """Return an output that stays in the conversation with its secrets masked."""
+    redactor = policy.redactor()
+    if redactor is None:
+        return guarded
+    value, counts = masked_copy(guarded.value, redactor)
+    return replace(guarded, value=value, masked=dict(sorted(counts.items()))) if counts else guarded
 
 
 def left_whole(output: Output, content: Shape, problem: Unchangeable) -> Guarded:

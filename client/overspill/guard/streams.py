@@ -46,7 +46,13 @@ class Stream:
         )
         most = _most_kept(pipeline.storage, output.policy)
         limits = output.policy.limits(output.tool)
-        self._flow = ChunkStream(limits, max_bytes=most, reserve=reserve(output.policy))
+        self._flow = ChunkStream(
+            limits,
+            max_bytes=most,
+            reserve=reserve(output.policy),
+            redactor=output.policy.redactor(),
+            masks_inline=output.policy.masks_inline,
+        )
         self._is_bypassed = call_context.is_bypassed()
         self._is_dropped = False
         self._size = 0

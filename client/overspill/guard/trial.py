@@ -13,7 +13,7 @@ from overspill.guard import call_context
 from overspill.guard.bursts import Bursts
 from overspill.guard.counts.cohorts import CohortTally, met_sessions
 from overspill.guard.duplicates import Duplicates
-from overspill.shapes.content import examine
+from overspill.shapes.content import examine, is_too_long
 from overspill.text import measure
 from overspill.text.body import FileBody
 from overspill.wire import Arm, Cohort, Outcome
@@ -80,8 +80,8 @@ class Trial:
 
     def short_limits(self, tool: str) -> tuple[Limits, ...]:
         """Return the limits of both arms: an output within all of them is short in either."""
-        usual = self._usual.limits(tool)
-        return (usual,) if self._keeps_whole else (usual, self._held_out.limits(tool))
+        usual = self._usual.short_limits(tool)
+        return (usual,) if self._keeps_whole else (usual, self._held_out.short_limits(tool))
 
     def count_short(self, session: str, tool: str, size: int) -> None:
         """Count an output of `size` bytes that is short in both arms."""
@@ -132,7 +132,7 @@ def oversized(content: Shape, limits: Limits) -> Oversized | None:
 
     It takes about 1 ms a megabyte: call it in a thread. Raises `OSError` if the output's file cannot be read.
     """
-    if not content.exceeds(limits) or content.is_guarded():
+    if not is_too_long(content, limits):
         return None
     return Oversized(_digest(content.body))
 

@@ -70,7 +70,7 @@ class _Clamping(NamedTuple):
             spill = Spill.of(content, self.policy, origin)
             with suppress(Unchangeable):
                 notice = spill.notice(Kept(outcome=Outcome.TRUNCATED, reason=WITHOUT_STORE))
-                new |= shortened(result, spill.content.replaced(notice), notice)
+                new |= shortened(result, spill.replaced(notice), notice)
         return with_new_values(messages, new, keep_copies=self.keep_copies)
 
 

@@ -83,4 +83,4 @@ def _without_copies(messages: Sequence[Any], new: Mapping[FieldPath, Any]) -> di
 
 def _is_guarded(value: Any) -> bool:
     content = examine(value)
-    return content is not None and content.is_guarded()
+    return content is not None and bool(content.notices())

@@ -66,7 +66,7 @@ class _Middleware(FunctionMiddleware):
     """Stands around each call of a tool."""
 
     def __init__(self, adapter: Adapter) -> None:
-        self._guard = adapter.guard
+        self._adapter = adapter
 
     async def process(
         self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]
@@ -82,11 +82,11 @@ class _Middleware(FunctionMiddleware):
         except _CONTROL_FLOW:
             raise
         except Exception as error:
-            guarded = await self._guard.process(error, tool=context.function.name, **call)
+            guarded = await self._adapter.process(error, tool=context.function.name, **call)
             if guarded.value is error:
                 raise
             raise guarded.value from None
-        guarded = await self._guard.process(context.result, tool=context.function.name, **call)
+        guarded = await self._adapter.process(context.result, tool=context.function.name, **call)
         if guarded.notice is not None:
             context.result = _with_metadata(guarded)
 

@@ -14,7 +14,7 @@ from agno.tools.function import Function, ToolResult
 
 from overspill.guard.call_context import calling, minted
 from overspill.guard.guarded import METADATA
-from overspill.integrations.adapter import Adapter
+from overspill.integrations.adapter import Adapter, OwnAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -44,13 +44,10 @@ def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
 
 def _hook(adapter: Adapter) -> Callable[..., Any]:
     """Return the outermost hook of every call. agno calls it in synchronous and asynchronous runs alike."""
-    reading = {tool.name for tool in adapter.reading_tools}
 
     def overspill(
         function_name: str, func: Callable[..., Any], args: dict[str, Any], run_context: RunContext | None
     ) -> Any:
-        if function_name in reading:
-            return func(**args)
         session = run_context.session_id if run_context else None
         call: dict[str, Any] = {"call_id": minted(), "session": session}
         try:
@@ -59,7 +56,7 @@ def _hook(adapter: Adapter) -> Callable[..., Any]:
         except _CONTROL_FLOW:
             raise
         except Exception as error:
-            guarded = adapter.guard.process_sync(error, tool=function_name, **call)
+            guarded = adapter.process_sync(error, tool=function_name, **call)
             if guarded.value is error:
                 raise
             raise guarded.value from None
@@ -67,7 +64,7 @@ def _hook(adapter: Adapter) -> Callable[..., Any]:
             return result  # agno streams what it yields, events among it
         if inspect.isawaitable(result):
             return _awaited(adapter, result, function_name, call)
-        return _shown(adapter.guard.process_sync(result, tool=function_name, **call))
+        return _shown(adapter.process_sync(result, tool=function_name, **call))
 
     return overspill
 
@@ -79,7 +76,7 @@ async def _awaited(adapter: Adapter, running: Awaitable[Any], tool: str, call: d
 def _reading_tool(tool: AgentTool) -> Function:
     def call(run_context: RunContext | None = None, **arguments: Any) -> str:
         session = run_context.session_id if run_context else None
-        return json.dumps(tool.call(arguments, session=session), ensure_ascii=False)
+        return OwnAnswer(json.dumps(tool.call(arguments, session=session), ensure_ascii=False))
 
     return Function(
         name=tool.name,

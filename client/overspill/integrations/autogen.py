@@ -109,7 +109,7 @@ class _GuardingWorkbench:
 
     async def _shown(self, result: ToolResult, call_id: str) -> ToolResult:
         content = _content(result)
-        guarded = await self._overspill.guard.process(content, tool=result.name, call_id=call_id)
+        guarded = await self._overspill.process(content, tool=result.name, call_id=call_id)
         return _with_texts(result, guarded)
 
 

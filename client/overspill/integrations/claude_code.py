@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.guard.call_context import minted
+from overspill.guard.exemption import is_exempt, own_name
 from overspill.guard.guarded import METADATA
+from overspill.shapes.content import examine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -54,11 +56,17 @@ async def post_tool_use_async(guard: Guard, event: Mapping[str, Any]) -> dict[st
 
 
 def _is_guarded(guard: Guard, event: Mapping[str, Any]) -> bool:
-    """Return whether it is a result, and not of a tool that reads: `mcp__overspill__inspect_output`."""
+    """Return whether it is a result, and not of a tool that reads: `mcp__overspill__inspect_output`.
+
+    The event has no more of a tool than its name. So what is longer than an answer of ours is guarded.
+    """
     tool = event.get("tool_name")
     if event.get("hook_event_name", _EVENT) != _EVENT or not isinstance(tool, str):
         return False
-    return "tool_response" in event and tool.rpartition("__")[2] not in guard.policy.exempt
+    if "tool_response" not in event:
+        return False
+    content = examine(event["tool_response"])
+    return content is None or not is_exempt(guard.policy, own_name(tool), content)
 
 
 def _output(event: Mapping[str, Any]) -> Any:

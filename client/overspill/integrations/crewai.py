@@ -68,19 +68,16 @@ def _after_tool_call(context: ToolCallHookContext) -> str | None:
         return None
     text, raw = context.tool_result, context.raw_tool_result
     is_data = isinstance(raw, dict | list) and text == str(raw)
-    guarded = adapter.guard.process_sync(raw if is_data else text, tool=context.tool_name, call_id=minted())
+    guarded = adapter.process_sync(raw if is_data else text, tool=context.tool_name, call_id=minted())
     return None if guarded.notice is None else str(guarded.value)
 
 
 def _adapter(context: ToolCallHookContext) -> Adapter | None:
     """Return the adapter of the agent that calls, unless it calls a reading tool."""
-    found = None
-    for owner in (context.agent, context.task):
-        for tool in getattr(owner, "tools", None) or ():
-            if isinstance(tool, _ReadingTool):
-                if tool.name == context.tool_name:
-                    return None
-                found = found or tool
+    if isinstance(getattr(context.tool, "_original_tool", context.tool), _ReadingTool):
+        return None
+    tools = (tool for owner in (context.agent, context.task) for tool in getattr(owner, "tools", None) or ())
+    found = next((tool for tool in tools if isinstance(tool, _ReadingTool)), None)
     return found._adapter if found else None  # noqa: SLF001  (of this module)
 
 

@@ -34,7 +34,8 @@ BLOCK_BYTES: Final = 1024 * 1024
 
 
 class CaptureFileSystem(AbstractFileSystem):
-    """The captures of one tenant, all in one folder. `session` narrows listings, and `call:` references.
+    """The captures of one tenant, all in one folder. `session` narrows listings, and is where `call:`
+    references are looked up; else that is the session of `OVERSPILL_SESSION`.
 
     A path is a capture id, or `call:` and the id of a tool call. What still waits on this machine can be
     read, and is not listed. Raises `FileNotFoundError` for a capture that is not there, has expired or was
@@ -51,7 +52,7 @@ class CaptureFileSystem(AbstractFileSystem):
         super().__init__(**options)
         self._client = SyncClient(url, key)
         self._session = session
-        self._holder = Holder(partition_for(self._client), session=session or "")
+        self._holder = Holder(partition_for(self._client), session=session or self._client.session)
 
     @property
     def fsid(self) -> str:

@@ -100,7 +100,7 @@ class OverspillPlugin(BasePlugin):
         )
 
     async def _guarded(self, result: Any, tool: BaseTool, context: ToolContext) -> Guarded:
-        return await self.adapter.guard.process(result, tool=tool.name, **_named(context))
+        return await self.adapter.process(result, tool=tool.name, **_named(context))
 
     def _remember(self, call: tuple[str, str], metadata: dict[str, Any]) -> None:
         """Keep the metadata of a result. If its event never comes, it is forgotten one day."""

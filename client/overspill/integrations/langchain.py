@@ -59,11 +59,11 @@ class OverspillMiddleware(AgentMiddleware):
         except GraphBubbleUp:  # an interrupt: control flow, and no result
             raise
         except Exception as error:
-            guarded = self.adapter.guard.process_sync(error, **call)
+            guarded = self.adapter.process_sync(error, **call)
             if guarded.value is error:
                 raise
             raise guarded.value from None
-        return _with_metadata(self.adapter.guard.process_sync(result, **call))
+        return _with_metadata(self.adapter.process_sync(result, **call))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[_Result]]
@@ -81,6 +81,10 @@ def tool_wrappers(guard: Guard | None = None) -> dict[str, Any]:
     return {"wrap_tool_call": middleware.wrap_tool_call, "awrap_tool_call": middleware.awrap_tool_call}
 
 
+class _ReadingTool(StructuredTool):
+    """A reading tool as LangChain's own kind."""
+
+
 def structured_tool(tool: AgentTool) -> StructuredTool:
     """Return a reading tool as LangChain's own kind. Its calls are narrowed to the thread of the graph."""
 
@@ -90,7 +94,7 @@ def structured_tool(tool: AgentTool) -> StructuredTool:
     async def acall(overspill_config: RunnableConfig, **arguments: Any) -> dict[str, Any]:
         return await tool.acall(arguments, session=_thread(overspill_config))
 
-    return StructuredTool(
+    return _ReadingTool(
         name=tool.name,
         description=tool.description,
         args_schema=dict(tool.parameters),
@@ -100,10 +104,11 @@ def structured_tool(tool: AgentTool) -> StructuredTool:
 
 
 def _named(request: ToolCallRequest) -> dict[str, Any]:
-    """Return how the guard names the call: its tool, id and session."""
+    """Return how the guard names the call: its tool, id and session, and whether the tool is ours."""
     config: Any = getattr(request.runtime, "config", None) or {}
     call = request.tool_call
-    return {"tool": call["name"], "call_id": call["id"] or minted(), "session": _thread(config)}
+    known = {"tool": call["name"], "call_id": call["id"] or minted(), "session": _thread(config)}
+    return {**known, "is_own": isinstance(request.tool, _ReadingTool)}
 
 
 def _thread(config: RunnableConfig) -> str | None:

@@ -62,7 +62,7 @@ class _Guarding:
     def call(self, *args: Any, **named: Any) -> ToolOutput:
         """Run the tool, and guard what it returns or raises."""
         call: dict[str, Any] = {"call_id": minted(), "session": None}
-        guard, tool = self._overspill.guard, self._name
+        guard, tool = self._overspill, self._name
         try:
             with calling(**call):
                 output: ToolOutput = super().call(*args, **named)  # type: ignore[misc]
@@ -76,7 +76,7 @@ class _Guarding:
     async def acall(self, *args: Any, **named: Any) -> ToolOutput:
         """As `call`, for asynchronous code."""
         call: dict[str, Any] = {"call_id": minted(), "session": None}
-        guard, tool = self._overspill.guard, self._name
+        guard, tool = self._overspill, self._name
         try:
             with calling(**call):
                 output: ToolOutput = await super().acall(*args, **named)  # type: ignore[misc]

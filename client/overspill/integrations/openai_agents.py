@@ -112,7 +112,7 @@ class _AgentGuard:
         if _is_from_program(context.tool_call):
             return ToolGuardrailFunctionOutput.allow()
         plain = to_jsonable_python(data.output, fallback=str)
-        guarded = await self.adapter.guard.process(plain, **named(context, context.tool_name))
+        guarded = await self.adapter.process(plain, **named(context, context.tool_name))
         if guarded.notice is None:
             return ToolGuardrailFunctionOutput.allow()
         value = self.noted(context, guarded)
@@ -152,7 +152,7 @@ class _Invoker(StandIn):
         guarded = await adapter.guarded(running, **call)
         if guarded.notice is None and guarded.reason is not None:
             # No shorter object can be made. The SDK shows the model its text.
-            text = await adapter.guard.process(str(guarded.value), **call)
+            text = await adapter.process(str(guarded.value), **call)
             guarded = guarded if text.notice is None else text
         return self._owner.noted(context, guarded)
 

@@ -22,6 +22,7 @@ from pydantic_ai.models import Model
 
 from overspill.guard.call_context import minted
 from overspill.guard.guarded import METADATA
+from overspill.guard.policy import READING_TOOLS
 from overspill.integrations.adapter import Adapter
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class OverspillCapability(AbstractCapability[Any]):
             "tool": tool_def.name,
             "call_id": call.tool_call_id or minted(),
             "session": ctx.conversation_id,
+            "is_own": tool_def.name in READING_TOOLS,  # an agent never has two tools of one name
         }
         running = _completed(handler, args)
         try:
@@ -92,7 +94,7 @@ class OverspillCapability(AbstractCapability[Any]):
 
     async def _shortened(self, error: Any, part: Any, named: dict[str, Any]) -> Exception:
         """Return the error that tells the model of a failure, with a part that is short enough."""
-        guarded = await self.adapter.guard.process(part.content, **named)
+        guarded = await self.adapter.process(part.content, **named)
         if guarded.notice is None:
             return error
         found = _with_metadata(guarded)

@@ -85,7 +85,9 @@ class OverspillPlugin(Plugin):
             content[index] = {"toolResult": await self._guarded(result, use, event.agent)}
 
     async def _guarded(self, result: Any, use: Any, agent: Any) -> Any:
-        guarded = await self.adapter.guard.process(result, tool=use["name"], **_named(use, agent))
+        name = use["name"]
+        is_own = isinstance(agent.tool_registry.registry.get(name), _ReadingTool)
+        guarded = await self.adapter.process(result, tool=name, **_named(use, agent), is_own=is_own)
         return _with_metadata(guarded)
 
 
@@ -99,6 +101,10 @@ def _after_invocation(_event: AfterInvocationEvent) -> None:
     end()
 
 
+class _ReadingTool(PythonAgentTool):
+    """A reading tool as Strands' own kind."""
+
+
 def _reading_tool(tool: AgentTool) -> PythonAgentTool:
     async def call(tool_use: Any, **state: Any) -> dict[str, Any]:
         answer = await tool.acall(tool_use["input"], session=_session(state.get("agent")))
@@ -107,7 +113,7 @@ def _reading_tool(tool: AgentTool) -> PythonAgentTool:
 
     schema = {"json": dict(tool.parameters)}
     spec: Any = {"name": tool.name, "description": tool.description, "inputSchema": schema}
-    return PythonAgentTool(tool.name, spec, call)
+    return _ReadingTool(tool.name, spec, call)
 
 
 def _named(use: Any, agent: Any) -> dict[str, Any]:

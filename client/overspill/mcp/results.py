@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.execution import threads
+from overspill.guard.exemption import for_foreign
 from overspill.guard.guarded import METADATA
 from overspill.mcp.valid_results import shortened, validator
+from overspill.previews.notice_marks import is_marked, rewritten
 
 if TYPE_CHECKING:
     from overspill.guard.guard import Guard
@@ -53,7 +54,7 @@ async def _guarded(
     if not isinstance(result.get("content"), list) or result.get("resultType", "complete") != "complete":
         return result
     if request.tool in names.reading:  # a tool of the server, which only has the name of one of ours
-        policy = _without_exemption(policy or guard.policy, request.tool)
+        policy = for_foreign(policy or guard.policy)
     found = await guard.process(
         result, tool=request.tool, call_id=request.call_id, session=session, policy=policy
     )
@@ -69,10 +70,6 @@ async def _guarded(
         value = {**value, _STRUCTURED: structured}
     meta = value.get("_meta")
     return {**value, "_meta": {**(meta if isinstance(meta, dict) else {}), METADATA: status}}
-
-
-def _without_exemption(policy: Policy, tool: str) -> Policy:
-    return dataclasses.replace(policy, exempt=policy.exempt - {tool})
 
 
 def _valid(
@@ -97,7 +94,8 @@ def _renamed(value: Any, old: str, new: str) -> Any:
     if old == new:
         return value
     if isinstance(value, str):
-        return value.replace(old, new)
+        is_ours = old in value and is_marked(value)
+        return rewritten(value, old, new) if is_ours else value.replace(old, new)
     if isinstance(value, list):
         return [_renamed(each, old, new) for each in value]
     if isinstance(value, dict):

@@ -121,6 +121,23 @@ def less(limits: Limits, text: str, lines: int | None = None) -> Limits:
     )
 
 
+def more(limits: Limits, texts: list[str]) -> Limits:
+    """Return limits that leave room for these texts too, also where JSON escapes them."""
+    text = "\n".join([*texts, ""])
+    chars, tokens = limits.max_chars, limits.max_tokens
+    escaped = text.count("\n") + text.count('"') + text.count("\\")
+    return limits._replace(
+        max_bytes=_grown(limits.max_bytes, measure.size(text) + escaped),
+        max_lines=_grown(limits.max_lines, measure.count_lines(text)),
+        max_chars=None if chars is None else _grown(chars, len(text) + escaped),
+        max_tokens=None if tokens is None else tokens + least_token_limit(text, limits.counter),
+    )
+
+
+def _grown(limit: int, number: int) -> int:
+    return UNLIMITED if limit == UNLIMITED else limit + number
+
+
 def _reduced(limit: int, number: int) -> int:
     return UNLIMITED if limit == UNLIMITED else max(0, limit - number)
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from overspill.previews import cut, notice_forms
 from overspill.previews.case import Case
 from overspill.previews.notice import Facts, Kept, Notice
+from overspill.previews.notice_marks import marked
 from overspill.text import measure
 from overspill.text.limits import MAX_BYTES_PER_CHARACTER, UNLIMITED, Limits, exceeds
+from overspill.text.lookalikes import defuse
 from overspill.text.measure import extent_of
-from overspill.text.reasons import defuse
 from overspill.text.rendering import TEXT_TYPE
 from overspill.text.tokens import estimate_from_size
 from overspill.wire import Outcome
@@ -117,7 +118,7 @@ def _closings(case: Case) -> list[str]:
 
 def _beside(limits: Limits, mark: str, closing: str) -> Limits:
     """Return what `limits` leave beside a mark and a last line."""
-    ending = f"\n{closing}" if closing else ""
+    ending = f"\n{marked(closing)}" if closing else ""
     return cut.less(limits, f"{mark}{ending}", lines=measure.count_newlines(mark) + bool(closing))
 
 

@@ -4,26 +4,30 @@
     Read more: inspect_output("cap_…"); modes: … Do not rerun.
     --- preview ---
     …
-    [/overspill]
+    [/overspill 482915302817]
 
-The same facts give the same bytes. The preview is untrusted: anything in it that looks like a mark is
-defused. An output that is stored nowhere has no handle.
+The same facts give the same bytes. The last line has the mark by which guards recognise a notice: see
+`notice_marks`. The preview is untrusted: anything in it that looks like a line of ours is defused. An output
+that is stored nowhere has no handle.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC
 from typing import TYPE_CHECKING, Final
 
 from overspill.previews.call_status import status_words
+from overspill.previews.notice_marks import marked
 from overspill.text import measure
-from overspill.text.reasons import defuse, for_model
+from overspill.text.lookalikes import defuse
+from overspill.text.reasons import for_model
 from overspill.text.sanitize import sanitize
 from overspill.text.tokens import TokenCount, estimate_from_size
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
 TOO_LONG: Final = "too long"
@@ -31,6 +35,8 @@ TOO_LONG: Final = "too long"
 _MAX_TOOL: Final = 100
 _MAX_CALL_ID: Final = 64
 """The most characters of an id. A longer one, such as one with a signature in it, helps no model."""
+_MOST_KINDS: Final = 4
+"""Kinds of masked secrets that a notice names."""
 _SHORT_REASON: Final = 60
 _SHORT_STATUS: Final = 24
 """Characters of a reason and of a status in a terse notice, at most."""
@@ -69,6 +75,7 @@ class Facts:
     it; `modes` are its other modes. `tokens` is estimated if None. `call_id` and `status` are empty if
     unknown. `same_as` is the id of the first capture of the same content in the session, and `repeats` is how
     many followed it, this one included. `missing` says why only the beginning of the output is there.
+    `masked` is how many secrets of each kind were masked in it.
     """
 
     id: str
@@ -85,6 +92,7 @@ class Facts:
     same_as: str | None = None
     repeats: int = 0
     missing: str = ""
+    masked: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_known(self) -> bool:
@@ -121,10 +129,15 @@ class Notice:
 
     def __str__(self) -> str:
         if self.text is not None:
-            return self.text
+            return marked(self.text) if has_own_end(self.text) else self.text
         newline = "" if self.preview.endswith("\n") else "\n"
         shown = f"{_PREVIEW}{self.preview}{newline}" if self.preview else ""
-        return f"{self.head}\n{shown}{_END}"
+        return marked(f"{self.head}\n{shown}{_END}")
+
+
+def has_own_end(text: str) -> bool:
+    """Return whether the last line is one of ours, as `closing` makes it: the others of a style are not."""
+    return text.endswith("]") and text.startswith("[overspill", text.rfind("\n") + 1)
 
 
 def make_notice(facts: Facts, kept: Kept, *, is_terse: bool = False) -> Notice:
@@ -136,7 +149,7 @@ def make_notice(facts: Facts, kept: Kept, *, is_terse: bool = False) -> Notice:
     how = how_to_read(facts, kept, with_modes=True)
     head = (
         f"{_BEGIN} {_too_long(facts)} {_extent(facts)}{where(kept)}{until(kept)}"
-        f"{because(kept)}.\n"
+        f"{because(kept)}.{masked_words(facts)}\n"
         f"Read more: {how}. {DO_NOT_RERUN}{same(facts)}"
     )
     return _notice(facts, kept.outcome, head, how_to_read(facts, kept), kept.path)
@@ -159,7 +172,7 @@ def truncated(facts: Facts, reason: str) -> Notice:
     """Return the notice of an output that could not be stored; what the preview leaves out is gone."""
     lost = "What the preview leaves out is lost" if facts.preview else "All of it is lost"
     head = (
-        f"{_LOST} {_too_long(facts)} It could NOT be stored: {for_model(reason)}.\n"
+        f"{_LOST} {_too_long(facts)} It could NOT be stored: {for_model(reason)}.{masked_words(facts)}\n"
         f"{lost}. If you need it, run the tool again with a narrower question (a filter, a range, fewer "
         f"files).{same(facts)}"
     )
@@ -178,6 +191,7 @@ def _terse(facts: Facts, kept: Kept) -> Notice:
     use = read_more if kept.path else f"use {read_more}"
     day = "" if kept.expires is None else f" until {kept.expires.astimezone(UTC):%Y-%m-%d}"
     part = ", only its beginning" if facts.missing else ""
+    part += ", secrets masked" if facts.masked else ""
     head = f"{_BEGIN} {what}{part}{day}; do not rerun, {use}"
     return _notice(facts, kept.outcome, head, read_more, kept.path)
 
@@ -218,6 +232,16 @@ def because(kept: Kept) -> str:
         return f"; it is not in the service ({reason})"
     later = "" if kept.path else "; it waits to be uploaded"
     return f"; the service could not take it ({reason}){later}"
+
+
+def masked_words(facts: Facts) -> str:
+    """Say how many secrets of which kinds are masked, as a sentence; empty if there are none."""
+    if not facts.masked:
+        return ""
+    total, kinds = sum(facts.masked.values()), sorted(facts.masked)
+    more = f" and {len(kinds) - _MOST_KINDS} more kinds" if len(kinds) > _MOST_KINDS else ""
+    named = ", ".join(f"{kind}={facts.masked[kind]}" for kind in kinds[:_MOST_KINDS])
+    return f" {measure.plural(total, 'secret')} masked: {named}{more}."
 
 
 def how_to_read(facts: Facts, kept: Kept, *, with_modes: bool = False) -> str:

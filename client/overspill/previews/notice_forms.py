@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.previews import notice
+from overspill.previews.notice_marks import is_mark_of, is_marked, mark_of, unmarked
 from overspill.text import measure
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from overspill.previews.notice import Facts, Kept, Notice
 
 MAX_NOTICE: Final = 64 * 1024
-"""A longer text is no notice, whatever marks it wears."""
-_ID: Final = "cap_[a-z2-7]{20}"
-_NOTICE: Final = re.compile(r"\[overspill(?: NOT STORED)?\] .*\n\[/overspill\]", re.DOTALL)
+"""A longer text is no notice, whatever mark it has."""
+_FIELDS: Final = ("notice", "status", "capture", "total_bytes", "total_lines", "read_more", "preview")
+"""The fields of a notice as a dict, in their order."""
 _PLACEHOLDER: Final = re.compile(
-    rf"\[overspill(?: {_ID})?: [0-9,]+ bytes? of text, (?:in the capture|not stored)\]"
+    r"\[overspill(?: cap_[a-z2-7]{20})?: [0-9,]{1,20} bytes? of text, (?:in the capture|not stored)\]"
 )
-_CLOSING: Final = re.compile(rf"\[overspill(?:: [^\n]*| {_ID})\]")
-_FAILED: Final = re.compile(
-    r"Output too large \([0-9.]+ [KM]B\)\. Failed to save full output: .*\n\.\.\.", re.DOTALL
-)
+_MAX_PLACEHOLDERS: Final = 32
+_MARK: Final = "mark"
 
 
 def closing(facts: Facts, kept: Kept, *, says_how: bool = True) -> str:
@@ -56,8 +58,11 @@ def placeholder(made: Notice, size: int) -> str:
 
 
 def as_dict(made: Notice) -> dict[str, Any]:
-    """Return the notice as a dict. Its `notice` comes first and has everything but the preview."""
-    return {
+    """Return the notice as a dict. Its `notice` comes first and has everything but the preview.
+
+    `mark` is over all other fields.
+    """
+    fields = {
         "notice": made.head,
         "status": str(made.outcome),
         "capture": made.id or None,
@@ -66,17 +71,52 @@ def as_dict(made: Notice) -> dict[str, Any]:
         **({"read_more": made.read_more} if made.stored else {}),
         "preview": made.preview,
     }
+    return {**fields, _MARK: mark_of(_written(fields))}
 
 
 def is_notice(value: Any) -> bool:
-    """Return whether `value` is a notice or a placeholder, which is never spilled again.
+    """Return whether `value` is a notice that a guard has made, which is never spilled again.
 
-    Any tool can print text that looks like one, so only a short text is believed.
+    What it looks like does not count: see `notice_marks`. A text above `MAX_NOTICE` characters is none.
     """
     if not isinstance(value, str) or len(value) > MAX_NOTICE:
         return False
-    if value.startswith("[overspill") and (_NOTICE.fullmatch(value) or _PLACEHOLDER.fullmatch(value)):
-        return True
-    if value.endswith("]"):
-        return _CLOSING.fullmatch(value, value.rfind("\n") + 1) is not None
-    return value.endswith("\n...") and _FAILED.fullmatch(value) is not None
+    return is_marked(value) if value.endswith("]") else value in unmarked
+
+
+def is_notice_dict(value: Any) -> bool:
+    """Return whether `value` is what `as_dict` returned, in any order, and perhaps with `isError`."""
+    if type(value) is not dict or not isinstance(value.get(_MARK), str):
+        return False
+    fields = {name: field for name, field in value.items() if name not in {_MARK, "isError"}}
+    is_flat = all(isinstance(each, str | int | None) for each in fields.values())
+    if not is_flat or not fields.keys() <= set(_FIELDS):
+        return False
+    text = _written({name: fields[name] for name in _FIELDS if name in fields})
+    return len(text) <= MAX_NOTICE and is_mark_of(text, value[_MARK])
+
+
+def notices_among(texts: Iterable[str]) -> list[str]:
+    """Return the notices among the texts, and up to 32 of the placeholders beside them.
+
+    A tool can repeat what it was given. So each notice counts once, and all together have at most
+    `MAX_NOTICE` characters. A placeholder alone counts for nothing: any tool can print one.
+    """
+    notices: dict[str, None] = {}
+    placeholders: list[str] = []
+    room = MAX_NOTICE
+    for text in texts:
+        if is_notice(text):
+            if len(text) <= room and text not in notices:
+                notices[text], room = None, room - len(text)
+        elif len(placeholders) < _MAX_PLACEHOLDERS and _is_placeholder(text):
+            placeholders.append(text)
+    return [*notices, *placeholders] if notices else []
+
+
+def _is_placeholder(text: str) -> bool:
+    return text.startswith("[overspill") and _PLACEHOLDER.fullmatch(text) is not None
+
+
+def _written(fields: Mapping[str, Any]) -> str:
+    return json.dumps(list(fields.items()))

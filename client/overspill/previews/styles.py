@@ -14,9 +14,11 @@ from overspill.previews.call_status import status_words
 from overspill.previews.case import Case, Style
 from overspill.previews.cut import HEAD
 from overspill.previews.filling import CAPPED, CLAMPED, COUNTED, PARTIAL
+from overspill.previews.notice_marks import unmarked
 from overspill.text import measure
 from overspill.text.limits import UNLIMITED, exceeds
-from overspill.text.reasons import defuse, for_model
+from overspill.text.lookalikes import defuse
+from overspill.text.reasons import for_model
 from overspill.text.sanitize import sanitize
 from overspill.wire import Outcome
 
@@ -43,6 +45,7 @@ _SMALL_PREVIEW: Final = 256
 _PREVIEW_SHARES: Final = (1.0, 0.5, 0.25, 0.1, 0.0)
 """Shares of the preview that are tried in turn until the notice is short enough."""
 _NO_PREVIEW: Final = (0.0,)
+_QUOTING_ATTEMPTS: Final = 3
 _LINE_SPARE: Final = 0.5
 """A preview ends at a line end if that costs no more than this part of it."""
 
@@ -75,8 +78,20 @@ class Marked:
     def _made(self, case: Case, share: float, *, is_terse: bool) -> Notice:
         """Return the notice with this share of its preview."""
         shown = case.shown._replace(max_bytes=int(case.shown.max_bytes * share))
-        preview = self._preview(replace(case, shown=shown)) if share else ""
+        preview = self._defused(replace(case, shown=shown)) if share else ""
         return notice.make_notice(replace(case.facts, preview=preview), case.kept, is_terse=is_terse)
+
+    def _defused(self, case: Case) -> str:
+        """Return the preview with what reads like a notice quoted; a shorter one if that takes its room."""
+        size = case.shown.max_bytes
+        for _ in range(_QUOTING_ATTEMPTS):
+            preview = self._preview(case)
+            safe = defuse(preview)
+            if measure.size(safe) <= size:
+                return safe
+            quotes = measure.size(safe) - measure.size(preview)
+            case = replace(case, shown=case.shown._replace(max_bytes=max(0, size - quotes)))
+        return ""
 
     def _preview(self, case: Case) -> str:
         if case.strategy.head is None:
@@ -118,6 +133,8 @@ class Persisted:
         text = f"{head}\n\nPreview (first {size} bytes):\n{shown}\n..."
         closing = notice_forms.closing(facts, kept, says_how=False)
         text = f"{text}\n{closing}" if closing else text
+        if not closing:
+            unmarked.add(text)
         return replace(case.showing(shown), head=f"{head}\n{closing}".strip(), text=text)
 
     def _head(self, facts: Facts, kept: Kept) -> list[str]:

@@ -5,7 +5,7 @@ r"""Search patterns, compiled by RE2 under bounds: matching takes linear time wh
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 from re2 import _re2 as re2
@@ -13,11 +13,16 @@ from re2 import _re2 as re2
 from overspill.reading.errors import InvalidPattern
 from overspill.reading.finder import IS_AVAILABLE, Finder
 from overspill.reading.literals import literals_of
+from overspill.reading.pattern_size import UNICODE_CLASS, check_size
 from overspill.reading.pattern_syntax import MAX_PROGRAM, check, encoded
 from overspill.reading.stages import Chain, chains_of
 
 _MEMORY: Final = 8 * 2**20
 """Bytes for RE2's programs and automata together: with fewer it falls back to a slow engine too soon."""
+TRIAL_MEMORY: Final = 256 * 1024
+"""Bytes for a first program that tells whether the pattern is small enough. RE2 fills them in about 2 ms."""
+_REMEMBERED: Final = 256
+"""Patterns of which it is remembered whether they are refused: at most 1 MiB of text."""
 _ANYWHERE: Final = re2.RE2.Anchor.UNANCHORED
 
 
@@ -41,9 +46,8 @@ class Re2Pattern:
         source = encoded(pattern)
         if fixed:
             source = re2.RE2.QuoteMeta(source)
-        else:
-            check(pattern)
-            _compile(source, ignore_case=ignore_case)
+        if refusal := _refusal(source, ignore_case=ignore_case, fixed=fixed):
+            raise InvalidPattern(refusal)
         chains = ((source.decode(),),) if fixed else chains_of(pattern)
         compiled = cls(source, ignore_case=ignore_case, chains=chains)
         literals = literals_of(pattern, fixed=fixed, ignore_case=ignore_case)
@@ -99,9 +103,22 @@ class Re2Pattern:
         return count
 
 
-def _compile(source: bytes, *, ignore_case: bool) -> re2.RE2:
+@lru_cache(_REMEMBERED)
+def _refusal(source: bytes, *, ignore_case: bool, fixed: bool) -> str | None:
+    """Return why a pattern is refused, or None. Takes some milliseconds whatever the pattern."""
+    try:
+        if not fixed:
+            check(source.decode())
+            check_size(source.decode())
+        _compile(source, ignore_case=ignore_case, memory=TRIAL_MEMORY)
+    except InvalidPattern as error:
+        return str(error)
+    return None
+
+
+def _compile(source: bytes, *, ignore_case: bool, memory: int = _MEMORY) -> re2.RE2:
     options = re2.RE2.Options()
-    options.max_mem = _MEMORY
+    options.max_mem = memory
     options.log_errors = False
     options.never_nl = True
     options.never_capture = True
@@ -109,23 +126,24 @@ def _compile(source: bytes, *, ignore_case: bool) -> re2.RE2:
     engine = re2.RE2(source, options)
     if not engine.ok():
         trouble = engine.error().decode(errors="replace")
-    elif _size_of(engine) > MAX_PROGRAM:
+    elif not 0 <= _size_of(engine) <= MAX_PROGRAM:
         trouble = "pattern too large"
     else:
         return engine
     del engine  # it may take megabytes, and an exception keeps what its frames hold
-    raise InvalidPattern(_explain(trouble))
+    raise InvalidPattern(_explain(trouble, source))
 
 
 def _size_of(engine: re2.RE2) -> int:
-    """Return the number of instructions of the larger of its two programs."""
-    return max(int(engine.ProgramSize()), int(engine.ReverseProgramSize()))
+    """Return the number of instructions of the larger of its two programs; -1 if one has no room."""
+    sizes = int(engine.ProgramSize()), int(engine.ReverseProgramSize())
+    return max(sizes) if min(sizes) >= 0 else -1
 
 
 # --- RE2's own refusals -----------------------------------------------------------------------------
 
 
-def _explain(error: str) -> str:
+def _explain(error: str, source: bytes) -> str:
     """Return RE2's message (see its re2.h and re2/regexp.cc) with what to write instead."""
     kind, _, part = error.partition(": ")
     match kind:
@@ -139,11 +157,18 @@ def _explain(error: str) -> str:
                 f"the repetition {part} is too large: 1000 is the most, nested ones multiplied. Write + or *"
             )
         case _ if "too large" in error:
-            return (
-                f"the pattern is too complex: it needs more than {MAX_PROGRAM} steps. "
-                "Use smaller repetitions, and fewer alternatives and classes like \\pL"
-            )
+            return f"the pattern is too complex: it needs more than {MAX_PROGRAM} steps. {_smaller(source)}"
     return (
         f"the pattern is not valid: {error}. The syntax is RE2's (github.com/google/re2/wiki/Syntax); "
         "fixed=true searches for the text as it is"
     )
+
+
+def _smaller(source: bytes) -> str:
+    """Return what to write instead of a pattern that is too large."""
+    if named := UNICODE_CLASS.search(source.decode()):
+        return (
+            f"A Unicode class like {named[0]} has hundreds each time it is repeated: write {named[0]}+ "
+            "without a count, or an ASCII class as [A-Za-z]"
+        )
+    return "Use smaller repetitions, and fewer alternatives and classes like \\pL"

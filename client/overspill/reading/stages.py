@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Chain = tuple[str, ...]
 MAX_BLOCKS: Final = 32
 """The most blocks of all chains together."""
+MAX_DEPTH: Final = 16
+"""Groups within groups that are looked into: each level reads the pattern once more."""
 
 _PIECE: Final = re.compile(
     r"""
@@ -76,23 +78,26 @@ def chains_of(pattern: str) -> tuple[Chain, ...] | None:
     return tuple(tuple(prefix + block for block in chain or ()) for chain in chains)
 
 
-def _alternatives(pattern: str) -> list[list[_Item]] | None:
-    """Return what stands between the `|` of a pattern, without mere groups. None for unknown syntax."""
-    alternatives = _split(pattern)
+def _alternatives(pattern: str, depth: int = MAX_DEPTH) -> list[list[_Item]] | None:
+    """Return what stands between the `|` of a pattern, without mere groups.
+
+    None for unknown syntax, and for groups that nest deeper than `depth`.
+    """
+    alternatives = _split(pattern) if depth else None
     if alternatives is None:
         return None
     if len(alternatives) == len(alternatives[0]) == 1 and _is_group(alternatives[0][0]):
-        return _alternatives(alternatives[0][0].inner or "")
-    return [list(_dissolved(items)) for items in alternatives]
+        return _alternatives(alternatives[0][0].inner or "", depth - 1)
+    return [list(_dissolved(items, depth - 1)) for items in alternatives]
 
 
 def _is_group(item: _Item) -> bool:
     return item.inner is not None and not item.repeat
 
 
-def _dissolved(items: list[_Item]) -> Iterator[_Item]:
+def _dissolved(items: list[_Item], depth: int) -> Iterator[_Item]:
     for item in items:
-        inner = _alternatives(item.inner or "") if _is_group(item) else None
+        inner = _alternatives(item.inner or "", depth) if _is_group(item) else None
         if inner is not None and len(inner) == 1:
             yield from inner[0]
         else:

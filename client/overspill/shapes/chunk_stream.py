@@ -10,11 +10,14 @@ records, as dicts, the first ones pass as they come: see `records`. Objects with
 from __future__ import annotations
 
 import codecs
+from itertools import groupby
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.shapes.content import TextShape
 from overspill.shapes.fields import is_a
+from overspill.shapes.masked_buffer import MaskedBuffer
+from overspill.shapes.masked_copy import masked_copy
 from overspill.shapes.records import MAX_HELD_BYTES, NDJSON_TYPE, Records, Reserve, short_record
 from overspill.text import measure
 from overspill.text.buffer import MAX_BUFFER_BYTES, Buffer, BufferFull
@@ -22,9 +25,11 @@ from overspill.text.limits import exceeds
 from overspill.text.rendering import BINARY_TYPE, TEXT_TYPE, printable, sniff_media_type
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from overspill.previews.notice import Notice
+    from overspill.redaction.redactor import Redactor
     from overspill.text.body import Body
     from overspill.text.limits import Limits
 
@@ -74,14 +79,26 @@ class HeldChunks:
 
 
 class StreamShape:
-    """A stream that was too long. `missing` says why `body` is not all that came; empty if it is."""
+    """A stream that was too long. `missing` says why `body` is not all that came; empty if it is.
+
+    `masked` is how many secrets of each kind were masked in the body.
+    """
 
     remaining: Limits | None = None
     """What the limits leave for the notice, if some of the stream has passed already."""
     passed = 0
     """Bytes that passed before the stream was too long."""
 
-    def __init__(self, body: Body, content_type: str, *, is_bytes: bool, missing: str = "") -> None:
+    def __init__(
+        self,
+        body: Body,
+        content_type: str,
+        *,
+        is_bytes: bool,
+        missing: str = "",
+        masked: Mapping[str, int] | None = None,
+    ) -> None:
+        self.masked: Mapping[str, int] = masked or {}
         self.body = body
         self.content_type = content_type
         self.missing = missing
@@ -91,9 +108,9 @@ class StreamShape:
         """Return whether the captured body exceeds the limits. Raises `OSError`."""
         return exceeds(self.body, limits)
 
-    def is_guarded(self) -> bool:
-        """Return whether the body is a notice already."""
-        return isinstance(self.body, str) and TextShape(self.body).is_guarded()
+    def notices(self) -> list[str]:
+        """Return the body if it is a notice already."""
+        return TextShape(self.body).notices() if isinstance(self.body, str) else []
 
     def whole(self) -> Any:
         """Return all of a short stream as one chunk of the same class. Raises `OSError`."""
@@ -116,8 +133,8 @@ class StreamShape:
 class RecordStreamShape(StreamShape):
     """A stream of records that was too long. The records that have not passed wait while they are few."""
 
-    def __init__(self, body: Body, records: Records, missing: str) -> None:
-        super().__init__(body, NDJSON_TYPE, is_bytes=False, missing=missing)
+    def __init__(self, body: Body, records: Records, missing: str, masked: Mapping[str, int]) -> None:
+        super().__init__(body, NDJSON_TYPE, is_bytes=False, missing=missing, masked=masked)
         self.remaining: Limits | None = records.remaining()
         self.passed: int = records.passed
         self._first = records.first
@@ -140,7 +157,8 @@ class ChunkStream:
     """Decides what becomes of each chunk of one stream. May write to a file.
 
     One thread at a time may call `take` and `end`, but `close` may come from another thread meanwhile.
-    A stream is ended after `max_bytes`; the file goes into `folder`, or where `tempfile` puts it.
+    A stream is ended after `max_bytes`; the file goes into `folder`, or where `tempfile` puts it. With a
+    `redactor`, secrets are masked in what is captured; with `masks_inline` also in what passes.
     """
 
     def __init__(
@@ -150,6 +168,8 @@ class ChunkStream:
         max_bytes: int = MAX_BUFFER_BYTES,
         folder: Path | None = None,
         reserve: Reserve = _NO_RESERVE,
+        redactor: Redactor | None = None,
+        masks_inline: bool = False,
     ) -> None:
         self.is_over: bool = False
         """Whether no more chunks are taken."""
@@ -158,7 +178,9 @@ class ChunkStream:
         self._records: Records | None = None
         self._lock = Lock()
         self._held: HeldChunks | None = HeldChunks(limits)
-        self._buffer: Buffer | None = None
+        self._buffer: MaskedBuffer | None = None
+        self._redactor = redactor
+        self._inline_redactor = redactor if masks_inline else None
         self._max_bytes, self._folder = max_bytes, folder
         self._type = _ChunkType()
 
@@ -182,7 +204,18 @@ class ChunkStream:
     def take(self, chunk: Any) -> list[Any]:
         """Take the next chunk and return those that pass now. Sets `is_over` once no more can be taken."""
         with self._lock:
-            return [] if self.is_over else self._taken(chunk)
+            return [] if self.is_over else self._passable(self._taken(chunk))
+
+    def _passable(self, chunks: list[Any]) -> list[Any]:
+        """Return chunks as they may pass: with secrets masked, texts that follow each other are one chunk."""
+        redactor = self._inline_redactor
+        if redactor is None:
+            return chunks
+        passing: list[Any] = []
+        for kind, same in groupby(chunks, type):
+            each = list(same)
+            passing += [kind().join(each)] if kind in {str, bytes} else each
+        return [masked_copy(each, redactor).value for each in passing]
 
     def _taken(self, chunk: Any) -> list[Any]:
         if is_a(chunk, (bytearray, memoryview)) and self._records is None:
@@ -202,14 +235,14 @@ class ChunkStream:
         """Return the held chunks at the end of the stream. `why` says why it ended early, if it did."""
         with self._lock:
             if self._records is not None:
-                return self._end_of_records(self._records, why)
+                return self._passable(self._end_of_records(self._records, why))
             held, self._held = self._held, None
             if held is not None and not held.fits():
                 self._capture(held)
                 held = None
             if self._buffer is not None and why:
                 self._buffer.add_remark(why)
-            return [] if held is None else held.chunks
+            return [] if held is None else self._passable(held.chunks)
 
     def shape(self) -> StreamShape | None:
         """After the end: what was captured; None if all chunks have passed."""
@@ -221,10 +254,11 @@ class ChunkStream:
             except OSError as error:
                 self._buffer.missing = f"it cannot be read back: {error.strerror or error}"
                 body = f"(what came of the stream cannot be read back: {error.strerror or error})\n"
-        type_, missing = self._type, self._buffer.missing
+        type_, missing, masked = self._type, self._buffer.missing, self._buffer.counts
         if self._records is not None:
-            return RecordStreamShape(body, self._records, missing)
-        return StreamShape(body, type_.media_type(), is_bytes=type_.is_bytes, missing=missing)
+            return RecordStreamShape(body, self._records, missing, masked)
+        media_type = type_.media_type()
+        return StreamShape(body, media_type, is_bytes=type_.is_bytes, missing=missing, masked=masked)
 
     def close(self) -> None:
         """Take no more chunks, and remove a file that was not finished."""
@@ -239,7 +273,7 @@ class ChunkStream:
             self._write(self._buffer, [printable(chunk)])
             return []
         held, self._held = self._held, None
-        self._buffer = Buffer(max_bytes=self._max_bytes, folder=self._folder)
+        self._buffer = self._new_buffer()
         self._records = Records(self._limits, self._buffer, self._reserve)
         return self._take_records(self._records, [*([] if held is None else held.chunks), chunk])
 
@@ -262,8 +296,11 @@ class ChunkStream:
 
     def _capture(self, held: HeldChunks) -> None:
         self._held = None
-        self._buffer = Buffer(max_bytes=self._max_bytes, folder=self._folder)
+        self._buffer = self._new_buffer()
         self._write(self._buffer, held.chunks)
+
+    def _new_buffer(self) -> MaskedBuffer:
+        return MaskedBuffer(self._redactor, max_bytes=self._max_bytes, folder=self._folder)
 
     def _write(self, buffer: Buffer, chunks: list[Chunk]) -> None:
         try:

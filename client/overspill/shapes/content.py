@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from overspill.previews.notice_forms import MAX_NOTICE, is_notice
+from overspill.previews import cut
+from overspill.previews.notice_forms import MAX_NOTICE, notices_among
 from overspill.shapes.block_types import is_other_message, telling_field
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.exceptions import ExceptionShape
@@ -56,8 +57,8 @@ class Shape(Protocol):
     def exceeds(self, limits: Limits) -> bool:
         """Return whether what a model sees has more than the limits allow."""
 
-    def is_guarded(self) -> bool:
-        """Return whether it holds a notice already."""
+    def notices(self) -> list[str]:
+        """Return the notices that it holds already, as they count in its size."""
 
     def replaced(self, notice: Notice) -> Any:
         """Return the output with `notice` where its text was. Raises `Unchangeable`."""
@@ -77,6 +78,22 @@ def examine(result: Any) -> Shape | None:
         return _examined(result)
     except Exception as error:  # noqa: BLE001  (foreign methods: whatever they raise)
         return UnreadableShape(unprintable(result, error))
+
+
+def is_too_long(content: Shape, limits: Limits) -> bool:
+    """Return whether a model sees more than the limits allow, not counting the notices in it.
+
+    Raises `OSError` if a file cannot be read.
+    """
+    if not content.exceeds(limits):
+        return False
+    notices = content.notices()
+    return not notices or content.exceeds(cut.more(limits, notices))
+
+
+def size_beside_notices(content: Shape) -> int:
+    """Return the bytes that a model sees, without the notices among them."""
+    return max(0, size_of(content) - sum(map(measure.size, content.notices())))
 
 
 def is_quick(content: Shape, limits: Limits | None = None) -> bool:
@@ -162,9 +179,9 @@ class TextShape:
         """Return whether what a model sees has more than the limits allow."""
         return exceeds(self._text, limits)
 
-    def is_guarded(self) -> bool:
-        """Return whether the text is a notice."""
-        return is_notice(self._text)
+    def notices(self) -> list[str]:
+        """Return the text if it is a notice."""
+        return notices_among([self._text])
 
     def replaced(self, notice: Notice) -> Any:
         """Return the notice in the class of the text."""
@@ -238,9 +255,11 @@ class BinaryShape:
         """Return whether the bytes are more than the limits allow."""
         return exceeds(self._data, limits)
 
-    def is_guarded(self) -> bool:
-        """Return whether the bytes are a notice."""
-        return len(self._data) <= MAX_NOTICE and is_notice(self._data.decode("utf-8", "replace"))
+    def notices(self) -> list[str]:
+        """Return the text of the bytes if it is a notice."""
+        if len(self._data) > MAX_NOTICE:
+            return []
+        return notices_among([self._data.decode("utf-8", "replace")])
 
     def replaced(self, notice: Notice) -> Any:
         """Return the notice as bytes of the same class."""

@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from overspill.previews import cut
-from overspill.previews.notice_forms import MAX_NOTICE, is_notice
+from overspill.previews.notice_forms import MAX_NOTICE, is_notice_dict, notices_among
 from overspill.shapes import data_view, part_cutting
 from overspill.shapes.fields import Part, Unchangeable
 from overspill.shapes.replacing import REMOVED, with_values
 from overspill.shapes.writer import as_text, render
 from overspill.text import measure
 from overspill.text.limits import UNLIMITED, exceeds, surely_fitting_chars_on_lines
-from overspill.text.rendering import JSON_TYPE, TEXT_TYPE, is_plain_container, plain_stats
+from overspill.text.rendering import JSON_TYPE, TEXT_TYPE, compact_json, is_plain_container, plain_stats
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from overspill.previews.notice import Notice
     from overspill.text.body import Body
     from overspill.text.limits import Limits
@@ -31,9 +33,7 @@ if TYPE_CHECKING:
 _FEW_VALUES: Final = 2_000
 _QUICK_CHARS: Final = 64 * 1024
 """Up to so many characters a part is measured in well under a millisecond."""
-_NOTICE_FIELDS: Final = frozenset({"notice", "status", "capture", "total_bytes", "total_lines", "preview"})
-_MORE_FIELDS: Final = frozenset({"read_more", "isError"})
-_NOTICE_MARKS: Final = ("[overspill", "...", '"capture"')
+_NOTICE_MARKS: Final = ("overspill", "...")
 """Each notice has one of them."""
 
 
@@ -132,14 +132,15 @@ class Envelope:
             texts += measured
         return exceeds(joined([text for text in texts if text]), limits)
 
-    def is_guarded(self) -> bool:
-        """Return whether it holds a notice already.
+    def notices(self) -> list[str]:
+        """Return the notices that it holds already."""
+        return self._notices
 
-        Only a short result is believed, since any tool can print a notice.
-        """
-        values = [value for _, value in self.parts]
-        found = any(map(is_notice_dict, values)) or any(map(_holds_notice, values))
-        return found and measure.size(self.measured_text) <= MAX_NOTICE
+    @cached_property
+    def _notices(self) -> list[str]:
+        values = [value for _, value in self._own]
+        dicts = [compact_json(value) for value in values if is_notice_dict(value)]
+        return [*dicts, *notices_among(text for value in values for text in _texts_with_notices(value))]
 
     def within(self, limits: Limits, reserve: int, *, fills: bool = False) -> Envelope:
         """Return the same result, cut no more than the limits need with a notice of `reserve` bytes.
@@ -153,9 +154,12 @@ class Envelope:
 
     def _within(self, limits: Limits, reserve: int, *, fills: bool) -> Envelope:
         room, chosen, remaining = part_cutting.with_reserve(limits, reserve), list[Part](), limits
+        notices = set(self.notices())
         for part in self._own:
+            is_notice = isinstance(part.value, str) and part.value in notices
+            notices -= {part.value} if is_notice else set()
             measured = measured_texts(part.value, room.max_bytes)
-            if measured is not None and not exceeds(joined(measured), room):
+            if is_notice or (measured is not None and not exceeds(joined(measured), room)):
                 text = joined([*(measured_texts(part.value, UNLIMITED) or ()), ""])
                 room, remaining = cut.less(room, text), cut.less(remaining, text)
                 continue
@@ -232,14 +236,6 @@ def joined(texts: list[str]) -> str:
     return "".join([*(text if text.endswith("\n") else f"{text}\n" for text in most), last])
 
 
-def is_notice_dict(value: Any) -> bool:
-    """Return whether `value` has the fields of a notice as a dict, and no others."""
-    if type(value) is not dict or not value.keys() >= _NOTICE_FIELDS >= value.keys() - _MORE_FIELDS:
-        return False
-    capture = value["capture"]
-    return capture is None or (isinstance(capture, str) and capture.startswith("cap_"))
-
-
 def _surely_fits(stats: PlainStats | None, limits: Limits) -> bool:
     """Return whether plain data with these stats is within the limits at first sight."""
     if stats is None or stats.chars > limits.max_lines:
@@ -247,14 +243,15 @@ def _surely_fits(stats: PlainStats | None, limits: Limits) -> bool:
     return stats.most_bytes() <= surely_fitting_chars_on_lines(limits)
 
 
-def _holds_notice(value: Any) -> bool:
-    """Return whether `value` is a notice, or data with one in it. Data without a mark is not searched."""
-    if not isinstance(value, str):
-        found = data_view.view(value, MAX_NOTICE)
-        texts = [*found.texts, found.frame]
-        if found.is_over or not any(mark in text for text in texts for mark in _NOTICE_MARKS):
-            return False
-    return any(map(is_notice, data_view.texts_in(value)))
+def _texts_with_notices(value: Any) -> Iterable[str]:
+    """Return the texts in which notices are looked for: none in much data, and in data without a mark."""
+    if isinstance(value, str):
+        return (str.__str__(value),)
+    found = data_view.view(value, MAX_NOTICE)
+    texts = [*found.texts, found.frame]
+    if found.is_over or not any(mark in text for text in texts for mark in _NOTICE_MARKS):
+        return ()
+    return data_view.texts_in(value)
 
 
 def _repeats(texts: list[str], part: Part) -> bool:

@@ -14,7 +14,7 @@ from functools import cached_property
 from types import GetSetDescriptorType, MemberDescriptorType
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.previews.notice_forms import MAX_NOTICE, is_notice, placeholder
+from overspill.previews.notice_forms import notices_among, placeholder
 from overspill.shapes.fields import Unchangeable
 from overspill.text import measure
 from overspill.text.limits import exceeds
@@ -70,9 +70,10 @@ class ExceptionShape:
         """Return whether what a model sees exceeds the limits."""
         return exceeds(self.visible_text, limits)
 
-    def is_guarded(self) -> bool:
-        """Return whether the message is a notice already."""
-        return len(self.visible_text) <= MAX_NOTICE and is_notice(_given(self._error, self.message))
+    def notices(self) -> list[str]:
+        """Return the message if it is a notice already, and the placeholders of a group's members."""
+        members = _members_texts(self._error, _MAX_GROUP_DEPTH)
+        return notices_among([_given(self._error, self.message), *members])
 
     def replaced(self, notice: Notice) -> Exception:
         """Return an exception of the same type with the notice. Raises `Unchangeable` if none can be made."""

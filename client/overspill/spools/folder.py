@@ -283,5 +283,5 @@ def _read(directory: int, name: str, kind: type[T]) -> T | None:
 
 
 def is_of(entry: Spooled | Dropped, call_id: str, session: str | None) -> bool:
-    """Return whether a capture is of a tool call, in a session unless that is empty."""
-    return entry.call_id == wire.fit(call_id) and (not session or entry.session == wire.fit(session))
+    """Return whether a capture is of a tool call in a session; None is any session."""
+    return entry.call_id == wire.fit(call_id) and (session is None or entry.session == wire.fit(session))

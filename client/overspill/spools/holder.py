@@ -102,8 +102,9 @@ class Holder:
             f"{dropped.reason}. Its content is gone"
         )
 
-    def _narrow(self, session: str | None) -> str:
-        return self._session if session is None else session
+    def _narrow(self, session: str | None) -> str | None:
+        """Return the session to look in, None for all: as a client does, `""` looks in all of them."""
+        return self._session if session is None else session or None
 
 
 def _is_newer_there(client: SyncClient, local: LocalCapture, ref: str, session: str | None) -> bool:

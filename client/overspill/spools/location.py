@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Final
+
+from overspill.execution.state_folder import state_folder
 
 MAX_BYTES: Final = 1024**3
 """The most bytes that the spool takes of the disk, unless `OVERSPILL_SPOOL_BYTES` says otherwise."""
@@ -34,12 +35,7 @@ def directory() -> Path:
     given = os.environ.get("OVERSPILL_SPOOL", "").strip()
     if given:
         return Path(os.path.expanduser(given))  # noqa: PTH111
-    state = os.environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(state):  # noqa: PTH117
-        state = os.path.expanduser("~/.local/state")  # noqa: PTH111  (raises nothing where there is no home)
-    if state.startswith("~"):
-        return Path(tempfile.gettempdir()) / f"overspill-{os.getuid()}" / "spool"
-    return Path(state) / "overspill" / "spool"
+    return state_folder() / "spool"
 
 
 def max_bytes() -> int:

@@ -6,11 +6,11 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from overspill.text.lookalikes import defuse
 from overspill.text.sanitize import sanitize
 
 MAX_CHARS: Final = 200
 """The most characters of a reason."""
-_MARK: Final = re.compile(r"\[(?=/?overspill\b)", re.IGNORECASE)
 # User and password of a URL; its query; bearer tokens; `key=value` of telling names; long random words.
 _SECRETS: Final = (
     (re.compile(r"(?<=://)[^/\s@]*@"), ""),
@@ -34,11 +34,6 @@ _FOR_OPERATORS: Final = (
 """What helps an operator but no model: HTTP status, request id, time of day. The order matters."""
 _INSTEAD: Final = ("", "", "an error", "for a while")
 """What replaces each of them."""
-
-
-def defuse(text: str) -> str:
-    """Return `text` with the brackets of anything that looks like a notice's mark replaced, byte for byte."""
-    return _MARK.sub("(", text)
 
 
 def one_safe_line(reason: str) -> str:

@@ -1,7 +1,7 @@
 """Make untrusted text safe to show, and find where it may be cut.
 
-Terminal escapes are removed; control characters and text reordering become visible. Only what is shown passes
-through here: what is captured stays as it is.
+Terminal escapes are removed; control characters, text reordering and hidden tags become visible. Only what is
+shown passes through here: what is captured stays as it is.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ ANSI: Final = re.compile(
 _UNSAFE_CLASS: Final = (
     r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 )
-_UNSAFE: Final = re.compile(rf"[{_UNSAFE_CLASS}]|\r(?!\n)")
+# Tags, which only models see, but for those that make a flag of a region of the black one before them.
+_TAGS: Final = r"(?<![\U0001f3f4\U000e0000-\U000e007f])[\U000e0000-\U000e007f]+"
+_UNSAFE: Final = re.compile(rf"[{_UNSAFE_CLASS}]|\r(?!\n)|{_TAGS}")
 _UNSAFE_ASCII: Final = bytes([*range(9), *range(11, 32), 127])
 """Unlike `_UNSAFE` with `\\r`, since a lone one is unsafe: the pattern decides on those."""
 _CONTROL_PICTURES: Final = 0x2400

@@ -47,8 +47,8 @@ class Client:
     """Overspill for asyncio code: `async with Client() as client`.
 
     `url`, `key` and `session` default to `OVERSPILL_URL`, `OVERSPILL_KEY` and `OVERSPILL_SESSION`. Captures
-    are put into `session`, and a `call:` reference is looked up in it. A method's own `session` replaces it;
-    `""` looks in all sessions.
+    are put into `session`, and a `call:` reference is looked up in it; without a session, among captures that
+    have none. A method's own `session` replaces it; `""` looks in all sessions, if the key may.
 
     `timeout` is how many seconds a call may last, retries included; an upload or a download may last that
     long without progress. `connect_timeout` is how many of them connecting may take. `retries` is how often
@@ -162,7 +162,7 @@ class Client:
 
     async def get(self, ref: str, *, session: str | None = None) -> wire.Entry:
         """Return what is known of a capture, without its content."""
-        query = wire.RefQuery(session=self._narrow(ref, session))
+        query = self._narrowed(ref, session)
         return await self._ask(request.about("GET", wire.Path.CAPTURE, ref, query), wire.Entry)
 
     async def list(  # noqa: PLR0913  (one keyword for each filter of the listing)
@@ -225,7 +225,7 @@ class Client:
 
     async def set_ttl(self, ref: str, ttl: int, *, session: str | None = None) -> wire.Entry:
         """Let a capture live `ttl` seconds from now."""
-        query = wire.RefQuery(session=self._narrow(ref, session))
+        query = self._narrowed(ref, session)
         asked = request.about("PATCH", wire.Path.CAPTURE, ref, query)
         return await self._ask(request.with_json(asked, wire.Amendment(ttl=ttl)), wire.Entry)
 
@@ -233,7 +233,7 @@ class Client:
         """Remove a capture, and say how many were removed: 0 if it was removed before."""
         if ref.startswith(wire.CALL_PREFIX):  # repeated, it would remove the next older capture as well
             ref = (await self.get(ref, session=session)).id
-        query = wire.RefQuery(session=self._narrow(ref, session))
+        query = self._narrowed(ref, session)
         return await self._ask(request.about("DELETE", wire.Path.CAPTURE, ref, query), wire.Removed)
 
     async def delete_session(self, session: str) -> wire.Removed:
@@ -258,7 +258,7 @@ class Client:
         The length is verified, and the digest of a whole capture; a transfer that breaks off is resumed.
         Iterating raises `ProtocolError` for wrong bytes, and `RangeNotSatisfiable` if the range has none.
         """
-        query = wire.RefQuery(session=self._narrow(ref, session))
+        query = self._narrowed(ref, session)
         return Stream(self._transport, request.about("GET", wire.Path.CONTENT, ref, query), range)
 
     async def content(
@@ -368,7 +368,7 @@ class Client:
 
     async def summary(self, ref: str, *, session: str | None = None) -> wire.Summary:
         """Return figures, first and last lines, repeated lines, errors and warnings, the shape of JSON."""
-        query = wire.RefQuery(session=self._narrow(ref, session))
+        query = self._narrowed(ref, session)
         return await self._ask(request.about("GET", wire.Path.SUMMARY, ref, query), wire.Summary)
 
     # --- the tenant and the service ---------------------------------------------------------------
@@ -455,7 +455,8 @@ class Client:
         return True
 
     async def _read(self, path: str, ref: str, query: wire.ReadQuery, session: str | None) -> wire.Text:
-        asked = msgspec.structs.replace(query, session=self._narrow(ref, session))
+        narrowed = self._narrowed(ref, session)
+        asked = msgspec.structs.replace(query, session=narrowed.session, any_session=narrowed.any_session)
         return await self._ask(request.about("GET", path, ref, asked), wire.Text)
 
     async def _ask(self, asked: Request, kind: type[T]) -> T:
@@ -470,11 +471,12 @@ class Client:
             self._opened = self._opened or module(self.address)
         return self._opened
 
-    def _narrow(self, ref: str, session: str | None) -> str | None:
-        """Return the session that narrows a reference. Only a `call:` reference takes the client's own."""
-        if session is None and ref.startswith(wire.CALL_PREFIX):
-            session = self.session
-        return _fit(session or None)
+    def _narrowed(self, ref: str, session: str | None) -> wire.RefQuery:
+        """Return where a reference is looked up. Only a `call:` reference takes the client's own session."""
+        is_call = ref.startswith(wire.CALL_PREFIX)
+        if session is None and is_call:
+            return wire.RefQuery(session=_fit(self.session or None))
+        return wire.RefQuery(session=_fit(session or None), any_session=is_call and session == "")
 
 
 def load_transport() -> type[Transport]:

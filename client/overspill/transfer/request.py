@@ -108,8 +108,8 @@ def metadata(
     texts = {
         wire.Header.SESSION: session,
         wire.Header.CALL_ID: call_id,
-        wire.Header.TOOL: tool,
-        wire.Header.STATUS: status,
+        wire.Header.TOOL: wire.fit(tool, wire.SHORT_VALUE),
+        wire.Header.STATUS: wire.fit(status, wire.SHORT_VALUE),
     }
     for name, value in (labels or {}).items():
         if not _LABEL.fullmatch(name):

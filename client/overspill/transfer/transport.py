@@ -18,6 +18,7 @@ from overspill.transfer import failures
 from overspill.transfer.attempts import attempts_of
 from overspill.transfer.connections import Connections
 from overspill.transfer.outgoing import Outgoing
+from overspill.transfer.own_key import own_key
 from overspill.transfer.request_span import requesting
 
 if TYPE_CHECKING:
@@ -126,6 +127,8 @@ class Transport:
         outgoing = None if request.body is None else Outgoing(request.body, attempts.deadline)
         whole = None if outgoing is None else outgoing.at_once
         headers = _headers(request)
+        if key := own_key(self.address):
+            headers["Authorization"] = f"Bearer {key}"
         _, session = await self._bound()
         with requesting(request, self.address, headers, attempts.failed) as answered:
             try:
@@ -163,13 +166,10 @@ class Transport:
         return self._connections, self._session
 
     def _new_session(self, connector: aiohttp.BaseConnector) -> aiohttp.ClientSession:
-        headers = {"User-Agent": "overspill"}
-        if self.address.key:
-            headers["Authorization"] = f"Bearer {self.address.key}"
         return aiohttp.ClientSession(
             connector=connector,
             connector_owner=False,
-            headers=headers,
+            headers={"User-Agent": "overspill"},
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self.address.connect_timeout),
             auto_decompress=False,
             skip_auto_headers={"Content-Type"},

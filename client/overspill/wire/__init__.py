@@ -7,6 +7,7 @@ HTTP libraries, storage or agents.
 from overspill.wire.captures import (
     DEFAULT_TTL,
     PREVIEW_LABEL,
+    REDACTED_LABEL,
     SPOOLED_LABEL,
     Amendment,
     Entry,
@@ -31,7 +32,19 @@ from overspill.wire.experiments import (
     ExperimentsQuery,
 )
 from overspill.wire.headers import Header, decode_digest, decode_header, encode_digest, encode_header
-from overspill.wire.identity import CALL_PREFIX, CAPTURE_ID, END, MAX_VALUE, call_id_of, capture_id, fit
+from overspill.wire.identity import (
+    CALL_PREFIX,
+    CAPTURE_ID,
+    END,
+    MAX_METADATA,
+    MAX_VALUE,
+    SHORT_VALUE,
+    call_id_of,
+    capture_id,
+    fit,
+)
+from overspill.wire.keys import IssuedKey, Key, Keys, NewKey, Rotation
+from overspill.wire.local_key import UnsafeKeyFile, local_key_file, read_local_key
 from overspill.wire.observations import (
     BACKLOG_MEMORY,
     BATCH_MEMORY,
@@ -44,6 +57,7 @@ from overspill.wire.observations import (
     Outcome,
     SpoolBacklog,
 )
+from overspill.wire.origins import ForeignRequest, host_name, is_loopback, require_own_origin
 from overspill.wire.paths import DEFAULT_URL, VERSION, Path, Scope, encode_path
 from overspill.wire.problems import PROBLEM_TYPE, Code, Problem
 from overspill.wire.queries import (
@@ -74,11 +88,14 @@ __all__ = [
     "EXPERIMENT_NAME",
     "GROUPS",
     "MAX_COUNTED_NAME",
+    "MAX_METADATA",
     "MAX_ROWS",
     "MAX_VALUE",
     "NOTED",
     "PREVIEW_LABEL",
     "PROBLEM_TYPE",
+    "REDACTED_LABEL",
+    "SHORT_VALUE",
     "SIZE_BOUNDS",
     "SIZE_CLASSES",
     "SPOOLED_LABEL",
@@ -98,13 +115,18 @@ __all__ = [
     "Entry",
     "Experiments",
     "ExperimentsQuery",
+    "ForeignRequest",
     "GrepQuery",
     "HeadQuery",
     "Header",
+    "IssuedKey",
+    "Key",
+    "Keys",
     "LinesQuery",
     "ListQuery",
     "Listing",
     "Match",
+    "NewKey",
     "NoQuery",
     "Observation",
     "Observations",
@@ -116,6 +138,7 @@ __all__ = [
     "RefQuery",
     "Removed",
     "Repeated",
+    "Rotation",
     "Scope",
     "Severity",
     "SpoolBacklog",
@@ -126,6 +149,7 @@ __all__ = [
     "Summary",
     "TailQuery",
     "Text",
+    "UnsafeKeyFile",
     "Usage",
     "approx_tokens",
     "call_id_of",
@@ -136,4 +160,9 @@ __all__ = [
     "encode_header",
     "encode_path",
     "fit",
+    "host_name",
+    "is_loopback",
+    "local_key_file",
+    "read_local_key",
+    "require_own_origin",
 ]

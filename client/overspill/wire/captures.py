@@ -20,6 +20,10 @@ SPOOLED_LABEL: Final = "overspill.spooled"
 """The label of a capture that waited in a client's spool: since when, in ISO 8601."""
 
 
+REDACTED_LABEL: Final = "overspill.redacted"
+"""The label of a capture with masked secrets: how many of each kind, as `aws-access-key=2, jwt=1`."""
+
+
 class PreviewKind(StrEnum):
     """Which part of an output a notice shows: the lines that matter, its beginning, its end, or both."""
 

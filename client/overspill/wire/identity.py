@@ -7,8 +7,12 @@ import hashlib
 import re
 from typing import Final
 
-MAX_VALUE: Final = 4096
+MAX_VALUE: Final = 2048
 """UTF-8 bytes that one metadata value (session, call id, tool, label) may take."""
+MAX_METADATA: Final = 8192
+"""UTF-8 bytes that all metadata of a capture may take, names of labels included: the catalog keeps it."""
+SHORT_VALUE: Final = 1024
+"""Bytes of a tool's name and of a status, as clients send them: then every session and call id has room."""
 CAPTURE_ID: Final = re.compile(r"cap_[a-z2-7]{20}")
 END: Final = r"$(?!\n)"
 """The end of a text, in patterns for JSON. Python's `$` alone matches before a last line end too."""

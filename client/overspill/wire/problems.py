@@ -24,17 +24,22 @@ class Code(StrEnum):
     INVALID_BODY = "invalid_body"
     INVALID_PATTERN = "invalid_pattern"
     UNSUPPORTED_ENCODING = "unsupported_encoding"
+    UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
     DAMAGED_ENCODING = "damaged_encoding"
     INCOMPLETE_BODY = "incomplete_body"
     DIGEST_MISMATCH = "digest_mismatch"
     UNAUTHORIZED = "unauthorized"
     FORBIDDEN = "forbidden"
+    FOREIGN_ORIGIN = "foreign_origin"
     NOT_FOUND = "not_found"
+    KEY_NOT_FOUND = "key_not_found"
     NO_ROUTE = "no_route"
     METHOD_NOT_ALLOWED = "method_not_allowed"
     EXPIRED = "expired"
     DELETED = "deleted"
     ID_CONFLICT = "id_conflict"
+    KEY_REFUSED = "key_refused"
+    SECRETS_FOUND = "secrets_found"
     CAPTURE_TOO_LARGE = "capture_too_large"
     BODY_TOO_LARGE = "body_too_large"
     RANGE_NOT_SATISFIABLE = "range_not_satisfiable"
@@ -44,6 +49,7 @@ class Code(StrEnum):
     INTERNAL = "internal"
     STORE_UNAVAILABLE = "store_unavailable"
     STORE_FULL = "store_full"
+    CREDENTIALS_UNAVAILABLE = "credentials_unavailable"
     CATALOG_UNAVAILABLE = "catalog_unavailable"
     CATALOG_INCOMPLETE = "catalog_incomplete"
     DEADLINE_EXCEEDED = "deadline_exceeded"
@@ -74,17 +80,22 @@ _CODES: Final[dict[Code, tuple[int, str]]] = {
     Code.INVALID_BODY: (422, "The body is not valid"),
     Code.INVALID_PATTERN: (422, "The pattern is not valid or not supported"),
     Code.UNSUPPORTED_ENCODING: (415, "The content encoding is not supported"),
+    Code.UNSUPPORTED_MEDIA_TYPE: (415, "The body has another media type than this path takes"),
     Code.DAMAGED_ENCODING: (422, "The encoded body cannot be decoded"),
     Code.INCOMPLETE_BODY: (400, "The body ended before its announced length"),
     Code.DIGEST_MISMATCH: (400, "The content does not match its digest"),
     Code.UNAUTHORIZED: (401, "A valid key is needed"),
     Code.FORBIDDEN: (403, "The key lacks the scope that this needs"),
+    Code.FOREIGN_ORIGIN: (403, "A page of another site has sent this, or to another host"),
     Code.NOT_FOUND: (404, "There is no such capture"),
+    Code.KEY_NOT_FOUND: (404, "There is no such key"),
     Code.NO_ROUTE: (404, "There is nothing at this path"),
     Code.METHOD_NOT_ALLOWED: (405, "This path does not take this method"),
     Code.EXPIRED: (410, "The capture has expired"),
     Code.DELETED: (410, "The capture was deleted"),
     Code.ID_CONFLICT: (409, "The id holds another content"),
+    Code.KEY_REFUSED: (409, "The key cannot be made or changed so"),
+    Code.SECRETS_FOUND: (422, "The tenant stores no secrets"),
     Code.CAPTURE_TOO_LARGE: (413, "The capture is larger than the limit"),
     Code.BODY_TOO_LARGE: (413, "The body is larger than this path takes"),
     Code.RANGE_NOT_SATISFIABLE: (416, "No byte of the range exists"),
@@ -94,6 +105,7 @@ _CODES: Final[dict[Code, tuple[int, str]]] = {
     Code.INTERNAL: (500, "The service failed"),
     Code.STORE_UNAVAILABLE: (503, "The object store does not answer"),
     Code.STORE_FULL: (507, "The object store or the catalog is full"),
+    Code.CREDENTIALS_UNAVAILABLE: (503, "The issuer of tokens does not answer"),
     Code.CATALOG_UNAVAILABLE: (503, "The catalog does not answer"),
     Code.CATALOG_INCOMPLETE: (503, "The catalog is being rebuilt"),
     Code.DEADLINE_EXCEEDED: (503, "The work did not end in time"),

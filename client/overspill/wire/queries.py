@@ -18,9 +18,14 @@ class NoQuery(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RefQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Every read by reference: `session` narrows a `call:` reference."""
+    """Every read by reference: a `call:` reference is looked up in `session`.
+
+    Without one it is looked up in the session that the key is bound to, else among captures that have none.
+    """
 
     session: str | None = None
+    any_session: bool = False
+    """Look a `call:` reference up in all sessions, if the key may."""
 
 
 class ReadQuery(RefQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):

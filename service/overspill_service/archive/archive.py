@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from overspill_service.archive.frame_map_cache import FrameMapCache
 from overspill_service.archive.frame_reader import Reader
+from overspill_service.archive.keyring import Keyring
 from overspill_service.archive.lookup_limits import LookupLimits
 from overspill_service.errors import CaptureDamaged, ObjectMissing
 from overspill_service.store_format import index
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from overspill_service.catalog import Catalog
     from overspill_service.catalog.records import Entry
     from overspill_service.objects import ObjectStore
-    from overspill_service.resources.cpu import CpuThreads
+    from overspill_service.resources.cpu import CpuThreads, Workers
     from overspill_service.resources.memory_budget import MemoryBudget
     from overspill_service.store_format.frames import Frame
 
@@ -65,6 +66,7 @@ class Archive:
         self.store, self.catalog, self.cpu, self.memory = store, catalog, cpu, memory
         self.shared_clock, self.level = clock, level
         self.clock: Callable[[], float] = clock.now
+        self.keyring = Keyring(store, catalog, clock.now)
         self.lookups = LookupLimits()
         self.damaged: deque[str] = deque(maxlen=MAX_DAMAGED)
         """Uploads that were recently found damaged, so that they are not read again."""
@@ -88,13 +90,16 @@ class Archive:
         now = await self.store.now()
         return self.clock() if now is None else now
 
-    async def reader(self, entry: Entry) -> Reader:
-        """Return a reader of a capture. Raises `CaptureDamaged`, `StoreUnavailable`."""
+    async def reader(self, entry: Entry, workers: Workers | None = None) -> Reader:
+        """Return a reader of a capture that decodes in `workers`, by default `cpu`.
+
+        Raises `CaptureDamaged`, `StoreUnavailable`.
+        """
         frames = self.maps.get(entry.upload)
         if frames is None:
             frames = await self._load(entry)
             self.maps.add(entry.upload, frames)
-        return Reader(self.store, self.cpu, self.memory.reads, entry, frames)
+        return Reader(self.store, workers or self.cpu, self.memory.reads, entry, frames)
 
     async def verify(self, entry: Entry) -> None:
         """Read everything that is stored for a capture. Raises `CaptureDamaged` if any of it is wrong."""

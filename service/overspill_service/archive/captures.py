@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from msgspec.structs import replace
 from overspill import wire
 
 from overspill_service.archive import retention
@@ -18,6 +19,7 @@ from overspill_service.errors import (
     CatalogUnavailable,
     Deleted,
     Expired,
+    Forbidden,
     InvalidId,
     NotFound,
     QuotaExceeded,
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from overspill_service.archive.archive import Archive
-    from overspill_service.tenants import Tenant
+    from overspill_service.tenants.directory import SessionBound, Tenant
 
 T = TypeVar("T")
 
@@ -48,22 +50,28 @@ log = logging.getLogger(__name__)
 
 
 class Captures:
-    """The captures of one tenant. No method can reach another tenant's."""
+    """The captures of one tenant. No method can reach another tenant's.
 
-    def __init__(self, archive: Archive, tenant: Tenant) -> None:
-        self.archive, self.tenant = archive, tenant
+    With `bound`, captures of other sessions answer as if they had never been.
+    """
+
+    def __init__(self, archive: Archive, tenant: Tenant, bound: SessionBound | None = None) -> None:
+        self.archive, self.tenant, self.bound = archive, tenant, bound
         self._catalog = archive.catalog
 
-    async def get(self, ref: str, session: str | None = None) -> Entry:
-        """Return the entry of a capture id, or the newest of `call:{tool-call id}` (in `session` if given).
+    async def get(self, ref: str, session: str | None = None, *, any_session: bool = False) -> Entry:
+        """Return the entry of a capture id, or the newest of `call:{tool-call id}`.
 
-        Raises `NotFound`, `Expired`, `Deleted`, `InvalidId`. Raises `TooManyRequests` if the tenant asked for
-        too many ids that do not exist. Raises `CatalogIncomplete` for a tool call while the catalog is
-        incomplete.
+        A tool call is looked up in `session`: without one in the session that the key is bound to, else among
+        the captures without a session; with `any_session` in all. Raises `NotFound`, `Expired`, `Deleted`,
+        `InvalidId`. Raises `TooManyRequests` if the tenant asked for too many ids that do not exist. Raises
+        `CatalogIncomplete` for a tool call while the catalog is incomplete.
         """
         if (call_id := call_id_of(ref)) is not None:
-            return await self._find_call(call_id, session)
+            return await self._find_call(call_id, self._session_of_call(session, any_session=any_session))
         match found := await self._current(ref):
+            case Entry() | Tombstone() if not self._allows(found):
+                pass
             case Entry() if found.is_expired(self.archive.clock()):
                 raise Expired(ref, instant(found.expires))
             case Entry() if session in (None, found.session):
@@ -108,7 +116,14 @@ class Captures:
         return entry.upload == upload
 
     async def find(self, query: Query, *, limit: int, cursor: str | None) -> wire.Listing:
-        """Return a page of captures that have not expired, newest first."""
+        """Return a page of captures that have not expired, newest first.
+
+        Raises `Forbidden` if the key is bound to sessions, and none is named.
+        """
+        session = self._own_session() if query.session is None else query.session
+        if not self._allows_session(session):
+            return wire.Listing(captures=[], cursor=None, incomplete=not await self._catalog.is_complete())
+        query = replace(query, session=session)
         (entries, following), is_complete = await self._with_completeness(
             lambda: self._catalog.find(
                 self.tenant.name, query, now=self.archive.clock(), limit=limit, cursor=cursor
@@ -118,23 +133,32 @@ class Captures:
             captures=[entry.to_wire() for entry in entries], cursor=following, incomplete=not is_complete
         )
 
-    async def set_ttl(self, ref: str, ttl: int, session: str | None = None) -> Entry:
-        """Make a capture expire `ttl` seconds from now. Raises what `get` raises, and `InvalidParameter`."""
-        entry = await self.get(ref, session)
-        return await self.extend(entry, retention.expiry(self.archive.clock(), ttl, self.tenant.limits))
+    async def set_ttl(self, entry: Entry, ttl: int, *, may_shorten: bool) -> Entry:
+        """Make a capture expire `ttl` seconds from now.
 
-    async def delete(self, ref: str, session: str | None = None) -> wire.Removed:
+        Raises `InvalidParameter`, and `Forbidden` if that is sooner than now and it may not be shortened.
+        """
+        expires = retention.expiry(self.archive.clock(), ttl, self.tenant.limits)
+        if expires < entry.expires and not may_shorten:
+            raise Forbidden("a shorter life removes the capture sooner: that needs the scope delete")
+        return await self.extend(entry, expires)
+
+    async def delete(
+        self, ref: str, session: str | None = None, *, any_session: bool = False
+    ) -> wire.Removed:
         """Remove a capture for good. Raises what `get` raises.
 
         An expired capture is removed at once, before the next sweep. A removal that was interrupted is
         finished.
         """
         found = await self.look_up(ref) if call_id_of(ref) is None else None
+        if found is not None and not self._allows(found):
+            found = None
         if isinstance(found, Tombstone):
             await self.archive.store.delete(found.keys)
             return wire.Removed(captures=0, stored_size=0)
         if not isinstance(found, Entry) or session not in (None, found.session):
-            found = await self.get(ref, session)
+            found = await self.get(ref, session, any_session=any_session)
         return await run_to_completion(erase(self.archive, self.tenant.name, [found]))
 
     async def delete_session(self, session: str) -> wire.Removed:
@@ -143,6 +167,8 @@ class Captures:
         Raises `CatalogIncomplete` if the catalog may not know all of them yet.
         """
         captures = stored_size = 0
+        if not self._allows_session(session):
+            return wire.Removed(captures=0, stored_size=0)
         while True:
             (entries, _), is_complete = await self._with_completeness(
                 lambda: self._catalog.find(self.tenant.name, Query(session=session), now=0, limit=PAGE)
@@ -154,6 +180,31 @@ class Captures:
                 if not is_complete:
                     raise CatalogIncomplete(INCOMPLETE)
                 return wire.Removed(captures=captures, stored_size=stored_size)
+
+    def require_own(self, session: str) -> None:
+        """Raise `Forbidden` if the key is bound to other sessions than this one."""
+        if not self._allows_session(session):
+            raise Forbidden(f"the key is bound to {self.bound}: send that as {wire.Header.SESSION}")
+
+    def _own_session(self) -> str | None:
+        """Return the session that the key is bound to, None for a key of all. Raises `Forbidden`."""
+        if self.bound is not None and self.bound.is_prefix:
+            raise Forbidden(f"the key is bound to {self.bound}: name one with session=")
+        return None if self.bound is None else self.bound.session
+
+    def _session_of_call(self, session: str | None, *, any_session: bool) -> str | None:
+        """Return the session in which a tool call is looked up, None for all."""
+        if session is not None:
+            return session
+        own = self._own_session()
+        return own if own is not None or any_session else ""
+
+    def _allows_session(self, session: str | None) -> bool:
+        return self.bound is None or (session is not None and self.bound.allows(session))
+
+    def _allows(self, found: Entry | Tombstone) -> bool:
+        """Return whether the key may know of it. A tombstone does not tell its session."""
+        return self.bound is None or (isinstance(found, Entry) and self.bound.allows(found.session))
 
     async def usage(self) -> wire.Usage:
         totals, is_complete = await self._with_completeness(lambda: self._catalog.totals(self.tenant.name))
@@ -205,16 +256,15 @@ class Captures:
         Raises `CatalogIncomplete`: only a complete catalog knows.
         """
         query = Query(call_id=call_id, session=session)
+        if not self._allows_session(session):
+            raise _no_call(call_id, session)
         (entries, _), is_complete = await self._with_completeness(
             lambda: self._catalog.find(self.tenant.name, query, now=self.archive.clock(), limit=1)
         )
         if not is_complete:
             raise CatalogIncomplete(INCOMPLETE)
         if not entries:
-            raise NotFound(
-                f"no capture of the tool call {call_id[:100]!r} is stored: "
-                "it never was, it has expired or was deleted"
-            )
+            raise _no_call(call_id, session)
         return entries[0]
 
     async def _recover(self, capture: str) -> Entry | Tombstone | None:
@@ -243,6 +293,15 @@ class Captures:
         was_complete = await self._catalog.is_complete()
         found = await lookup()
         return found, was_complete and await self._catalog.is_complete()
+
+
+def _no_call(call_id: str, session: str | None) -> NotFound:
+    where = {None: "", "": " without a session"}.get(session, " in this session")
+    advice = "; name its session with session=, or say any_session=true" if session == "" else ""
+    return NotFound(
+        f"no capture of the tool call {call_id[:100]!r} is stored{where}: "
+        f"it never was, it has expired or was deleted{advice}"
+    )
 
 
 def call_id_of(ref: str) -> str | None:

@@ -47,7 +47,11 @@ async def existing_entry(captures: Captures, capture: str) -> Entry | None:
         return None
     if found is None and not await captures.archive.was_complete():
         found = await captures.look_up(capture, is_limited=False)
-    return found if isinstance(found, Entry) and await _is_live(captures.archive, found) else None
+    if not isinstance(found, Entry) or not await _is_live(captures.archive, found):
+        return None
+    if captures.bound is not None and not captures.bound.allows(found.session):
+        raise _conflict(found)
+    return found
 
 
 async def _is_live(archive: Archive, existing: Entry) -> bool:
@@ -140,7 +144,11 @@ def _removed(entry: Entry) -> CatalogUnavailable:
 
 def require_same(existing: Entry, sha256: bytes) -> None:
     if existing.sha256 != sha256:
-        raise IdConflict(
-            f"{existing.id} holds another content (SHA-256 {existing.sha256.hex()}); "
-            "an id is derived from its content, so this one was computed wrongly"
-        )
+        raise _conflict(existing)
+
+
+def _conflict(existing: Entry) -> IdConflict:
+    return IdConflict(
+        f"{existing.id} holds another content; an id is derived from its content, so this one was computed "
+        "wrongly"
+    )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from overspill_service.catalog.records import Entry
     from overspill_service.objects import ObjectStore
-    from overspill_service.resources.cpu import CpuThreads
+    from overspill_service.resources.cpu import Workers
     from overspill_service.resources.memory_budget import MemoryQueue, MemoryShare
     from overspill_service.store_format.frame_map import FrameMap, Span
 
@@ -40,7 +40,7 @@ class Reader:
     """
 
     def __init__(
-        self, store: ObjectStore, cpu: CpuThreads, memory: MemoryQueue, entry: Entry, frames: FrameMap
+        self, store: ObjectStore, cpu: Workers, memory: MemoryQueue, entry: Entry, frames: FrameMap
     ) -> None:
         self._store, self._cpu, self._memory = store, cpu, memory
         self.entry, self.frames = entry, frames

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from contextlib import aclosing, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from overspill.reading import errors
 from overspill.reading.chunks import Extent
+from overspill.reading.patterns import compile_pattern
 
 from overspill_service.errors import InvalidParameter, InvalidPattern
 
@@ -15,11 +17,14 @@ if TYPE_CHECKING:
 
     from overspill.reading.chunks import Chunk, Wanted
     from overspill.reading.grep import Search
+    from overspill.reading.patterns import Pattern
     from overspill.reading.scanning import ScannedChunk
-    from overspill.wire import Text
+    from overspill.wire import GrepQuery, Text
 
     from overspill_service.archive.archive import Archive
     from overspill_service.catalog.records import Entry
+    from overspill_service.resources.cpu import Workers
+    from overspill_service.resources.scans import ScanTurn
     from overspill_service.store_format.frame_map import FrameMap
 
 MIN_SCAN_BYTES: Final = 512 * 1024
@@ -39,36 +44,50 @@ class BoundedRead(Protocol[A_co]):
     def answer(self) -> A_co: ...
 
 
-async def inspect(archive: Archive, entry: Entry, begin: Callable[[Extent], BoundedRead[T]]) -> T:
-    """Run the read that `begin` makes for this capture, and return its answer."""
+async def inspect(
+    archive: Archive, entry: Entry, begin: Callable[[Extent], BoundedRead[T]], workers: Workers | None = None
+) -> T:
+    """Run the read that `begin` makes for this capture, and return its answer.
+
+    It runs in `workers`, by default in the threads for small reads.
+    """
+    workers = workers or archive.cpu
     with _query_errors():
-        async with (await archive.reader(entry)).with_memory(_scan_size(entry)) as reader:
-            read = await archive.cpu.run(begin, Extent(entry.size, entry.lines))
+        async with (await archive.reader(entry, workers)).with_memory(_scan_size(entry)) as reader:
+            read = await workers.run(begin, Extent(entry.size, entry.lines))
             while (wanted := read.wanted) is not None:
                 frames = frames_wanted(reader.frames, wanted)
                 async with aclosing(reader.chunks(frames)) as batches:
                     async for batch in batches:
-                        await archive.cpu.run(_feed, read, batch)
+                        await workers.run(_feed, read, batch)
                         if read.wanted is None:
                             break
-            return await archive.cpu.run(read.answer)
+            return await workers.run(read.answer)
 
 
-async def search(archive: Archive, entry: Entry, begin: Callable[[Extent], Search]) -> Text:
+async def compiled(query: GrepQuery, turn: ScanTurn) -> Pattern:
+    """Compile the pattern of a search. Raises `InvalidPattern`."""
+    with _query_errors():
+        return await turn.run_locking(
+            partial(compile_pattern, query.pattern, fixed=query.fixed, ignore_case=query.ignore_case)
+        )
+
+
+async def search(archive: Archive, entry: Entry, begin: Callable[[Extent], Search], workers: Workers) -> Text:
     """Run the search that `begin` makes, and return its answer. Several threads decode and search at once."""
     with _query_errors():
-        async with (await archive.reader(entry)).with_memory(_scan_size(entry)) as reader:
-            search = await archive.cpu.run(begin, Extent(entry.size, entry.lines))
+        async with (await archive.reader(entry, workers)).with_memory(_scan_size(entry)) as reader:
+            search = await workers.run(begin, Extent(entry.size, entry.lines))
             while (wanted := search.begin_part()) is not None:
                 frames = _frames_to_search(reader.frames, wanted, backwards=search.backwards)
                 async with aclosing(
                     reader.map(frames, search.prepare, is_reversed=search.backwards)
                 ) as batches:
                     async for batch in batches:
-                        await archive.cpu.run(_take, search, batch)
+                        await workers.run(_take, search, batch)
                         if search.wanted is None or search.has_jumped:
                             break
-            return await archive.cpu.run(search.answer)
+            return await workers.run(search.answer)
 
 
 def _scan_size(entry: Entry) -> int:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import WeakValueDictionary
 
 from overspill_service.errors import TooManyRequests
+from overspill_service.resources.token_buckets import TokenBucket
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -60,16 +61,22 @@ class LookupLimits:
     async def _run(
         self, tenant: str, lookup: Callable[[], Awaitable[T | None]], *, is_limited: bool
     ) -> T | None:
-        bucket = self._buckets.setdefault(tenant, TokenBucket(self._clock))
+        bucket = self._buckets.setdefault(tenant, TokenBucket(RATE, BURST, self._clock))
         if is_limited:
-            bucket.check()  # do not wait for a slot only to be refused then
+            _require(bucket.wait())  # do not wait for a slot only to be refused then
         async with self._slots:
             if is_limited:
-                bucket.take()
+                _require(bucket.take())
             found = await lookup()
         if is_limited and found is not None:
             bucket.put_back()
         return found
+
+
+def _require(seconds: int) -> None:
+    """Raise `TooManyRequests` if there is no token for some seconds."""
+    if seconds:
+        raise TooManyRequests("look-ups of captures that are not there", BURST, seconds)
 
 
 class PendingLookups:
@@ -79,25 +86,3 @@ class PendingLookups:
         self.lock = asyncio.Lock()
         self.started = self.last_miss = 0
         """How many have started, and which of them was the last without a result."""
-
-
-class TokenBucket:
-    """A token bucket with `BURST` tokens, refilled by `RATE` tokens a second."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._tokens, self._at = float(BURST), clock()
-
-    def check(self) -> None:
-        """Raise `TooManyRequests` if there is no token."""
-        now = self._clock()
-        self._tokens, self._at = min(BURST, self._tokens + RATE * (now - self._at)), now
-        if self._tokens < 1:
-            raise TooManyRequests("look-ups of captures that are not there", BURST)
-
-    def take(self) -> None:
-        self.check()
-        self._tokens -= 1
-
-    def put_back(self) -> None:
-        self._tokens += 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from overspill_service.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from overspill_service.tenants import Limits
+    from overspill_service.tenants.directory import Limits
 
 TOMBSTONE_TTL: Final = 7 * 24 * 3600
 """Seconds for which a removed capture answers 410."""

@@ -81,11 +81,12 @@ async def put(
 
     `on_stored` gets both too, also if the caller is cancelled while the capture is being committed. The same
     content under the same id is stored once, however often and to whichever replica it is sent. Raises
-    `IdConflict` for another content, `DigestMismatch`, `CaptureTooLarge`, `DamagedEncoding`, `QuotaExceeded`,
-    `InvalidId`, `InvalidParameter` for a TTL outside the tenant's limits, and `CatalogIncomplete` if the
-    tenant has limits and the catalog cannot check them.
+    `IdConflict` for another content, `DigestMismatch`, `SecretsFound`, `CaptureTooLarge`, `DamagedEncoding`,
+    `QuotaExceeded`, `InvalidId`, `InvalidParameter` for a TTL outside the tenant's limits, and
+    `CatalogIncomplete` if the tenant has limits and the catalog cannot check them.
     """
     check_id(capture)
+    captures.require_own(metadata.session)
     expires = retention.expiry(captures.archive.clock(), metadata.ttl, captures.tenant.limits)
     existing = await existing_entry(captures, capture)
     if existing is not None:
@@ -111,6 +112,7 @@ async def post(
     known only at the end of the body. Until then the segments are stored under a random id. A capture of more
     than one segment is then copied within the store. Raises what `put` raises.
     """
+    captures.require_own(metadata.session)
     expires = retention.expiry(captures.archive.clock(), metadata.ttl, captures.tenant.limits)
     upload, ingest = await _receive(captures, object_keys.provisional_id(), body, is_rekeyed=True)
     capture = wire.capture_id(metadata.session, metadata.call_id, ingest.sha256)
@@ -156,6 +158,7 @@ async def _receive(
     try:
         await upload.fill(ingest, renewing_lease(archive, upload.name, body.chunks))
         ingest.verify(body.digest)
+        ingest.require_no_secrets()
     except BaseException:
         await upload.discard()
         raise
@@ -198,6 +201,7 @@ def _ingest(captures: Captures, body: UploadBody, *, is_dry_run: bool = False) -
         level=captures.archive.level,
         limit=captures.tenant.limits.max_capture_size,
         is_dry_run=is_dry_run,
+        refuses_secrets=not is_dry_run and captures.tenant.limits.redaction == "refuse",
     )
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from overspill_service.catalog.backlogs import Backlog
     from overspill_service.catalog.records import (
+        AccessMode,
         Entry,
         Generation,
         KeyRecord,
@@ -138,6 +139,11 @@ class KeyStore(Protocol):
     async def find_key(self, key_hash: str) -> KeyRecord | None: ...
     async def keys(self) -> list[KeyRecord]: ...
     async def revoke_key(self, key_hash: str) -> bool: ...
+
+    async def access_mode(self) -> AccessMode | None:
+        """Return whether requests need a key, None if that was never chosen here or is lost."""
+
+    async def set_access_mode(self, mode: AccessMode) -> None: ...
 
     async def note_uses(self, uses: Mapping[str, float]) -> None:
         """Remember when keys were last used, by their hashes. Keys of the tenants' file count too."""

@@ -6,20 +6,19 @@ Instants are seconds since the epoch, sizes are bytes.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
 from overspill import wire
 
 from overspill_service.store_format.object_keys import segment_key
+from overspill_service.tenants.directory import KEY_ID_LENGTH
 
 TOTALS_INCOMPLETE: Final = (
     "the catalog is being rebuilt from the object store, and the tenant's limits cannot be checked before "
     "that; try again in a moment"
 )
-
-
-KEY_ID_LENGTH: Final = 12
 
 
 class Segment(Struct, frozen=True, array_like=True):
@@ -154,6 +153,20 @@ class Totals(Struct, frozen=True):
     """When the oldest capture was created."""
 
 
+class AccessMode(StrEnum):
+    """Whether requests need a key. It is chosen, and remembered: never inferred from the keys that exist."""
+
+    CLOSED = "closed"
+    UNTIL_KEY = "until_key"
+    """Open until the first key is made: the choice of who wants no keys at all."""
+    OPEN = "open"
+    """Open although there are keys."""
+
+    @property
+    def is_open(self) -> bool:
+        return self is not AccessMode.CLOSED
+
+
 class KeyRecord(Struct, frozen=True, kw_only=True):
     """An API key as it is stored: only its keyed hash, in hexadecimal, never the key."""
 
@@ -163,11 +176,24 @@ class KeyRecord(Struct, frozen=True, kw_only=True):
     name: str = ""
     created: float = 0
     expires: float | None = None
+    session: str | None = None
+    """The only session that the key may use; None for a key of all sessions."""
+    is_prefix: bool = False
+    """`session` is the beginning of the sessions that the key may use."""
+    secret: str = ""
+    """The id of the secret that the key is hashed with."""
+    replaces: str = ""
+    """The id of the key that this one was made to replace."""
+    first_id: str = ""
+    """The id that the key had before it was hashed with another secret. Empty if it never was."""
 
     @property
     def id(self) -> str:
-        """The beginning of the hash, which people and logs use as the key's name."""
-        return self.hash[:KEY_ID_LENGTH]
+        """The beginning of the first hash, which people and logs use as the key's name."""
+        return self.first_id or self.hash[:KEY_ID_LENGTH]
+
+    def is_expired(self, now: float) -> bool:
+        return self.expires is not None and self.expires <= now
 
 
 class Generation(Struct, frozen=True, kw_only=True):

@@ -26,7 +26,8 @@ from msgspec import Struct
 
 from overspill_service.errors import StoreUnavailable
 from overspill_service.objects.file import FileStore
-from overspill_service.store_format.object_keys import REMOVALS, ROOT
+from overspill_service.resources.private_files import make_private_folder
+from overspill_service.store_format.object_keys import KEYS, REMOVALS, ROOT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
@@ -108,7 +109,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 def _make_empty(folder: Path) -> None:
     _require_empty(folder)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_folder(folder)
 
 
 def _require_no_data(store: Path, catalog: Path) -> None:
@@ -129,7 +130,7 @@ async def _pages(store: FileStore) -> AsyncIterator[Sequence[tuple[int, str]]]:
 
     Records of removals come first: their objects may go meanwhile.
     """
-    for prefix in (REMOVALS, ROOT):
+    for prefix in (REMOVALS, ROOT, KEYS):
         page: list[tuple[int, str]] = []
         async for stored in store.list(prefix):
             page.append((stored.size, stored.key))
@@ -155,7 +156,7 @@ def _transfer(source: FileStore, target: FileStore, page: Sequence[tuple[int, st
     transferred = []
     for size, key in page:
         source_path, target_path = source.path_of(key), target.path_of(key)
-        target_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(target_path.parent)
         try:
             _link(source_path, target_path)
         except FileNotFoundError:  # removed meanwhile
@@ -182,7 +183,7 @@ def _copy_catalog(source_path: Path, target_path: Path) -> None:
         raise BackupRefused(
             f"there is no catalog at {source_path}: name the service's own --data or --catalog"
         )
-    target_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_folder(target_path.parent)
     os.close(os.open(target_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     with closing(sqlite3.connect(source_path)) as source, closing(sqlite3.connect(target_path)) as target:
         source.backup(target)

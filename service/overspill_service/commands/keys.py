@@ -1,4 +1,4 @@
-"""The commands `keys create`, `keys list`, `keys rotate`, `keys revoke` and `keys hash`."""
+"""The commands `keys create`, `keys list`, `keys rotate`, `keys revoke`, `keys hash`, and `access`."""
 
 from __future__ import annotations
 
@@ -6,35 +6,54 @@ import json
 import math
 import re
 import time
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec.structs import replace
 from overspill.wire import Scope
 
-from overspill_service.app import directory_of, open_archive
-from overspill_service.catalog.records import KEY_ID_LENGTH, KeyRecord
+from overspill_service.access import directory_of
+from overspill_service.app import open_archive
+from overspill_service.archive.key_issuing import DAY, DEFAULT_LIFE, DEFAULT_OVERLAP, KeyIssuer
+from overspill_service.catalog.records import AccessMode, KeyRecord
 from overspill_service.settings.settings import SettingError
-from overspill_service.tenants import TENANT_PATTERN, hash_key, new_key
+from overspill_service.tenants.directory import KEY_ID_LENGTH, TENANT_PATTERN
+from overspill_service.tenants.keys import hash_key, new_key
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Coroutine, Iterable, Mapping
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 
     from overspill_service.settings.settings import Settings
-    from overspill_service.tenants import FileKey
+    from overspill_service.tenants.directory import FileKey
 
 CATALOG: Final = "catalog"
 FILE: Final = "file"
-DAY: Final = 86_400
+NEVER: Final = "never"
+
+
+@asynccontextmanager
+async def _issuer(settings: Settings) -> AsyncIterator[KeyIssuer]:
+    async with open_archive(settings) as archive:
+        yield KeyIssuer(archive.keyring, settings.key_secret)
 
 
 async def create(settings: Settings, options: Mapping[str, Any]) -> int:
-    """Create a key in the catalog and print it. It is never shown again."""
-    key = new_key()
-    record = _record(settings, options, key)
-    async with open_archive(settings) as archive:
-        await archive.catalog.add_key(record)
-    print(key)
+    """Create a key and print it. It is never shown again."""
+    tenant = options["tenant"]
+    if not re.fullmatch(TENANT_PATTERN, tenant):
+        raise SettingError(f"--tenant {tenant!r} must be 1 to 63 of a-z, 0-9 and '-', and not begin with '-'")
+    session, prefix = options["session"], options["session_prefix"]
+    async with _issuer(settings) as issuer:
+        issued = await issuer.issue(
+            tenant,
+            _scopes(options["scopes"]),
+            now=time.time(),
+            name=options["name"],
+            life=_seconds(options, "expires_days", DEFAULT_LIFE),
+            session=session if prefix is None else prefix,
+            is_prefix=prefix is not None,
+        )
+    print(issued.key)
     return 0
 
 
@@ -48,40 +67,44 @@ async def show(settings: Settings, _options: Mapping[str, Any]) -> int:
         of_catalog, uses = await archive.catalog.keys(), await archive.catalog.uses()
     report = [(record, CATALOG) for record in of_catalog] + [(record, FILE) for record in of_file]
     for record, where in sorted(report, key=lambda each: (each[0].tenant, each[0].created, each[0].hash)):
-        facts = {
-            "id": record.id,
-            "tenant": record.tenant,
-            "name": record.name,
-            "scopes": record.scopes,
-            "created": record.created or None,
-            "expires": record.expires,
-            "last_used": uses.get(record.hash),
-            "in": where,
-            "hash": record.hash,
-        }
-        print(json.dumps(facts))
+        print(json.dumps(_facts(record, uses.get(record.hash), where)))
     return 0
 
 
+def _facts(record: KeyRecord, last_used: float | None, where: str) -> dict[str, object]:
+    """Return what a line of the list tells of a key."""
+    return {
+        "id": record.id,
+        "tenant": record.tenant,
+        "name": record.name,
+        "scopes": record.scopes,
+        "session": record.session,
+        "is_prefix": record.is_prefix,
+        "created": record.created or None,
+        "expires": record.expires,
+        "last_used": last_used,
+        "in": where,
+        "secret": record.secret,
+        "hash": record.hash,
+    }
+
+
 async def rotate(settings: Settings, options: Mapping[str, Any]) -> int:
-    """Create a key with the rights of another one, and print it. The other key stays valid."""
-    key, now = new_key(), time.time()
-    async with open_archive(settings) as archive:
-        old = _named(options["key"], await archive.catalog.keys())
-        life = None if old.expires is None else old.expires - old.created
-        days = _checked_days(options["expires_days"])
-        life = life if days is None else days * DAY
-        expires = None if life is None else now + life
-        fresh = replace(old, hash=hash_key(key, settings.key_secret), created=now, expires=expires)
-        await archive.catalog.add_key(fresh)
-    print(key)
+    """Create a key with the rights of another one, and print it. The other key works for some days more."""
+    overlap = _seconds(options, "overlap_days", DEFAULT_OVERLAP)
+    async with _issuer(settings) as issuer:
+        old = (await issuer.named(options["key"]))[-1]
+        usual = None if old.expires is None else old.expires - old.created
+        life = _seconds(options, "expires_days", usual)
+        issued = await issuer.rotate(old, now=time.time(), life=life, overlap=overlap)
+    print(issued.key)
     return 0
 
 
 async def revoke(settings: Settings, options: Mapping[str, Any]) -> int:
-    async with open_archive(settings) as archive:
-        record = _named(options["key"], await archive.catalog.keys())
-        await archive.catalog.revoke_key(record.hash)
+    """Remove a key. Every replica refuses it within 15 seconds."""
+    async with _issuer(settings) as issuer:
+        await issuer.revoke(options["key"])
     return 0
 
 
@@ -93,62 +116,81 @@ async def show_hash(settings: Settings, _options: Mapping[str, Any]) -> int:
     return 0
 
 
-def _named(name: str, keys: Iterable[KeyRecord]) -> KeyRecord:
-    """Return the key of the catalog with this id or hash. Raises `SettingError`."""
-    found = [record for record in keys if name in (record.id, record.hash)]
-    if len(found) != 1:
-        raise SettingError(
-            f"{len(found)} keys of the catalog have the id or hash {name}; `overspill-service keys list` "
-            "shows them. Keys of the tenants' file are changed in the file"
-        )
-    return found[0]
+async def access(settings: Settings, options: Mapping[str, Any]) -> int:
+    """Choose whether requests need a key, if a choice is given. Print what holds from now on."""
+    async with open_archive(settings) as archive:
+        if options["mode"] is not None:
+            await archive.keyring.choose(AccessMode(options["mode"]))
+        mode = await archive.keyring.mode()
+    is_open = mode is not None and mode.is_open
+    print(json.dumps({"access": "open" if is_open else "closed", "until_key": mode is AccessMode.UNTIL_KEY}))
+    return 0
 
 
 def _of_file(tenant: str, key: FileKey) -> KeyRecord:
-    return KeyRecord(hash=key.hash, tenant=tenant, scopes=key.scopes, name=key.name, expires=key.expires)
-
-
-def _record(settings: Settings, options: Mapping[str, Any], key: str) -> KeyRecord:
-    tenant, scopes = options["tenant"], options["scopes"]
-    if not re.fullmatch(TENANT_PATTERN, tenant):
-        raise SettingError(f"--tenant {tenant!r} must be 1 to 63 of a-z, 0-9 and '-', and not begin with '-'")
-    try:
-        wanted = [Scope(scope.strip()) for scope in scopes.split(",")]
-    except ValueError as error:
-        raise SettingError(f"--scopes {scopes}: scopes are {', '.join(Scope)}") from error
-    days, now = _checked_days(options["expires_days"]), time.time()
     return KeyRecord(
-        hash=hash_key(key, settings.key_secret),
+        hash=key.hash,
         tenant=tenant,
-        scopes=wanted,
-        name=options["name"],
-        created=now,
-        expires=None if days is None else now + days * DAY,
+        scopes=key.scopes,
+        name=key.name,
+        expires=key.expires,
+        session=key.session,
+        is_prefix=key.is_prefix,
     )
 
 
-def _checked_days(days: float | None) -> float | None:
-    if days is not None and not 0 < days < math.inf:
-        raise SettingError(f"--expires-days {days} must be more than 0; leave it out for a key without end")
-    return days
+def _scopes(words: str) -> list[Scope]:
+    try:
+        return [Scope(scope.strip()) for scope in words.split(",")]
+    except ValueError as error:
+        raise SettingError(f"--scopes {words}: scopes are {', '.join(Scope)}") from error
+
+
+def _seconds(options: Mapping[str, Any], option: str, default: float | None) -> float | None:
+    """Return the days of an option in seconds, None for `never`. Raises `SettingError`."""
+    text = options[option]
+    if text is None or text == NEVER:
+        return default if text is None else None
+    try:
+        days = float(text)
+    except ValueError:
+        days = math.nan
+    if not 0 < days < math.inf:
+        flag = "--" + option.replace("_", "-")
+        raise SettingError(f"{flag} {text}: give a number of days above 0, or `{NEVER}`")
+    return days * DAY
 
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> list[argparse.ArgumentParser]:
-    """Add the `keys` commands and their arguments. Return their parsers."""
+    """Add `access` and the `keys` commands with their arguments. Return their parsers."""
+    text = "Show or choose whether requests need a key."
+    mode = commands.add_parser("access", help=text, description=text)
+    mode.add_argument(
+        "mode",
+        nargs="?",
+        choices=[AccessMode.OPEN.value, AccessMode.CLOSED.value],
+        help="open: whoever reaches the service needs no key and sees everything; closed: every request "
+        "needs one. Remembered, and the same for all replicas. Left out: what holds now",
+    )
     group = commands.add_parser("keys", help="Create, list, rotate and revoke API keys.").add_subparsers(
         dest="command", required=True, metavar="COMMAND"
     )
     texts = {
-        "create": "create a key in the catalog and print it, once",
+        "create": "create a key and print it, once",
         "list": "list the keys, with the time of their last use, to the minute",
-        "rotate": "create a key with the tenant, name and scopes of another one, which stays valid",
-        "revoke": "revoke a key of the catalog",
+        "rotate": "create a key with the rights of another one, which stays valid for some days",
+        "revoke": "revoke a key",
         "hash": "make a key for the tenants' file",
     }
-    for name, text in texts.items():
-        sentence = f"{text[0].upper()}{text[1:]}."
-        group.add_parser(name, help=text, description=sentence).set_defaults(command=f"keys {name}")
-    create = group.choices["create"]
+    for name, sentence in texts.items():
+        description = f"{sentence[0].upper()}{sentence[1:]}."
+        group.add_parser(name, help=sentence, description=description).set_defaults(command=f"keys {name}")
+    _add_arguments(group.choices)
+    return [mode, *group.choices.values()]
+
+
+def _add_arguments(commands: Mapping[str, argparse.ArgumentParser]) -> None:
+    create, rotate = commands["create"], commands["rotate"]
     create.add_argument("--tenant", required=True, help="the tenant that the key stands for")
     create.add_argument(
         "--scopes",
@@ -156,15 +198,23 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> list[argparse.Arg
         help=f"what it may do, comma-separated: {', '.join(Scope)} (default: write,read,observe)",
     )
     create.add_argument("--name", default="", help="what the key is for")
-    for each, usual in ((create, "never"), (group.choices["rotate"], "as long as the other one was to live")):
-        text = f"days until the new key expires (default: {usual})"
-        each.add_argument("--expires-days", metavar="DAYS", type=float, help=text)
-    for each in (group.choices["rotate"], group.choices["revoke"]):
-        each.add_argument("key", help="the key's id or hash, as `keys list` shows it")
-    return list(group.choices.values())
+    binding = create.add_mutually_exclusive_group()
+    binding.add_argument("--session", help="the only session that the key may use (default: all)")
+    binding.add_argument("--session-prefix", help="what every session begins with that the key may use")
+    usual = {create: f"{DEFAULT_LIFE / DAY:g}", rotate: "as long as the other one was to live"}
+    for command, default in usual.items():
+        text = f"days until the new key expires, or `{NEVER}` (default: {default})"
+        command.add_argument("--expires-days", metavar="DAYS", help=text)
+    text = (
+        f"days that the other key still works, or `{NEVER}`: no change (default: {DEFAULT_OVERLAP / DAY:g})"
+    )
+    rotate.add_argument("--overlap-days", metavar="DAYS", help=text)
+    for command in (rotate, commands["revoke"]):
+        command.add_argument("key", help="the key's id or hash, as `keys list` shows it")
 
 
 COMMANDS: Final[dict[str, Callable[[Settings, Mapping[str, Any]], Coroutine[Any, Any, int]]]] = {
+    "access": access,
     "keys create": create,
     "keys list": show,
     "keys rotate": rotate,

@@ -14,7 +14,7 @@ from msgspec import Struct
 from overspill_service.errors import CaptureDamaged, StoreUnavailable
 from overspill_service.objects import StoredObject  # noqa: TC001  (a field's type)
 from overspill_service.resources.tasks import fan_out
-from overspill_service.store_format.object_keys import is_capture_or_removal
+from overspill_service.store_format.object_keys import is_kept_elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -110,7 +110,7 @@ async def _pairs(source: ObjectStore, target: ObjectStore) -> AsyncIterator[Pair
 
 async def _own_objects(store: ObjectStore) -> AsyncIterator[StoredObject]:
     async for stored in store.list(""):
-        if is_capture_or_removal(stored.key):
+        if is_kept_elsewhere(stored.key):
             yield stored
 
 

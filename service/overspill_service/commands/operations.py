@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
-from overspill_service.app import directory_of, open_archive
+from overspill_service.access import directory_of
+from overspill_service.app import open_archive
 from overspill_service.archive.recovery.rebuild import YOUNG_SECONDS
 from overspill_service.archive.recovery.rebuild import rebuild as rebuild_catalog
 from overspill_service.archive.removal import REMOVAL_SECONDS, finish_removals

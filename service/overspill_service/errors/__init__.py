@@ -2,16 +2,18 @@
 
 ServiceError
 ├── BadRequest          InvalidId, InvalidParameter, InvalidHeader, InvalidBody, InvalidPattern,
-│                       UnsupportedEncoding, DamagedEncoding, IncompleteBody, DigestMismatch
-├── Denied              Unauthorized, Forbidden
-├── Absent              NotFound, Expired, Deleted
-├── Refused             NotAcceptable, PreconditionFailed, ExpectationFailed, IdConflict,
-│                       CaptureTooLarge, BodyTooLarge, RangeNotSatisfiable, TooManyRequests, QuotaExceeded
+│                       UnsupportedEncoding, UnsupportedMediaType, DamagedEncoding, IncompleteBody,
+│                       DigestMismatch
+├── Denied              Unauthorized, Forbidden, ForeignOrigin
+├── Absent              NotFound, KeyNotFound, Expired, Deleted
+├── Refused             NotAcceptable, PreconditionFailed, ExpectationFailed, IdConflict, KeyRefused,
+│                       SecretsFound, CaptureTooLarge, BodyTooLarge, RangeNotSatisfiable,
+│                       TooManyRequests, RateExceeded, CpuTimeUsed, QuotaExceeded
 ├── CaptureDamaged      what the object store holds is not what was stored
 │                       ObjectMissing
 └── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogRefuses, CatalogFull,
                         RecordDamaged, CatalogIncomplete, DeadlineExceeded, Overloaded, OutOfResources,
-                        ShuttingDown, ClockSkewed, ClockJumped
+                        ShuttingDown, ClockSkewed, ClockJumped, CredentialsUnavailable
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING, ClassVar
 from overspill.wire import Code
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
 
@@ -63,6 +66,10 @@ class UnsupportedEncoding(BadRequest):
     code = Code.UNSUPPORTED_ENCODING
 
 
+class UnsupportedMediaType(BadRequest):
+    code = Code.UNSUPPORTED_MEDIA_TYPE
+
+
 class DamagedEncoding(BadRequest):
     code = Code.DAMAGED_ENCODING
 
@@ -85,6 +92,10 @@ class Unauthorized(Denied):
 
 class Forbidden(Denied):
     code = Code.FORBIDDEN
+
+
+class ForeignOrigin(Denied):
+    code = Code.FOREIGN_ORIGIN
 
 
 class Absent(ServiceError):
@@ -129,6 +140,23 @@ class IdConflict(Refused):
     code = Code.ID_CONFLICT
 
 
+class KeyNotFound(Absent):
+    code = Code.KEY_NOT_FOUND
+
+
+class KeyRefused(Refused):
+    code = Code.KEY_REFUSED
+
+
+class SecretsFound(Refused):
+    code = Code.SECRETS_FOUND
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self.counts: Mapping[str, int] = dict(sorted(counts.items()))
+        found = ", ".join(f"{count} {kind}" for kind, count in self.counts.items())
+        super().__init__(f"the content has secrets ({found}), and the tenant stores none: mask them first")
+
+
 class RangeNotSatisfiable(Refused):
     code = Code.RANGE_NOT_SATISFIABLE
 
@@ -158,6 +186,29 @@ class TooManyRequests(Refused):
 
     def __init__(self, what: str, limit: int, retry_after: int = 1) -> None:
         super().__init__(f"{limit} {what} at once is the limit; try again in {retry_after} s")
+        self.limit, self.retry_after = limit, retry_after
+
+
+class RateExceeded(Refused):
+    """Too many requests within a time. `what` says of what, and how many are allowed."""
+
+    code = Code.TOO_MANY_REQUESTS
+
+    def __init__(self, what: str, limit: int, retry_after: int) -> None:
+        super().__init__(f"{what}; try again in {retry_after} s")
+        self.limit, self.retry_after = limit, retry_after
+
+
+class CpuTimeUsed(Refused):
+    """A tenant's greps and summaries have used their CPU time."""
+
+    code = Code.TOO_MANY_REQUESTS
+
+    def __init__(self, limit: int, retry_after: int) -> None:
+        super().__init__(
+            f"greps and summaries of a tenant may use {limit} s of CPU time a minute (max_scan_cpu); they "
+            f"have: try again in {retry_after} s, or read lines by their numbers"
+        )
         self.limit, self.retry_after = limit, retry_after
 
 
@@ -193,6 +244,11 @@ class StoreUnavailable(Unavailable):
 
 class StoreFull(Unavailable):
     code = Code.STORE_FULL
+
+
+class CredentialsUnavailable(Unavailable):
+    code = Code.CREDENTIALS_UNAVAILABLE
+    retry_after = 10
 
 
 class CatalogUnavailable(Unavailable):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -33,6 +34,21 @@ def folder_risk(folder: Path) -> str:
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         mode = stat.S_IMODE(status.st_mode)
         return f"{folder} may be written to by other users (its mode is {mode:04o}): chmod 700 it"
+    return ""
+
+
+def foreign_parent(folder: Path) -> str:
+    """Return which part of the folder's path belongs to another user, in words. Empty if none does.
+
+    That user could put another folder in its place. The superuser could anyway.
+    """
+    if not hasattr(os, "geteuid"):  # Windows
+        return ""
+    given, real = folder.absolute(), folder.resolve()
+    for part in dict.fromkeys((given, *given.parents, real, *real.parents)):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            if part.lstat().st_uid not in {os.geteuid(), 0} and part != part.parent:
+                return f"{part} belongs to another user, who could put other captures there"
     return ""
 
 

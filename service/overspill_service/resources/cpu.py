@@ -1,4 +1,4 @@
-"""Threads for work that would block the event loop: compression, decompression, hashing, search.
+"""Threads for work that would block the event loop: compression, decompression, hashing, small reads.
 
 The libraries release the GIL during this work, so as many threads as cores keep every core busy.
 """
@@ -6,7 +6,7 @@ The libraries release the GIL during this work, so as many threads as cores keep
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeVar
 
 from overspill_service.resources.threads import cpu_threads, started_pool
 
@@ -18,6 +18,20 @@ INLINE_FRAMES: Final = 256
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class Workers(Protocol):
+    """Threads as one request uses them: all of the process, or a tenant's share of those for scans."""
+
+    @property
+    def threads(self) -> int:
+        """How many may work for the request at once."""
+
+    def start(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+        """Begin `work` as soon as a thread is free."""
+
+    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return the result of `work`, done in a thread. A cancelled caller does not wait for it."""
 
 
 class CpuThreads:

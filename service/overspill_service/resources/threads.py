@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from overspill_service.errors import OutOfResources
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NICENESS: Final = 5
+"""Of threads that give way: a third of the CPU time of another thread that wants the same core."""
 COMMON_THREADS: Final = 4
 """Threads for occasional blocking calls: metrics, host names, credentials."""
 RESOLVER_THREADS: Final = 4
@@ -19,9 +25,10 @@ OTHER_THREADS: Final = 16
 """Threads of the back ends, and some to spare."""
 
 
-def started_pool(count: int, name: str) -> ThreadPoolExecutor:
-    """Return a pool whose threads are running. Raises `OutOfResources`."""
-    pool, release = ThreadPoolExecutor(count, thread_name_prefix=name), threading.Event()
+def started_pool(count: int, name: str, prepare: Callable[[], None] | None = None) -> ThreadPoolExecutor:
+    """Return a pool whose threads are running. Each has called `prepare`. Raises `OutOfResources`."""
+    pool = ThreadPoolExecutor(count, thread_name_prefix=name, initializer=prepare)
+    release = threading.Event()
     try:
         for _ in range(count):
             pool.submit(release.wait)  # a waiting thread is not idle, so the next submit starts another
@@ -36,13 +43,19 @@ def started_pool(count: int, name: str) -> ThreadPoolExecutor:
     return pool
 
 
+def give_way() -> None:
+    """Let the process's other threads run first while cores are short. Does nothing beyond Linux."""
+    if sys.platform == "linux":  # elsewhere a niceness is a process's
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+
+
 def cpu_threads() -> int:
     """Return how many threads keep every core busy."""
     return max(2, os.cpu_count() or 2)
 
 
 def needed_threads() -> int:
-    return cpu_threads() + COMMON_THREADS + RESOLVER_THREADS + OTHER_THREADS
+    return 2 * cpu_threads() + 1 + COMMON_THREADS + RESOLVER_THREADS + OTHER_THREADS
 
 
 async def prepare_threads() -> None:

@@ -45,7 +45,7 @@ def allowed(hint: Any) -> str:
     kind = get_args(hint)[0]
     if get_origin(kind) is Literal:
         return ", ".join(get_args(kind))
-    if kind is bool:
+    if kind in (bool, bool | None):
         return "true, false"
     meta, unit = next(metas_in(hint)), unit_of(hint)
     least = f"{meta.ge} or more" if meta.ge is not None else f"more than {meta.gt}"

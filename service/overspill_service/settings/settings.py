@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
-from overspill.wire import DEFAULT_TTL
+from overspill.wire import DEFAULT_TTL, is_loopback
 
 from overspill_service.settings.units import BYTES, SECONDS
 
@@ -44,6 +43,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     listen: Annotated[str, Meta(description="HOST:PORT to listen on; port 0 picks a free one")] = (
         "127.0.0.1:8750"
     )
+    hosts: Annotated[
+        str,
+        Meta(
+            description="host names that requests may be sent to, comma-separated "
+            "(empty: any; on loopback only localhost and loopback addresses)"
+        ),
+    ] = ""
     store: Annotated[
         str,
         Meta(
@@ -60,15 +66,32 @@ class Settings(Struct, frozen=True, kw_only=True):
     workers: Annotated[int, Meta(ge=1, le=256, description="processes that share the port")] = 1
     tenants: Annotated[Path | None, Meta(description="TOML file of tenants and key hashes")] = None
     anonymous: Annotated[
-        bool,
-        Meta(description="serve without keys beyond loopback, as one tenant (everyone sees everything)"),
-    ] = False
+        bool | None,
+        Meta(
+            description="true: whoever reaches the service needs no key and sees everything; remembered "
+            "until false, or until a first key is made"
+        ),
+    ] = None
     key_secret: Annotated[
         str, Meta(description="secret that keys are hashed with; the same on every replica")
     ] = ""
     previous_key_secret: Annotated[
         str, Meta(description="former secret, whose keys stay valid while clients get new ones")
     ] = ""
+    jwt_issuer: Annotated[
+        str, Meta(description="issuer (`iss`) whose tokens are taken in the place of keys (empty: none are)")
+    ] = ""
+    jwt_audience: Annotated[str, Meta(description="audience (`aud`) that a token must be for")] = "overspill"
+    jwt_keys: Annotated[
+        str, Meta(description="the issuer's public keys (JWKS): a file, or an https:// URL")
+    ] = ""
+    jwt_tenant_claim: Annotated[str, Meta(description="claim that names the tenant")] = "tenant"
+    jwt_scopes_claim: Annotated[
+        str, Meta(description="claim with the scopes: words in a text, or a list of them")
+    ] = "scope"
+    jwt_session_claim: Annotated[
+        str, Meta(description="claim with the only session that the token may use, if it has one")
+    ] = "session"
     private_metrics: Annotated[bool, Meta(description="/metrics needs a key with scope admin")] = False
     level: Annotated[int, Meta(ge=1, le=19, description="zstd level of stored frames")] = 3
     max_capture_size: Annotated[int, Meta(ge=1, description="bytes of one capture, at most", extra=BYTES)] = (
@@ -84,7 +107,17 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_ttl: Annotated[int, Meta(ge=1, description="longest retention in seconds", extra=SECONDS)] = (
         90 * 24 * 3600
     )
-    max_uploads: Annotated[int, Meta(ge=1, description="uploads at once in one process")] = 64
+    max_uploads: Annotated[
+        int, Meta(ge=1, description="uploads at once in one process; a tenant has at most half of them")
+    ] = 64
+    max_request_rate: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="requests a second of one tenant, at most, in one process (0: no limit); "
+            "twice as many at once",
+        ),
+    ] = 1000
     answer_lines: Annotated[int, Meta(ge=1, description="lines of one bounded read, at most")] = 1000
     answer_bytes: Annotated[
         int, Meta(ge=256, description="bytes of one bounded read, at most", extra=BYTES)
@@ -92,9 +125,31 @@ class Settings(Struct, frozen=True, kw_only=True):
     scan_seconds: Annotated[
         float, Meta(gt=0, description="seconds that one grep or summary may scan", extra=SECONDS)
     ] = 10.0
+    max_scan_cpu: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="seconds of CPU time that greps and summaries of one tenant may use a minute, in one "
+            "process (0: no limit)",
+            extra=SECONDS,
+        ),
+    ] = 60
     idle_timeout: Annotated[
         float, Meta(gt=0, description="seconds to wait for the next bytes of an upload", extra=SECONDS)
     ] = 60.0
+    min_upload_rate: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="bytes a second that an upload must send on average, once it was waited for "
+            "idle_timeout in all (0: no limit)",
+            extra=BYTES,
+        ),
+    ] = 1024
+    upload_timeout: Annotated[
+        float,
+        Meta(ge=0, description="seconds that one upload may take (0: no limit)", extra=SECONDS),
+    ] = 6 * 3600.0
     write_timeout: Annotated[
         float,
         Meta(
@@ -148,19 +203,19 @@ class Settings(Struct, frozen=True, kw_only=True):
         return parse_address(self.listen)
 
     @property
+    def answered_hosts(self) -> frozenset[str] | None:
+        """The host names that requests may be sent to, besides loopback's; None if any name is allowed."""
+        names = frozenset(name.strip().lower().strip("[]") for name in self.hosts.split(",")) - {""}
+        return names if names or self.is_loopback else None
+
+    @property
     def key_secrets(self) -> tuple[str, ...]:
         """The secrets that keys may be hashed with, the current one first."""
         return (self.key_secret, self.previous_key_secret) if self.previous_key_secret else (self.key_secret,)
 
     @property
     def is_loopback(self) -> bool:
-        host = self.address[0]
-        if host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.address[0])
 
 
 def parse_address(text: str) -> tuple[str, int]:

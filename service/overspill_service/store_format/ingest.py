@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Final
 
-from overspill_service.errors import CaptureTooLarge, DigestMismatch
+from overspill.redaction.redactor import Redactor
+
+from overspill_service.errors import CaptureTooLarge, DigestMismatch, SecretsFound
 from overspill_service.store_format.decoding import BodyDecoder
 from overspill_service.store_format.frames import Frame, FrameWriter, accept_frame, content_size
 
@@ -30,8 +32,17 @@ Framed = tuple[Frame, bytes]
 class Ingest:
     """Measures and frames what `take` gets. `is_dry_run` only hashes: the content is stored already."""
 
-    def __init__(self, encoding: str | None, *, level: int, limit: int, is_dry_run: bool = False) -> None:
+    def __init__(
+        self,
+        encoding: str | None,
+        *,
+        level: int,
+        limit: int,
+        is_dry_run: bool = False,
+        refuses_secrets: bool = False,
+    ) -> None:
         """`encoding` is the body's `Content-Encoding`. Raises `UnsupportedEncoding`."""
+        self._secrets = Redactor().stream(bytes) if refuses_secrets else None
         self._decoder = BodyDecoder.of(encoding)
         self._encoding, self._limit, self._is_dry_run = encoding, limit, is_dry_run
         self._writer = FrameWriter(level)
@@ -82,6 +93,13 @@ class Ingest:
         if is_last and not self._is_dry_run:
             frames += self._writer.finish()
         yield frames, False
+
+    def require_no_secrets(self) -> None:
+        """Raise `SecretsFound` if the content has secrets, where they are refused. Call it at the end."""
+        if self._secrets is not None:
+            self._secrets.finish()
+            if self._secrets.counts:
+                raise SecretsFound(self._secrets.counts)
 
     def verify(self, digest: bytes | None) -> None:
         """Compare the content with the digest that the client announced.
@@ -135,3 +153,5 @@ class Ingest:
             self.head += piece[: HEAD_BYTES - len(self.head)]
         self.ends_in_newline = piece.endswith(b"\n")
         self._content.update(piece)
+        if self._secrets is not None:
+            self._secrets.feed(piece)

@@ -1,4 +1,4 @@
-"""The keys of objects: segments, their expiry markers, and records of removals.
+"""The keys of objects: segments, their expiry markers, records of removals, and of API keys.
 
 `upload` names one attempt to store a capture. So two attempts never write the same key, and removing one
 upload never deletes the bytes of another.
@@ -21,6 +21,11 @@ REMOVALS: Final = "v1-removed/"
 """
 GENERATIONS: Final = "v1-catalog/"
 """The object here is named after the catalog's generation."""
+KEYS: Final = "v1-keys/"
+"""The records of API keys, and the choice whether requests need one. Each change is a new object; the highest
+revision counts.
+"""
+ACCESS: Final = f"{KEYS}access/"
 # Numbers have a fixed width, so that keys sort as segments do.
 _KEY: Final = re.compile(
     r"v1/(?P<tenant>[a-z0-9][a-z0-9-]{0,62})/(?P<capture>cap_[a-z2-7]{20})/"
@@ -81,14 +86,28 @@ def generation_key(name: str) -> str:
     return GENERATIONS + name
 
 
-def is_capture_or_removal(key: str) -> bool:
-    """Return whether a key is a part of a capture, or the record of a removal."""
-    return key.startswith(REMOVALS) or parse(key) is not None
+def key_prefix(key_hash: str) -> str:
+    """Return the prefix of all revisions of one API key's record."""
+    return f"{KEYS}{key_hash}/"
+
+
+def key_record(key_hash: str, revision: int) -> str:
+    return f"{key_prefix(key_hash)}{revision:016d}"
+
+
+def access_choice(choice: str, revision: int) -> str:
+    """Return the key of a choice whether requests need an API key. The object has no content that counts."""
+    return f"{ACCESS}{revision:016d}-{choice}"
+
+
+def is_kept_elsewhere(key: str) -> bool:
+    """Return whether a copy or a backup of the store must have this object."""
+    return key.startswith((REMOVALS, KEYS)) or parse(key) is not None
 
 
 def is_service_key(key: str) -> bool:
     """Return whether the service ever uses this key."""
-    return is_capture_or_removal(key) or key.startswith((GENERATIONS, PROBES))
+    return is_kept_elsewhere(key) or key.startswith((GENERATIONS, PROBES))
 
 
 def parse(key: str) -> ObjectKey | None:

@@ -203,6 +203,21 @@ SPOOLED_BYTES: Final = _gauge("spooled_bytes", "Bytes that wait there.", _TENANT
 SPOOLED_AGE: Final = _gauge(
     "spooled_oldest_seconds", "How long the oldest of them has waited.", _TENANT, merge=Merge.MAX
 )
+SCAN_CPU: Final = Metric(
+    kind=Kind.COUNTER,
+    name="scan_cpu_seconds",
+    help="Seconds of CPU time of greps and summaries.",
+    labels=(_TENANT,),
+    is_detail=True,
+)
+SCAN_WAIT: Final = Metric(
+    kind=Kind.HISTOGRAM,
+    name="scan_wait_seconds",
+    help="How long batches of greps and summaries waited for a thread.",
+    labels=(_TENANT,),
+    buckets=(0.001, 0.01, 0.1, 1, 10),
+    is_detail=True,
+)
 UPLOADS_IN_PROGRESS: Final = _gauge("uploads_in_progress", "Uploads in progress.")
 SWEPT_CAPTURES: Final = _counter("swept_captures", "Captures removed by sweeps.")
 SWEEPS: Final = _counter("sweeps", "Sweeps by result.", _DONE_OR_FAILED)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
+
+from aiohttp.http_exceptions import HttpProcessingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,6 +63,31 @@ def causes(error: BaseException) -> str:
     return "; ".join(found)
 
 
+_SECRETS: Final = re.compile(
+    r"\b(ov[sl]_)[a-z2-7]+|\b((?:bearer|basic|token)[ :]+)[^\s'\"\\]+", re.IGNORECASE
+)
+
+
+def without_secrets(text: str) -> str:
+    """Return a line of the log with keys and credentials masked, wherever they come from."""
+    return _SECRETS.sub(lambda found: (found[1] or found[2]) + "***", text)
+
+
+class MalformedRequests(logging.Filter):
+    """Says of a malformed request only what kind of mistake it has: aiohttp would quote all of the line."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, HttpProcessingError):
+            what = error.message.partition("\n")[0].rstrip(":") or type(error).__name__
+            record.msg, record.args, record.exc_info = "a malformed request was refused: %s", (what,), None
+            record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
+        return True
+
+
+MALFORMED: Final = MalformedRequests()
+
+
 class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line = _fields(record) | {
@@ -71,10 +99,13 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return without_secrets(json.dumps(line, ensure_ascii=False, default=str))
 
 
 class TextFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return without_secrets(super().format(record))
+
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (the library's name)
         fields = _fields(record)
         record.request_id = fields.pop("request_id", "-")
@@ -101,5 +132,6 @@ def configure(level: str, format_name: str) -> None:
     """Send every record of the service to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if format_name == "json" else TextFormatter(TEXT_FORMAT))
+    logging.getLogger("aiohttp.server").addFilter(MALFORMED)
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("overspill_service").setLevel(level.upper())

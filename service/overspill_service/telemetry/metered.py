@@ -128,6 +128,8 @@ class MeteredCatalog(_Metered[Catalog]):
     find_key = _counted(Catalog.find_key)
     keys = _counted(Catalog.keys)
     revoke_key = _counted(Catalog.revoke_key)
+    access_mode = _counted(Catalog.access_mode)
+    set_access_mode = _counted(Catalog.set_access_mode)
     note_uses = _counted(Catalog.note_uses)
     uses = _counted(Catalog.uses)
 

@@ -111,6 +111,12 @@ class Metrics:
         self._cohorts.read(entry, size)
         self._reads.add(entry, now)
 
+    def scan_batch(self, tenant: str, waited: float, cpu: float) -> None:
+        """Count one batch of a scan: the seconds that it waited for a thread, and its seconds of CPU time."""
+        label = self._tenant(tenant)
+        self._of(d.SCAN_CPU, label).inc(cpu)
+        self._of(d.SCAN_WAIT, label).observe(waited)
+
     async def write_pending(self, catalog: Catalog, now: float) -> None:
         """Write first reads and statistics to the catalog. Raises `CatalogUnavailable`."""
         await self._reads.write(catalog, self._first_read)

@@ -48,6 +48,7 @@ ROUTES: Final = (
         method="POST",
         path=Path.OBSERVATIONS,
         scope=Scope.OBSERVE,
+        is_of_session=True,
         handler=observe,
         summary="Count tool outputs that a client saw; a batch counts once.",
         body=wire.Observations,

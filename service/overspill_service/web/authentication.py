@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import logging
 import math
 import time
@@ -10,11 +11,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import hdrs
 
-from overspill_service.catalog.records import KEY_ID_LENGTH
-from overspill_service.errors import Forbidden, Unauthorized
+from overspill_service.catalog.records import AccessMode
+from overspill_service.errors import CatalogIncomplete, Forbidden, KeyNotFound, Unauthorized
 from overspill_service.telemetry import logs
-from overspill_service.tenants import KEY_PATTERN, Principal, hash_key
+from overspill_service.tenants.directory import Principal, SessionBound
+from overspill_service.tenants.keys import LOCAL_PREFIX, hash_key, is_key
 from overspill_service.web.header_fields import list_field
+from overspill_service.web.request_rates import RequestRates
+from overspill_service.web.tokens import is_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,16 +26,27 @@ if TYPE_CHECKING:
     from aiohttp import web
     from overspill.wire import Scope
 
-    from overspill_service.catalog import KeyStore
-    from overspill_service.tenants import TenantDirectory
+    from overspill_service.archive.key_issuing import KeyIssuer
+    from overspill_service.archive.keyring import Keyring
+    from overspill_service.catalog import Catalog
+    from overspill_service.catalog.records import KeyRecord
+    from overspill_service.tenants.directory import TenantDirectory
+    from overspill_service.web.tokens import Tokens
 
-KEY_CACHE_SECONDS: Final = 15.0
+KEY_CACHE_SECONDS: Final = 10.0
 """How long a key from the catalog is trusted without asking again. A revocation takes up to so long."""
+MODE_SECONDS: Final = 5.0
+"""How long the answer whether requests need a key is trusted."""
 MAX_CACHED_KEYS: Final = 10_000
 USE_SECONDS: Final = 60.0
 """How precisely the last use of a key is recorded."""
 _NO_KEY: Final = "this service needs a key: send `Authorization: Bearer` and the key"
 _WRONG_KEY: Final = "the key is not known here, was revoked or has expired"
+_NOT_LOCAL: Final = (
+    "the service takes the key file of its own user only, and only on loopback: send `Authorization: Bearer` "
+    "and a key"
+)
+_LOST: Final = "the catalog is being rebuilt, and may lack this key; try again in a moment"
 
 
 log = logging.getLogger(__name__)
@@ -50,96 +65,184 @@ class CachedKey(NamedTuple):
         return self.expires is not None and self.expires <= now
 
 
+class OpenMode:
+    """Whether requests without a key are served: as it was chosen last, whatever keys there are.
+
+    While the catalog is incomplete the object store is asked, so every process decides alike.
+    """
+
+    def __init__(self, catalog: Catalog, keyring: Keyring) -> None:
+        self._catalog, self._keyring = catalog, keyring
+        self._mode, self._until = AccessMode.CLOSED, -math.inf
+
+    async def is_open(self) -> bool:
+        """Return whether a key may be missing. Raises `CatalogUnavailable`, `StoreUnavailable`."""
+        return (await self._chosen()).is_open
+
+    async def has_no_keys(self) -> bool:
+        """Return whether no key was ever made, so that a credential which is unknown means nothing."""
+        return await self._chosen() is AccessMode.UNTIL_KEY
+
+    async def _chosen(self) -> AccessMode:
+        if time.monotonic() >= self._until:
+            mode = await self._catalog.access_mode() if await self._catalog.is_complete() else None
+            self._mode = mode or await self._keyring.mode() or AccessMode.CLOSED
+            self._until = time.monotonic() + MODE_SECONDS
+        return self._mode
+
+
 class Authenticator:
     """Finds the principal of a request by its credential."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (one for each kind of credential, and what they need)
         self,
         directory: TenantDirectory,
-        keys: KeyStore,
+        catalog: Catalog,
+        issuer: KeyIssuer,
+        mode: OpenMode,
         *,
         clock: Callable[[], float],
         secrets: Sequence[str],
-        allows_anonymous: bool,
+        local_key: str = "",
+        tokens: Tokens | None = None,
     ) -> None:
-        self._directory, self._keys, self._clock = directory, keys, clock
-        self._secrets, self._allows_anonymous = secrets, allows_anonymous
+        self._directory, self._catalog, self._issuer, self._mode = directory, catalog, issuer, mode
+        self._clock, self._secrets, self._local_key = clock, secrets, local_key
+        self._tokens, self._rates = tokens, RequestRates()
         self._cache: dict[str, CachedKey] = {}
         self._unreported: dict[str, float] = {}
         """When keys were last used, by their hashes, as far as the catalog was not told yet."""
         self._reported: dict[str, float] = {}
 
-    @property
-    def allows_anonymous(self) -> bool:
-        """Whether requests need no key."""
-        return self._allows_anonymous
-
-    def replace_directory(self, directory: TenantDirectory, *, allows_anonymous: bool) -> None:
+    def replace_directory(self, directory: TenantDirectory) -> None:
         """Use this directory from now on."""
-        self._directory, self._allows_anonymous = directory, allows_anonymous
+        self._directory = directory
         self._cache.clear()
 
     async def principal(self, request: web.Request, scope: Scope) -> Principal:
-        """Return the principal. Raises `Unauthorized` without a valid key, `Forbidden` without the scope."""
-        if self._allows_anonymous:
-            return self._directory.anonymous()
-        scheme, _, key = (list_field(request.headers, hdrs.AUTHORIZATION) or "").partition(" ")
-        if scheme.lower() != "bearer" or not KEY_PATTERN.fullmatch(key.strip()):
-            raise Unauthorized(_NO_KEY if not key.strip() else _WRONG_KEY)
-        principal = await self._authenticate(key.strip())
+        """Return the principal.
+
+        Raises `Unauthorized` without a valid key, `Forbidden` without the scope, and `RateExceeded`.
+        """
+        credential = list_field(request.headers, hdrs.AUTHORIZATION)
+        if credential is None:
+            principal = await self._anonymous()
+        else:
+            principal = await self._of_any(credential, request.remote or "")
+        self._rates.count(principal.tenant)
+        if principal.key_id:
+            logs.bind_fields(key=principal.key_id)
         if scope not in principal.scopes:
             raise Forbidden(
                 f"this needs the scope {scope.value}; the key has {', '.join(sorted(principal.scopes))}"
             )
         return principal
 
-    async def refresh(self) -> None:
-        """Require keys from now on if there is one now."""
-        if self._allows_anonymous and await self._keys.keys():
-            self._allows_anonymous = False
-            log.warning("there is a key now: from now on every request needs one")
-
     async def report_uses(self) -> None:
         """Record in the catalog when keys were last used, if one was."""
         used, self._unreported = self._unreported, {}
         if used:
-            await self._keys.note_uses(used)
+            await self._catalog.note_uses(used)
 
-    async def _authenticate(self, key: str) -> Principal:
-        """Return the principal of a key, whichever secret it was hashed with. Raises `Unauthorized`."""
+    async def _anonymous(self) -> Principal:
+        if await self._mode.is_open():
+            return self._directory.anonymous()
+        raise Unauthorized(_NO_KEY)
+
+    async def _of_any(self, credential: str, address: str) -> Principal:
+        """Return the principal of a credential. If no key was ever made, an unknown one is ignored."""
+        try:
+            return await self._of_credential(credential, address)
+        except (Unauthorized, CatalogIncomplete):
+            if await self._mode.has_no_keys():
+                return self._directory.anonymous()
+            raise
+
+    async def _of_credential(self, credential: str, address: str) -> Principal:
+        scheme, _, text = credential.partition(" ")
+        key = text.strip()
+        if self._tokens is not None and scheme.lower() == "bearer" and is_token(key):
+            return await self._tokens.principal(key, self._directory)
+        if scheme.lower() != "bearer" or not is_key(key):
+            raise Unauthorized(_NO_KEY if not key else _WRONG_KEY)
+        if key.startswith(LOCAL_PREFIX):
+            return await self._of_local_key(key)
+        return await self._authenticate(key, address)
+
+    async def _of_local_key(self, key: str) -> Principal:
+        """Return the principal of a machine's user: a client sends that key by itself, wanted or not."""
+        if self._local_key and hmac.compare_digest(key, self._local_key):
+            return self._directory.local()
+        if await self._mode.is_open():
+            return self._directory.anonymous()
+        raise Unauthorized(_NOT_LOCAL)
+
+    async def _authenticate(self, key: str, address: str) -> Principal:
+        """Return the principal of a key, whichever secret it was hashed with.
+
+        Raises `Unauthorized`, and `RateExceeded` if the address has tried too many unknown keys.
+        """
         hashes = [hash_key(key, secret) for secret in self._secrets]
-        # Both secrets are tried while keys change; the last one decides about the refusal.
-        for key_hash in hashes[:-1]:
-            with suppress(Unauthorized):
-                return await self._lookup(key_hash)
-        return await self._lookup(hashes[-1])
+        is_new = self._cache.keys().isdisjoint(hashes) and not any(map(self._directory.knows, hashes))
+        is_counted = is_new and not await self._mode.has_no_keys()
+        patience = self._rates.require_patience(address) if is_counted else None
+        if principal := await self._lookup_any(key, hashes):
+            return principal
+        if patience is not None:
+            patience.take()
+        if not await self._catalog.is_complete():
+            raise CatalogIncomplete(_LOST)
+        if principal := await self._lookup_any(key, hashes):  # it may have come back before that was asked
+            return principal
+        raise Unauthorized(_WRONG_KEY)
 
-    async def _lookup(self, key_hash: str) -> Principal:
-        principal = await self._find(key_hash)
-        logs.bind_fields(key=key_hash[:KEY_ID_LENGTH])
+    async def _lookup_any(self, key: str, hashes: Sequence[str]) -> Principal | None:
+        for key_hash in hashes:
+            if principal := await self._lookup(key, key_hash, is_current=key_hash == hashes[0]):
+                return principal
+        return None
+
+    async def _lookup(self, key: str, key_hash: str, *, is_current: bool) -> Principal | None:
+        principal = self._directory.find(key_hash, self._clock()) or self._cached(key_hash)
+        if principal is None:
+            principal = await self._find(key, key_hash, is_current=is_current)
+        if principal is not None:
+            self._note_use(key_hash)
+        return principal
+
+    def _note_use(self, key_hash: str) -> None:
         now = self._clock()
         if now - self._reported.get(key_hash, -math.inf) >= USE_SECONDS:
             if len(self._reported) >= MAX_CACHED_KEYS:  # costs one more report for each key, no more
                 self._reported.clear()
             self._reported[key_hash] = self._unreported[key_hash] = now
-        return principal
 
-    async def _find(self, key_hash: str) -> Principal:
-        principal = self._directory.find(key_hash, self._clock())
-        if principal is not None:
-            return principal
+    def _cached(self, key_hash: str) -> Principal | None:
         known = self._cache.get(key_hash)
-        if known is not None and known.until > time.monotonic() and not known.has_expired(self._clock()):
-            return known.principal
-        record = await self._keys.find_key(key_hash)
-        if record is None or (record.expires is not None and record.expires <= self._clock()):
-            self._cache.pop(key_hash, None)
-            raise Unauthorized(_WRONG_KEY)
-        principal = Principal(tenant=self._directory.tenant(record.tenant), scopes=frozenset(record.scopes))
-        self._cache_key(key_hash, principal, record.expires)
-        return principal
+        if known is None or known.until <= time.monotonic() or known.has_expired(self._clock()):
+            return None
+        return known.principal
 
-    def _cache_key(self, key_hash: str, principal: Principal, expires: float | None) -> None:
+    async def _find(self, key: str, key_hash: str, *, is_current: bool) -> Principal | None:
+        """Return the principal of a key of the catalog, None if there is none or it has expired."""
+        record = await self._catalog.find_key(key_hash)
+        if record is None or record.is_expired(self._clock()):
+            self._cache.pop(key_hash, None)
+            return None
+        if not is_current:  # from now on it works without the former secret
+            with suppress(KeyNotFound):
+                await self._issuer.rehash(key, record)
+        principal = self._principal_of(record)
         if len(self._cache) >= MAX_CACHED_KEYS:
             self._cache.clear()
-        self._cache[key_hash] = CachedKey(time.monotonic() + KEY_CACHE_SECONDS, expires, principal)
+        self._cache[key_hash] = CachedKey(time.monotonic() + KEY_CACHE_SECONDS, record.expires, principal)
+        return principal
+
+    def _principal_of(self, record: KeyRecord) -> Principal:
+        bound = None if record.session is None else SessionBound(record.session, record.is_prefix)
+        return Principal(
+            tenant=self._directory.tenant(record.tenant),
+            scopes=frozenset(record.scopes),
+            session=bound,
+            key_id=record.id,
+        )

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import hdrs
-from overspill.wire import MAX_VALUE, Header, decode_digest, decode_header
+from overspill.wire import MAX_METADATA, MAX_VALUE, Header, decode_digest, decode_header
 
 from overspill_service.archive.storing import CaptureMetadata
 from overspill_service.errors import InvalidHeader
@@ -30,7 +30,7 @@ def metadata_of(headers: CIMultiDictProxy[str]) -> CaptureMetadata:
 
     Raises `InvalidHeader` that names the header and what is allowed.
     """
-    return CaptureMetadata(
+    metadata = CaptureMetadata(
         session=_value(headers, Header.SESSION),
         call_id=_value(headers, Header.CALL_ID),
         tool=_value(headers, Header.TOOL),
@@ -39,6 +39,20 @@ def metadata_of(headers: CIMultiDictProxy[str]) -> CaptureMetadata:
         labels=_labels(headers),
         ttl=_ttl(headers),
     )
+    _require_small(metadata)
+    return metadata
+
+
+def _require_small(metadata: CaptureMetadata) -> None:
+    """Raise `InvalidHeader` if the catalog would have to keep too much of one capture."""
+    fields = (metadata.session, metadata.call_id, metadata.tool, metadata.status, metadata.content_type)
+    texts = [*fields, *metadata.labels, *metadata.labels.values()]
+    size = sum(len(text.encode()) for text in texts)
+    if size > MAX_METADATA:
+        raise InvalidHeader(
+            f"session, call id, tool, status, type and labels have {size} bytes of UTF-8 together, and "
+            f"may have {MAX_METADATA}: shorten the labels, or store them as a capture of their own"
+        )
 
 
 def digest_of(headers: CIMultiDictProxy[str]) -> bytes | None:

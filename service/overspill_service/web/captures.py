@@ -14,7 +14,6 @@ from overspill_service.web.registry import Route
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from overspill_service.catalog.records import Entry
     from overspill_service.web.context import RequestContext
 
 
@@ -24,7 +23,7 @@ LISTING_SIZE: Final = 4 * 2**20
 
 async def get(context: RequestContext[wire.RefQuery]) -> web.Response:
     entry = await context.entry()
-    return context.json(entry.to_wire(), headers=entry_headers(entry))
+    return context.json(entry.to_wire(), headers=entry_headers(entry.to_wire()))
 
 
 async def find(context: RequestContext[wire.ListQuery]) -> web.Response:
@@ -42,13 +41,17 @@ async def find(context: RequestContext[wire.ListQuery]) -> web.Response:
 
 
 async def patch(context: RequestContext[wire.RefQuery]) -> web.Response:
+    """Change the TTL. A shorter one needs the scope `delete`, as a removal does."""
+    may_shorten = Scope.DELETE in context.principal.scopes
     async with context.body(wire.Amendment) as amendment:
-        entry = await context.captures.set_ttl(context.ref, amendment.ttl, context.query.session)
-    return context.json(entry.to_wire(), headers=entry_headers(entry))
+        entry = await context.captures.set_ttl(await context.entry(), amendment.ttl, may_shorten=may_shorten)
+    return context.json(context.shown(entry), headers=entry_headers(context.shown(entry)))
 
 
 async def delete(context: RequestContext[wire.RefQuery]) -> web.Response:
-    return context.json(await context.captures.delete(context.ref, context.query.session))
+    query = context.query
+    removed = await context.captures.delete(context.ref, query.session, any_session=query.any_session)
+    return context.json(removed)
 
 
 async def delete_session(context: RequestContext[wire.NoQuery]) -> web.Response:
@@ -59,14 +62,13 @@ async def usage(context: RequestContext[wire.NoQuery]) -> web.Response:
     return context.json(await context.captures.usage())
 
 
-def entry_headers(entry: Entry) -> dict[str, str]:
+def entry_headers(entry: wire.Entry) -> dict[str, str]:
     """Return the headers that tell a HEAD request about a capture."""
-    to_wire = entry.to_wire()
     return {
-        Header.SHA256: to_wire.sha256,
-        Header.SIZE: str(to_wire.size),
-        Header.STATE: to_wire.state.value,
-        Header.EXPIRES: to_wire.expires.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        Header.SHA256: entry.sha256,
+        Header.SIZE: str(entry.size),
+        Header.STATE: entry.state.value,
+        Header.EXPIRES: entry.expires.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
 
 
@@ -77,6 +79,7 @@ ROUTES: Final = (
         method="GET",
         path=Path.CAPTURE,
         scope=Scope.READ,
+        is_of_session=True,
         handler=get,
         summary="Return what is known of a capture.",
         query=wire.RefQuery,
@@ -86,6 +89,7 @@ ROUTES: Final = (
         method="PATCH",
         path=Path.CAPTURE,
         scope=Scope.WRITE,
+        is_of_session=True,
         handler=patch,
         summary="Give a capture a new TTL, counted from now.",
         query=wire.RefQuery,
@@ -96,6 +100,7 @@ ROUTES: Final = (
         method="DELETE",
         path=Path.CAPTURE,
         scope=Scope.DELETE,
+        is_of_session=True,
         handler=delete,
         summary="Remove a capture.",
         query=wire.RefQuery,
@@ -105,6 +110,7 @@ ROUTES: Final = (
         method="GET",
         path=Path.CAPTURES,
         scope=Scope.READ,
+        is_of_session=True,
         handler=find,
         summary="List captures, newest first.",
         query=wire.ListQuery,
@@ -114,6 +120,7 @@ ROUTES: Final = (
         method="DELETE",
         path=Path.SESSION,
         scope=Scope.DELETE,
+        is_of_session=True,
         handler=delete_session,
         summary="Remove every capture of a session.",
         answers={200: wire.Removed},

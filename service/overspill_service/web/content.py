@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import hdrs, web
@@ -19,18 +19,25 @@ from overspill_service.web.streaming import send
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
+    from contextlib import AbstractAsyncContextManager
 
     from overspill_service.archive.frame_reader import Reader
     from overspill_service.catalog.records import Entry
     from overspill_service.web.context import RequestContext
 
 UNTRUSTED: Final = {
-    "Content-Security-Policy": "sandbox; default-src 'none'",
+    "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
+    hdrs.CONTENT_DISPOSITION: "attachment",
     hdrs.CACHE_CONTROL: "private, no-transform",
     hdrs.ACCEPT_RANGES: "bytes",
     hdrs.VARY: hdrs.ACCEPT_ENCODING,
 }
 """Captured bytes are untrusted: a browser must run no scripts in them, and no cache may change them."""
+
+SHORT_ANSWER_BYTES: Final = 256 * 1024
+"""An answer of at most so many bytes mostly fits into the buffers of its connection: it needs no place."""
+QUEUE_SECONDS: Final = 5.0
+"""How long a long answer waits for a place before it is refused."""
 
 
 async def content(context: RequestContext[wire.RefQuery]) -> web.StreamResponse:
@@ -40,7 +47,7 @@ async def content(context: RequestContext[wire.RefQuery]) -> web.StreamResponse:
     asked = _range(request, entry)
     coding = choose_coding(list_field(fields, hdrs.ACCEPT_ENCODING), is_range=asked is not None)
     as_stored = coding == ZSTD
-    headers = {**UNTRUSTED, **entry_headers(entry), hdrs.ETAG: etag(entry, as_stored=as_stored)}
+    headers = {**UNTRUSTED, **entry_headers(entry.to_wire()), hdrs.ETAG: etag(entry, as_stored=as_stored)}
     if is_not_modified(fields, request.method, headers[hdrs.ETAG]):
         return web.Response(status=304, headers=headers)
     part = None if asked is None or as_stored else _resolve(asked, entry)
@@ -110,11 +117,19 @@ async def _send(
             await response.prepare(context.request)
             return response
         try:
-            await send(context.request, response, pieces, length, context.service.settings.write_timeout)
+            async with _place(context, length):
+                await send(context.request, response, pieces, length, context.service.settings.write_timeout)
         finally:
             if response.prepared:
                 context.count_read(entry, "content", length)
     return response
+
+
+def _place(context: RequestContext[wire.RefQuery], length: int) -> AbstractAsyncContextManager[None]:
+    """Return a place for a long answer, whose client may be slow. Raises `TooManyRequests`."""
+    if length <= SHORT_ANSWER_BYTES:
+        return nullcontext()
+    return context.service.answer_places.hold(context.principal.tenant.name, QUEUE_SECONDS)
 
 
 ROUTES: Final = (
@@ -122,6 +137,7 @@ ROUTES: Final = (
         method="GET",
         path=Path.CONTENT,
         scope=Scope.READ,
+        is_of_session=True,
         handler=content,
         summary="The bytes of a capture, or one range; a client that accepts zstd gets stored frames.",
         query=wire.RefQuery,

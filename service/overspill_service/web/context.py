@@ -8,26 +8,31 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 from aiohttp import hdrs, web
+from overspill import wire
+from overspill.wire import Scope
 
 from overspill_service.archive.captures import Captures
-from overspill_service.errors import BodyTooLarge, InvalidBody
+from overspill_service.errors import BodyTooLarge, InvalidBody, UnsupportedMediaType
 from overspill_service.telemetry import logs
 from overspill_service.web.header_fields import list_field
 from overspill_service.web.negotiation import prefers_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+    from contextlib import AbstractAsyncContextManager
 
     from overspill.wire import Text
 
     from overspill_service.catalog.records import Entry
-    from overspill_service.tenants import Principal
+    from overspill_service.resources.scans import ScanTurn
+    from overspill_service.tenants.directory import Principal
     from overspill_service.web.service import Service
 
 Q_co = TypeVar("Q_co", covariant=True)
 B = TypeVar("B")
 POSITION_PARAMETERS = frozenset({"lines", "start", "end", "offset", "cursor"})
 """Parameters that say where a read begins and ends. Every answer's `next` replaces them."""
+JSON_TYPES = frozenset({"application/json", "application/merge-patch+json"})
 MAX_BODY = 1024 * 1024
 """Bytes of a JSON body, at most."""
 BODY_COPIES = 2
@@ -46,7 +51,7 @@ class RequestContext(Generic[Q_co]):
     @property
     def captures(self) -> Captures:
         """The captures of the caller's tenant, and no others."""
-        return Captures(self.service.archive, self.principal.tenant)
+        return Captures(self.service.archive, self.principal.tenant, self.principal.session)
 
     @property
     def ref(self) -> str:
@@ -54,9 +59,41 @@ class RequestContext(Generic[Q_co]):
 
     async def entry(self) -> Entry:
         """Return the capture that the path names."""
-        entry = await self.captures.get(self.ref, getattr(self.query, "session", None))
+        entry = await self.captures.get(
+            self.ref,
+            getattr(self.query, "session", None),
+            any_session=getattr(self.query, "any_session", False),
+        )
         logs.bind_fields(capture=entry.id)
         return entry
+
+    def shown(self, entry: Entry) -> wire.Entry:
+        """Return the entry as the key may see it: without the scope `read`, only what its holder knows."""
+        whole = entry.to_wire()
+        if Scope.READ in self.principal.scopes:
+            return whole
+        return wire.Entry(
+            id=whole.id,
+            state=whole.state,
+            size=0,
+            stored_size=0,
+            lines=0,
+            sha256="",
+            content_type="",
+            kind="",
+            tool="",
+            session="",
+            call_id="",
+            status="",
+            labels={},
+            created=whole.created,
+            expires=whole.expires,
+        )
+
+    def scan_turn(self) -> AbstractAsyncContextManager[ScanTurn]:
+        """Return a turn for a scan of the caller's tenant. Raises `CpuTimeUsed`, `TooManyRequests`."""
+        tenant = self.principal.tenant
+        return self.service.scans.turn(tenant.name, tenant.limits.max_scan_cpu)
 
     @contextmanager
     def paused_reading(self) -> Iterator[None]:
@@ -74,8 +111,12 @@ class RequestContext(Generic[Q_co]):
     async def body(self, kind: type[B]) -> AsyncIterator[B]:
         """Read the JSON body as a struct, and hold its memory until the block ends.
 
-        Raises `InvalidBody`, `BodyTooLarge`, `Overloaded`.
+        Raises `UnsupportedMediaType`, `InvalidBody`, `BodyTooLarge`, `Overloaded`.
         """
+        if self.request.content_type not in JSON_TYPES:  # a page of any site may post other types
+            raise UnsupportedMediaType(
+                f"this path takes JSON: send Content-Type: application/json, not {self.request.content_type}"
+            )
         size = BODY_COPIES * min(self.request.content_length or MAX_BODY, MAX_BODY)
         shares = self.service.archive.memory.queue_for(size).shares(size)
         async with AsyncExitStack() as stack:

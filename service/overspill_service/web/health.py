@@ -57,7 +57,9 @@ async def front_page(_call: RequestContext[wire.NoQuery]) -> web.Response:
         body=_page(),
         content_type="text/html",
         charset="utf-8",
-        headers={"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"},
+        headers={
+            "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+        },
     )
 
 

@@ -11,11 +11,12 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import hdrs, web
-from overspill.wire import PROBLEM_TYPE, Header, Path
+from overspill.wire import PROBLEM_TYPE, ForeignRequest, Header, Path, require_own_origin
 
 from overspill_service.errors import (
     CaptureDamaged,
     ExpectationFailed,
+    ForeignOrigin,
     OutOfResources,
     ShuttingDown,
     Unavailable,
@@ -35,7 +36,17 @@ REQUEST_ID: Final = web.RequestKey("identity", str)
 STARTED_RESPONSE: Final = web.RequestKey("begun", web.StreamResponse)
 """The response whose header may have been sent already."""
 UNKNOWN_ROUTE: Final = "unknown"
-HEALTH: Final = frozenset({Path.HEALTHZ, Path.READYZ, Path.METRICS})
+PROBES: Final = frozenset({Path.HEALTHZ, Path.READYZ})
+HEALTH: Final = PROBES | {Path.METRICS}
+SECURITY_HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    hdrs.CACHE_CONTROL: "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    hdrs.SERVER: "overspill",
+}
+"""Headers of every answer that has no other value of its own. Browsers keep and pass on nothing of it."""
 CLIENT_CLOSED_REQUEST: Final = 499
 """The status for logs and metrics if the client hung up before the answer (nginx's 499)."""
 
@@ -91,6 +102,7 @@ async def _answer(
     try:
         _require_connection(request)
         require_well_formed(request)
+        _require_own_origin(request)
         return await handler(request)
     except Exception as error:  # noqa: BLE001  (the boundary: every failure becomes a problem)
         failure = underlying(error)
@@ -110,6 +122,21 @@ def _require_connection(request: web.Request) -> None:
         raise error
 
 
+def _require_own_origin(request: web.Request) -> None:
+    """Raise `ForeignOrigin` for what a page of another site has sent, or what was sent to another host.
+
+    Balancers ask for health by names of their own.
+    """
+    route = _route_of(request)
+    if route in PROBES:
+        return
+    hosts, is_page = request.app[SERVICE].hosts, route == Path.INDEX
+    try:
+        require_own_origin(request.headers, hosts, is_page=is_page)
+    except ForeignRequest as error:
+        raise ForeignOrigin(f"{error}; an operator can add host names with --hosts") from error
+
+
 async def set_headers(request: web.Request, response: web.StreamResponse) -> None:
     """Set the headers of every answer just before it is sent, and note that it has begun.
 
@@ -121,7 +148,8 @@ async def set_headers(request: web.Request, response: web.StreamResponse) -> Non
         response.body = _problem_response(request, _EXPECTATION, request_id).body
         response.content_type, response.charset = PROBLEM_TYPE, None
     response.headers[Header.REQUEST_ID] = request_id
-    response.headers["X-Content-Type-Options"] = "nosniff"
+    for name, value in SECURITY_HEADERS.items():
+        response.headers.setdefault(name, value)
     service = request.app[SERVICE]
     if service.is_stopping or service.connections.is_full:
         response.force_close()

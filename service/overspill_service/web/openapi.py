@@ -23,6 +23,7 @@ COMPONENT: Final = "#/components/schemas/{name}"
 ID: Final = "cap_[a-z2-7]{20}"
 PATH_PARAMETERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "ref": ("A capture id, or call: and a tool-call id (the newest).", {"pattern": f"^({ID}|call:.+)$"}),
+    "id": ("The id of a key, as the list shows it.", {}),
     "session": ("A session.", {"minLength": 1}),
 }
 HEADER_SCHEMAS: Final[dict[str, dict[str, Any]]] = {

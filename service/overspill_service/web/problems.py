@@ -54,6 +54,10 @@ def response_of(problem: Problem) -> web.Response:
     headers: dict[str, str] = {}
     if problem.retry_after is not None:
         headers["Retry-After"] = str(problem.retry_after)
+    if problem.code == Code.TOO_MANY_REQUESTS and problem.limit is not None:
+        # draft-ietf-httpapi-ratelimit-headers-10
+        headers["RateLimit-Policy"] = f'"max";q={problem.limit}'
+        headers["RateLimit"] = f'"max";r=0;t={problem.retry_after or 1}'
     if problem.code == Code.UNAUTHORIZED:
         headers["WWW-Authenticate"] = 'Bearer realm="overspill"'
     if problem.code == Code.UNSUPPORTED_ENCODING:

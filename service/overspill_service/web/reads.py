@@ -11,7 +11,7 @@ from overspill.reading.grep import Search
 from overspill.reading.summary import Summarizer
 from overspill.wire import Path, Scope
 
-from overspill_service.archive.inspection import inspect, search
+from overspill_service.archive.inspection import compiled, inspect, search
 from overspill_service.archive.number_mask import mask_numbers
 from overspill_service.web.registry import Route
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from msgspec import Struct
     from overspill.reading.chunks import Caps, Extent
 
+    from overspill_service.resources.scans import ScanTurn
     from overspill_service.web.context import RequestContext
 
 Q = TypeVar("Q", bound=wire.ReadQuery)
@@ -56,29 +57,33 @@ async def between(context: RequestContext[wire.LinesQuery]) -> web.Response:
 
 
 async def grep(context: RequestContext[wire.GrepQuery]) -> web.Response:
-    is_late = _deadline(context)
-
-    def begin(extent: Extent) -> Search:
-        return Search(context.query, extent, caps=_caps(context), expired=is_late)
-
     entry = await context.entry()
-    return context.text(entry, await search(context.service.archive, entry, begin))
+    async with context.scan_turn() as turn:
+        pattern = await compiled(context.query, turn)
+        is_late = _deadline(context, turn)
+
+        def begin(extent: Extent) -> Search:
+            return Search(context.query, extent, caps=_caps(context), expired=is_late, pattern=pattern)
+
+        answer = await search(context.service.archive, entry, begin, turn)
+    return context.text(entry, answer)
 
 
 async def summary(context: RequestContext[wire.RefQuery]) -> web.Response:
     entry = await context.entry()
-    is_late = _deadline(context)
+    async with context.scan_turn() as turn:
+        is_late = _deadline(context, turn)
 
-    def begin(extent: Extent) -> Summarizer:
-        return Summarizer(
-            extent,
-            content_type=entry.content_type,
-            kind=entry.kind,
-            expired=is_late,
-            masked=mask_numbers,
-        )
+        def begin(extent: Extent) -> Summarizer:
+            return Summarizer(
+                extent,
+                content_type=entry.content_type,
+                kind=entry.kind,
+                expired=is_late,
+                masked=mask_numbers,
+            )
 
-    answer = await inspect(context.service.archive, entry, begin)
+        answer = await inspect(context.service.archive, entry, begin, turn)
     response = context.json(answer)
     context.count_read(entry, answer.mode, response.content_length or 0)
     return response
@@ -88,10 +93,10 @@ def _caps(context: RequestContext[Q]) -> Caps:
     return context.service.caps.within(context.query.max_bytes)
 
 
-def _deadline(context: RequestContext[Any]) -> Callable[[], bool]:
-    """Return a function that says, from any thread, whether the time of this read is over."""
+def _deadline(context: RequestContext[Any], turn: ScanTurn) -> Callable[[], bool]:
+    """Return a function that says, from any thread, whether the time of this scan or its turn is over."""
     until = time.monotonic() + context.service.settings.scan_seconds
-    return lambda: time.monotonic() > until
+    return lambda: turn.is_over or time.monotonic() > until
 
 
 def _text_route(path: str, handler: object, query: type[Struct], summary: str) -> Route:
@@ -99,6 +104,7 @@ def _text_route(path: str, handler: object, query: type[Struct], summary: str) -
         method="GET",
         path=path,
         scope=Scope.READ,
+        is_of_session=True,
         handler=handler,  # type: ignore[arg-type]  # each handler takes its own query
         summary=summary,
         query=query,
@@ -112,6 +118,7 @@ ROUTES: Final = (
         method="GET",
         path=Path.SUMMARY,
         scope=Scope.READ,
+        is_of_session=True,
         handler=summary,
         summary="Figures, first and last lines, repeated lines, errors and warnings, JSON shape.",
         query=wire.RefQuery,

@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import HttpVersion11, hdrs, web
 from overspill.wire import CAPTURE_ID, NoQuery, Path, Scope
 
-from overspill_service.errors import InvalidParameter, ObjectMissing
+from overspill_service.errors import Forbidden, InvalidParameter, ObjectMissing
 from overspill_service.telemetry import logs
 from overspill_service.web.conditions import SAFE, are_given, is_not_modified
 from overspill_service.web.context import RequestContext
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from msgspec import Struct
 
-    from overspill_service.tenants import Principal
+    from overspill_service.tenants.directory import Principal
 
 
 _TIME_MESSAGE: Final = (
@@ -57,6 +57,8 @@ class Route:
     answers: Mapping[int, type[Struct] | str | None]
     is_text: bool = False
     """The answer is also available as text/plain."""
+    is_of_session: bool = False
+    """Keys that are bound to sessions may use it: it tells and changes nothing of other sessions."""
     is_negotiated: bool = False
     """The handler itself negotiates the coding and evaluates preconditions. For other routes the registry
     does.
@@ -146,7 +148,10 @@ async def _conditional(route: Route, context: RequestContext[Any]) -> web.Stream
 async def _principal(service: Service, route: Route, request: web.Request) -> Principal:
     if isinstance(route.scope, Access):
         return service.directory.anonymous()
-    return await service.authenticator.principal(request, route.scope)
+    principal = await service.authenticator.principal(request, route.scope)
+    if principal.session is not None and not route.is_of_session:
+        raise Forbidden(f"the key is bound to {principal.session}, and this is about all sessions")
+    return principal
 
 
 def _parse(kind: type[Struct], request: web.Request) -> Struct:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from overspill_service.web import admin, captures, content, health, openapi, reads, statistics, uploads
+from overspill_service.web import admin, captures, content, health, keys, openapi, reads, statistics, uploads
 
 _DESCRIBED: Final = (
     *uploads.ROUTES,
@@ -13,6 +13,7 @@ _DESCRIBED: Final = (
     *reads.ROUTES,
     *statistics.ROUTES,
     *admin.ROUTES,
+    *keys.ROUTES,
     *health.ROUTES,
 )
 ROUTES: Final = (*_DESCRIBED, openapi.route_for(_DESCRIBED))

@@ -14,12 +14,15 @@ from overspill_service.telemetry.failure_log import FailureLog
 
 if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
+    from overspill_service.archive.key_issuing import KeyIssuer
+    from overspill_service.resources.fair_places import FairPlaces
+    from overspill_service.resources.scans import ScanThreads
     from overspill_service.settings.settings import Settings
     from overspill_service.telemetry.metrics import Metrics
     from overspill_service.telemetry.scrapes import Scrapes
     from overspill_service.telemetry.spans import Spans
-    from overspill_service.tenants import TenantDirectory
-    from overspill_service.web.authentication import Authenticator
+    from overspill_service.tenants.directory import TenantDirectory
+    from overspill_service.web.authentication import Authenticator, OpenMode
 
 
 class InFlight:
@@ -63,11 +66,18 @@ class Service:
     archive: Archive
     directory: TenantDirectory
     authenticator: Authenticator
+    mode: OpenMode
+    issuer: KeyIssuer
     metrics: Metrics
     settings: Settings
-    upload_slots: asyncio.Semaphore
+    upload_places: FairPlaces
+    answer_places: FairPlaces
+    """For long answers."""
+    scans: ScanThreads
     connections: Connections = field(default_factory=Connections)
     scrapes: Scrapes
+    hosts: frozenset[str] | None
+    """The host names that requests may be sent to, besides loopback's; None if any name is allowed."""
     spans: Spans | None = None
     failure_log: FailureLog = field(default_factory=FailureLog)
     in_flight: InFlight = field(default_factory=InFlight)

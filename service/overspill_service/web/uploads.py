@@ -19,9 +19,9 @@ from overspill_service.errors import (
     BadRequest,
     CaptureTooLarge,
     IncompleteBody,
-    TooManyRequests,
 )
 from overspill_service.telemetry import logs
+from overspill_service.web.body_patience import BodyPatience
 from overspill_service.web.capture_headers import digest_of, metadata_of
 from overspill_service.web.captures import entry_headers
 from overspill_service.web.conditions import are_given, is_not_modified
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from overspill_service.web.context import RequestContext
 
 QUEUE_SECONDS: Final = 5.0
-"""How long an upload waits for a slot before it is refused."""
+"""How long an upload waits for a place before it is refused."""
 
 
 async def put(context: RequestContext[wire.NoQuery]) -> web.Response:
@@ -45,7 +45,7 @@ async def put(context: RequestContext[wire.NoQuery]) -> web.Response:
     encoding, digest = _body_headers(context)
     metadata = metadata_of(context.request.headers)
     await _require_preconditions(context)
-    async with _body_memory(context, encoding) as memory, _upload_slot(context):
+    async with _upload_place(context), _body_memory(context, encoding) as memory:
         body = UploadBody(_chunks(context), memory, encoding, digest)
         entry, is_new = await storing.put(
             context.captures, context.ref, metadata, body, context.service.metrics.capture
@@ -57,7 +57,7 @@ async def post(context: RequestContext[wire.NoQuery]) -> web.Response:
     """Store the body under the id of its session, call id and content. `Location` names it."""
     encoding, digest = _body_headers(context)
     metadata = metadata_of(context.request.headers)
-    async with _body_memory(context, encoding, is_rekeyed=True) as memory, _upload_slot(context):
+    async with _upload_place(context), _body_memory(context, encoding, is_rekeyed=True) as memory:
         body = UploadBody(_chunks(context), memory, encoding, digest)
         entry, is_new = await storing.post(context.captures, metadata, body, context.service.metrics.capture)
     return _stored_response(context, entry, is_new=is_new, location=Path.CAPTURE.format(ref=entry.id))
@@ -78,8 +78,9 @@ def _stored_response(
     context: RequestContext[Any], entry: Entry, *, is_new: bool, location: str | None = None
 ) -> web.Response:
     logs.bind_fields(capture=entry.id, size=entry.size, stored_size=entry.stored_size)
-    headers = entry_headers(entry) | ({hdrs.LOCATION: location} if location else {})
-    return context.json(entry.to_wire(), status=201 if is_new else 200, headers=headers)
+    shown = entry.to_wire() if is_new else context.shown(entry)
+    headers = entry_headers(shown) | ({hdrs.LOCATION: location} if location else {})
+    return context.json(shown, status=201 if is_new else 200, headers=headers)
 
 
 async def _require_preconditions(context: RequestContext[Any]) -> None:
@@ -110,30 +111,29 @@ async def _body_memory(
 
 
 @asynccontextmanager
-async def _upload_slot(context: RequestContext[Any]) -> AsyncIterator[None]:
-    """Hold one of the slots for uploads. Raises `TooManyRequests` if none is free in time."""
+async def _upload_place(context: RequestContext[Any]) -> AsyncIterator[None]:
+    """Hold one of the places for uploads. Raises `TooManyRequests` if none is free in time."""
     service = context.service
-    try:
-        async with asyncio.timeout(QUEUE_SECONDS):
-            await service.upload_slots.acquire()
-    except TimeoutError as error:
-        raise TooManyRequests("uploads", service.settings.max_uploads) from error
-    try:
+    async with AsyncExitStack() as stack:
+        place = service.upload_places.hold(context.principal.tenant.name, QUEUE_SECONDS)
+        with context.paused_reading():
+            await stack.enter_async_context(place)
         with service.metrics.uploads.track_inprogress():
             yield
-    finally:
-        service.upload_slots.release()
 
 
 async def _chunks(context: RequestContext[Any]) -> AsyncIterator[bytes]:
-    """Yield the body as it arrives. Raises `IncompleteBody` if it stops, breaks off or is malformed."""
+    """Yield the body as it arrives. Raises `IncompleteBody` if it stops, breaks off, is malformed or slow."""
     request, idle = context.request, context.service.settings.idle_timeout
+    patience = BodyPatience(context.service.settings)
     try:
         while True:
-            async with asyncio.timeout(idle):
-                chunk = await request.content.readany()
+            with patience.waiting():
+                async with asyncio.timeout(idle):
+                    chunk = await request.content.readany()
             if not chunk:
                 return
+            patience.received(len(chunk))
             yield chunk
     except TimeoutError as error:
         raise IncompleteBody(
@@ -160,6 +160,7 @@ ROUTES: Final = (
         method="PUT",
         path=Path.CAPTURE,
         scope=Scope.WRITE,
+        is_of_session=True,
         handler=put,
         summary=(
             "Store the body, the whole output, under its capture id. Safe to repeat. "
@@ -174,6 +175,7 @@ ROUTES: Final = (
         method="POST",
         path=Path.CAPTURES,
         scope=Scope.WRITE,
+        is_of_session=True,
         handler=post,
         summary=(
             "Store the body under the capture id that session, tool-call id and content give; `Location` and "

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from langchain.agents import create_agent
+from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool as as_tool
 from langgraph.checkpoint.memory import InMemorySaver
+from overspill import Guard, Policy
 from overspill.integrations.directives.directives import THINK_PROMPT, Directives
 from overspill.integrations.directives.langchain import DirectivesMiddleware
+from overspill.integrations.langchain import OverspillMiddleware
 
 from tests.integrations.kit import tools
 
@@ -53,3 +56,19 @@ def test_directives_hold_for_the_thread() -> None:
     assert model.asked[3] == ["Be kind.", "and now?"]
     assert Directives.read(other) == Directives()
     assert not any(isinstance(each, ToolMessage) for each in other["messages"])
+
+
+def test_a_tool_that_only_has_the_name_of_a_reading_tool_is_guarded() -> None:
+    guard = Guard(policy=Policy(max_bytes=1_000), spool=False)
+    middleware = OverspillMiddleware(guard)
+    inspect_output: Any = next(each for each in middleware.tools if each.name == "inspect_output")
+    foreign = as_tool(tools.lines)
+    foreign.name = "inspect_output"
+
+    def answered(tool: Any) -> Any:
+        call: Any = {"name": "inspect_output", "args": {}, "id": "call_1", "type": "tool_call"}
+        request = ToolCallRequest(tool_call=call, tool=tool, state={}, runtime=None)
+        return middleware.wrap_tool_call(request, lambda _: ToolMessage("x" * 2_000, tool_call_id="call_1"))
+
+    assert answered(inspect_output).content == "x" * 2_000
+    assert answered(foreign).content.startswith("[overspill NOT STORED]")

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from overspill.agent_tools.child_output import drain
+from overspill.execution.child_environment import child_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -40,7 +41,9 @@ def run_command(words: Sequence[str], take: Callable[[bytes], None]) -> int:
     try:
         with _signals_relayed() as relay:
             try:
-                child = subprocess.Popen(words, stdout=writer, stderr=writer, close_fds=False)  # noqa: S603  (as asked)
+                child = subprocess.Popen(  # noqa: S603  (as asked)
+                    words, stdout=writer, stderr=writer, close_fds=False, env=child_environment()
+                )
             except OSError as error:
                 raise CommandNotStarted(words[0], error) from error
             finally:

@@ -182,7 +182,7 @@ def _single_match(partition: "Partition", ref: str, session: str) -> "Spooled | 
 
     Raises `CommandFailure` if captures of several sessions have that call id.
     """
-    entry = partition.find(ref, session)
+    entry = partition.find(ref, session or None)
     if entry is None or entry.id == ref or session:
         return entry
     same = [each for each in partition.entries() if each.call_id == entry.call_id]

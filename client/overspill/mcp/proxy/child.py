@@ -12,6 +12,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from overspill.execution.child_environment import child_environment
 from overspill.mcp.proxy.messages import NotAMessage
 from overspill.mcp.proxy.relay import Relay
 
@@ -50,6 +51,7 @@ async def run(words: Sequence[str], guard: Guard, choices: Choices) -> int:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=_MAX_MESSAGE,
+            env=child_environment(),
             start_new_session=True,  # a group of its own, so that its children end with it
         )
     except OSError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import TYPE_CHECKING
 
 import anyio
@@ -11,6 +10,7 @@ from mcp.server.stdio import stdio_server
 
 from overspill.guard.guard import Guard
 from overspill.mcp.server.server import server
+from overspill.wire import is_loopback
 
 if TYPE_CHECKING:
     from overspill.transfer.sync import SyncClient
@@ -25,7 +25,7 @@ def run(client: SyncClient, listen: tuple[str, int] | None) -> None:
 
     `listen` is the address for HTTP, or None for standard input and output. Raises `NotThisMachine`.
     """
-    if listen is not None and not _is_loopback(listen[0]):
+    if listen is not None and not is_loopback(listen[0]):
         raise NotThisMachine(f"{listen[0]} is not an address of this machine alone")
     with client, Guard(client) as guard:
         if listen is None:
@@ -41,10 +41,3 @@ async def _serve_stdio(guard: Guard) -> None:
     serving = server(guard)
     async with stdio_server() as (reading, writing):
         await serving.run(reading, writing, serving.create_initialization_options())
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -35,7 +35,7 @@ class RedisAccess:
         return int(seconds) + int(microseconds) / 1e6
 
     async def ping(self) -> None:
-        await self._client.call("SET", key_names.PING, 1, "PX", key_names.PING_MILLISECONDS)
+        await self._client.call("DEL", key_names.PING)  # a write that changes nothing, and needs no memory
         known, self._eviction = self._eviction, server_settings.eviction(await self._client.info("memory"))
         if self._eviction:
             if not known:  # only a rebuild finds what was evicted meanwhile

@@ -21,13 +21,14 @@ names have no braces.
     ov1:tenants                     set     for ever
     ov1:keys                        hash    key hash -> record, until revoked
     ov1:uses                        hash    key hash -> the hash, and its last use; until revoked
+    ov1:access                      string  a `records.AccessMode`, for ever
     ov1:complete                    string  a `completeness.Mark` of what is complete, for ever
     ov1:rebuild                     string  one of the rebuild that began last, for ever
     ov1:epoch                       string  a random word, another one once a loss was noticed; for ever,
                                             unless it is evicted: then what else is left is not trusted
     ov1:lease:{name}                string  the holder; expires with the lease
     ov1:once:{name}                 string  who was first; expires
-    ov1:ping                        string  expires after PING_MILLISECONDS
+    ov1:ping                        never   deleted by probes, to learn whether writes are accepted
 """
 
 from __future__ import annotations
@@ -44,14 +45,13 @@ if TYPE_CHECKING:
 TENANTS: Final = "ov1:tenants"
 KEYS: Final = "ov1:keys"
 USES: Final = "ov1:uses"
+ACCESS: Final = "ov1:access"
 COMPLETE: Final = "ov1:complete"
 REBUILD: Final = "ov1:rebuild"
 EPOCH: Final = "ov1:epoch"
 OF_TENANTS: Final = "ov1:{*"
 """The pattern of all keys of tenants."""
 PING: Final = "ov1:ping"
-PING_MILLISECONDS: Final = 1000
-"""Milliseconds."""
 
 
 def capture(tenant: str, capture_id: str) -> str:

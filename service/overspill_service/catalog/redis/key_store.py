@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from overspill_service.catalog import encoding
+from overspill_service.catalog.records import AccessMode
 from overspill_service.catalog.redis import key_names
 from overspill_service.catalog.redis.access import RedisAccess
 
@@ -29,6 +30,13 @@ class RedisKeyStore(RedisAccess):
     async def revoke_key(self, key_hash: str) -> bool:
         await self._client.call("HDEL", key_names.USES, key_hash)
         return bool(await self._client.call("HDEL", key_names.KEYS, key_hash))
+
+    async def access_mode(self) -> AccessMode | None:
+        value = await self._client.call("GET", key_names.ACCESS)
+        return None if value is None else AccessMode(value.decode())
+
+    async def set_access_mode(self, mode: AccessMode) -> None:
+        await self._client.call("SET", key_names.ACCESS, mode.value)
 
     async def note_uses(self, uses: Mapping[str, float]) -> None:
         words = [word for key_hash, at in uses.items() for word in (key_hash, f"{key_hash} {at!r}")]

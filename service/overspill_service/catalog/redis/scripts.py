@@ -66,9 +66,10 @@ REMOVE: Final = Script("""
 local stored = redis.call('GET', KEYS[1])
 if stored == ARGV[4] then return 1 end
 if stored ~= ARGV[1] then return stored end
+-- What frees memory comes first: then Redis lets the rest of the script write even if it is out of memory.
+redis.call('ZREM', KEYS[2], ARGV[3])
 if ARGV[5] == '0' then redis.call('DEL', KEYS[1])
 else redis.call('SET', KEYS[1], ARGV[4], 'PX', ARGV[5]) end
-redis.call('ZREM', KEYS[2], ARGV[3])
 redis.call('HINCRBY', KEYS[3], 'captures', -1)
 redis.call('HINCRBY', KEYS[3], 'size', ARGV[6])
 redis.call('HINCRBY', KEYS[3], 'stored', ARGV[7])
@@ -138,6 +139,7 @@ LEASE: Final = Script("""
 -- ARGV: holder, lifetime in ms. Returns 1 if the holder has the lease now, else 0.
 local stored = redis.call('GET', KEYS[1])
 if stored and stored ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS[1])  -- it frees memory, so SET may follow even if Redis is out of memory
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1
 """)

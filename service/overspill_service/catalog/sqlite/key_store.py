@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from overspill_service.catalog import encoding
+from overspill_service.catalog.records import AccessMode
 from overspill_service.catalog.sqlite import steps
 from overspill_service.catalog.sqlite.access import SqliteAccess
 
@@ -30,6 +31,13 @@ class SqliteKeyStore(SqliteAccess):
     async def revoke_key(self, key_hash: str) -> bool:
         await self._write("DELETE FROM uses WHERE hash = ?", (key_hash,))
         return await self._write("DELETE FROM keys WHERE hash = ?", (key_hash,)) > 0
+
+    async def access_mode(self) -> AccessMode | None:
+        rows = await self._rows("SELECT name FROM facts WHERE name LIKE 'access:%'")
+        return AccessMode(rows[0][0].removeprefix("access:")) if rows else None
+
+    async def set_access_mode(self, mode: AccessMode) -> None:
+        await self._writer.run(partial(steps.set_access_mode, mode.value))
 
     async def note_uses(self, uses: Mapping[str, float]) -> None:
         await self._writer.run(partial(steps.note_uses, uses))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from overspill_service.catalog.sqlite.file import CatalogFile, reason
 from overspill_service.errors import CatalogUnavailable
 from overspill_service.errors.system import failure
+from overspill_service.resources.private_files import make_private
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 BUSY_TIMEOUT_SECONDS: Final = 10.0
 """Seconds to wait for another process's write."""
 BUSY_PAUSE_SECONDS: Final = 0.01
-PRIVATE_FOLDER: Final = 0o700
 
 TABLES: Final = """
 CREATE TABLE captures (
@@ -92,7 +92,7 @@ def prepare(path: Path | None) -> tuple[CatalogFile, sqlite3.Connection]:
     """
     try:
         if path is not None:
-            path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+            make_private(path)
         file = CatalogFile(path)
     except OSError as error:
         known = failure(error, f"the folder of the catalog file {path}")

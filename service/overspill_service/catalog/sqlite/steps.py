@@ -227,5 +227,10 @@ def note_uses(uses: Mapping[str, float], db: sqlite3.Connection) -> None:
     db.executemany("INSERT OR REPLACE INTO uses VALUES (?, ?)", [*uses.items()])
 
 
+def set_access_mode(mode: str, db: sqlite3.Connection) -> None:
+    db.execute("DELETE FROM facts WHERE name LIKE 'access:%'")
+    db.execute("INSERT INTO facts VALUES (?)", (f"access:{mode}",))
+
+
 def _digest(text: str) -> bytes | None:
     return encoding.digest(text) if text else None

@@ -1,16 +1,9 @@
-"""Tenants, their limits, and their keys.
-
-A key is `ovs_` and 32 base32 characters (160 random bits). Only its keyed BLAKE2b hash is stored.
-"""
+"""Tenants with their limits, who a request comes from, and the tenants' file."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import re
-import secrets
 import tomllib
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -22,12 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-KEY_PREFIX: Final = "ovs_"
-KEY_PATTERN: Final = re.compile(r"ovs_[a-z2-7]{32}")
 TENANT_PATTERN: Final = "^[a-z0-9][a-z0-9-]{0,62}" + END
 DEFAULT_TENANT: Final = "default"
+KEY_ID_LENGTH: Final = 12
+LOCAL: Final = "local"
+"""The id, in logs, of the key of this machine's user."""
 ALL_SCOPES: Final = frozenset(Scope)
 
+Redaction = Literal["off", "refuse"]
 TenantName = Annotated[str, Meta(pattern=TENANT_PATTERN)]
 
 
@@ -40,6 +35,11 @@ class Limits(Struct, frozen=True, kw_only=True):
     default_ttl: int
     max_ttl: int
     min_ttl: int = 1
+    max_scan_cpu: int = 0
+    """Seconds of CPU time of scans a minute in one process."""
+    max_request_rate: int = 0
+    redaction: Redaction = "off"
+    """Whether contents with secrets are refused."""
 
 
 class Tenant(Struct, frozen=True, kw_only=True):
@@ -47,11 +47,28 @@ class Tenant(Struct, frozen=True, kw_only=True):
     limits: Limits
 
 
+class SessionBound(Struct, frozen=True):
+    """The sessions that a key may use: one, or all that begin so."""
+
+    session: str
+    is_prefix: bool = False
+
+    def allows(self, session: str) -> bool:
+        return session.startswith(self.session) if self.is_prefix else session == self.session
+
+    def __str__(self) -> str:
+        return f"sessions that begin with {self.session!r}" if self.is_prefix else f"session {self.session!r}"
+
+
 class Principal(Struct, frozen=True, kw_only=True):
-    """Who sent a request: the tenant, and the scopes of the key."""
+    """Who sent a request: the tenant, the scopes of the key, and the sessions that it may use."""
 
     tenant: Tenant
     scopes: frozenset[Scope]
+    session: SessionBound | None = None
+    """None for a key of all sessions."""
+    key_id: str = ""
+    """The id of the key, for logs. Empty without one."""
 
 
 class FileKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,6 +78,8 @@ class FileKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     scopes: list[Scope]
     name: str = ""
     expires: Annotated[float, Meta(ge=0)] | None = None
+    session: str | None = None
+    is_prefix: bool = False
 
 
 class FileTenant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,6 +93,9 @@ class FileTenant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     default_ttl: Annotated[int, Meta(ge=1, extra=SECONDS)] | None = None
     max_ttl: Annotated[int, Meta(ge=1, extra=SECONDS)] | None = None
     min_ttl: Annotated[int, Meta(ge=1, extra=SECONDS)] | None = None
+    max_scan_cpu: Annotated[int, Meta(ge=0, extra=SECONDS)] | None = None
+    max_request_rate: Annotated[int, Meta(ge=0)] | None = None
+    redaction: Redaction | None = None
 
     def limits(self, defaults: Limits) -> Limits:
         """Return all limits. Raises `ValueError` if the default TTL is outside the tenant's own bounds."""
@@ -124,20 +146,6 @@ def _refuse_duplicates(path: Path, what: str, values: Iterable[str]) -> None:
         seen.add(value)
 
 
-def new_key() -> str:
-    """Return a new key. Only its hash is stored, so this is the only time that it is known."""
-    return KEY_PREFIX + base64.b32encode(secrets.token_bytes(20)).decode().lower()
-
-
-def hash_key(key: str, secret: str = "") -> str:
-    """Return the hash of a key in hexadecimal: BLAKE2b-256, keyed with the service's secret."""
-    # A fast hash is enough: a key has 160 random bits, so nobody can try them all.
-    pepper = hashlib.sha256(secret.encode()).digest() if secret else b""
-    return hashlib.blake2b(
-        key.encode("utf-8", "surrogatepass"), digest_size=32, key=pepper, person=b"overspill-key"
-    ).hexdigest()
-
-
 class TenantDirectory:
     """The tenants of the tenants' file, with limits and keys. Other tenants have the default limits."""
 
@@ -165,9 +173,19 @@ class TenantDirectory:
         """Return the principal of a service without keys: the default tenant with every scope."""
         return Principal(tenant=self.tenant(DEFAULT_TENANT), scopes=ALL_SCOPES)
 
+    def local(self) -> Principal:
+        """Return the principal of this machine's user: the default tenant with every scope."""
+        return Principal(tenant=self.tenant(DEFAULT_TENANT), scopes=ALL_SCOPES, key_id=LOCAL)
+
+    def knows(self, key_hash: str) -> bool:
+        """Return whether the tenants' file has this key, expired or not."""
+        return key_hash in self._keys
+
     def find(self, key_hash: str, now: float) -> Principal | None:
         """Return the principal of a key of the tenants' file, None if there is none or it has expired."""
         key, tenant = self._keys.get(key_hash, (None, None))
         if key is None or tenant is None or (key.expires is not None and key.expires <= now):
             return None
-        return Principal(tenant=tenant, scopes=frozenset(key.scopes))
+        bound = None if key.session is None else SessionBound(key.session, key.is_prefix)
+        scopes = frozenset(key.scopes)
+        return Principal(tenant=tenant, scopes=scopes, session=bound, key_id=key_hash[:KEY_ID_LENGTH])

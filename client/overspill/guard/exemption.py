@@ -1,0 +1,37 @@
+"""Which outputs never spill: answers of the tools that read captures, and what the host vouches for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from overspill.guard.policy import ANSWER_CHARS, READING_TOOLS
+from overspill.text.limits import MAX_BYTES_PER_CHARACTER, Limits
+
+if TYPE_CHECKING:
+    from overspill.guard.policy import Policy
+    from overspill.shapes.content import Shape
+
+_ANSWER: Final = Limits(ANSWER_CHARS * MAX_BYTES_PER_CHARACTER, max_chars=ANSWER_CHARS)
+
+
+def is_exempt(policy: Policy, tool: str, content: Shape) -> bool:
+    """Return whether an output never spills.
+
+    Any tool can have the name of one that reads captures. So the name alone exempts only what is as short as
+    their answers are.
+    """
+    return tool in policy.exempt and (tool not in READING_TOOLS or not content.exceeds(_ANSWER))
+
+
+def for_foreign(policy: Policy) -> Policy:
+    """Return the policy for a tool that is known to be none of ours, whatever its name is."""
+    return replace(policy, exempt=policy.exempt - READING_TOOLS)
+
+
+def own_name(tool: str) -> str:
+    """Return a tool's name without its MCP server: `inspect_output` of `mcp__logs__inspect_output`.
+
+    A proxy that found the name taken put `overspill_` before it.
+    """
+    return tool.rpartition("__")[2].removeprefix("overspill_")

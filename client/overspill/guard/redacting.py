@@ -1,0 +1,87 @@
+"""Masks the secrets of what a guard captures or shows, before a preview, an id or a destination sees it."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import os
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from overspill.redaction.environment import secret_values
+from overspill.redaction.masking import Redaction
+from overspill.redaction.redactor import Redactor
+from overspill.shapes.chunk_stream import StreamShape
+from overspill.shapes.masked_buffer import MaskedBuffer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from overspill.shapes.content import Shape
+    from overspill.text.body import Body, FileBody
+
+_NONE: Final[Mapping[str, int]] = {}
+
+
+class MaskedContent(NamedTuple):
+    """An output whose text has no secrets, and how many of each kind were masked."""
+
+    content: Shape
+    counts: Mapping[str, int]
+
+
+def redactor_of(redaction: Redaction, patterns: Mapping[str, str]) -> Redactor | None:
+    """Return what masks secrets, the values of this process's environment included; None if nothing does.
+
+    Raises `ValueError` for a pattern that does not compile or might take long.
+    """
+    if redaction is Redaction.OFF:
+        return None
+    return _redactor(redaction, tuple(patterns.items()), secret_values(os.environ))
+
+
+@functools.lru_cache(maxsize=16)
+def _redactor(
+    redaction: Redaction, patterns: tuple[tuple[str, str], ...], values: tuple[str, ...]
+) -> Redactor:
+    return Redactor(redaction, patterns=dict(patterns), values=values)
+
+
+def masked_content(content: Shape, redactor: Redactor | None) -> MaskedContent:
+    """Return the output with its text masked. A stream was masked as it came.
+
+    It takes about 5 ms a megabyte: call it in a thread. Raises `OSError` if the output's file cannot be read.
+    """
+    if isinstance(content, StreamShape):
+        return MaskedContent(content, content.masked)
+    if redactor is None:
+        return MaskedContent(content, _NONE)
+    body, counts = _masked_body(content.body, redactor)
+    visible = getattr(content, "visible_text", None)
+    if not counts and visible is None:
+        return MaskedContent(content, _NONE)
+    copied = copy.copy(content)
+    own: dict[str, Any] = vars(copied)
+    own["body"] = body
+    if isinstance(visible, str):
+        own["visible_text"] = redactor.redact(visible).text
+    return MaskedContent(copied, counts)
+
+
+def _masked_body(body: Body, redactor: Redactor) -> tuple[Body, Mapping[str, int]]:
+    if isinstance(body, str):
+        return redactor.redact(body)
+    if isinstance(body, bytes):
+        return redactor.redact(body)
+    return _masked_file(body, redactor)
+
+
+def _masked_file(body: FileBody, redactor: Redactor) -> tuple[Body, Mapping[str, int]]:
+    """Copy a file with its secrets masked. Keep the file itself if it has none."""
+    buffer = MaskedBuffer(redactor)
+    try:
+        for piece in body.pieces():
+            buffer.write(piece)
+        masked = buffer.finish()
+        return (masked, buffer.counts) if buffer.counts else (body, _NONE)
+    finally:
+        buffer.close()

@@ -1,0 +1,42 @@
+"""Picks the values of environment variables that are secrets: by their names, and never a plain word."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SHORTEST_VALUE: Final = 8
+LONGEST_VALUE: Final = 4_096
+MOST_VALUES: Final = 64
+_LONG_ENOUGH: Final = 16
+"""A value of so many characters is no word, whatever they are."""
+_FEW_CHARACTERS: Final = 4
+_NAME: Final = re.compile(
+    r".*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|(?:^|_)(?:PAT|PWD|PASS))", re.IGNORECASE
+)
+_NO_SECRET: Final = re.compile(
+    r"(?:OLD)?PWD|.*(?:PUBLIC|ANON|PUBLISHABLE)_KEY|.*_KEY_?(?:FILE|PATH)", re.IGNORECASE
+)
+_PATH: Final = re.compile(r"(?:~|\.{1,2})?/[\w.@-]*/|[A-Za-z]:\\|[a-z][a-z0-9+.-]{1,20}://", re.ASCII)
+_MIXED: Final = re.compile(r"(?=.*[A-Za-z])(?=.*[^A-Za-z])", re.DOTALL)
+
+
+def secret_values(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the values of variables whose names say that they are secret, the longest first.
+
+    Paths and addresses are left out: a password in an address is found by its own rule. So are values of
+    fewer than 8 or more than 4,096 characters, short ones of letters alone, and all beyond 64.
+    """
+    found = {value.strip() for name, value in environment.items() if _is_secret(name, value.strip())}
+    return tuple(sorted(found, key=lambda value: (-len(value), value))[:MOST_VALUES])
+
+
+def _is_secret(name: str, value: str) -> bool:
+    if not _NAME.fullmatch(name) or _NO_SECRET.fullmatch(name) or _PATH.match(value):
+        return False
+    if not SHORTEST_VALUE <= len(value) <= LONGEST_VALUE or len(set(value)) <= _FEW_CHARACTERS:
+        return False
+    return len(value) >= _LONG_ENOUGH or _MIXED.match(value) is not None

@@ -1,0 +1,100 @@
+"""Finds where secrets may be: one cheap pass over the text for each anchor, whatever the number of rules.
+
+A pass tries nothing in Python where only the anchor stands: its pattern looks at what is around it first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from overspill.redaction.rule import BESIDE, FREQUENT, Probe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from overspill.redaction.rule import Found, Rule
+
+_LONG_WORD: Final = r"(?=[\w+/%-]{16})"
+_NO_HANDLE: Final = "(?<!ap_)"
+"""Handles of captures, `cap_…`, are frequent and look as tokens do."""
+_APART: Final = 550
+"""An anchor that comes at most once in so many characters is found one by one, without its pattern."""
+
+
+class AnchorGroup:
+    """The rules whose secrets are found by one anchor."""
+
+    def __init__(self, anchor: str, probes: list[Probe]) -> None:
+        self.anchor: str = anchor
+        self._probes: dict[str, list[Probe]] = defaultdict(list)
+        self._beside = BESIDE if anchor in FREQUENT else 0
+        for probe in probes:
+            self._probes[probe.previous[-self._beside :] if self._beside else ""].append(probe)
+        self._around = _around(anchor, probes)
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(self._around, re.ASCII)
+
+    def found(self, text: str, start: int, end: int) -> Iterator[Found]:
+        """Yield the secrets whose anchor is between `start` and `end`."""
+        size = self._beside
+        for at in self._places(text, start, end):
+            for probe in self._probes.get(text[max(0, at - size) : at] if size else "", ()):
+                if (found := probe.found(text, at)) is not None:
+                    yield found
+
+    def _places(self, text: str, start: int, end: int) -> Iterator[int]:
+        """Yield where the anchor stands beside what the prefixes have."""
+        at = text.find(self.anchor, start, end)
+        if at < 0:
+            return
+        begin = start
+        if self.anchor not in FREQUENT:
+            find, match, count = text.find, self._pattern.match, 0
+            while at >= 0 and count * _APART <= at - start + _FEW * _APART:
+                if match(text, at) is not None:
+                    yield at
+                begin, count = at + 1, count + 1
+                at = find(self.anchor, begin, end)
+        if at >= 0:
+            for found in self._pattern.finditer(text, begin):
+                if (at := found.start()) >= end:
+                    return
+                yield at
+
+
+_FEW: Final = 16
+
+
+def groups_of(rules: Iterable[Rule]) -> list[AnchorGroup]:
+    """Return the rules by their anchors."""
+    probes: dict[str, list[Probe]] = defaultdict(list)
+    for rule in rules:
+        for prefix in rule.prefixes:
+            probe = Probe(rule, prefix)
+            probes[probe.anchor].append(probe)
+    return [AnchorGroup(anchor, each) for anchor, each in probes.items()]
+
+
+def _around(anchor: str, probes: list[Probe]) -> str:
+    """Return the pattern of an anchor with what the prefixes have beside it."""
+    literal = re.escape(anchor)
+    last = [probe for probe in probes if not probe.next and anchor in FREQUENT]
+    ways = {
+        re.escape(probe.next) + f"(?<={re.escape(probe.previous + anchor + probe.next)})"
+        for probe in probes
+        if probe not in last
+    }
+    if last:
+        ways.add(f"(?<={_classes(last)}{literal}){_LONG_WORD}{_NO_HANDLE if anchor == '_' else ''}")
+    return literal + "(?:" + "|".join(sorted(ways)) + ")"
+
+
+def _classes(probes: list[Probe]) -> str:
+    """Return the pattern of the two characters before the anchor, whichever go with each other."""
+    pairs = [probe.previous for probe in probes]
+    return "".join(f"[{''.join(sorted({pair[at] for pair in pairs}))}]" for at in range(BESIDE))

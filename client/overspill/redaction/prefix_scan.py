@@ -1,0 +1,75 @@
+"""Finds where secrets may be with RE2: one pass over the text for all prefixes. Needs the extra `re2`."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+import re2
+
+from overspill.redaction.groups import groups_of
+from overspill.redaction.rule import FREQUENT, RARE, Probe, anchor_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from overspill.redaction.rule import Found, Rule
+
+_LONG_WORD: Final = r"[\w+/%-]{16}"
+_MEMORY: Final = 64 * 1024 * 1024
+_FEW: Final = 64
+_RARE: Final = 100
+"""Where prefixes come more often than once in so many characters, the groups are faster."""
+
+
+class PrefixScan:
+    """The rules with all their prefixes in one automaton, but for those that `AnchorGroup` finds faster."""
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        groups = groups_of(rules)
+        self._alone = [group for group in groups if group.anchor in RARE]
+        self._groups = [group for group in groups if group.anchor not in RARE]
+        self._probes: dict[str, list[tuple[str, int, Probe]]] = defaultdict(list)
+        for rule in rules:
+            for prefix in rule.prefixes:
+                if prefix[anchor_of(prefix)] in RARE:
+                    continue
+                self._probes[prefix[0]].append((prefix, anchor_of(prefix), Probe(rule, prefix)))
+        prefixes = [prefix for each in self._probes.values() for prefix, _, _ in each]
+        self._longest = max(map(len, prefixes))
+        self._pattern = re2.compile("|".join(map(_with_word, prefixes)).encode(), _options())
+
+    def found(self, text: str, start: int, end: int) -> Iterator[Found]:
+        """Yield the secrets whose anchor is between `start` and `end`."""
+        for group in self._alone:
+            yield from group.found(text, start, end)
+        data, search = text.encode("latin-1", "replace"), self._pattern.search  # a byte a character
+        first = at = max(0, start - self._longest)
+        count = 0
+        while (match := search(data, at)) is not None and (at := match.start()) < end:
+            yield from self._found_at(text, at, start, end)
+            at, count = at + 1, count + 1
+            if count * _RARE > at - first + _FEW * _RARE:
+                for group in self._groups:
+                    yield from group.found(text, max(start, at), end)
+                return
+
+    def _found_at(self, text: str, at: int, start: int, end: int) -> Iterator[Found]:
+        for prefix, anchor, probe in self._probes[text[at]]:
+            if start <= at + anchor < end and text.startswith(prefix, at):
+                found = probe.found(text, at + anchor)
+                if found is not None:
+                    yield found
+
+
+def _with_word(prefix: str) -> str:
+    return re.escape(prefix) + (_LONG_WORD if prefix[-1] in FREQUENT else "")
+
+
+def _options() -> re2.Options:
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.never_capture = True
+    options.max_mem = _MEMORY
+    return options

@@ -1,0 +1,226 @@
+"""Masks the secrets of whole texts, and of texts that come in chunks: with the same result for any chunks.
+
+A secret is known by what is around it, never by where the text was cut. So the end of what has come is held
+back until it is long enough to decide on: memory is bounded by the largest chunk.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any, AnyStr, Final, Generic, NamedTuple, Protocol
+
+from overspill.redaction.groups import groups_of
+from overspill.redaction.masking import Redaction
+from overspill.redaction.patterns import PatternPass, ValuePass
+from overspill.redaction.rule import FURTHEST_BEHIND, LONGEST_HEAD
+from overspill.redaction.rules import RULES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from overspill.redaction.rule import Found
+
+_AHEAD: Final = LONGEST_HEAD + FURTHEST_BEHIND
+_BEHIND: Final = 2 * FURTHEST_BEHIND
+_BATCH_CHARS: Final = 64 * 1024
+"""Small chunks are searched whenever so much has come, so that little is searched twice."""
+
+_WINDOW_CHARS: Final = 1024 * 1024
+"""A whole text is searched in windows of so much: RE2 searches an encoded copy of what it is given."""
+
+
+class _Pass(Protocol):
+    """What finds secrets in a text."""
+
+    def found(self, text: str, start: int, end: int) -> Iterator[Found]:
+        """Yield the secrets with an anchor or a beginning between `start` and `end`."""
+
+
+class Redacted(NamedTuple, Generic[AnyStr]):
+    """A text with its secrets masked, and how many of each kind there were."""
+
+    text: AnyStr
+    counts: Mapping[str, int]
+
+
+class Redactor:
+    """Masks secrets: those of the default rules, of `patterns` by kind, and `values`.
+
+    For any number of threads. Raises `ValueError` for a pattern that does not compile or might take long.
+    """
+
+    def __init__(
+        self,
+        redaction: Redaction = Redaction.TAG,
+        *,
+        patterns: Mapping[str, str] | None = None,
+        values: Iterable[str] = (),
+    ) -> None:
+        self.redaction: Redaction = redaction
+        own = [PatternPass(kind, pattern) for kind, pattern in (patterns or {}).items()]
+        known = list(dict.fromkeys(form for value in values for form in (value, _in_json(value))))
+        self._passes: tuple[_Pass, ...] = (
+            *_default_passes(),
+            *own,
+            *(ValuePass(VALUE_KIND, value) for value in known),
+        )
+        encoded = [value.encode().decode("latin-1") for value in known]
+        self._byte_passes: tuple[_Pass, ...] = (
+            *_default_passes(),
+            *own,
+            *(ValuePass(VALUE_KIND, value) for value in encoded),
+        )
+
+    def redact(self, text: AnyStr) -> Redacted[AnyStr]:
+        """Return the text with its secrets masked; the same object if it has none.
+
+        A text without any is not copied, however long it is.
+        """
+        stream, unchanged = RedactingStream(self, type(text)), 0
+        pieces: list[AnyStr] = []
+        for at in range(0, len(text), _WINDOW_CHARS):
+            piece = stream.feed(text[at : at + _WINDOW_CHARS])
+            if stream.counts:
+                pieces.append(piece)
+            else:
+                unchanged += len(piece)
+        last = stream.finish()
+        if not stream.counts:
+            return Redacted(text, stream.counts)
+        parts: list[Any] = [text[:unchanged], *pieces, last]
+        return Redacted(text[:0].join(parts), stream.counts)
+
+    def stream(self, kind: type[AnyStr]) -> RedactingStream[AnyStr]:
+        """Return what masks the secrets of one text that comes in chunks: of `str`, or of `bytes`."""
+        return RedactingStream(self, kind)
+
+    def found(self, text: str, start: int, end: int, *, is_bytes: bool) -> list[Found]:
+        """Return the secrets with an anchor or a beginning between `start` and `end`, in no order."""
+        passes = self._byte_passes if is_bytes else self._passes
+        return [found for each in passes for found in each.found(text, start, end)]
+
+
+def _in_json(value: str) -> str:
+    """Return a value as it stands in JSON."""
+    return json.dumps(value, ensure_ascii=False)[1:-1]
+
+
+VALUE_KIND: Final = "environment"
+"""The kind of secrets that are literal values of environment variables."""
+
+
+class RedactingStream(Generic[AnyStr]):
+    """One text that comes in chunks. It gives back what is decided; `finish` gives the rest."""
+
+    def __init__(self, redactor: Redactor, kind: type[AnyStr]) -> None:
+        self.counts: Counter[str] = Counter()
+        self._redactor = redactor
+        self._is_bytes = kind is bytes or issubclass(kind, bytes)
+        self._waiting: list[str] = []
+        self._waiting_chars = 0
+        self._text = ""
+        self._decided = 0  # secrets that begin before it are known
+        self._given = 0  # the text before it was given back, or masked
+        self._known: list[Found] = []
+        self._open: Found | None = None  # the secret that may go on at `_given`
+
+    def feed(self, chunk: AnyStr) -> AnyStr:
+        """Take a chunk. Return what can be given back, which may be empty."""
+        text = self._decoded(chunk)
+        self._waiting.append(text)
+        self._waiting_chars += len(text)
+        if self._waiting_chars < _BATCH_CHARS:
+            return self._encoded("")
+        return self._encoded(self._step(is_last=False))
+
+    def finish(self, chunk: AnyStr | None = None) -> AnyStr:
+        """Take the last chunk, if there is one more. Return what was held back."""
+        if chunk is not None:
+            self._waiting.append(self._decoded(chunk))
+        return self._encoded(self._step(is_last=True))
+
+    def _decoded(self, chunk: AnyStr) -> str:
+        return chunk if isinstance(chunk, str) else chunk.decode("latin-1")
+
+    def _encoded(self, text: str) -> AnyStr:
+        result: AnyStr = text.encode("latin-1") if self._is_bytes else text  # type: ignore[assignment]
+        return result
+
+    def _step(self, *, is_last: bool) -> str:
+        """Decide on what has come, but for its end."""
+        text = self._text = self._text + "".join(self._waiting)
+        self._waiting, self._waiting_chars = [], 0
+        safe = len(text) if is_last else max(self._decided, len(text) - _AHEAD)
+        self._look(safe, is_last=is_last)
+        given = "".join(self._pieces(safe, is_last=is_last))
+        self._forget()
+        return given
+
+    def _look(self, safe: int, *, is_last: bool) -> None:
+        """Find the secrets that begin between `_decided` and `safe`."""
+        first = max(0, self._decided - FURTHEST_BEHIND)
+        last = len(self._text) if is_last else safe + FURTHEST_BEHIND
+        found = self._redactor.found(self._text, first, last, is_bytes=self._is_bytes)
+        self._known += [each for each in found if self._decided <= each.start < safe]
+        self._known.sort(key=_order)
+        self._decided = safe
+
+    def _pieces(self, safe: int, *, is_last: bool) -> Iterator[str]:
+        text, mark = self._text, self._redactor.redaction.mark
+        taken = 0
+        for found in self._known:
+            if not self._closed(safe, is_last=is_last):
+                break
+            taken += 1
+            if found.end <= self._given:
+                continue
+            yield text[self._given : max(self._given, found.start)]
+            yield mark(found.kind)
+            self.counts[found.kind] += 1
+            self._given, self._open = found.end, found
+        del self._known[:taken]
+        if self._closed(safe, is_last=is_last) and self._given < safe:
+            yield text[self._given : safe]
+            self._given = safe
+
+    def _closed(self, safe: int, *, is_last: bool) -> bool:
+        """Take what continues the open secret. Return whether its end is known."""
+        while self._open is not None:
+            if self._given >= safe and not is_last:
+                return False
+            match = None if self._open.more is None else self._open.more.match(self._text, self._given)
+            if match is None or match.end() == self._given:
+                self._open = None
+                break
+            self._given = match.end()
+            if match.lastgroup == "end":
+                self._open = None
+        return True
+
+    def _forget(self) -> None:
+        """Drop the text that no decision needs any more."""
+        if self._open is not None:
+            self._known = [each for each in self._known if each.end > self._given]
+        start = max(0, min(self._decided, self._given) - _BEHIND)
+        self._text = self._text[start:]
+        self._decided -= start
+        self._given -= start
+        self._known = [each._replace(start=each.start - start, end=each.end - start) for each in self._known]
+        if self._open is not None:
+            self._open = self._open._replace(start=0, end=0)
+
+
+def _order(found: Found) -> tuple[int, int, str]:
+    return found.start, -found.end, found.kind
+
+
+@functools.cache
+def _default_passes() -> tuple[_Pass, ...]:
+    """Return what finds the secrets of the default rules, compiled when they are needed first."""
+    try:
+        from overspill.redaction.prefix_scan import PrefixScan  # noqa: PLC0415  (the extra `re2`)
+    except ImportError:
+        return tuple(groups_of(RULES))
+    return (PrefixScan(RULES),)

@@ -1,0 +1,107 @@
+"""What a rule is: how the secrets of one kind look, and the literal text by which they are found.
+
+Patterns are ASCII, of bounded length, and never backtrack into a repetition of a repetition.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ANCHORS: Final = "~@JKzZ_-.BSP"
+"""The characters by which secrets are found, those that are rare in logs and code first."""
+RARE: Final = "~@JKZ"
+"""Anchors that hardly ever stand in logs and code."""
+FREQUENT: Final = "_-."
+"""Anchors that are frequent in code and logs. Prefixes that end with one are followed by a long word."""
+LONGEST_HEAD: Final = 5_000
+"""The most characters that a pattern matches, with what it looks at behind the match."""
+BESIDE: Final = 2
+"""The characters of a prefix beside its anchor, to either side, by which it is told from other prefixes."""
+FURTHEST_BEHIND: Final = 512
+"""The most characters between an anchor and the beginning of its secret, to either side."""
+
+# A secret does not begin inside a word. Escapes of JSON, URLs and terminals are no part of the word.
+_LEFT: Final = (
+    r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})|(?<=[\d;]m)|(?<=\[m))"
+)
+
+
+class Rule(NamedTuple):
+    """How the secrets of one `kind` look.
+
+    A secret begins with one of `prefixes`, and `body` is the pattern of what follows. If `body` has a group,
+    that alone is the secret. `more` is the pattern of what continues a secret, as often as it comes; its
+    group `end`, if it has one, ends the secret. `lead` is the pattern of `lead_width` characters before the
+    prefix. With `behind`, the pattern is instead searched for in so many characters up to the prefix, which
+    is its end. `check` gets the text and the secret's span, and says whether it is one.
+    """
+
+    kind: str
+    prefixes: tuple[str, ...]
+    body: str
+    more: str = ""
+    lead: str = ""
+    lead_width: int = 0
+    behind: int = 0
+    is_bounded: bool = True
+    check: Callable[[str, int, int], bool] | None = None
+
+
+class Found(NamedTuple):
+    """A secret that is known from `start` to `end`. `more` is the pattern of what continues it."""
+
+    start: int
+    end: int
+    kind: str
+    more: re.Pattern[str] | None
+
+
+class Probe:
+    """A rule with one of its prefixes, ready to be tried where the prefix's anchor stands."""
+
+    def __init__(self, rule: Rule, prefix: str) -> None:
+        at = anchor_of(prefix)
+        self.previous: str = prefix[max(0, at - BESIDE) : at]
+        self.anchor: str = prefix[at]
+        self.next: str = prefix[at + 1 : at + 1 + BESIDE]
+        self._kind = rule.kind
+        self._back = at + rule.lead_width
+        self._behind = rule.behind
+        self._check = rule.check
+        self._rule, self._prefix = rule, prefix
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        """The pattern, compiled when its anchor was found first: most never are."""
+        rule = self._rule
+        if rule.behind:
+            return re.compile(rule.body, re.ASCII)
+        left = _LEFT if rule.is_bounded else ""
+        return re.compile(left + rule.lead + re.escape(self._prefix) + rule.body, re.ASCII)
+
+    @cached_property
+    def _more(self) -> re.Pattern[str] | None:
+        return re.compile(self._rule.more, re.ASCII) if self._rule.more else None
+
+    def found(self, text: str, at: int) -> Found | None:
+        """Return the secret whose anchor is at `at`, or None."""
+        if self._behind:
+            match = self._pattern.search(text, max(0, at - self._behind), at + 1)
+        else:
+            match = self._pattern.match(text, at - self._back) if at >= self._back else None
+        if match is None:
+            return None
+        start, end = match.span(self._pattern.groups)
+        if self._check is not None and not self._check(text, start, end):
+            return None
+        return Found(start, end, self._kind, self._more)
+
+
+def anchor_of(prefix: str) -> int:
+    """Return where in a prefix its anchor is: the last place of its rarest character."""
+    return next(prefix.rindex(char) for char in ANCHORS if char in prefix)

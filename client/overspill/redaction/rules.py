@@ -1,0 +1,212 @@
+"""The rules for secrets whose form tells them apart.
+
+The forms are those that the issuers publish, and that GitHub's secret scanning and gitleaks look for.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from overspill.redaction.checks import (
+    is_before_host,
+    is_in_connection_string,
+    is_mixed,
+    is_no_placeholder,
+    is_varied,
+)
+from overspill.redaction.rule import Rule
+
+_WORD: Final = r"[A-Za-z0-9]{1,64}"
+_DASHED: Final = r"[\w-]{1,64}"
+_BASE64: Final = r"[A-Za-z0-9+/=]{1,64}"
+
+
+def _token(kind: str, *prefixes: str, least: int, more: str = _DASHED, characters: str = "") -> Rule:
+    """Return the rule of a token: a prefix, and at least so many of the characters that `more` has."""
+    body = characters or more[: more.rindex("{")]
+    return Rule(kind, prefixes, f"{body}{{{least}}}", more, check=is_varied)
+
+
+def _hex(kind: str, *prefixes: str, size: int) -> Rule:
+    """Return the rule of a prefix with hexadecimal digits, lowercase ones only or uppercase ones only."""
+    return Rule(kind, prefixes, rf"(?:[0-9a-f]{{{size}}}|[0-9A-F]{{{size}}})(?![A-Za-z0-9])", check=is_varied)
+
+
+_VENDORS: Final = (
+    Rule("aws-access-key", ("AKIA", "ASIA"), r"[A-Z2-7]{16}(?![A-Za-z0-9])", check=is_varied),
+    Rule(
+        "aws-secret-key",
+        ("ecretAccessKey", "SECRET_ACCESS_KEY", "secret_access_key", "SECRET_KEY", "SecretKey"),
+        r"""\\{0,4}["']?[ \t]{0,8}(?:=|:|=>|,)[ \t]{0,8}\\{0,4}["']?([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])""",
+        is_bounded=False,
+        check=is_mixed,
+    ),
+    _token("aws-bedrock-key", "ABSK", least=100, more=_BASE64),
+    _token("google-api-key", "AIza", least=35),
+    _token("google-oauth-secret", "GOCSPX-", least=24),
+    _token("google-oauth-token", "ya29.", least=30),
+    Rule("azure-client-secret", ("Q~",), r"[\w~.-]{31,34}(?![\w~-])", lead=r"[\w~.]{3}\d", lead_width=4),
+    Rule("azure-storage-key", ("AccountKey=",), r"([A-Za-z0-9+/]{80,88}={0,2})", check=is_varied),
+    Rule(
+        "azure-shared-key",
+        ("SharedAccessKey=",),
+        r"([A-Za-z0-9+/]{40,60}={0,2})",
+        check=is_varied,
+        is_bounded=False,
+    ),
+    _token("github-token", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", least=36, more=_WORD),
+    Rule("github-token", ("github_pat_",), r"[A-Za-z0-9]{20,22}_[A-Za-z0-9]{20}", _DASHED),
+    _token("gitlab-token", "glpat-", "gldt-", "glrt-", "glptt-", "glft-", "glsoat-", least=20),
+    _token("gitlab-token", "glcbt-", "glagent-", "gloas-", "glimt-", "glffct-", least=20),
+    _token("bitbucket-token", "ATBB", least=28, more=_WORD),
+    Rule(
+        "slack-token",
+        ("xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xoxo-", "xoxc-", "xoxd-"),
+        r"[0-9A-Za-z%-]{16}",
+        r"[0-9A-Za-z%-]{1,64}",
+        check=is_mixed,
+    ),
+    Rule("slack-token", ("xapp-",), r"\d-[A-Z0-9]{6,20}-\d{6,20}-[A-Za-z0-9]{16}", _WORD),
+    Rule(
+        "slack-webhook",
+        ("hooks.slack.com/services/", "hooks.slack.com/workflows/"),
+        r"([A-Za-z0-9]{6,20}/[A-Za-z0-9]{6,20}/[A-Za-z0-9]{16})",
+        r"[A-Za-z0-9/]{1,64}",
+        is_bounded=False,
+    ),
+    Rule(
+        "discord-webhook",
+        ("discord.com/api/webhooks/", "discordapp.com/api/webhooks/"),
+        r"(\d{15,22}/[\w-]{40})",
+        _DASHED,
+        is_bounded=False,
+    ),
+    Rule(
+        "teams-webhook",
+        (".webhook.office.com/webhookb2/",),
+        r"([0-9a-f-]{36}@[0-9a-f-]{36}/IncomingWebhook/[0-9a-f]{32})",
+        r"[0-9a-f/-]{1,64}",
+        is_bounded=False,
+    ),
+    _token(
+        "stripe-key",
+        "sk_live_",
+        "sk_test_",
+        "rk_live_",
+        "rk_test_",
+        "sk_prod_",
+        "rk_prod_",
+        least=16,
+        more=_WORD,
+    ),
+    _token("stripe-webhook-secret", "whsec_", least=32, more=_BASE64),
+    _token("openai-key", "sk-proj-", "sk-svcacct-", "sk-admin-", least=32),
+    Rule("openai-key", ("sk-",), r"[A-Za-z0-9]{32}", _WORD, check=is_mixed),
+    Rule("anthropic-key", ("sk-ant-",), r"[a-z]{3,8}[0-9]{2}-[\w-]{32}", _DASHED, check=is_varied),
+    Rule("openrouter-key", ("sk-or-",), r"v1-[A-Za-z0-9]{32}", _WORD, check=is_varied),
+    _token("langfuse-key", "sk-lf-", least=32),
+    _token("langsmith-key", "lsv2_pt_", "lsv2_sk_", least=32),
+    _token("groq-key", "gsk_", least=40, more=_WORD),
+    _token("xai-key", "xai-", least=60, more=_WORD),
+    _token("perplexity-key", "pplx-", least=40, more=_WORD),
+    _token("nvidia-key", "nvapi-", least=50),
+    _token("replicate-token", "r8_", least=37, more=_WORD),
+    _token("huggingface-token", "hf_", "api_org_", least=34, more=_WORD),
+    _token("tavily-key", "tvly-", "tvly-dev-", "tvly-prod-", least=28, more=_WORD),
+    _token("together-key", "tgp_v1_", least=40),
+    _token("pinecone-key", "pcsk_", least=40),
+    _token("npm-token", "npm_", least=36, more=_WORD),
+    _token("pypi-token", "pypi-", least=50, characters=r"AgE[\w-]"),
+    _hex("rubygems-token", "rubygems_", size=48),
+    _token("docker-token", "dckr_pat_", "dckr_oat_", least=24),
+    _token("sendgrid-key", "SG.", least=16, characters=r"[\w-]{22}\.[\w-]"),
+    _hex("sendinblue-key", "xkeysib-", size=64),
+    _hex("twilio-key", "SK", size=32),
+    _hex("mailgun-key", "key-", size=32),
+    _hex("digitalocean-token", "dop_v1_", "doo_v1_", "dor_v1_", size=64),
+    _token("shopify-token", "shpat_", "shpca_", "shppa_", "shpss_", least=32, more=r"[A-Fa-f0-9]{1,64}"),
+    _token("square-token", "sq0atp-", "sq0csp-", least=22),
+    _token("vault-token", "hvs.", "hvb.", "hvr.", least=24),
+    Rule("terraform-token", (".atlasv1.",), r"[\w-]{60}", _DASHED, lead=r"[A-Za-z0-9]{14}", lead_width=14),
+    _token("doppler-token", "dp.pt.", "dp.st.", "dp.sa.", "dp.ct.", least=40, more=_WORD),
+    _token("pulumi-token", "pul-", least=40, more=r"[0-9a-f]{1,64}"),
+    _token("grafana-token", "glsa_", least=32),
+    _token("grafana-token", "glc_", "eyJrIjoi", least=32, more=_BASE64),
+    _token("newrelic-key", "NRAK-", "NRII-", least=24, more=_DASHED),
+    _token("dynatrace-token", "dt0c01.", "dt0s16.", least=24, more=r"[A-Z0-9.]{1,96}"),
+    _token("sentry-token", "sntryu_", least=64, more=r"[0-9a-f]{1,64}"),
+    _token("sentry-token", "sntrys_eyJ", least=40, more=r"[\w+/=]{1,64}"),
+    _token("linear-key", "lin_api_", "lin_oauth_", least=32, more=_WORD),
+    _token("notion-token", "ntn_", "secret_", least=43, more=_WORD),
+    _token("figma-token", "figd_", "figu_", least=36),
+    Rule("postman-key", ("PMAK-",), r"[0-9a-f]{24}-[0-9a-f]{34}"),
+    _token("supabase-token", "sbp_", least=40, more=r"[0-9a-f]{1,64}"),
+    _token("netlify-token", "nfp_", least=36, more=_WORD),
+    _token("tailscale-key", "tskey-auth-", "tskey-api-", "tskey-client-", least=24),
+    _token("planetscale-token", "pscale_tkn_", "pscale_pw_", "pscale_oauth_", least=32),
+    _token("circleci-token", "CCIPAT_", least=40),
+    _token("heroku-key", "HRKU-", least=36),
+    _token("artifactory-key", "AKCp", least=60, more=_WORD),
+    _token("onepassword-token", "ops_eyJ", least=100, more=_BASE64),
+    _token("age-key", "AGE-SECRET-KEY-1", least=58, more=r"[A-Z0-9]{1,64}"),
+    _token("prefect-key", "pnu_", "pnb_", least=36, more=_WORD),
+    _token("easypost-key", "EZAK", least=54, more=_WORD),
+    _token("openshift-token", "sha256~", least=43),
+    _token("overspill-key", "ovs_", "ovl_", least=20),
+)
+
+_QUOTE: Final = r"""\\{0,4}["']?"""
+
+_GENERAL: Final = (
+    # RFC 7519 and 7516: two or four dots, the first part is the JSON of the header.
+    Rule(
+        "jwt",
+        ("eyJ",),
+        r"[\w-]{8,4000}+\.(?:eyJ[\w-]{8}|[\w-]{0,700}+\.[\w-]{10,64}+\.[\w-]{16})",
+        r"[\w-]{1,64}|\.(?=[\w-])",
+    ),
+    # RFC 3986, 3.2.1: the user's part before the host.
+    Rule(
+        "url-password",
+        ("@",),
+        r"""://[^\s/:@"'<>\\`,]{0,128}+:([^\s/"'<>\\`,]{5,255})@\Z""",
+        behind=400,
+        check=is_before_host,
+    ),
+    # RFC 9110, 11.6.2, as HTTP libraries, curl and JSON print it.
+    Rule(
+        "authorization",
+        ("uthorization", "UTHORIZATION"),
+        _QUOTE
+        + r"[ \t]{0,4}(?:[:=,]|=>)[ \t]{0,4}\[?b?"
+        + _QUOTE
+        + r"(?:(?:[Bb]earer|[Bb]asic|[Tt]oken|BEARER|BASIC)[ \t]{1,4})([\w.~+/=-]{8,64})",
+        r"[\w.~+/=-]{1,64}",
+        is_bounded=False,
+        check=is_no_placeholder,
+    ),
+    Rule("authorization", ("Bearer ",), r"([\w.~+/=-]{20,64})", r"[\w.~+/=-]{1,64}", check=is_mixed),
+    Rule(
+        "connection-password",
+        ("Password=", "PWD=", "Pwd="),
+        r"([^\s;\"'<>\\&]{4,128})(?=;|\"|')",
+        check=is_in_connection_string,
+    ),
+)
+
+_SEPARATOR: Final = r"""(?:\\{1,4}[nrt]|[\s"'`,|#*>;:()+.\\-]){0,64}+"""
+_HEADER: Final = r"(?:(?:\\{1,4}[nr]|\s){1,4}[A-Z][A-Za-z-]{1,20}: [^\r\n\\]{0,200}){0,4}"
+# RFC 7468 and OpenPGP armour, also in JSON, in source code, indented, in diffs, behind the prefixes of logs.
+_PRIVATE_KEY: Final = Rule(
+    "private-key",
+    ("-----BEGIN ",),
+    rf"[A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?-----{_HEADER}"
+    rf"(?=(?:{_SEPARATOR}|[^\r\n]{{0,8}}\r?\n[^\r\n]{{0,160}}?[\s|:>])[A-Za-z0-9+/=]{{24}})",
+    r"(?<=[A-Za-z0-9+/=])[A-Za-z0-9+/=]{1,512}"
+    rf"|{_SEPARATOR}[A-Za-z0-9+/=]{{24,512}}"
+    r"|(?P<end>[^\r\n]{0,200}?(?:\r?\n[^\r\n]{0,200}?){0,3}?-----END [A-Z0-9 ]{0,50}-----)"
+    r"|[^\r\n]{0,8}\r?\n[^\r\n]{0,160}?[\s|:>](?=[A-Za-z0-9+/=]{40})",
+    is_bounded=False,
+)
+
+RULES: Final = (*_VENDORS, *_GENERAL, _PRIVATE_KEY)

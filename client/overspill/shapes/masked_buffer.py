@@ -1,0 +1,71 @@
+"""Keeps a stream as it comes, with its secrets masked before anything of it is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from overspill.text.buffer import MAX_BUFFER_BYTES, Buffer, BufferFull
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from overspill.redaction.redactor import RedactingStream, Redactor
+    from overspill.text.body import Body
+
+
+class MaskedBuffer(Buffer):
+    """A buffer that masks what is written to it. Without a redactor it keeps everything as it is."""
+
+    def __init__(
+        self, redactor: Redactor | None, *, max_bytes: int = MAX_BUFFER_BYTES, folder: Path | None = None
+    ) -> None:
+        super().__init__(max_bytes=max_bytes, folder=folder)
+        self._redactor = redactor
+        self._stream: RedactingStream[Any] | None = None
+        self._is_text = False
+        self._counts: Counter[str] = Counter()
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many secrets of each kind were masked, once the buffer is finished."""
+        return self._counts
+
+    def write(self, piece: str | bytes) -> None:
+        """Add a piece. Raises `BufferFull`; what came before is kept."""
+        if self._redactor is None:
+            super().write(piece)
+            return
+        is_text = isinstance(piece, str)
+        if self._stream is None or is_text is not self._is_text:
+            self._end_stream()
+            self._stream, self._is_text = self._redactor.stream(type(piece)), is_text
+        if masked := self._stream.feed(piece):
+            super().write(masked)
+
+    def add_line(self, text: str) -> None:
+        """Add a line at the end, even if the buffer is full."""
+        self._end_stream_anyhow()
+        super().add_line(text)
+
+    def finish(self) -> Body:
+        """As `Buffer.finish`, with what was held back."""
+        self._end_stream_anyhow()
+        return super().finish()
+
+    def _end_stream_anyhow(self) -> None:
+        try:
+            self._end_stream()
+        except BufferFull:  # `missing` says so
+            return
+
+    def _end_stream(self) -> None:
+        """Write what is held back. Raises `BufferFull`."""
+        stream, self._stream = self._stream, None
+        if stream is None:
+            return
+        rest = stream.finish()
+        self._counts.update(stream.counts)
+        if rest:
+            super().write(rest)

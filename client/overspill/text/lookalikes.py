@@ -1,0 +1,131 @@
+"""Find what a reader could take for a line of a notice, in text that a tool printed, and defuse it.
+
+| the text has | it becomes |
+|---|---|
+| `[overspill`, `[/overspill`, and what reads like that | `(overspill`, `(/overspill` |
+| a line such as `--- preview ---`, `Read more: …`, `Output too large (…` | the same line behind `> ` |
+
+To compare, a text is reduced to its skeleton: without blanks, invisible characters, accents and case, every
+letter and bracket replaced by one that it looks like. So full-width forms, tags, zero-width characters and
+letters of other alphabets hide nothing. What is nothing of that kind stays as it is, byte for byte.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+QUOTE: Final = "> "
+"""What stands before a line that reads like one of a notice."""
+_LIKE: Final = {
+    "a": "аαɑᴀ",
+    "d": "ԁᴅɗ",
+    "e": "еҽеεɛᴇә℮ҿ",
+    "h": "һհʜ",
+    "l": "iı1|!іӏǀɩιΙІӀ∣ɪʟⵏ",
+    "m": "мᴍ",
+    "o": "0оοօσᴏⲟჿ०০੦૦௦౦೦൦๐໐၀〇ⵔ",
+    "p": "рρᴘⲣϱ",
+    "r": "гᴦʀꭇⲅ",
+    "s": "ѕꜱƽ",
+    "t": "тτᴛ",
+    "u": "υսᴜʋ",
+    "v": "νѵᴠט∨⋁ⴸ",
+    "w": "ԝѡᴡωա",
+    "[": "<{⎡⎢⎣┌│├",
+    "-": "=_~*#−─━═ー⁃┄┈╌",
+    ":": "∶꞉ː׃܃܄",
+    "/": "⁄∕╱⧸",
+}
+_AS: Final = {other: letter for letter, others in _LIKE.items() for other in others}
+_INVISIBLE: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800") | frozenset(map(chr, range(0x2400, 0x2427)))
+"""Fillers, and the pictures that `sanitize` puts in the place of control characters."""
+_MOST_CHARACTERS: Final = 20_000
+
+_OWN_WORDS: Final = ("oversplll", "prevlew", "readmore", "lslost", "outputtoolarge")
+"""The skeleton of every line of a notice has one of these."""
+_MARK: Final = re.compile(r"\[(?=[^a-z0-9(\[\"'`]{0,3}oversplll)")
+_OWN_LINE: Final = re.compile(
+    r"[^a-z0-9]*(?:readmore:|whattheprevlewleavesoutlslost|allofltlslost|outputtoolarge\()"
+    r"|(?=.*--)[^a-z0-9]*prevlew[^a-z0-9]*$"
+)
+
+
+def defuse(text: str) -> str:
+    """Return `text` with nothing in it that reads like a line of a notice; the same object if nothing does.
+
+    It has at most two characters more for each such line.
+    """
+    if not _has_own_words(text):
+        return text
+    return "".join(map(_defused, text.splitlines(keepends=True)))
+
+
+def _has_own_words(text: str) -> bool:
+    """Return whether a text may have a line that reads like ours. ASCII is searched many times as fast."""
+    if text.isascii():
+        reduced = text.encode().translate(_ASCII, _ASCII_UNSEEN)
+        return any(word.encode() in reduced for word in _OWN_WORDS)
+    skeleton = text.translate(_SKELETON)
+    return any(word in skeleton for word in _OWN_WORDS)
+
+
+def reads_like_ours(line: str) -> bool:
+    """Return whether a line reads like one of a notice, or has a mark like one in it."""
+    skeleton = line.translate(_SKELETON)
+    is_quoted = line.startswith(QUOTE)
+    return bool(_MARK.search(skeleton) or (not is_quoted and _OWN_LINE.match(skeleton)))
+
+
+def _defused(line: str) -> str:
+    skeleton = line.translate(_SKELETON)
+    if _MARK.search(skeleton):
+        line = _without_marks(line)
+    is_own = _OWN_LINE.match(skeleton) and not line.startswith(QUOTE)
+    return f"{QUOTE}{line}" if is_own else line
+
+
+def _without_marks(line: str) -> str:
+    """Return the line with a parenthesis for every bracket that begins a mark."""
+    reduced = [(letter, at) for at, character in enumerate(line) for letter in character.translate(_SKELETON)]
+    skeleton = "".join(letter for letter, _ in reduced)
+    brackets = {reduced[found.start()][1] for found in _MARK.finditer(skeleton)}
+    return "".join("(" if at in brackets else character for at, character in enumerate(line))
+
+
+class _Skeleton(dict[int, str | None]):
+    """What each character looks like: a table for `str.translate`, filled as characters come."""
+
+    def __missing__(self, code: int) -> str | None:
+        if len(self) > _MOST_CHARACTERS:
+            self.clear()
+        self[code] = found = _looks_like(chr(code)) or None  # `translate` is ten times as fast with None
+        return found
+
+
+def _looks_like(character: str) -> str:
+    """Return the skeleton of one character; empty if nobody sees it."""
+    if character in _INVISIBLE:
+        return ""
+    if character in _AS:
+        return _AS[character]
+    plain = unicodedata.normalize("NFKD", character).casefold()
+    return "".join(_reduced(each) for each in plain)
+
+
+def _reduced(character: str) -> str:
+    category = unicodedata.category(character)
+    if character.isspace() or character in _INVISIBLE or category in {"Cc", "Cf", "Cs", "Mn", "Me", "Mc"}:
+        return ""
+    if character in _AS:
+        return _AS[character]
+    if category in {"Ps", "Pi"} and character != "(":
+        return "["
+    return "-" if category == "Pd" else character
+
+
+_SKELETON: Final = _Skeleton()
+_ASCII: Final = bytes(ord(_looks_like(chr(code)) or " ") for code in range(128)) + bytes(range(128, 256))
+_ASCII_UNSEEN: Final = bytes(code for code in range(128) if not _looks_like(chr(code)))
+"""The same for `bytes.translate`, and what it leaves out."""

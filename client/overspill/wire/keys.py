@@ -1,0 +1,58 @@
+"""API keys over HTTP: what an admin key may make and see. A key itself is shown once, when it is made."""
+
+from __future__ import annotations
+
+from datetime import datetime  # noqa: TC003  (msgspec resolves annotations at run time)
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct
+
+from overspill.wire.paths import Scope  # noqa: TC001  (as above)
+
+MAX_NAME: Final = 200
+
+
+class NewKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of a request for a key. `ttl` in seconds; null is a key without end."""
+
+    scopes: Annotated[list[Scope], Meta(min_length=1)]
+    name: Annotated[str, Meta(max_length=MAX_NAME)] = ""
+    ttl: Annotated[int, Meta(ge=1)] | None = 365 * 24 * 3600
+    session: str | None = None
+    """The only session that the key may use; null for all."""
+    is_prefix: bool = False
+    """`session` is what every session begins with that the key may use."""
+
+
+class Rotation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of a rotation: seconds that the new key lives, and that the old one still works."""
+
+    ttl: Annotated[int, Meta(ge=1)] | None = 365 * 24 * 3600
+    overlap: Annotated[int, Meta(ge=1)] | None = 7 * 24 * 3600
+
+
+class Key(Struct, frozen=True, kw_only=True):
+    """What is known of a key."""
+
+    id: str
+    name: str
+    scopes: list[Scope]
+    session: str | None
+    is_prefix: bool
+    created: datetime
+    expires: datetime | None
+    last_used: datetime | None = None
+    """To the minute; null if it was never used."""
+
+
+class IssuedKey(Struct, frozen=True, kw_only=True):
+    """A new key. It is shown here and never again: only its hash is stored."""
+
+    key: str
+    about: Key
+
+
+class Keys(Struct, frozen=True, kw_only=True):
+    """The tenant's keys, oldest first. Those of the tenants' file are not among them."""
+
+    keys: list[Key]

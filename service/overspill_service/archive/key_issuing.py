@@ -1,0 +1,144 @@
+"""Issue, rotate and find API keys: what the command line and the admin routes share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec.structs import replace
+from overspill.wire import Scope
+
+from overspill_service.catalog.records import KeyRecord
+from overspill_service.errors import KeyNotFound, KeyRefused
+from overspill_service.tenants.keys import hash_key, new_key, secret_id
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from overspill_service.archive.keyring import Keyring
+
+DAY: Final = 86_400.0
+DEFAULT_LIFE: Final = 365 * DAY
+"""Seconds that a key lives unless its creator says otherwise."""
+DEFAULT_OVERLAP: Final = 7 * DAY
+"""Seconds that a key still works after another one was made to replace it."""
+
+OF_ALL_SESSIONS: Final = frozenset({Scope.ADMIN, Scope.FLEET})
+MAX_KEYS: Final = 1000
+"""Keys that a tenant may have at once."""
+
+
+class IssuedKey(NamedTuple):
+    """A new key, and its record. The key itself is stored nowhere."""
+
+    key: str
+    record: KeyRecord
+
+
+class KeyIssuer:
+    """Issues keys that are hashed with `secret`."""
+
+    def __init__(self, keyring: Keyring, secret: str) -> None:
+        self._keyring, self._secret = keyring, secret
+
+    async def issue(  # noqa: PLR0913  (one keyword for each thing that is kept with a key)
+        self,
+        tenant: str,
+        scopes: Sequence[Scope],
+        *,
+        now: float,
+        name: str = "",
+        life: float | None = DEFAULT_LIFE,
+        session: str | None = None,
+        is_prefix: bool = False,
+        replaces: str = "",
+    ) -> IssuedKey:
+        """Make a key that works for `life` seconds, or without end if that is None.
+
+        Raises `KeyRefused` if the tenant has `MAX_KEYS` already, or a bound key would reach all sessions.
+        """
+        if session is not None and not OF_ALL_SESSIONS.isdisjoint(scopes):
+            raise KeyRefused("a key that is bound to sessions cannot have the scopes admin and fleet")
+        await self._require_room(tenant, now)
+        key = new_key()
+        record = KeyRecord(
+            hash=hash_key(key, self._secret),
+            tenant=tenant,
+            scopes=list(scopes),
+            name=name,
+            created=now,
+            expires=None if life is None else now + life,
+            session=session,
+            is_prefix=is_prefix,
+            secret=secret_id(self._secret),
+            replaces=replaces,
+        )
+        await self._keyring.add(record)
+        return IssuedKey(key, record)
+
+    async def rotate(
+        self, old: KeyRecord, *, now: float, life: float | None, overlap: float | None = DEFAULT_OVERLAP
+    ) -> IssuedKey:
+        """Make a key with the rights of another one, which works for another `overlap` seconds at most.
+
+        Raises `KeyRefused` if the other key has a successor already, or has expired.
+        """
+        if old.is_expired(now):
+            raise KeyRefused(f"the key {old.id} has expired: make a new one")
+        for each in await self._keyring.keys():
+            if each.replaces == old.id and not each.is_expired(now):
+                raise KeyRefused(
+                    f"the key {old.id} is being replaced by {each.id} already, and two at once are enough: "
+                    "revoke one of them first"
+                )
+        issued = await self.issue(
+            old.tenant,
+            old.scopes,
+            now=now,
+            name=old.name,
+            life=life,
+            session=old.session,
+            is_prefix=old.is_prefix,
+            replaces=old.id,
+        )
+        if overlap is not None and (old.expires is None or old.expires > now + overlap):
+            await self._keyring.add(replace(old, expires=now + overlap))
+        return issued
+
+    async def _require_room(self, tenant: str, now: float) -> None:
+        alive = sum(
+            record.tenant == tenant and not record.is_expired(now) for record in await self._keyring.keys()
+        )
+        if alive >= MAX_KEYS:
+            raise KeyRefused(f"the tenant has {alive} keys, and may have {MAX_KEYS}: revoke some first")
+
+    async def revoke(self, key_id: str, tenant: str | None = None) -> list[KeyRecord]:
+        """Remove a key for good. Return its records: one for each secret that it was hashed with.
+
+        With `tenant`, another tenant's key does not exist. Raises `KeyNotFound`.
+        """
+        found = await self.named(key_id, tenant)
+        for record in found:
+            await self._keyring.revoke(record.hash)
+        return found
+
+    async def rehash(self, key: str, old: KeyRecord) -> KeyRecord:
+        """Store a key also under the hash of the current secret. Raises `KeyNotFound` if it was revoked."""
+        fresh = replace(
+            old, hash=hash_key(key, self._secret), secret=secret_id(self._secret), first_id=old.id
+        )
+        await self._keyring.add(fresh)
+        if not await self._keyring.has(old.hash):  # revoked between the two steps
+            await self._keyring.revoke(fresh.hash)
+            raise KeyNotFound(f"the key {old.id} was revoked")
+        return fresh
+
+    async def named(self, name: str, tenant: str | None = None) -> list[KeyRecord]:
+        """Return the records of the key with this id or hash, the newest last. Raises `KeyNotFound`."""
+        found = [
+            record
+            for record in await self._keyring.keys()
+            if name in (record.id, record.hash) and tenant in (None, record.tenant)
+        ]
+        if not found:
+            raise KeyNotFound(f"there is no key {name[:100]!r}")
+        return found

@@ -1,0 +1,127 @@
+"""The API keys, and whether requests need one: in the catalog, and beside the objects.
+
+The object store is the truth, as for captures: a catalog that was lost, or is an older copy, gets its keys
+back from there, and no revoked one. So every change is made in the object store first. There each change is a
+new object, because no object is ever overwritten.
+
+    v1-keys/{hash}/{revision}             the record of a key; the highest revision counts
+    v1-keys/access/{revision}-{mode}      the choice whether requests need a key; the highest revision counts
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from overspill_service.catalog import encoding
+from overspill_service.catalog.records import AccessMode
+from overspill_service.errors import RecordDamaged
+from overspill_service.resources.tasks import run_to_completion
+from overspill_service.store_format import object_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from overspill_service.catalog import KeyStore
+    from overspill_service.catalog.records import KeyRecord
+    from overspill_service.objects import ObjectStore
+
+log = logging.getLogger(__name__)
+
+MICROSECONDS: Final = 10**6
+MAX_RECORD: Final = 64 * 1024
+"""Bytes of a stored key's record, at most."""
+
+
+class Keyring:
+    """The API keys of a service. `clock` gives seconds since the epoch."""
+
+    def __init__(self, store: ObjectStore, catalog: KeyStore, clock: Callable[[], float]) -> None:
+        self._store, self._catalog, self._clock = store, catalog, clock
+
+    async def add(self, record: KeyRecord) -> None:
+        """Store a key, or a new state of one. The first one ends access that is open `UNTIL_KEY`."""
+        await run_to_completion(self._add(record))
+
+    async def revoke(self, key_hash: str) -> bool:
+        """Remove a key for good. Return False if there is none."""
+        return await run_to_completion(self._revoke(key_hash))
+
+    async def choose(self, mode: AccessMode) -> None:
+        """Remember whether requests need a key."""
+        await run_to_completion(self._choose(mode))
+
+    async def mode(self) -> AccessMode | None:
+        """Return what was chosen last, None if nothing ever was. Asks the object store."""
+        names = await self._names(object_keys.ACCESS)
+        return AccessMode(names[-1].rpartition("-")[2]) if names else None
+
+    async def keys(self) -> list[KeyRecord]:
+        return await self._catalog.keys()
+
+    async def has(self, key_hash: str) -> bool:
+        """Return whether there is such a key. Asks the object store."""
+        return bool(await self._names(object_keys.key_prefix(key_hash)))
+
+    async def restore(self) -> int:
+        """Make the catalog's keys those of the object store. Return how many it lacked or had wrongly."""
+        mode = await self.mode()
+        if mode is not None and await self._catalog.access_mode() != mode:
+            await self._catalog.set_access_mode(mode)
+        newest = await self._newest()
+        known = {record.hash: record for record in await self._catalog.keys()}
+        changes = 0
+        for key_hash, name in newest.items():
+            record = await self._read(name)
+            if record is not None and known.get(key_hash) != record:
+                await self._catalog.add_key(record)
+                changes += 1
+        still = (await self._newest()).keys()  # one may have been revoked meanwhile
+        for key_hash in (known.keys() | newest.keys()) - still:
+            changes += await self._catalog.revoke_key(key_hash)
+        return changes
+
+    async def _add(self, record: KeyRecord) -> None:
+        if await self.mode() in (None, AccessMode.UNTIL_KEY):
+            await self._choose(AccessMode.CLOSED)
+        prefix = object_keys.key_prefix(record.hash)
+        earlier = await self._names(prefix)
+        last = int(earlier[-1].removeprefix(prefix)) if earlier else 0
+        name = object_keys.key_record(record.hash, self._revision(last))
+        await self._store.put(name, [encoding.encode_key(record)])
+        await self._catalog.add_key(record)
+        await self._store.delete(earlier)
+
+    async def _revoke(self, key_hash: str) -> bool:
+        names = await self._names(object_keys.key_prefix(key_hash))
+        await self._store.delete(names)
+        return await self._catalog.revoke_key(key_hash) or bool(names)
+
+    async def _choose(self, mode: AccessMode) -> None:
+        earlier = await self._names(object_keys.ACCESS)
+        last = int(earlier[-1].removeprefix(object_keys.ACCESS).partition("-")[0]) if earlier else 0
+        await self._store.put(object_keys.access_choice(mode.value, self._revision(last)), [b"access\n"])
+        await self._catalog.set_access_mode(mode)
+        await self._store.delete(earlier)
+
+    def _revision(self, last: int) -> int:
+        return max(int(self._clock() * MICROSECONDS), last + 1)
+
+    async def _newest(self) -> dict[str, str]:
+        """Return the name of each key's newest record, by the key's hash."""
+        names = await self._names(object_keys.KEYS)
+        own = [name for name in names if not name.startswith(object_keys.ACCESS)]
+        return {name.removeprefix(object_keys.KEYS).partition("/")[0]: name for name in own}
+
+    async def _names(self, prefix: str) -> list[str]:
+        return [stored.key async for stored in self._store.list(prefix)]
+
+    async def _read(self, name: str) -> KeyRecord | None:
+        """Return the record, None if it was revoked meanwhile, or cannot be decoded."""
+        try:
+            return encoding.decode_key(await self._store.read(name, -MAX_RECORD, MAX_RECORD))
+        except KeyError:
+            return None
+        except RecordDamaged as error:
+            log.warning("a key's record is damaged, and the key unknown: %s", error)
+            return None

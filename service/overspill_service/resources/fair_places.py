@@ -1,0 +1,92 @@
+"""Places for requests of one kind, shared among tenants: none holds more than its share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from overspill_service.errors import TooManyRequests
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+ANSWER_BYTES: Final = 2 * 2**20
+"""Bytes of memory that a long answer to a slow client holds, about: a frame, stored and decoded."""
+
+
+def answer_places(memory: int) -> int:
+    """Return how many long answers go out at once, so that they hold about half of `memory` bytes at most."""
+    return max(2, memory // 2 // ANSWER_BYTES)
+
+
+class FairPlaces:
+    """`total` places, of which a tenant holds at most half. Belongs to one event loop.
+
+    A free place goes to the waiting tenant that holds the fewest, and of its requests to the first.
+    """
+
+    def __init__(self, total: int, what: str) -> None:
+        """`what` is in the places, as a refusal names it."""
+        self.total = self.free = total
+        self._what = what
+        self.share = (total + 1) // 2
+        """The most places of one tenant."""
+        self._held: Counter[str] = Counter()
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+
+    @asynccontextmanager
+    async def hold(self, tenant: str, seconds: float) -> AsyncIterator[None]:
+        """Hold a place within the block. Raises `TooManyRequests` if there is none for `seconds`."""
+        await self._take(tenant, seconds)
+        try:
+            yield
+        finally:
+            self._give_back(tenant)
+
+    async def _take(self, tenant: str, seconds: float) -> None:
+        if self.free and self._held[tenant] < self.share:  # then no other request could have the place
+            self._grant(tenant)
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(tenant, deque()).append(turn)
+        try:
+            async with asyncio.timeout(seconds):
+                await turn
+        except BaseException as error:
+            self._leave(tenant, turn)
+            if isinstance(error, TimeoutError):
+                is_greedy = self._held[tenant] >= self.share
+                raise TooManyRequests(self._what, self.share if is_greedy else self.total) from error
+            raise
+
+    def _leave(self, tenant: str, turn: asyncio.Future[None]) -> None:
+        """Leave the queue. Give back a place that was granted at the same moment."""
+        if turn.done() and not turn.cancelled():
+            self._give_back(tenant)
+        elif queue := self._waiting.get(tenant):
+            queue.remove(turn)
+            self._forget_idle(tenant)
+
+    def _grant(self, tenant: str) -> None:
+        self.free -= 1
+        self._held[tenant] += 1
+
+    def _give_back(self, tenant: str) -> None:
+        self.free += 1
+        self._held[tenant] -= 1
+        while self.free and (ready := [each for each in self._waiting if self._held[each] < self.share]):
+            chosen = min(ready, key=self._held.__getitem__)
+            turn = self._waiting[chosen].popleft()
+            self._forget_idle(chosen)
+            if not turn.done():
+                self._grant(chosen)
+                turn.set_result(None)
+        self._forget_idle(tenant)
+
+    def _forget_idle(self, tenant: str) -> None:
+        if not self._waiting.get(tenant):
+            self._waiting.pop(tenant, None)
+        if not self._held[tenant]:
+            del self._held[tenant]

@@ -1,0 +1,1 @@
+"""Tenants: their limits, their keys, and who a request comes from."""

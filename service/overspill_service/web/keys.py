@@ -1,0 +1,123 @@
+"""Routes for the tenant's API keys: make, list, rotate and revoke them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from overspill import wire
+from overspill.wire import Path, Scope
+
+from overspill_service.catalog.records import instant
+from overspill_service.errors import Forbidden
+from overspill_service.web.registry import Route
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from aiohttp import web
+
+    from overspill_service.archive.key_issuing import IssuedKey
+    from overspill_service.catalog.records import KeyRecord
+    from overspill_service.web.context import RequestContext
+
+
+async def create(context: RequestContext[wire.NoQuery]) -> web.Response:
+    async with context.body(wire.NewKey) as wanted:
+        _require_own_scopes(context, wanted.scopes)
+        issued = await context.service.issuer.issue(
+            context.principal.tenant.name,
+            wanted.scopes,
+            now=context.service.archive.clock(),
+            name=wanted.name,
+            life=wanted.ttl,
+            session=wanted.session,
+            is_prefix=wanted.is_prefix,
+        )
+    return _issued(context, issued)
+
+
+async def show(context: RequestContext[wire.NoQuery]) -> web.Response:
+    catalog, tenant = context.service.archive.catalog, context.principal.tenant.name
+    uses = await catalog.uses()
+    newest = {record.id: record for record in await catalog.keys() if record.tenant == tenant}
+    return context.json(
+        wire.Keys(keys=[_to_wire(record, uses.get(record.hash)) for record in newest.values()])
+    )
+
+
+async def rotate(context: RequestContext[wire.NoQuery]) -> web.Response:
+    issuer = context.service.issuer
+    async with context.body(wire.Rotation) as wanted:
+        old = (await issuer.named(context.request.match_info["id"], context.principal.tenant.name))[-1]
+        _require_own_scopes(context, old.scopes)
+        now = context.service.archive.clock()
+        issued = await issuer.rotate(old, now=now, life=wanted.ttl, overlap=wanted.overlap)
+    return _issued(context, issued)
+
+
+async def revoke(context: RequestContext[wire.NoQuery]) -> web.Response:
+    found = await context.service.issuer.revoke(
+        context.request.match_info["id"], context.principal.tenant.name
+    )
+    return context.json(_to_wire(found[-1], None))
+
+
+def _require_own_scopes(context: RequestContext[wire.NoQuery], scopes: Iterable[Scope]) -> None:
+    """Raise `Forbidden` if the new key could see other tenants, and the key that makes it cannot."""
+    if Scope.FLEET in set(scopes) - context.principal.scopes:
+        raise Forbidden("only a key with the scope fleet may make another one: it is about all tenants")
+
+
+def _issued(context: RequestContext[wire.NoQuery], issued: IssuedKey) -> web.Response:
+    return context.json(wire.IssuedKey(key=issued.key, about=_to_wire(issued.record, None)), status=201)
+
+
+def _to_wire(record: KeyRecord, last_used: float | None) -> wire.Key:
+    return wire.Key(
+        id=record.id,
+        name=record.name,
+        scopes=record.scopes,
+        session=record.session,
+        is_prefix=record.is_prefix,
+        created=instant(record.created),
+        expires=None if record.expires is None else instant(record.expires),
+        last_used=None if last_used is None else instant(last_used),
+    )
+
+
+ROUTES: Final = (
+    Route(
+        method="POST",
+        path=Path.KEYS,
+        scope=Scope.ADMIN,
+        handler=create,
+        summary="Make a key of the tenant. The answer shows it, and nothing shows it again.",
+        body=wire.NewKey,
+        answers={201: wire.IssuedKey},
+    ),
+    Route(
+        method="GET",
+        path=Path.KEYS,
+        scope=Scope.ADMIN,
+        handler=show,
+        summary="List the tenant's keys, with the time of their last use.",
+        answers={200: wire.Keys},
+    ),
+    Route(
+        method="POST",
+        path=Path.KEY_ROTATION,
+        scope=Scope.ADMIN,
+        handler=rotate,
+        summary="Make a key with the rights of another one, which works for some days more.",
+        body=wire.Rotation,
+        answers={201: wire.IssuedKey},
+    ),
+    Route(
+        method="DELETE",
+        path=Path.KEY,
+        scope=Scope.ADMIN,
+        handler=revoke,
+        summary="Revoke a key. Every replica refuses it within 15 seconds.",
+        answers={200: wire.Key},
+    ),
+)

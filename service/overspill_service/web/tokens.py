@@ -1,0 +1,178 @@
+"""Tokens of an OIDC issuer (JWT, RFC 7519) as credentials: verified with its public keys (JWKS, RFC 7517).
+
+Only signatures with a public key are taken: with a shared secret, whoever can verify could also sign.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import math
+import re
+import time
+from collections import OrderedDict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import aiohttp
+from overspill.wire import Scope, host_name, is_loopback
+
+from overspill_service.errors import CredentialsUnavailable, Unauthorized
+from overspill_service.settings.settings import SettingError
+from overspill_service.tenants.directory import TENANT_PATTERN, Principal, SessionBound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from overspill_service.settings.settings import Settings
+    from overspill_service.tenants.directory import TenantDirectory
+
+ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+LEEWAY_SECONDS: Final = 30
+"""How far the issuer's clock may be off."""
+REFRESH_SECONDS: Final = 300.0
+"""How long the issuer's keys are used before they are read again."""
+RETRY_SECONDS: Final = 10.0
+"""How long a key that is not among them is not looked for again: anybody can name any key in a token."""
+FETCH_SECONDS: Final = 5.0
+MAX_BYTES: Final = 2**20
+MAX_TOKEN: Final = 8 * 1024
+CACHE_SECONDS: Final = 10.0
+"""How long a verified token is trusted without verifying it again."""
+MAX_CACHED: Final = 10_000
+OF_ALL_SESSIONS: Final = frozenset({Scope.ADMIN, Scope.FLEET})
+KEY_ID: Final = "jwt"
+"""The id, in logs, of who came with a token."""
+_FORM: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
+_REFUSED: Final = "the token is not valid here"
+
+log = logging.getLogger(__name__)
+
+
+def is_token(text: str) -> bool:
+    """Return whether a credential has the form of a JWT."""
+    return len(text) <= MAX_TOKEN and _FORM.fullmatch(text) is not None
+
+
+class IssuerKeys:
+    """The issuer's public keys, by their ids. Read again now and then, and when a token names another one."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._keys: dict[str, Any] = {}
+        self._read_at = self._tried_at = -math.inf
+        self._lock = asyncio.Lock()
+
+    async def find(self, key_id: str) -> Any:
+        """Return the key, None if the issuer has none with this id. Raises `CredentialsUnavailable`."""
+        async with self._lock:
+            now = time.monotonic()
+            is_old = now - self._read_at > REFRESH_SECONDS
+            if (is_old or key_id not in self._keys) and now - self._tried_at > RETRY_SECONDS:
+                self._tried_at = now
+                await self._refresh()
+        if self._read_at == -math.inf:
+            raise CredentialsUnavailable("the issuer's public keys cannot be read now; try again in a moment")
+        return self._keys.get(key_id)
+
+    async def _refresh(self) -> None:
+        """Read the keys. If that fails, those that were read before stay in use."""
+        from jwt import PyJWKSet  # noqa: PLC0415  (an extra)
+        from jwt.exceptions import PyJWTError  # noqa: PLC0415
+
+        try:
+            async with asyncio.timeout(FETCH_SECONDS):
+                text = await (self._fetch() if "://" in self._source else asyncio.to_thread(self._load))
+            keys = PyJWKSet.from_json(text).keys
+        except (OSError, aiohttp.ClientError, ValueError, PyJWTError) as error:
+            log.warning("the issuer's public keys cannot be read: %s: %s", type(error).__name__, error)
+        else:
+            self._keys = {key.key_id or "": key for key in keys if key.public_key_use in (None, "sig")}
+            self._read_at = time.monotonic()
+
+    async def _fetch(self) -> str:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(self._source, allow_redirects=False, raise_for_status=True) as answer,
+        ):
+            data = await answer.content.read(MAX_BYTES)
+        return data.decode()
+
+    def _load(self) -> str:
+        with Path(self._source).open("rb") as file:
+            return file.read(MAX_BYTES).decode()
+
+
+class Tokens:
+    """Verifies tokens. Belongs to one event loop."""
+
+    def __init__(self, settings: Settings, clock: Callable[[], float]) -> None:
+        """`clock` gives seconds since the epoch. Raises `SettingError`."""
+        _check(settings)
+        self._settings, self._clock = settings, clock
+        self._keys = IssuerKeys(settings.jwt_keys)
+        self._cache: OrderedDict[bytes, tuple[float, dict[str, Any]]] = OrderedDict()
+
+    async def principal(self, token: str, directory: TenantDirectory) -> Principal:
+        """Return who the token stands for. Raises `Unauthorized`, and `CredentialsUnavailable`."""
+        digest = hashlib.sha256(token.encode()).digest()
+        until, claims = self._cache.get(digest, (-math.inf, {}))
+        if until <= self._clock():
+            claims = await self._verify(token)
+            if len(self._cache) >= MAX_CACHED:
+                self._cache.popitem(last=False)
+            self._cache[digest] = min(self._clock() + CACHE_SECONDS, float(claims["exp"])), claims
+        return self._principal_of(claims, directory)
+
+    async def _verify(self, token: str) -> dict[str, Any]:
+        import jwt  # noqa: PLC0415  (an extra)
+
+        try:
+            key = await self._keys.find(str(jwt.get_unverified_header(token).get("kid", "")))
+            if key is None:
+                raise Unauthorized(f"{_REFUSED}: its issuer has no such key")
+            claims: dict[str, Any] = jwt.decode(
+                token,
+                key,
+                algorithms=ALGORITHMS,
+                audience=self._settings.jwt_audience,
+                issuer=self._settings.jwt_issuer,
+                leeway=LEEWAY_SECONDS,
+                options={"require": ["exp", "iss", "aud"]},
+            )
+        except jwt.exceptions.PyJWTError as error:
+            raise Unauthorized(f"{_REFUSED}: {error}") from error
+        return claims
+
+    def _principal_of(self, claims: dict[str, Any], directory: TenantDirectory) -> Principal:
+        settings = self._settings
+        tenant = claims.get(settings.jwt_tenant_claim)
+        if not isinstance(tenant, str) or not re.fullmatch(TENANT_PATTERN, tenant):
+            raise Unauthorized(f"{_REFUSED}: its claim {settings.jwt_tenant_claim} names no tenant")
+        session = claims.get(settings.jwt_session_claim)
+        if session is not None and not isinstance(session, str):
+            raise Unauthorized(f"{_REFUSED}: its claim {settings.jwt_session_claim} is no text")
+        words = claims.get(settings.jwt_scopes_claim, "")
+        words = words.split() if isinstance(words, str) else words if isinstance(words, list) else []
+        scopes = frozenset(scope for scope in Scope if scope.value in words)
+        return Principal(
+            tenant=directory.tenant(tenant),
+            scopes=scopes if session is None else scopes - OF_ALL_SESSIONS,
+            session=None if session is None else SessionBound(session),
+            key_id=KEY_ID,
+        )
+
+
+def _check(settings: Settings) -> None:
+    try:
+        import jwt  # noqa: F401, PLC0415  (an extra)
+    except ImportError as error:
+        raise SettingError("jwt_issuer needs a library: pip install 'overspill-service[jwt]'") from error
+    scheme, separator, rest = settings.jwt_keys.partition("://")
+    if not settings.jwt_keys or not settings.jwt_audience:
+        raise SettingError(
+            "jwt_issuer needs jwt_keys, a file or an https:// URL with its public keys, and jwt_audience"
+        )
+    if separator and scheme != "https" and not is_loopback(host_name(rest.partition("/")[0])):
+        raise SettingError(f"jwt_keys={settings.jwt_keys}: keys are fetched over https:// only")

@@ -1,0 +1,146 @@
+"""What a quiet tenant notices of an abusive one: its 99th percentile beside it and without, in one run."""
+
+from __future__ import annotations
+
+import http.client
+import subprocess
+import sys
+import time
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+import msgspec
+from overspill.wire import Entry
+from overspill_service.tenants.keys import hash_key, new_key
+
+from tests.bench import texts
+from tests.bench.hostile import WAYS
+from tests.bench.table import Goal, Row, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.bench.scale import Scale
+    from tests.bench.servers import Servers
+
+GOAL: Final = Goal(2.0)
+HOSTILE, QUIET = new_key(), new_key()
+SMALL: Final = b"the first line\n" + b"one line like any other\n" * 2_000 + b"error: the last line\n"
+
+
+def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
+    file = servers.path("tenants.toml")
+    file.write_text(
+        "".join(
+            f'[[tenants]]\nname = "{name}"\n[[tenants.keys]]\nhash = "{hash_key(key)}"\n'
+            'scopes = ["read", "write"]\n'
+            for name, key in (("hostile", HOSTILE), ("quiet", QUIET))
+        )
+    )
+    url = servers.service(tenants=file, anonymous=False).url
+    with closing(Caller(url, HOSTILE)) as hostile, closing(Caller(url, QUIET)) as quiet:
+        yield from rows(url, hostile, quiet, scale)
+
+
+def rows(url: str, hostile: Caller, quiet: Caller, scale: Scale) -> Iterator[Row]:
+    large = hostile.post(texts.text("service log", scale.pick(200_000_000, 2_000_000)))
+    small, own = hostile.post(SMALL), quiet.post(SMALL)
+    requests = scale.pick(100, 5)
+    for way in (*WAYS, "all together"):
+        alone: list[Times] = []
+        beside: list[Times] = []
+        for _ in range(scale.rounds):
+            alone.append(quiet.times(own, requests))
+            with abusing(url, HOSTILE, way, large, small):
+                beside.append(quiet.times(own, requests))
+        ratios = {
+            what: percentile(beside, what) / percentile(alone, what) for what in (*Caller.READS, "upload")
+        }
+        yield Row(
+            f"{way}: p99 of a quiet tenant, of its own p99 without",
+            percentile(beside, "") / percentile(alone, ""),
+            GOAL,
+            detail=listed(ratios),
+        )
+
+
+Times = dict[str, list[float]]
+"""Seconds of every request, by what was asked for."""
+
+
+class Caller:
+    """One tenant's client, with one connection."""
+
+    READS: Final = ("head", "tail", "grep", "summary")
+
+    def __init__(self, url: str, key: str) -> None:
+        self._connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
+        self._headers = {"Authorization": f"Bearer {key}"}
+        self._posted = 0
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def post(self, content: bytes) -> str:
+        """Store a capture, and return its id."""
+        self._posted += 1
+        headers = {"Overspill-Call-Id": f"call_{self._posted}"}
+        return msgspec.json.decode(self._ask("POST", "/v1/captures", content, headers), type=Entry).id
+
+    def metrics(self) -> str:
+        return self._ask("GET", "/metrics").decode()
+
+    def times(self, capture: str, requests: int) -> Times:
+        found: Times = {what: [] for what in (*self.READS, "upload")}
+        for number in range(requests):
+            for what in self.READS:
+                pattern = "?pattern=error" if what == "grep" else ""
+                with timed(found[what]):
+                    self._ask("GET", f"/v1/captures/{capture}/{what}{pattern}")
+            with timed(found["upload"]):
+                self.post(SMALL + str(number).encode())
+        return found
+
+    def _ask(
+        self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
+    ) -> bytes:
+        self._connection.request(method, path, body, self._headers | (headers or {}))
+        answer = self._connection.getresponse()
+        content = answer.read()
+        if answer.status >= http.client.BAD_REQUEST:
+            raise RuntimeError(f"{method} {path}: {answer.status} {content!r}")
+        return content
+
+
+@contextmanager
+def timed(into: list[float]) -> Iterator[None]:
+    since = time.perf_counter()
+    yield
+    into.append(time.perf_counter() - since)
+
+
+def percentile(rounds: list[Times], what: str) -> float:
+    """The 99th percentile of one kind of request, or of all."""
+    each = sorted(
+        seconds
+        for times in rounds
+        for name, found in times.items()
+        for seconds in found
+        if what in ("", name)
+    )
+    return each[min(len(each) - 1, len(each) * 99 // 100)]
+
+
+@contextmanager
+def abusing(url: str, key: str, way: str, large: str, small: str) -> Iterator[None]:
+    """Run the abusive tenant's process within the block."""
+    command = [sys.executable, "-m", "tests.bench.hostile", url, key, way, large, small]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            time.sleep(1)  # until its requests are under way
+            yield
+        finally:
+            process.kill()

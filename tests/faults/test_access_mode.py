@@ -1,0 +1,304 @@
+"""Whether requests need a key is chosen and remembered, whatever is lost; keys outlive the catalog."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from overspill import Client, SyncClient
+from overspill.errors import Unauthorized
+from overspill_service.archive.key_issuing import DAY, KeyIssuer
+from overspill_service.catalog.records import AccessMode
+from overspill_service.errors import KeyRefused
+from overspill_service.settings.settings import SettingError
+from overspill_service.tenants.keys import hash_key, is_key, new_key
+
+from tests.faults.traffic import until
+from tests.servers.overspill import ForkedService, running, service_command
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.servers.redis import RedisServer
+    from tests.web.conftest import Api
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Ask again at once, and leave the key file of the person who runs the tests alone."""
+    monkeypatch.setattr("overspill_service.web.authentication.MODE_SECONDS", 0.0)
+    monkeypatch.setattr("overspill_service.web.authentication.KEY_CACHE_SECONDS", 0.0)
+    monkeypatch.setattr("overspill_service.maintenance.POLL_SECONDS", 0.05)
+    monkeypatch.setenv("OVERSPILL_KEY_FILE", str(tmp_path / "settings" / "local-key"))
+
+
+async def status(api: Api, key: str = "") -> int:
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    return (await api.get("/v1/usage", headers=headers)).status
+
+
+async def issue(api: Api, **facts: Any) -> str:
+    issued = await api.service.issuer.issue("acme", ["read"], now=api.service.archive.clock(), **facts)  # type: ignore[list-item]
+    return issued.key
+
+
+@pytest.fixture
+def on_redis(own_redis: RedisServer, tmp_path: Path) -> dict[str, Any]:
+    return {"store": f"file://{tmp_path}/objects", "catalog": f"{own_redis.url}?deadline=20"}
+
+
+async def test_the_last_key_gone_opens_nothing_for_old_and_new_processes(
+    start_api: Callable[..., Any], on_redis: dict[str, Any]
+) -> None:
+    old: Api = await start_api(**on_redis)
+    key = await issue(old)
+    await old.service.issuer.revoke(hash_key(key))
+    new: Api = await start_api(**on_redis)
+    plain: Api = await start_api(**on_redis, anonymous=None)
+
+    assert [await status(api) for api in (old, new, plain)] == [401, 401, 401]
+    assert [await status(api, key) for api in (old, new, plain)] == [401, 401, 401]
+
+
+async def test_the_loss_of_redis_opens_nothing_and_loses_no_key(
+    start_api: Callable[..., Any], on_redis: dict[str, Any], own_redis: RedisServer
+) -> None:
+    old: Api = await start_api(**on_redis)
+    key = await issue(old)
+    own_redis.command("FLUSHALL")
+    new: Api = await start_api(**on_redis)
+
+    assert [await status(api) for api in (old, new)] == [401, 401]
+    assert await status(new, key) == 200
+    own_redis.command("FLUSHALL")
+    assert [await status(api) for api in (old, new)] == [401, 401]
+    assert {await status(api, key) for api in (old, new)} <= {200, 503}
+
+    async def is_back() -> bool:
+        return [await status(api, key) for api in (old, new)] == [200, 200]
+
+    await until(is_back)
+
+
+async def test_open_access_survives_the_loss_of_redis_too(
+    start_api: Callable[..., Any], on_redis: dict[str, Any], own_redis: RedisServer
+) -> None:
+    chosen: Api = await start_api(**on_redis)
+    own_redis.command("FLUSHALL")
+    other: Api = await start_api(**on_redis, anonymous=None)
+
+    assert [await status(api) for api in (chosen, other)] == [200, 200]
+    await start_api(**on_redis, anonymous=False)
+    assert [await status(api) for api in (chosen, other)] == [401, 401]
+
+
+async def test_an_older_catalog_brings_no_revoked_key_back(
+    start_api: Callable[..., Any], tmp_path: Path
+) -> None:
+    settings = {"store": f"file://{tmp_path}/objects", "catalog": f"sqlite://{tmp_path}/catalog.sqlite"}
+    first: Api = await start_api(**settings)
+    kept, revoked = await issue(first), await issue(first)
+    await first.stop()
+    older = {file: file.read_bytes() for file in tmp_path.glob("catalog.sqlite*")}
+    second: Api = await start_api(**settings)
+    await second.service.issuer.revoke(hash_key(revoked))
+    late = await issue(second)
+    await second.stop()
+    for file in tmp_path.glob("catalog.sqlite*"):
+        file.unlink()
+    for file, content in older.items():
+        file.write_bytes(content)
+    third: Api = await start_api(**settings)
+
+    assert [await status(third, key) for key in (kept, revoked, late, "")] == [200, 401, 200, 401]
+
+
+async def test_only_the_choice_opens_what_has_had_keys(
+    start_api: Callable[..., Any], on_redis: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    api: Api = await start_api(**on_redis)
+    key = await issue(api)
+    words = ["--store", on_redis["store"], "--catalog", on_redis["catalog"]]
+
+    def access(*mode: str) -> dict[str, Any]:
+        done = service_command("access", *mode, *words)
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    assert access() == {"access": "closed", "until_key": False}
+    assert access("open")["access"] == "open"
+    assert [await status(api), await status(api, key), await status(api, new_key())] == [200, 200, 401]
+    await issue(api)
+    assert await status(api) == 200
+    assert access("closed")["access"] == "closed"
+    assert await status(api) == 401
+
+
+async def test_keys_of_a_tenants_file_end_open_access_for_good(
+    start_api: Callable[..., Any], on_redis: dict[str, Any], tmp_path: Path
+) -> None:
+    api: Api = await start_api(**on_redis)
+    file = tmp_path / "tenants.toml"
+    file.write_text(f'[[tenants]]\nname = "a"\nkeys = [{{hash = "{hash_key("x")}", scopes = ["read"]}}]\n')
+    assert await status(api) == 200
+    await start_api(**on_redis, tenants=file)
+    without: Api = await start_api(**on_redis)
+
+    assert [await status(each) for each in (api, without)] == [401, 401]
+
+
+async def test_beyond_loopback_open_access_must_be_said_again(
+    start_api: Callable[..., Any], on_redis: dict[str, Any]
+) -> None:
+    await start_api(**on_redis)
+
+    with pytest.raises(SettingError, match="opened to all"):
+        await start_api(**on_redis, anonymous=None, listen="0.0.0.0:0")
+    assert await status(await start_api(**on_redis, listen="0.0.0.0:0")) == 200
+
+
+async def test_a_change_of_the_tenants_file_is_in_use_within_seconds(
+    start_api: Callable[..., Any], on_redis: dict[str, Any], tmp_path: Path
+) -> None:
+    first, second = new_key(), new_key()
+    file = tmp_path / "tenants.toml"
+
+    def write(*keys: str) -> None:
+        lines = [f'[[tenants.keys]]\nhash = "{hash_key(key)}"\nscopes = ["read"]\n' for key in keys]
+        file.write_text('[[tenants]]\nname = "a"\n' + "".join(lines))
+
+    write(first, second)
+    apis: list[Api] = [await start_api(**on_redis, tenants=file) for _ in range(2)]
+    assert [await status(api, key) for api in apis for key in (first, second)] == [200] * 4
+    write(second)
+
+    async def is_removed() -> bool:
+        return [await status(api, key) for api in apis for key in (first, second)] == [401, 200] * 2
+
+    await until(is_removed)
+    file.write_text("[[tenants]\n")
+    await until(lambda: _is_read(apis[0], file))
+    assert [await status(api, second) for api in apis] == [200, 200]
+
+
+async def _is_read(api: Api, file: Path) -> bool:
+    return (await status(api)) == 401 and file.exists()
+
+
+async def test_of_a_rotated_key_two_are_alive_for_a_while_and_never_three(
+    start_api: Callable[..., Any],
+) -> None:
+    api: Api = await start_api()
+    issuer: KeyIssuer = api.service.issuer
+    now = api.service.archive.clock()
+    old = await issuer.issue("acme", [], now=now, session="s-", is_prefix=True, name="ci")
+    new = await issuer.rotate(old.record, now=now, life=DAY)
+    (old_record,) = await issuer.named(old.record.id)
+
+    assert old_record.expires == now + 7 * DAY
+    assert (new.record.session, new.record.is_prefix, new.record.name) == ("s-", True, "ci")
+    with pytest.raises(KeyRefused, match="two at once"):
+        await issuer.rotate(old_record, now=now, life=DAY)
+    await issuer.revoke(new.record.id)
+    await issuer.rotate(old_record, now=now, life=DAY)
+
+
+def test_a_key_ends_by_itself_unless_its_maker_says_never(tmp_path: Path) -> None:
+    def made(*words: str) -> dict[str, Any]:
+        key = service_command("keys", "create", "--tenant", "a", "--data", tmp_path, *words).stdout.strip()
+        listed = service_command("keys", "list", "--data", tmp_path).stdout.splitlines()
+        found: dict[str, Any] = next(
+            each for each in map(json.loads, listed) if each["hash"] == hash_key(key)
+        )
+        return found
+
+    usual, never = made(), made("--expires-days", "never")
+    assert usual["expires"] - usual["created"] == pytest.approx(365 * DAY)
+    assert never["expires"] is None
+    assert made("--session", "s1")["session"] == "s1"
+    assert made("--session-prefix", "user-")["is_prefix"] is True
+
+
+# --- the key of this machine's user ---------------------------------------------------------------
+
+
+async def test_clients_of_the_same_user_find_the_key_by_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OVERSPILL_KEY_FILE")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "mine"))
+    service = ForkedService(tmp_path / "service", anonymous=None)
+    del service._settings["anonymous"]
+    service.variables = {}
+    with running(service):
+        file = tmp_path / "mine" / "overspill" / "local-key"
+
+        assert is_key(file.read_text().strip())
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+        with SyncClient(service.url) as client:
+            entry = client.put("mine\n")
+            assert client.get(entry.id).id == entry.id
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "another user's"))
+        async with Client(service.url, retries=0) as client:
+            with pytest.raises(Unauthorized):
+                await client.get(entry.id)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o660, 0o604])
+async def test_a_key_file_that_others_may_use_is_refused(
+    start_api: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    api: Api = await start_api()
+    file = tmp_path / "key"
+    file.write_text(new_key("ovl_"))
+    file.chmod(mode)
+    monkeypatch.setenv("OVERSPILL_KEY_FILE", str(file))
+
+    async with Client(f"http://127.0.0.1:{api.port}", retries=0) as client:
+        with pytest.raises(Unauthorized, match=f"{mode:04o}.*remove it"):
+            await client.usage()
+
+
+async def test_a_service_that_is_made_later_is_found_too(
+    start_api: Callable[..., Any], tmp_path: Path
+) -> None:
+    api: Api = await start_api(anonymous=None)
+    file = Path(os.environ["OVERSPILL_KEY_FILE"])
+    key = file.read_text()
+    file.unlink()
+    async with Client(f"http://127.0.0.1:{api.port}", retries=0) as client:
+        with pytest.raises(Unauthorized):
+            await client.usage()
+        file.write_text(key)
+        file.chmod(0o600)
+        assert (await client.usage()).tenant == "default"
+
+
+async def test_an_open_service_takes_no_offence_at_another_users_key_file(
+    start_api: Callable[..., Any], tmp_path: Path
+) -> None:
+    api: Api = await start_api()
+
+    assert await status(api, new_key("ovl_")) == 200
+    assert await status(api, new_key()) == 200  # no key was ever made, so none can be meant
+    await issue(api)
+    await api.service.archive.keyring.choose(AccessMode.OPEN)
+    assert [await status(api, key) for key in ("", new_key("ovl_"), new_key())] == [200, 200, 401]
+
+
+async def test_beyond_loopback_there_is_no_key_of_the_machines_user(
+    start_api: Callable[..., Any], tmp_path: Path
+) -> None:
+    near: Api = await start_api(anonymous=None)
+    key = Path(os.environ["OVERSPILL_KEY_FILE"]).read_text().strip()
+    far: Api = await start_api(listen="0.0.0.0:0", store=f"file://{tmp_path}/objects", anonymous=True)
+    await far.service.archive.keyring.choose(AccessMode.CLOSED)
+
+    assert await status(near, key) == 200
+    assert await status(far, key) == 401

@@ -1,0 +1,100 @@
+"""Keys and secrets stand in no log, no list of processes and no tool's environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from overspill import Guard, SyncClient
+from overspill.agent_tools.source_tools import source_tools
+from overspill_service.telemetry.logs import without_secrets
+from overspill_service.tenants.keys import new_key
+
+from tests.client.shell import Shell
+from tests.servers.overspill import ServiceProcess, running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+KEY = new_key()
+MALFORMED = {
+    "a control byte behind the key": f"Authorization: Bearer {KEY}\x01",
+    "a zero byte": f"Authorization: Bearer {KEY}\0",
+    "no colon": f"Authorization Bearer {KEY}",
+    "a control byte in the name": f"Author\x01ization: Bearer {KEY}",
+    "a header of another kind": f"X-Secret: {KEY}\x7f\x01",
+    "basic credentials": "Authorization: Basic c2VjcmV0OnNlY3JldA==\x01",
+}
+
+
+@pytest.fixture(scope="module")
+def debugging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    with running(ServiceProcess(tmp_path_factory.mktemp("logs"), log_level="debug")) as service:
+        yield service
+
+
+@pytest.mark.parametrize("line", MALFORMED.values(), ids=MALFORMED)
+def test_a_malformed_request_leaves_no_key_in_the_log(debugging: ServiceProcess, line: str) -> None:
+    host, _, port = debugging.url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(f"GET /v1/usage HTTP/1.1\r\nHost: localhost\r\n{line}\r\n\r\n".encode())
+        answer = connection.recv(4096)
+
+    assert b" 400 " in answer.partition(b"\r\n")[0]
+    assert b"aiohttp" not in answer
+    assert KEY not in debugging.logged()
+    assert "c2VjcmV0" not in debugging.logged()
+    assert "a malformed request was refused" in debugging.logged()
+    assert "Traceback" not in debugging.logged()
+
+
+def test_credentials_are_masked_wherever_a_log_line_has_them() -> None:
+    for text in (f"refused {KEY}", f'{{"cause": "Bearer {KEY}"}}', f"b'Authorization: Bearer {KEY}\\x01'"):
+        assert KEY not in without_secrets(text)
+        assert KEY[4:] not in without_secrets(text)
+    assert without_secrets("GET /v1/captures status=200") == "GET /v1/captures status=200"
+
+
+def test_workers_show_no_secret_among_their_arguments(tmp_path: Path) -> None:
+    secret = "only-for-the-service"
+    service = ServiceProcess(tmp_path, workers=2, key_secret=secret)
+    with running(service):
+        workers = [
+            each
+            for each in Path("/proc").glob("[0-9]*/stat")
+            if _field(each, 3) == str(service.pid) and each.parent.name != str(service.pid)
+        ]
+        lines = [(each.parent / "cmdline").read_bytes() for each in workers]
+
+    assert len(lines) == 2
+    assert all(b"work" in line and secret.encode() not in line for line in lines)
+    assert "give it as OVERSPILL_KEY_SECRET" in service.logged()
+
+
+def _field(stat: Path, number: int) -> str:
+    try:
+        return stat.read_text().rpartition(")")[2].split()[number - 2]
+    except OSError:  # it has ended
+        return ""
+
+
+def test_tools_get_no_key_of_overspill(service: ServiceProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = "import json, os; print(json.dumps(sorted(n for n in os.environ if n.startswith('OVERSPILL_'))))"
+    shell = Shell(service.url, OVERSPILL_KEY=KEY, OVERSPILL_SESSION="s")
+
+    assert json.loads(shell("run", "--", sys.executable, "-c", script).out) == [
+        "OVERSPILL_SESSION",
+        "OVERSPILL_URL",
+    ]
+    monkeypatch.setenv("OVERSPILL_KEY", KEY)
+    with SyncClient(service.url) as client, Guard(client) as guard:
+        run_command = source_tools(guard)[0]
+        answer = run_command.call({"command": "env"})
+
+    assert "OVERSPILL_KEY=" not in str(answer)
+    assert f"HOME={os.environ['HOME']}" in str(answer)

@@ -1,0 +1,202 @@
+"""Secrets of every kind in their issuers' formats, made by code, and texts in which tools print them.
+
+No secret stands here literally: scanners of repositories would take it for one.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import string
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+WORD = string.ascii_letters + string.digits
+DASHED = WORD + "_-"
+HEX = "0123456789abcdef"
+BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+BASE64 = WORD + "+/"
+
+
+class Planted(NamedTuple):
+    """A text with a secret in it. Nothing of `secret` may be left once the text is redacted."""
+
+    kind: str
+    secret: str
+    text: str
+
+
+def _of(random_: random.Random, characters: str, size: int) -> str:
+    return "".join(random_.choices(characters, k=size))
+
+
+def _json_base64(random_: random.Random, size: int) -> str:
+    claims = {"sub": _of(random_, WORD, size), "iat": random_.randrange(10**9)}
+    return base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+
+
+def _jwt(random_: random.Random) -> str:
+    header = base64.urlsafe_b64encode(b'{"alg":"RS256","typ":"JWT","kid":"k1"}').decode().rstrip("=")
+    return f"{header}.{_json_base64(random_, random_.randrange(8, 900))}.{_of(random_, DASHED, 86)}"
+
+
+def pem(random_: random.Random, name: str = "RSA ", lines: int = 25) -> str:
+    """Return a private key block; its last line is shorter."""
+    body = [_of(random_, BASE64, 64) for _ in range(lines)] + [_of(random_, BASE64, 30) + "=="]
+    return "\n".join([f"-----BEGIN {name}PRIVATE KEY-----", *body, f"-----END {name}PRIVATE KEY-----"])
+
+
+_TOKENS: dict[str, list[tuple[str, str, int]]] = {
+    "github-token": [*((f"gh{each}_", WORD, 36) for each in "pousr")],
+    "gitlab-token": [("glpat-", DASHED, 20), ("glrt-", DASHED, 20), ("gldt-", DASHED, 20)],
+    "stripe-key": [("sk_live_", WORD, 24), ("rk_live_", WORD, 99), ("sk_test_", WORD, 24)],
+    "stripe-webhook-secret": [("whsec_", WORD, 32)],
+    "openai-key": [("sk-proj-", DASHED, 156), ("sk-svcacct-", DASHED, 120), ("sk-", WORD, 48)],
+    "anthropic-key": [("sk-ant-api03-", DASHED, 95), ("sk-ant-admin01-", DASHED, 95)],
+    "openrouter-key": [("sk-or-v1-", HEX, 64)],
+    "langsmith-key": [("lsv2_pt_", HEX, 43)],
+    "groq-key": [("gsk_", WORD, 52)],
+    "xai-key": [("xai-", WORD, 80)],
+    "perplexity-key": [("pplx-", WORD, 48)],
+    "nvidia-key": [("nvapi-", DASHED, 64)],
+    "replicate-token": [("r8_", WORD, 37)],
+    "huggingface-token": [("hf_", string.ascii_letters, 34)],
+    "tavily-key": [("tvly-", WORD, 32)],
+    "npm-token": [("npm_", WORD, 36)],
+    "pypi-token": [("pypi-AgEIcHlwaS5vcmc", DASHED, 140)],
+    "rubygems-token": [("rubygems_", HEX, 48)],
+    "docker-token": [("dckr_pat_", DASHED, 27)],
+    "sendinblue-key": [("xkeysib-", HEX, 64)],
+    "twilio-key": [("SK", HEX, 32)],
+    "mailgun-key": [("key-", HEX, 32)],
+    "digitalocean-token": [("dop_v1_", HEX, 64), ("doo_v1_", HEX, 64)],
+    "shopify-token": [("shpat_", HEX, 32), ("shpss_", HEX, 32)],
+    "square-token": [("sq0atp-", DASHED, 22)],
+    "vault-token": [("hvs.", DASHED, 95)],
+    "doppler-token": [("dp.pt.", WORD, 43)],
+    "pulumi-token": [("pul-", HEX, 40)],
+    "grafana-token": [("glc_", WORD, 80)],
+    "newrelic-key": [("NRAK-", string.ascii_uppercase + string.digits, 27)],
+    "sentry-token": [("sntryu_", HEX, 64)],
+    "linear-key": [("lin_api_", WORD, 40)],
+    "notion-token": [("ntn_", WORD, 46), ("secret_", WORD, 43)],
+    "figma-token": [("figd_", DASHED, 40)],
+    "supabase-token": [("sbp_", HEX, 40)],
+    "tailscale-key": [("tskey-auth-", WORD, 32)],
+    "planetscale-token": [("pscale_tkn_", DASHED, 43)],
+    "heroku-key": [("HRKU-AA", DASHED, 58)],
+    "artifactory-key": [("AKCp", WORD, 69)],
+    "easypost-key": [("EZAK", WORD, 54)],
+    "age-key": [("AGE-SECRET-KEY-1", "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L", 58)],
+    "prefect-key": [("pnu_", WORD, 36)],
+    "openshift-token": [("sha256~", DASHED, 43)],
+    "aws-access-key": [("AKIA", BASE32, 16), ("ASIA", BASE32, 16)],
+    "aws-bedrock-key": [("ABSK", BASE64, 120)],
+    "google-api-key": [("AIza", DASHED, 35)],
+    "google-oauth-secret": [("GOCSPX-", DASHED, 28)],
+    "google-oauth-token": [("ya29.", DASHED, 120)],
+    "overspill-key": [(prefix, "abcdefghijklmnopqrstuvwxyz234567", 39) for prefix in ("ovs_", "ovl_")],
+}
+
+
+def _made(random_: random.Random) -> dict[str, Callable[[], str]]:
+    """Return what makes the secrets that are no prefix with one run of characters."""
+    return {
+        "github-token": lambda: f"github_pat_{_of(random_, WORD, 22)}_{_of(random_, WORD, 59)}",
+        "sendgrid-key": lambda: f"SG.{_of(random_, DASHED, 22)}.{_of(random_, DASHED, 43)}",
+        "slack-token": lambda: "-".join(
+            ["xoxb", _of(random_, string.digits, 12), _of(random_, string.digits, 12), _of(random_, WORD, 24)]
+        ),
+        "postman-key": lambda: f"PMAK-{_of(random_, HEX, 24)}-{_of(random_, HEX, 34)}",
+        "terraform-token": lambda: f"{_of(random_, WORD, 14)}.atlasv1.{_of(random_, DASHED, 64)}",
+        "dynatrace-token": lambda: f"dt0c01.{_of(random_, BASE32, 24)}.{_of(random_, BASE32, 64)}",
+        "azure-client-secret": lambda: f"{_of(random_, WORD, 3)}8Q~{_of(random_, DASHED, 34)}",
+        "jwt": lambda: _jwt(random_),
+    }
+
+
+def _frames(random_: random.Random, secret: str) -> Iterator[str]:
+    """Yield texts with a secret: a log, JSON, an environment, a diff, a stack trace, and escapes."""
+    name = random_.choice(["API_TOKEN", "SERVICE_KEY", "credential", "auth.token"])
+    yield f"2026-11-23T13:05:{random_.randrange(60):02}Z INFO worker-3 calling api with {secret} took=12ms\n"
+    yield json.dumps({"id": 7, "settings": {name: secret, "region": "eu"}, "lines": f"a\n{secret}\nb"})
+    yield f"PATH=/usr/bin:/bin\n{name}={secret}\nHOME=/root\n"
+    yield f"@@ -1,3 +1,3 @@\n-{name}: old\n+{name}: {secret}\n context\n"
+    yield f'  File "/app/client.py", line 31, in call\n    post(url, key="{secret}")\nValueError: bad key\n'
+    yield f"\x1b[32m{secret}\x1b[0m ok; https://api.example.com/v1?key={secret}&page=2"
+
+
+def _in_context(random_: random.Random) -> Iterator[Planted]:
+    """Yield the secrets that are known by what is around them."""
+    for _ in range(6):
+        password = _of(random_, WORD + "!@+=%._-", random_.randrange(8, 40)).strip("@") + "x"
+        yield Planted(
+            "url-password", password, f"psql postgresql://app:{password}@db.example.com:5432/main\n"
+        )
+        yield Planted("url-password", password, json.dumps({"url": f"redis://:{password}@10.0.0.7/0"}))
+        yield Planted(
+            "url-password", password, f"+DATABASE_URL=mysql+pymysql://root:{password}@localhost/x\n"
+        )
+        secret = _of(random_, BASE64, 38) + "a1"
+        yield Planted("aws-secret-key", secret, f"export AWS_SECRET_ACCESS_KEY={secret}\n")
+        yield Planted("aws-secret-key", secret, f"[default]\naws_secret_access_key = {secret}\n")
+        yield Planted("aws-secret-key", secret, json.dumps({"Credentials": {"SecretAccessKey": secret}}))
+        bearer = _of(random_, WORD, 38) + "b2"
+        yield Planted("authorization", bearer, f"> Authorization: Bearer {bearer}\r\n> Accept: */*\r\n")
+        yield Planted("authorization", bearer, json.dumps({"headers": {"authorization": f"Bearer {bearer}"}}))
+        basic = base64.b64encode(f"user:{_of(random_, WORD, 12)}".encode()).decode()
+        yield Planted("authorization", basic, f"DEBUG send header Authorization: Basic {basic}\n")
+        yield Planted("authorization", basic, f"curl -H 'Authorization: Basic {basic}' https://x.example\n")
+        account = _of(random_, BASE64, 86) + "=="
+        storage = f"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={account};EndpointSuffix=x"
+        yield Planted("azure-storage-key", account, json.dumps({"connection": storage}))
+        word = _of(random_, WORD, 14)
+        yield Planted(
+            "connection-password", word, f'cs = "Server=db;Database=x;User Id=sa;Password={word};"\n'
+        )
+        hook = "/".join([_of(random_, BASE32, 9), _of(random_, BASE32, 9), _of(random_, WORD, 24)])
+        yield Planted("slack-webhook", hook, f"POST https://hooks.slack.com/services/{hook} 200\n")
+
+
+def _keys(random_: random.Random) -> Iterator[Planted]:
+    """Yield private keys as they are, in JSON, in diffs, indented, in source code and in logs."""
+    for name in ("RSA ", "", "EC ", "OPENSSH ", "ENCRYPTED "):
+        block = pem(random_, name, random_.randrange(3, 50))
+        body = "".join(line for line in block.splitlines() if "-----" not in line)
+        lines = block.splitlines()
+        yield Planted("private-key", body, f"$ cat key.pem\n{block}\nthe end of the file\n")
+        yield Planted(
+            "private-key", body, json.dumps({"type": "service_account", "private_key": block + "\n"})
+        )
+        yield Planted("private-key", body, json.dumps(json.dumps({"private_key": block})))
+        yield Planted("private-key", body, "".join(f"+{line}\n" for line in lines) + "+more\n")
+        yield Planted(
+            "private-key", body, "key: |\n" + "".join(f"    {line}\n" for line in lines) + "next: 1\n"
+        )
+        yield Planted(
+            "private-key", body, "KEY = (\n" + "".join(f'    "{line}\\n"\n' for line in lines) + ")\n"
+        )
+        logged = "".join(f"2026-11-23T10:00:00.123Z stdout F {line}\n" for line in lines)
+        yield Planted("private-key", body, f"{logged}2026-11-23T10:00:00.123Z stdout F done\n")
+        yield Planted("private-key", body, block.replace("\n", "\r\n") + "\r\nbehind\r\n")
+
+
+def planted(seed: int = 0) -> list[Planted]:
+    """Return secrets of all kinds, each in several texts."""
+    random_ = random.Random(seed)
+    found: list[Planted] = []
+    for kind, forms in _TOKENS.items():
+        for prefix, characters, size in forms:
+            for text_number in range(6):
+                secret = prefix + _of(random_, characters, size - 1) + "7"
+                if kind == "huggingface-token":
+                    secret = secret[:-1] + "q"
+                found.append(Planted(kind, secret, list(_frames(random_, secret))[text_number]))
+    for kind, make in _made(random_).items():
+        for text_number in range(6):
+            secret = make()
+            found.append(Planted(kind, secret, list(_frames(random_, secret))[text_number]))
+    return [*found, *_in_context(random_), *_keys(random_)]

@@ -1,0 +1,276 @@
+"""The redactor: what it finds, what it leaves, and that neither chunks nor hostile text change that."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from overspill.redaction.groups import groups_of
+from overspill.redaction.masking import Redaction
+from overspill.redaction.prefix_scan import PrefixScan
+from overspill.redaction.redactor import Redactor
+from overspill.redaction.rules import RULES
+
+from tests.redaction.corpus import Planted, pem, planted
+from tests.redaction.harmless import code, logs
+
+DEFAULT = Redactor()
+"""Finds secrets with RE2, which the development group has."""
+PLAIN = Redactor()
+"""Finds them as where RE2 is not installed."""
+PLAIN._passes = PLAIN._byte_passes = tuple(groups_of(RULES))
+PLANTED = planted()
+SHOWN = 12
+"""So many characters in a row of a secret may not be left."""
+
+
+def is_left(secret: str, text: str) -> bool:
+    if len(secret) < SHOWN:
+        return secret in text
+    return any(secret[at : at + SHOWN] in text for at in range(len(secret) - SHOWN + 1))
+
+
+def pieces(text: str, sizes: list[int]) -> list[str]:
+    found, at = [], 0
+    for size in sizes:
+        found.append(text[at : at + size])
+        at += size
+    return [*found, text[at:]]
+
+
+def streamed(redactor: Redactor, chunks: list[str]) -> tuple[str, dict[str, int]]:
+    stream = redactor.stream(str)
+    text = "".join([*map(stream.feed, chunks), stream.finish()])
+    return text, dict(stream.counts)
+
+
+def test_the_corpus_is_as_large_as_it_has_to_be() -> None:
+    assert len(PLANTED) >= 300
+    assert len({each.kind for each in PLANTED}) >= 40
+
+
+def test_with_re2_one_pass_finds_all_kinds() -> None:
+    (one,) = DEFAULT._passes
+
+    assert isinstance(one, PrefixScan)
+
+
+@pytest.mark.parametrize("redactor", [DEFAULT, PLAIN])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_at_least_98_of_100_secrets_are_found_with_their_kind(seed: int, redactor: Redactor) -> None:
+    def is_found(each: Planted) -> bool:
+        redacted = redactor.redact(each.text)
+        return not is_left(each.secret, redacted.text) and redacted.counts[each.kind] > 0
+
+    everything = planted(seed)
+    missed = [each for each in everything if not is_found(each)]
+
+    assert len(missed) <= 0.02 * len(everything), missed[:3]
+
+
+def test_every_kind_is_found_in_bytes_too() -> None:
+    for each in PLANTED[::3]:
+        text = f"größe {each.text}"
+        masked, counts = DEFAULT.redact(text)
+
+        assert DEFAULT.redact(text.encode()) == (masked.encode(), counts)
+
+
+def test_a_tag_says_the_kind_and_a_mask_is_eight_stars() -> None:
+    secret = "ghp_" + "aB3" * 12
+
+    assert DEFAULT.redact(f"token {secret}.").text == "token [REDACTED github-token]."
+    assert Redactor(Redaction.MASK).redact(f"token {secret}.").text == "token ********."
+
+
+def test_only_the_password_of_a_url_is_masked() -> None:
+    text = "clone https://bot:" + "s3cr@t-w0rd" + "@git.example.com/x.git"
+
+    assert DEFAULT.redact(text).text == "clone https://bot:[REDACTED url-password]@git.example.com/x.git"
+
+
+def test_a_text_without_secrets_is_the_same_object() -> None:
+    text = code(200_000)
+
+    assert DEFAULT.redact(text).text is text
+
+
+def test_harmless_text_is_left_alone() -> None:
+    for text in (code(2_000_000), logs(2_000_000)):
+        assert not DEFAULT.redact(text).counts
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://user:${PASSWORD}@example.com",
+        "postgresql://user:password@localhost/db",
+        "Authorization: Bearer <token>",
+        "f'Authorization: Bearer {token}'",
+        "if '-----BEGIN PRIVATE KEY-----' in text:\n    raise ValueError(text)\n",
+        "-----BEGIN PUBLIC KEY-----\n" + "A" * 64 + "\n-----END PUBLIC KEY-----",
+        "sk-" + "x" * 48,
+        "git@github.com:org/repo.git and a@b.example",
+        "2026-11-23T10:00:00 request_id=0123456789abcdef0123456789abcdef",
+        "sklearn-sk-estimator-doc-link-fitted-long-name",
+    ],
+)
+def test_what_only_looks_like_a_secret_stays(text: str) -> None:
+    assert DEFAULT.redact(text).text == text
+
+
+def _stitched(parts: list[tuple[int, str]]) -> str:
+    return "".join(between + PLANTED[number % len(PLANTED)].text for number, between in parts)
+
+
+filler = st.one_of(
+    st.text(max_size=40),
+    st.sampled_from(
+        ["a" * 3_000, "_" * 900, "x" * 20_000, "-----BEGIN PRIVATE KEY-----\n", "eyJ" * 400, "://a:b@"]
+    ),
+)
+texts = st.lists(st.tuples(st.integers(0, 10_000), filler), max_size=8).map(_stitched)
+sizes = st.lists(st.one_of(st.integers(0, 40), st.integers(0, 9_000)), max_size=30)
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts, sizes, st.integers(1, 70_000))
+def test_chunks_never_change_the_result(text: str, sizes: list[int], batch: int) -> None:
+    redactor = Redactor(patterns={"acme": "acme-[0-9]{8}"}, values=["correct-horse-7"])
+    whole = redactor.redact(text)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("overspill.redaction.redactor._BATCH_CHARS", batch)
+        assert streamed(redactor, pieces(text, sizes)) == (whole.text, whole.counts)
+        assert streamed(PLAIN, pieces(text, sizes)) == PLAIN.redact(text)
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts)
+def test_without_re2_the_result_is_the_same(text: str) -> None:
+    assert PLAIN.redact(text) == DEFAULT.redact(text)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, len(PLANTED) - 1), st.integers(0, 12_000), st.integers(1, 600))
+def test_secrets_at_any_border_are_found(number: int, before: int, size: int) -> None:
+    text = "word " * (before // 5) + PLANTED[number].text + "\n" + "word " * 3_000
+    whole = DEFAULT.redact(text)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("overspill.redaction.redactor._BATCH_CHARS", 1)
+        found = streamed(DEFAULT, [text[at : at + size] for at in range(0, len(text), size)])
+
+    assert found == (whole.text, whole.counts)
+    assert not is_left(PLANTED[number].secret, found[0])
+
+
+def test_a_stream_holds_little_of_an_endless_secret() -> None:
+    stream = DEFAULT.stream(str)
+    given = [stream.feed("key " + "ghp_" + "a1B2c3D4e5" * 10)]
+    given += [stream.feed("F6g7H8" * 10_000) for _ in range(100)]
+
+    assert len(stream._text) < 200_000
+    assert "".join([*given, stream.finish(" end")]) == "key [REDACTED github-token] end"
+
+
+def test_a_long_key_without_an_end_is_masked_line_by_line() -> None:
+    block = pem(random.Random(5), lines=4_000).rpartition("\n")[0]
+    text, counts = streamed(DEFAULT, [block[at : at + 1_000] for at in range(0, len(block), 1_000)])
+
+    assert counts == {"private-key": 1}
+    assert len(text) < 200
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "_",
+        "-",
+        ".",
+        "@",
+        "K",
+        "eyJ",
+        "eyJ.",
+        "\\neyJ",
+        "://",
+        "://a:",
+        "a:b@",
+        "-----BEGIN ",
+        "-----",
+        "-----BEGIN PRIVATE KEY-----\n",
+        "ghp_",
+        "sk-",
+        "AKIA",
+        "Authorization: Bearer ",
+        "Bearer ",
+        "a" * 60 + "_",
+        "eyJ" + "a" * 2_000 + ".",
+        "xoxb-",
+        "Q~",
+        ";Password=",
+        "Server=;Password=a",
+        "\n",
+        "SharedAccessKey=",
+        "-----BEGIN PRIVATE KEY-----\nComment: a\nA",
+        "://a:" + "b" * 250 + "@",
+        "hvs." + "_" * 20,
+    ],
+)
+@pytest.mark.parametrize("redactor", [DEFAULT, PLAIN])
+def test_hostile_text_takes_time_in_proportion_to_its_length(hostile: str, redactor: Redactor) -> None:
+    def took(size: int) -> float:
+        text = (hostile * (size // len(hostile) + 1))[:size]
+        start = time.process_time()
+        redactor.redact(text)
+        return time.process_time() - start
+
+    short, long = min(took(20_000) for _ in range(3)), took(200_000)
+
+    assert long < 30 * max(short, 0.002)
+    assert long < 2
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["acme-[0-9]{8}", "(?i:acme)[_-]?[a-z]{2,3}+([0-9]{8,64})", r"\bpin: (\d{4}|\d{6})\b", "x{1,64}[+*?$^|]"],
+)
+def test_a_bounded_pattern_is_taken(pattern: str) -> None:
+    Redactor(patterns={"acme": pattern})
+
+
+@pytest.mark.parametrize(
+    ("pattern", "problem"),
+    [
+        ("(", "is none"),
+        ("acme-.*", "has no bound"),
+        ("acme-[0-9]{8,}", "has no bound"),
+        ("(a{1,9}){1,9}", "repeats a group"),
+        (r"(?P<x>a)(?P=x)", "back-reference"),
+        (r"acme\Z", r"has \\Z"),
+        ("a?" * 30 + "b" * 30, "in many ways"),
+        ("(a|a)" * 30 + "b", "in many ways"),
+        ("(?i)acme", "is none"),
+        ("^acme", r"has \^ or"),
+        ("a{1,900}b{1,900}", "matches about"),
+        ("a{1,90}b{1,90}", "in many ways"),
+        ("acme$", r"has \^ or \$"),
+    ],
+)
+def test_a_pattern_that_might_take_long_is_refused(pattern: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        Redactor(patterns={"acme": pattern})
+
+
+def test_a_pattern_masks_its_group_or_else_all() -> None:
+    redactor = Redactor(patterns={"acme": "acme-[0-9]{8}", "pin": "PIN ([0-9]{4,6}+)"})
+
+    assert redactor.redact("acme-12345678, PIN 4711").text == "[REDACTED acme], PIN [REDACTED pin]"
+
+
+def test_a_kind_is_a_plain_name() -> None:
+    with pytest.raises(ValueError, match="lowercase letters"):
+        Redactor(patterns={"A b": "abc"})

@@ -1,0 +1,268 @@
+"""What one tenant takes from others: threads and places for scans, places for uploads, time."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from overspill.reading.grep import Search
+from overspill.wire import Code
+from overspill_service.errors import IncompleteBody
+from overspill_service.resources.fair_places import FairPlaces, answer_places
+from overspill_service.settings.settings import Settings
+from overspill_service.tenants.keys import hash_key, new_key
+from overspill_service.web.body_patience import BodyPatience
+
+from tests.core.contents import log
+from tests.web.conftest import Api, path_of, problem
+
+HOSTILE, QUIET = new_key(), new_key()
+LARGE, SMALL = log(20_000_000), b"one line\nerror: another\n"
+HOSTILE_SCANS = 6
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+@pytest.fixture
+async def api(start_api: Callable[..., Any], tmp_path: Path) -> Api:
+    """A service of two tenants; the hostile one has a large capture and the quiet one a small one."""
+    file = tmp_path / "tenants.toml"
+    file.write_text(
+        "".join(
+            f'[[tenants]]\nname = "{name}"\n[[tenants.keys]]\nhash = "{hash_key(key)}"\n'
+            'scopes = ["read", "write"]\n'
+            for name, key in (("hostile", HOSTILE), ("quiet", QUIET))
+        )
+    )
+    api: Api = await start_api(tenants=file, max_uploads=4)
+    for key, content in ((HOSTILE, LARGE), (QUIET, SMALL)):
+        response = await api.send("PUT", path_of(content), data=content, headers=bearer(key))
+        assert response.status == 201
+    return api
+
+
+class HeldScans:
+    """Scans of the large capture stand still in their threads until the test lets go."""
+
+    def __init__(self) -> None:
+        self.go_on = threading.Event()
+        self.calls = 0
+        self._prepare = Search.prepare
+
+    def prepare_for(self) -> Callable[[Search, Any], Any]:
+        """What takes the place of the method."""
+
+        def prepare(search: Search, chunk: Any) -> Any:
+            if search._extent.size == len(LARGE):
+                self.calls += 1
+                self.go_on.wait(30)
+            return self._prepare(search, chunk)
+
+        return prepare
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldScans]:
+    scans = HeldScans()
+    monkeypatch.setattr(Search, "prepare", scans.prepare_for())
+    yield scans
+    scans.go_on.set()
+
+
+@asynccontextmanager
+async def hostile_scans(api: Api, held: HeldScans) -> AsyncIterator[list[asyncio.Task[Any]]]:
+    """As many scans as the hostile tenant likes, which hold all the threads that it gets."""
+    path = f"{path_of(LARGE)}/grep?pattern=[q]{{3}}"
+    tasks = [asyncio.create_task(api.get(path, headers=bearer(HOSTILE))) for _ in range(HOSTILE_SCANS)]
+    while held.calls < api.service.scans.share:  # noqa: ASYNC110  (threads set no event of this loop)
+        await asyncio.sleep(0.005)
+    try:
+        yield tasks
+    finally:
+        held.go_on.set()
+        await asyncio.wait(tasks)
+
+
+@pytest.mark.parametrize("read", ["grep?pattern=error", "summary", "head", "tail", "content"])
+async def test_a_read_waits_for_no_scan_of_another_tenant(api: Api, held: HeldScans, read: str) -> None:
+    async with hostile_scans(api, held):
+        response = await api.get(f"{path_of(SMALL)}/{read}", headers=bearer(QUIET))
+
+        assert response.status == 200
+        assert b"error" in await response.read()
+        assert held.calls == api.service.scans.share
+
+
+async def test_small_reads_and_uploads_of_the_same_tenant_pass_its_scans(api: Api, held: HeldScans) -> None:
+    async with hostile_scans(api, held):
+        head = await api.get(f"{path_of(LARGE)}/head", headers=bearer(HOSTILE))
+        content = log(3_000_000)
+        put = await api.send("PUT", path_of(content), data=content, headers=bearer(HOSTILE))
+
+        assert (head.status, put.status) == (200, 201)
+
+
+async def test_a_scan_whose_client_is_gone_takes_no_further_part(api: Api, held: HeldScans) -> None:
+    async with hostile_scans(api, held) as tasks:
+        for each in tasks:
+            each.cancel()
+        while api.service.in_flight.count:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+        held.go_on.set()
+        response = await api.get(f"{path_of(SMALL)}/grep?pattern=error", headers=bearer(QUIET))
+
+        assert response.status == 200
+        assert api.service.scans.places.free == api.service.scans.places.total
+        while not api.service.scans._tenants["hostile"].is_idle:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+        assert held.calls <= 4 * api.service.scans.share  # a batch has four frames at most
+
+
+async def test_the_cpu_time_of_a_tenants_scans_is_limited(start_api: Callable[..., Any]) -> None:
+    api: Api = await start_api(max_scan_cpu=20)
+    await api.put(SMALL)
+    assert (await api.get(f"{path_of(SMALL)}/grep?pattern=error")).status == 200
+    api.service.scans._tenants["default"].charge(21.0)
+    for read in ("grep?pattern=error", "summary"):
+        response = await api.get(f"{path_of(SMALL)}/{read}")
+
+        assert (response.status, (await problem(response)).code) == (429, Code.TOO_MANY_REQUESTS)
+        assert response.headers["Retry-After"] in ("3", "4")
+    assert (await api.get(f"{path_of(SMALL)}/head")).status == 200
+
+
+async def test_the_metrics_say_what_scans_took_and_waited(api: Api) -> None:
+    await api.get(f"{path_of(SMALL)}/grep?pattern=error", headers=bearer(QUIET))
+    metrics = await (await api.get("/metrics")).text()
+
+    assert 'overspill_scan_cpu_seconds_total{tenant="quiet"}' in metrics
+    assert 'overspill_scan_wait_seconds_count{tenant="quiet"}' in metrics
+
+
+# --- long answers -----------------------------------------------------------------------------------
+
+
+async def test_one_tenants_slow_readers_leave_half_of_the_places_to_others(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill_service.web.content.QUEUE_SECONDS", 0.1)
+    api.service.answer_places = FairPlaces(4, "long answers")
+    streams = [await asyncio.open_connection("127.0.0.1", api.port, limit=2**10) for _ in range(10)]
+    for _, writer in streams:
+        writer.write(
+            f"GET {path_of(LARGE)}/content HTTP/1.1\r\nHost: localhost\r\n"
+            f"Authorization: Bearer {HOSTILE}\r\n\r\n".encode()
+        )
+    statuses = [await asyncio.wait_for(reader.readline(), 10) for reader, _ in streams]
+    own = log(1_000_000)
+    await api.send("PUT", path_of(own), data=own, headers=bearer(QUIET))
+    whole = await api.get(f"{path_of(own)}/content", headers=bearer(QUIET))
+    part = await api.get(f"{path_of(LARGE)}/content", headers=bearer(HOSTILE) | {"Range": "bytes=5-99"})
+
+    assert sorted(b" 429 " in each for each in statuses) == [False] * 2 + [True] * 8
+    assert (whole.status, part.status) == (200, 206)
+    for _, writer in streams:
+        writer.transport.abort()
+
+
+@pytest.mark.parametrize(("memory", "places"), [(0, 2), (512 * 2**20, 128)])
+def test_long_answers_take_half_of_the_memory(memory: int, places: int) -> None:
+    assert answer_places(memory) == places
+
+
+# --- uploads ----------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def trickling(api: Api, key: str, count: int) -> AsyncIterator[list[asyncio.StreamReader]]:
+    """Uploads that never send their last byte."""
+    streams = [await asyncio.open_connection("127.0.0.1", api.port) for _ in range(count)]
+    for number, (_, writer) in enumerate(streams):
+        writer.write(
+            f"PUT {path_of(b'x%d' % number)} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+            f"Authorization: Bearer {key}\r\n\r\nx".encode()
+        )
+    try:
+        yield [reader for reader, _ in streams]
+    finally:
+        for _, writer in streams:
+            writer.transport.abort()
+
+
+async def test_one_tenants_uploads_leave_half_of_the_places_to_others(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill_service.web.uploads.QUEUE_SECONDS", 0.1)
+    async with trickling(api, HOSTILE, 64) as readers:
+        while api.service.upload_places.free > 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+        response = await api.send("PUT", path_of(b"y"), data=b"y", headers=bearer(QUIET))
+        refused = [await asyncio.wait_for(reader.readline(), 10) for reader in readers[2:]]
+
+        assert response.status == 201
+        assert all(b" 429 " in each for each in refused)
+        assert api.service.upload_places.free == 2
+
+
+async def test_an_upload_that_trickles_is_given_up(start_api: Callable[..., Any]) -> None:
+    api: Api = await start_api(idle_timeout=0.2, min_upload_rate=10_000)
+    reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    writer.write(f"PUT {path_of(b'x')} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\n".encode())
+    answer = asyncio.create_task(reader.readline())
+    while not answer.done():
+        writer.write(b"x")
+        await asyncio.wait([answer], timeout=0.02)
+    writer.transport.abort()
+
+    assert b" 400 " in await answer
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("rate", "limit", "pace", "seconds", "refusal"),
+    [
+        (1000, 0, 999, 61, "slower than 1000 bytes a second for 61 s"),
+        (1000, 0, 1001, 1000, None),
+        (1000, 0, 1, 60, None),
+        (0, 0, 1, 10_000, None),
+        (0, 100, 1000, 101, "longer than 100 s"),
+        (0, 100, 1000, 100, None),
+    ],
+)
+def test_how_slow_a_body_may_come(
+    rate: int, limit: float, pace: int, seconds: int, refusal: str | None
+) -> None:
+    clock = Clock()
+    patience = BodyPatience(Settings(min_upload_rate=rate, upload_timeout=limit), clock)
+
+    def receive() -> None:
+        for _ in range(seconds):
+            with patience.waiting():
+                clock.now += 1
+            patience.received(pace)
+
+    if refusal is None:
+        receive()
+    else:
+        with pytest.raises(IncompleteBody, match=refusal):
+            receive()
+
+
+def test_time_in_which_the_service_itself_is_slow_does_not_count_against_a_rate() -> None:
+    clock = Clock()
+    patience = BodyPatience(Settings(upload_timeout=0), clock)
+    clock.now += 1000
+    patience.received(1)

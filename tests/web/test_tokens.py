@@ -1,0 +1,198 @@
+"""Tokens of an OIDC issuer: what they open, and every way in which one can be wrong."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import jwt
+import pytest
+from aiohttp import web
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from overspill_service.settings.settings import SettingError
+
+from tests.web.conftest import Api, path_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+ISSUER = "https://issuer.example"
+RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+EC = ec.generate_private_key(ec.SECP256R1())
+STRANGER = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def jwks(**keys: Any) -> str:
+    found = []
+    for name, key in keys.items():
+        algorithm = (
+            jwt.algorithms.RSAAlgorithm if isinstance(key, rsa.RSAPrivateKey) else jwt.algorithms.ECAlgorithm
+        )
+        found.append(algorithm.to_jwk(key.public_key(), as_dict=True) | {"kid": name, "use": "sig"})
+    return json.dumps({"keys": found})
+
+
+def token(key: Any = RSA, kid: str = "one", algorithm: str = "RS256", **claims: Any) -> str:
+    whole = {
+        "iss": ISSUER,
+        "aud": "overspill",
+        "exp": time.time() + 60,
+        "tenant": "acme",
+        "scope": "read write",
+    }
+    given = {name: value for name, value in (whole | claims).items() if value is not None}
+    return jwt.encode(given, key, algorithm=algorithm, headers={"kid": kid})
+
+
+@pytest.fixture
+async def api(start_api: Callable[..., Any], tmp_path: Path) -> Api:
+    file = tmp_path / "jwks.json"
+    file.write_text(jwks(one=RSA, two=EC))
+    started: Api = await start_api(jwt_issuer=ISSUER, jwt_keys=str(file))
+    return started
+
+
+async def status(api: Api, text: str, path: str = "/v1/usage") -> int:
+    return (await api.get(path, headers={"Authorization": f"Bearer {text}"})).status
+
+
+async def test_a_token_opens_its_tenant_with_its_scopes(api: Api) -> None:
+    async def tenant(text: str) -> str:
+        answer = await api.get("/v1/usage", headers={"Authorization": f"Bearer {text}"})
+        found: str = (await answer.json())["tenant"]
+        return found
+
+    assert await tenant(token()) == "acme"
+    assert await tenant(token(EC, "two", "ES256", tenant="globex", scope=["read"])) == "globex"
+    assert await status(api, token(scope="write")) == 403
+    assert await status(api, token(scope="")) == 403
+    assert await status(api, token(scope=None)) == 403
+    assert (await api.get("/v1/usage")).status == 401
+
+
+async def test_a_token_of_a_session_is_bound_to_it(api: Api) -> None:
+    await api.service.issuer.issue("acme", [], now=0)
+    bound, whole = token(session="mine", scope="read write admin"), token()
+    for session in ("mine", "theirs"):
+        headers = {"Authorization": f"Bearer {whole}", "Overspill-Session": session}
+        assert (
+            await api.send("PUT", path_of(session.encode()), data=session.encode(), headers=headers)
+        ).status == 201
+
+    assert await status(api, bound, path_of(b"mine")) == 200
+    assert await status(api, bound, path_of(b"theirs")) == 404
+    assert await status(api, bound) == 403
+    assert await status(api, bound, "/v1/keys") == 403
+
+
+def unsigned() -> str:
+    def part(value: dict[str, Any]) -> str:
+        return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+    claims = {"iss": ISSUER, "aud": "overspill", "exp": time.time() + 60, "tenant": "acme", "scope": "read"}
+    return f"{part({'alg': 'none', 'kid': 'one'})}.{part(claims)}.AA"
+
+
+def signed_with_the_public_key() -> str:
+    """A token that takes the public key for a shared secret: a verifier of HS256 would accept it."""
+    secret = base64.urlsafe_b64decode(json.loads(jwks(one=RSA))["keys"][0]["n"] + "==")
+    return token(secret, algorithm="HS256")
+
+
+WRONG: dict[str, Callable[[], str]] = {
+    "expired": lambda: token(exp=time.time() - 120),
+    "not yet valid": lambda: token(nbf=time.time() + 3600),
+    "without an end": lambda: token(exp=None),
+    "another issuer": lambda: token(iss="https://other.example"),
+    "no issuer": lambda: token(iss=None),
+    "another audience": lambda: token(aud="other"),
+    "no audience": lambda: token(aud=None),
+    "another's signature": lambda: token(STRANGER),
+    "a key that the issuer has not": lambda: token(kid="three"),
+    "no key": lambda: token(kid=""),
+    "the key of another kind": lambda: token(RSA, kid="two"),
+    "no signature": unsigned,
+    "a shared secret": signed_with_the_public_key,
+    "no tenant": lambda: token(tenant=None),
+    "a tenant that is none": lambda: token(tenant="../acme"),
+    "a tenant that is a list": lambda: token(tenant=["acme"]),
+    "a session that is none": lambda: token(session=7),
+    "a changed claim": lambda: ".".join(
+        [token().split(".")[0], token(tenant="x").split(".")[1], token().split(".")[2]]
+    ),
+    "too long": lambda: token(junk="x" * 9000),
+    "not a token": lambda: "a.b.c",
+}
+
+
+@pytest.mark.parametrize("make", WRONG.values(), ids=WRONG)
+async def test_a_wrong_token_opens_nothing(api: Api, make: Callable[[], str]) -> None:
+    assert await status(api, make()) == 401
+
+
+class Issuer:
+    """An issuer's server: `keys` is what it serves, `asked` how often."""
+
+    def __init__(self) -> None:
+        self.keys, self.asked = "", 0
+
+    async def answer(self, _request: web.Request) -> web.Response:
+        self.asked += 1
+        return web.Response(text=self.keys) if self.keys else web.Response(status=500)
+
+
+@pytest.fixture
+async def issuer() -> AsyncIterator[tuple[Issuer, str]]:
+    served, app = Issuer(), web.Application()
+    app.router.add_get("/jwks", served.answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    yield served, f"http://127.0.0.1:{runner.addresses[0][1]}/jwks"
+    await runner.cleanup()
+
+
+async def test_keys_are_fetched_again_when_the_issuer_has_new_ones(
+    start_api: Callable[..., Any], issuer: tuple[Issuer, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served, url = issuer
+    api: Api = await start_api(jwt_issuer=ISSUER, jwt_keys=url)
+    assert await status(api, token()) == 503
+    monkeypatch.setattr("overspill_service.web.tokens.RETRY_SECONDS", 0.0)
+    served.keys = jwks(one=RSA)
+    assert await status(api, token()) == 200
+    served.keys = jwks(new=STRANGER)
+    assert await status(api, token(STRANGER, "new")) == 200
+    served.keys = ""
+    assert await status(api, token(STRANGER, "new", jti="2")) == 200
+
+
+async def test_tokens_with_invented_keys_make_no_flood_of_requests(
+    start_api: Callable[..., Any], issuer: tuple[Issuer, str]
+) -> None:
+    served, url = issuer
+    served.keys = jwks(one=RSA)
+    api: Api = await start_api(jwt_issuer=ISSUER, jwt_keys=url)
+
+    for number in range(20):
+        assert await status(api, token(kid=f"invented-{number}")) == 401
+    assert served.asked == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "jwt_keys"),
+        ({"jwt_keys": "http://issuer.example/jwks"}, "https"),
+        ({"jwt_keys": "x", "jwt_audience": ""}, "jwt_audience"),
+    ],
+)
+async def test_settings_that_would_be_unsafe_are_refused(
+    start_api: Callable[..., Any], settings: dict[str, str], said: str
+) -> None:
+    with pytest.raises(SettingError, match=said):
+        await start_api(jwt_issuer=ISSUER, **settings)
