@@ -2,6 +2,7 @@
 
 import gc
 import os
+import tempfile
 from pathlib import Path
 
 import hypothesis
@@ -18,6 +19,8 @@ hypothesis.settings.load_profile("overspill")
 
 # Notices have the same marks in every run, and no test makes a secret for whoever runs the tests.
 os.environ["OVERSPILL_NOTICE_KEY"] = "the secret of these tests"
+_FOLDER = tempfile.TemporaryDirectory(prefix="overspill-tests-")
+os.environ["OVERSPILL_KEY_FILE"] = f"{_FOLDER.name}/local-key"
 
 pytest_plugins = [
     "tests.servers.balancer",

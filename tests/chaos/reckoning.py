@@ -119,6 +119,6 @@ async def _lists(ledger: Ledger, client: Client, sessions: Sequence[str], presen
                 ledger.wrong("listed wrongly", capture)
         return
     for capture in ledger.owed:
-        found = await _patiently(partial(client.get, wire.CALL_PREFIX + capture.call_id))
+        found = await _patiently(partial(client.get, wire.CALL_PREFIX + capture.call_id, session=""))
         if found.id != capture.id:
             ledger.wrong(f"its call id leads to {found.id}", capture)

@@ -75,6 +75,11 @@ class Machine:
     def url(self) -> str:
         return self._service.url
 
+    @property
+    def key_file(self) -> str:
+        """Where the service puts the key of the machine's user."""
+        return self._service.variables["OVERSPILL_KEY_FILE"]
+
     def start(self) -> None:
         settings = {name.removeprefix("OVERSPILL_").lower(): value for name, value in self.settings.items()}
         self._service._settings = {"listen": "127.0.0.1:0", **settings}
@@ -132,9 +137,10 @@ def leave_logging_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def machine(tmp_path: Path) -> AsyncIterator[Machine]:
+async def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Machine]:
     """A machine whose service is configured for embedded back ends, and not started yet."""
     made = Machine(tmp_path)
+    monkeypatch.setenv("OVERSPILL_KEY_FILE", made.key_file)
     made.configure(
         STORE="", CATALOG="sqlite:", DATA=f"{tmp_path}/lib", KEY_SECRET="a-secret", LOG_FORMAT="json"
     )

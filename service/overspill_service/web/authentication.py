@@ -16,7 +16,6 @@ from overspill_service.errors import CatalogIncomplete, Forbidden, KeyNotFound, 
 from overspill_service.telemetry import logs
 from overspill_service.tenants.directory import Principal, SessionBound
 from overspill_service.tenants.keys import LOCAL_PREFIX, hash_key, is_key
-from overspill_service.web.header_fields import list_field
 from overspill_service.web.request_rates import RequestRates
 from overspill_service.web.tokens import is_token
 
@@ -124,11 +123,13 @@ class Authenticator:
 
         Raises `Unauthorized` without a valid key, `Forbidden` without the scope, and `RateExceeded`.
         """
-        credential = list_field(request.headers, hdrs.AUTHORIZATION)
-        if credential is None:
-            principal = await self._anonymous()
+        credentials = request.headers.getall(hdrs.AUTHORIZATION, ())
+        if len(credentials) > 1:
+            raise Unauthorized(f"Authorization is given {len(credentials)} times; send it once")
+        if credentials:
+            principal = await self._of_any(credentials[0], request.remote or "")
         else:
-            principal = await self._of_any(credential, request.remote or "")
+            principal = await self._anonymous()
         self._rates.count(principal.tenant)
         if principal.key_id:
             logs.bind_fields(key=principal.key_id)
