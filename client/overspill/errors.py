@@ -12,13 +12,13 @@ OverspillError
     ├── Denied              Unauthorized, Forbidden, ForeignOrigin
     ├── Absent              NotFound, KeyNotFound, NoRoute, Expired, Deleted
     ├── Refused             MethodNotAllowed, NotAcceptable, PreconditionFailed, ExpectationFailed,
-    │                       IdConflict, KeyRefused, SecretsFound, CaptureTooLarge, BodyTooLarge,
+    │                       IdConflict, Held, KeyRefused, SecretsFound, CaptureTooLarge, BodyTooLarge,
     │                       RangeNotSatisfiable, TooManyRequests, QuotaExceeded
     ├── CaptureDamaged      what the service has stored is not what was captured
     ├── Internal            the service failed
     └── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogIncomplete,
                             DeadlineExceeded, Overloaded, OutOfResources, ShuttingDown,
-                            ClockSkewed, CredentialsUnavailable
+                            ClockSkewed, CredentialsUnavailable, AuditUnavailable
 """
 
 from __future__ import annotations
@@ -218,6 +218,10 @@ class IdConflict(Refused, code=Code.ID_CONFLICT):
     """Another content has this id already. Leave `id` out: it is then computed from the content."""
 
 
+class Held(Refused, code=Code.HELD):
+    """The capture is on hold: it cannot be deleted, nor its life be changed, before it is released."""
+
+
 class KeyRefused(Refused, code=Code.KEY_REFUSED):
     """The key cannot be made, or changed so. `detail` says why."""
 
@@ -268,6 +272,10 @@ class StoreFull(Unavailable, code=Code.STORE_FULL):
 
 class CredentialsUnavailable(Unavailable, code=Code.CREDENTIALS_UNAVAILABLE):
     """The service cannot verify tokens now. Try again after `retry_after` seconds, or use a key."""
+
+
+class AuditUnavailable(Unavailable, code=Code.AUDIT_UNAVAILABLE):
+    """The service cannot write its audit log, and changes nothing before it can. Its operator must act."""
 
 
 class CatalogUnavailable(Unavailable, code=Code.CATALOG_UNAVAILABLE):

@@ -13,8 +13,9 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from overspill_service.app import check_folders, require_folder
+from overspill_service.app import check_folders, open_audit_log, require_folder
 from overspill_service.commands import backups, keys, operations
+from overspill_service.commands.auditing import audited
 from overspill_service.errors import ServiceError
 from overspill_service.errors.system import resource_failure
 from overspill_service.server.process import listening_socket, run, serve
@@ -89,7 +90,12 @@ def _run(command: str, settings: Settings, options: dict[str, Any], given: list[
                 run(serve(settings, socket.socket(fileno=int(options["descriptor"])), reread, sys.stdin))
             return 0
         case _:
-            return asyncio.run(operations.COMMANDS[command](settings, options))
+            return asyncio.run(_operate(command, settings, options))
+
+
+async def _operate(command: str, settings: Settings, options: dict[str, Any]) -> int:
+    log = await open_audit_log(settings)
+    return await audited(operations.COMMANDS[command](settings, options), log, command, options)
 
 
 def _supervise(settings: Settings, arguments: list[str]) -> int:

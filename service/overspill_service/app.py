@@ -14,6 +14,8 @@ from overspill_service import access
 from overspill_service.archive.archive import Archive
 from overspill_service.archive.key_issuing import KeyIssuer
 from overspill_service.archive.shared_clock import SharedClock
+from overspill_service.audit.log import AuditLog
+from overspill_service.audit.outputs import open_output
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from overspill_service.catalog.sqlite.clock import steady_seconds
 from overspill_service.catalog.urls import open_catalog, sqlite_file
@@ -91,6 +93,17 @@ async def open_scans(memory: MemoryBudget, metrics: Metrics) -> AsyncIterator[Sc
         yield scans
     finally:
         scans.close()
+
+
+async def open_audit_log(settings: Settings) -> AuditLog:
+    """Return the audit log of the settings. Raises `SettingError` if it cannot be written."""
+    if not settings.audit_log:
+        return AuditLog()
+    try:
+        return AuditLog(await asyncio.to_thread(open_output, settings.audit_log))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise SettingError(f"audit_log: {settings.audit_log} cannot be written: {reason}") from error
 
 
 def require_folder(settings: Settings) -> None:
@@ -195,6 +208,7 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
             issuer=issuer,
             metrics=metrics,
             scrapes=Scrapes(metrics.collect),
+            audit=await open_audit_log(settings),
             hosts=settings.answered_hosts,
             spans=tracing.spans(),
             settings=settings,

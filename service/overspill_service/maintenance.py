@@ -17,7 +17,7 @@ from overspill_service.archive.recovery.entries import record_of
 from overspill_service.archive.recovery.generations import Generations
 from overspill_service.archive.recovery.rebuild import rebuild_if_due
 from overspill_service.archive.removal import REMOVAL_SECONDS, finish_removals
-from overspill_service.archive.retention import MIN_ORPHAN_AGE
+from overspill_service.archive.retention import MIN_ORPHAN_AGE, ORPHAN_INTERVAL
 from overspill_service.archive.sweep import sweep_all, sweep_orphans
 from overspill_service.errors import RecordDamaged, ServiceError
 from overspill_service.settings.settings import SettingError
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 POLL_SECONDS: Final = 5.0
 """How often a process checks whether the catalog was lost."""
-ORPHAN_INTERVAL: Final = 6 * 3600.0
-"""How often all replicas together list all objects, in seconds."""
 CLOCK_SECONDS: Final = 60.0
 """How often a process compares its clock with those of the back ends."""
 TOTALS_SECONDS: Final = 10.0

@@ -207,3 +207,20 @@ def test_a_file_that_cannot_be_read_is_told_without_a_traceback(overspill: Shell
 
     assert result.code == 6
     assert result.err == f"overspill: {tmp_path / 'absent'}: No such file or directory\n"
+
+
+def test_what_is_on_hold_stays_until_it_is_released(overspill: Shell, session: str) -> None:
+    kept, other = [overspill.put(b"x%d" % number, "--session", session) for number in range(2)]
+    held = overspill("hold", kept)
+    refused = overspill("rm", kept)
+    removed = overspill("rm", "--session", session, "--yes")
+    released = overspill("hold", "--session", session, "--release")
+
+    assert (held.code, refused.code) == (0, 4)
+    assert "on hold" in refused.err
+    assert "removed 1 captures" in removed.err
+    assert "1 stay, for they are on hold" in removed.err
+    assert "released 1 captures" in released.err
+    assert overspill("hold").code == 2
+    assert overspill("rm", kept).code == 0
+    assert overspill("hold", other).code == 3

@@ -292,11 +292,31 @@ async def test_a_life_of_nothing_is_refused(overspill: Both) -> None:
         await overspill.set_ttl(entry.id, 0)
 
 
+async def test_what_is_on_hold_cannot_be_deleted_before_it_is_released(overspill: Both) -> None:
+    entry = await overspill.put("evidence", session="s-held", call_id="a {call} with braces")
+    assert (await overspill.hold(call("a {call} with braces"), session="s-held")).held
+    with pytest.raises(errors.Held, match="on hold"):
+        await overspill.delete(entry.id)
+    assert (await overspill.delete_session("s-held")).held == 1
+    assert (await overspill.release_session("s-held")).captures == 1
+    assert (await overspill.hold_session("s-held")).captures == 1
+    assert not (await overspill.release(entry.id)).held
+    assert (await overspill.delete(entry.id)).captures == 1
+
+
+async def test_a_tenant_is_erased_if_it_is_named(overspill: Both) -> None:
+    usage = await overspill.usage()
+    with pytest.raises(errors.InvalidParameter, match=usage.tenant):
+        await overspill.erase_tenant("another")
+
+
 async def test_what_is_deleted_is_gone_and_deleting_it_again_counts_nothing(overspill: Both) -> None:
     entry = await overspill.put("to be deleted")
 
-    assert await overspill.delete(entry.id) == wire.Removed(captures=1, stored_size=entry.stored_size)
-    assert await overspill.delete(entry.id) == wire.Removed(captures=0, stored_size=0)
+    first, again = [await overspill.delete(entry.id) for _ in range(2)]
+    assert (first.captures, first.stored_size) == (1, entry.stored_size)
+    assert (again.captures, again.stored_size) == (0, 0)
+    assert wire.Remains.TOMBSTONE in [each.what for each in first.remains]
     with pytest.raises(errors.Deleted):
         await overspill.content(entry.id)
 
@@ -328,13 +348,15 @@ async def test_an_empty_call_id_names_nothing_and_nothing_is_removed(overspill: 
 
 
 async def test_an_empty_session_or_call_id_selects_nothing(overspill: Both) -> None:
-    with pytest.raises(errors.InvalidParameter, match="session to erase is empty"):
+    with pytest.raises(errors.InvalidParameter, match="session's name is empty"):
         await overspill.delete_session("")
     with pytest.raises(errors.InvalidParameter, match="call_id"):
         await overspill.list(call_id="")
 
 
-@pytest.mark.parametrize("session", ["plain", "with/slash and spaces", "..", ".", "ünïcode?#%", "x" * 5000])
+@pytest.mark.parametrize(
+    "session", ["plain", "with/slash and spaces", "..", ".", "ünïcode?#%", '{"a": {}}', "x" * 5000]
+)
 async def test_a_session_of_any_name_can_be_erased(overspill: Both, session: str) -> None:
     for number in range(3):
         await overspill.put(f"{number}", session=session, call_id=f"{random.random()}")

@@ -221,7 +221,7 @@ def test_an_interrupt_while_the_loop_thread_starts_leaves_no_thread_behind(
 
 
 SILENT_NAMES = """
-import asyncio, socket, sys, threading
+import asyncio, socket, sys, threading, time
 from overspill import Guard, Policy, Spool, SyncClient
 
 socket.getaddrinfo = lambda *_, **__: threading.Event().wait()
@@ -235,7 +235,12 @@ print(*{guarded.outcome for guarded in asyncio.run(main())})
 if sys.argv[2] == "closed":
     for user in guards + clients:
         user.close()
-    print(*{thread.name for thread in threading.enumerate() if thread.name == "overspill-loop"})
+    deadline = time.monotonic() + 30
+    while (names := {each.name for each in threading.enumerate()} & {"overspill-loop"}) and (
+        time.monotonic() < deadline
+    ):
+        time.sleep(0.01)
+    print(*names)
 """
 
 

@@ -36,8 +36,6 @@ NAMES: Final = [
     "\udc80\ud800",
     7,
     b"\xff",
-    ["no hash"],
-    {"no": "hash"},
 ]
 
 

@@ -49,6 +49,10 @@ async def test_a_store_tells_the_time_by_the_clock_of_its_objects(store: ObjectS
     assert begun - 2 <= stored.modified <= (await store.now() or time.time()) + 2  # some tell whole seconds
 
 
+async def test_a_store_says_that_it_keeps_no_versions(store: ObjectStore) -> None:
+    assert await store.keeps_versions() is False
+
+
 async def test_an_object_reads_back_as_its_pieces_joined(store: ObjectStore) -> None:
     await store.put(f"{CAPTURE}/a-00000", [b"one ", b"", b"two ", b"three"])
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import trustme
+from aiohttp import web
 from overspill_service.errors import StoreFull, StoreUnavailable
 from overspill_service.objects.s3 import Location, S3Store
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from tests.servers.faulty_proxy import Fault, FaultyProxy
+    from tests.servers.faulty_proxy import Exchange, Fault, FaultyProxy
     from tests.servers.swift import S3Server
 
 KEY = "v1/tenant/cap_aaaaaaaaaaaaaaaaaaaa/upload-00000"
@@ -428,3 +429,31 @@ async def test_without_an_endpoint_the_region_of_aws_is_asked(monkeypatch: pytes
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     async with opened("s3://bucket/prefix?region=eu-west-1") as store:
         assert urlsplit(store.base).hostname == "bucket.s3.eu-west-1.amazonaws.com"
+
+
+VERSIONED = """<?xml version="1.0" encoding="UTF-8"?>
+<VersioningConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Status>Suspended</Status>
+</VersioningConfiguration>"""
+"""As Amazon's reference of GetBucketVersioning has it."""
+
+
+async def versioned(exchange: Exchange) -> web.Response:
+    assert "versioning" in exchange.request.query
+    return web.Response(text=VERSIONED, content_type="application/xml")
+
+
+async def test_a_bucket_that_was_ever_versioned_keeps_versions(
+    store: S3Store, faulty_s3: FaultyProxy
+) -> None:
+    faulty_s3.always("GET", versioned)
+
+    assert [await store.keeps_versions() for _ in range(3)] == [True] * 3
+    assert faulty_s3.count("GET") == 1
+
+
+async def test_a_store_that_refuses_to_tell_of_versions_leaves_it_open(
+    hasty: S3Store, faulty_s3: FaultyProxy
+) -> None:
+    faulty_s3.always("GET", refuse(403, "AccessDenied"))
+
+    assert await hasty.keeps_versions() is None

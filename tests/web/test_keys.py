@@ -210,3 +210,19 @@ async def test_an_admin_of_one_tenant_makes_no_key_that_sees_all(api: Api) -> No
     ]
     for wrong in wrong_bodies:
         assert (await admin("POST", "/v1/keys", **wrong))[0] == 422
+
+
+async def test_the_keys_of_an_erased_tenant_do_not_come_back_with_the_catalog(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    common = ["--data", str(tmp_path)]
+    for words in (["rebuild"], ["keys", "create", "--tenant", "acme"], ["erase", "--tenant", "acme"]):
+        assert await asyncio.to_thread(main, [*words, *common]) == 0
+    receipt = json.loads(capsys.readouterr().out.splitlines()[-1])
+    for file in tmp_path.glob("catalog*"):
+        file.unlink()
+    for words in (["rebuild"], ["keys", "list"]):
+        assert await asyncio.to_thread(main, [*words, *common]) == 0
+
+    assert (receipt["keys"], receipt["captures"]) == (1, 0)
+    assert "acme" not in capsys.readouterr().out

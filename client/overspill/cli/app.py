@@ -46,6 +46,7 @@ COMMANDS: Final = {
     "lines": "Print lines by number.",
     "put": "Store a file or standard input, and print its handle.",
     "rm": "Remove captures, or all of a session.",
+    "hold": "Keep captures, or all of a session, from expiring and from being deleted.",
     "ttl": "Change how long a capture lives, and print when it ends.",
     "hook": "Answer an agent program's hook.",
     "init": "Guard the tools of agent programs on this machine.",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 import msgspec
 
 from overspill import wire
-from overspill.errors import ClientClosed, ProblemError, ProtocolError, Unreachable, error_of
+from overspill.errors import ClientClosed, ProblemError, ProtocolError, Unreachable
 from overspill.execution import threads
 from overspill.transfer import request
 from overspill.transfer.address import Address, checked_key, checked_url
@@ -230,19 +230,51 @@ class Client:
         return await self._ask(request.with_json(asked, wire.Amendment(ttl=ttl)), wire.Entry)
 
     async def delete(self, ref: str, *, session: str | None = None) -> wire.Removed:
-        """Remove a capture, and say how many were removed: 0 if it was removed before."""
+        """Remove a capture, and say how many were removed: 0 if it was removed before. Raises `Held`.
+
+        The receipt says what remains of it, and until when.
+        """
         if ref.startswith(wire.CALL_PREFIX):  # repeated, it would remove the next older capture as well
             ref = (await self.get(ref, session=session)).id
         query = self._narrowed(ref, session)
         return await self._ask(request.about("DELETE", wire.Path.CAPTURE, ref, query), wire.Removed)
 
-    async def delete_session(self, session: str) -> wire.Removed:
-        """Remove every capture of a session. Raises `InvalidParameter` if its name is empty."""
-        if not session:
-            raise error_of(wire.Code.INVALID_PARAMETER, "the session to erase is empty; nothing was removed")
-        path = wire.Path.SESSION.format(session=wire.encode_path(wire.fit(session)))
-        asked = request.Request(method="DELETE", path=path, route=wire.Path.SESSION)
+    async def hold(self, ref: str, *, session: str | None = None) -> wire.Entry:
+        """Put a capture on hold: it neither expires nor can it be deleted. Needs the scope admin."""
+        query = self._narrowed(ref, session)
+        return await self._ask(request.about("PUT", wire.Path.HOLD, ref, query), wire.Entry)
+
+    async def release(self, ref: str, *, session: str | None = None) -> wire.Entry:
+        """End a capture's hold. It lives on for the tenant's default TTL. Needs the scope admin."""
+        query = self._narrowed(ref, session)
+        return await self._ask(request.about("DELETE", wire.Path.HOLD, ref, query), wire.Entry)
+
+    async def hold_session(self, session: str) -> wire.Held:
+        """Put every capture of a session on hold. Those that are stored later are not.
+
+        Raises `InvalidParameter` if its name is empty.
+        """
+        return await self._ask(request.of_session("PUT", wire.Path.SESSION_HOLD, session), wire.Held)
+
+    async def release_session(self, session: str) -> wire.Held:
+        """End the hold of every capture of a session. Raises `InvalidParameter` if its name is empty."""
+        return await self._ask(request.of_session("DELETE", wire.Path.SESSION_HOLD, session), wire.Held)
+
+    async def erase_tenant(self, tenant: str) -> wire.Removed:
+        """Remove every capture of the key's tenant, except those on hold. `tenant` confirms it.
+
+        Needs the scope admin. The receipt says what remains, and until when.
+        """
+        query = request.encode_query(wire.TenantQuery(tenant=tenant))
+        asked = request.Request(method="DELETE", path=wire.Path.CAPTURES, query=query)
         return await self._ask(asked, wire.Removed)
+
+    async def delete_session(self, session: str) -> wire.Removed:
+        """Remove every capture of a session, except those on hold. The receipt says what remains, till when.
+
+        Raises `InvalidParameter` if its name is empty.
+        """
+        return await self._ask(request.of_session("DELETE", wire.Path.SESSION, session), wire.Removed)
 
     # --- bytes ------------------------------------------------------------------------------------
 

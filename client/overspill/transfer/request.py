@@ -74,6 +74,16 @@ def about(method: str, path: str, ref: str, query: Struct | None = None) -> Requ
     )
 
 
+def of_session(method: str, path: str, session: str) -> Request:
+    """Return a request about one session. `path` is one of `wire.Path` with `{session}` in it.
+
+    Raises `InvalidParameter` if its name is empty.
+    """
+    if not session:
+        raise error_of(wire.Code.INVALID_PARAMETER, "the session's name is empty; nothing was changed")
+    return Request(method=method, path=path.format(session=wire.encode_path(wire.fit(session))), route=path)
+
+
 def upload(
     id: str,  # noqa: A002  (the field's own name)
     headers: Mapping[str, str],

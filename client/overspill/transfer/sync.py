@@ -224,6 +224,11 @@ class SyncClient:
     set_ttl: Final = _method(Client.set_ttl)
     delete: Final = _method(Client.delete)
     delete_session: Final = _method(Client.delete_session)
+    erase_tenant: Final = _method(Client.erase_tenant)
+    hold: Final = _method(Client.hold)
+    release: Final = _method(Client.release)
+    hold_session: Final = _method(Client.hold_session)
+    release_session: Final = _method(Client.release_session)
 
     stream: Final = _iterator(Client.stream)
     content: Final = _method(Client.content)

@@ -60,6 +60,8 @@ class Entry(Struct, frozen=True, kw_only=True):
     labels: dict[str, str]
     created: datetime
     expires: datetime
+    held: bool = False
+    """On hold: it neither expires nor can it be deleted. `expires` is in the year 9999 meanwhile."""
     first_read: datetime | None = None
     """When the content was first read; null if nobody has read it, or that was forgotten."""
 
@@ -84,21 +86,54 @@ class Usage(Struct, frozen=True, kw_only=True):
     max_capture_size: int
     max_stored_size: int
     max_captures: int
-    max_content_size: int = 0
-    metadata_size: int = 0
-    """Bytes that the entries take in the catalog."""
-    max_metadata_size: int = 0
     default_ttl: int
     max_ttl: int
     incomplete: bool = False
     """The catalog was lost and is being rebuilt from the object store: the totals may be too low."""
 
 
+class Remains(StrEnum):
+    """What a removal leaves behind for a while. None of it can be read through the service."""
+
+    TOMBSTONE = "tombstone"
+    """That the id was removed, when and why."""
+    UNFINISHED_UPLOADS = "unfinished_uploads"
+    """Objects of uploads that never ended, so that nothing tells what they belong to."""
+    OBJECT_VERSIONS = "object_versions"
+    """Versions that the bucket keeps of deleted objects."""
+    CATALOG_LOG = "catalog_log"
+    """Names, labels and sizes in the log and in the snapshots of the catalog. Never content."""
+    BACKUPS = "backups"
+    """Copies that an operator has made."""
+
+
+class Remainder(Struct, frozen=True, kw_only=True):
+    """Something that a removal leaves behind, and until when."""
+
+    what: Remains
+    until: datetime | None = None
+    """Null: an operator decides, as `note` says."""
+    note: str = ""
+
+
 class Removed(Struct, frozen=True, kw_only=True):
-    """How many captures a removal or a sweep took away, and their stored bytes."""
+    """How many captures a removal or a sweep took away, and their stored bytes.
+
+    With `at`, it is the receipt of a removal that neither a crash nor a lost catalog undoes.
+    """
 
     captures: int
     stored_size: int
+    held: int = 0
+    """Captures that stay, because they are on hold."""
+    at: datetime | None = None
+    remains: list[Remainder] = []
+
+
+class Held(Struct, frozen=True, kw_only=True):
+    """How many captures of a session were put on hold, or released."""
+
+    captures: int
 
 
 class Amendment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -38,6 +38,7 @@ class Code(StrEnum):
     EXPIRED = "expired"
     DELETED = "deleted"
     ID_CONFLICT = "id_conflict"
+    HELD = "held"
     KEY_REFUSED = "key_refused"
     SECRETS_FOUND = "secrets_found"
     CAPTURE_TOO_LARGE = "capture_too_large"
@@ -50,6 +51,7 @@ class Code(StrEnum):
     STORE_UNAVAILABLE = "store_unavailable"
     STORE_FULL = "store_full"
     CREDENTIALS_UNAVAILABLE = "credentials_unavailable"
+    AUDIT_UNAVAILABLE = "audit_unavailable"
     CATALOG_UNAVAILABLE = "catalog_unavailable"
     CATALOG_INCOMPLETE = "catalog_incomplete"
     DEADLINE_EXCEEDED = "deadline_exceeded"
@@ -94,6 +96,7 @@ _CODES: Final[dict[Code, tuple[int, str]]] = {
     Code.EXPIRED: (410, "The capture has expired"),
     Code.DELETED: (410, "The capture was deleted"),
     Code.ID_CONFLICT: (409, "The id holds another content"),
+    Code.HELD: (409, "The capture is on hold"),
     Code.KEY_REFUSED: (409, "The key cannot be made or changed so"),
     Code.SECRETS_FOUND: (422, "The tenant stores no secrets"),
     Code.CAPTURE_TOO_LARGE: (413, "The capture is larger than the limit"),
@@ -106,6 +109,7 @@ _CODES: Final[dict[Code, tuple[int, str]]] = {
     Code.STORE_UNAVAILABLE: (503, "The object store does not answer"),
     Code.STORE_FULL: (507, "The object store or the catalog is full"),
     Code.CREDENTIALS_UNAVAILABLE: (503, "The issuer of tokens does not answer"),
+    Code.AUDIT_UNAVAILABLE: (503, "The audit log cannot be written"),
     Code.CATALOG_UNAVAILABLE: (503, "The catalog does not answer"),
     Code.CATALOG_INCOMPLETE: (503, "The catalog is being rebuilt"),
     Code.DEADLINE_EXCEEDED: (503, "The work did not end in time"),

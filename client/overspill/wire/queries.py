@@ -17,6 +17,12 @@ class NoQuery(Struct, frozen=True, forbid_unknown_fields=True):
     """The query of a request that takes no parameter."""
 
 
+class TenantQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What confirms the removal of everything: the name of the key's tenant."""
+
+    tenant: str
+
+
 class RefQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Every read by reference: a `call:` reference is looked up in `session`.
 

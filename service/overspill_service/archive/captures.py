@@ -1,4 +1,4 @@
-"""Captures as one tenant sees them: look up, list, extend, remove."""
+"""Captures as one tenant sees them: look up, list, extend, hold."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from overspill_service.archive import retention
 from overspill_service.archive.recovery.entries import record_of, recover
 from overspill_service.archive.recovery.expiries import with_confirmed_expiry
 from overspill_service.archive.recovery.rebuild import is_young, restore_entry
-from overspill_service.archive.removal import erase, finish_removals
-from overspill_service.catalog.records import Entry, Query, Quota, Tombstone, instant
+from overspill_service.catalog.records import HELD_UNTIL, Entry, Query, Quota, Tombstone, instant
 from overspill_service.errors import (
     CatalogIncomplete,
     CatalogUnavailable,
     Deleted,
     Expired,
     Forbidden,
+    Held,
     InvalidId,
     NotFound,
     QuotaExceeded,
@@ -38,8 +38,6 @@ T = TypeVar("T")
 
 MARKER: Final = bytes.fromhex("5d2a4d1800000000")
 """The content of an expiry marker: an empty skippable zstd frame. All information is in its key."""
-PAGE: Final = 200
-"""Captures of a session that one step removes."""
 MICROSECONDS: Final = 10**6
 
 INCOMPLETE: Final = (
@@ -70,7 +68,7 @@ class Captures:
         if (call_id := call_id_of(ref)) is not None:
             return await self._find_call(call_id, self._session_of_call(session, any_session=any_session))
         match found := await self._current(ref):
-            case Entry() | Tombstone() if not self._allows(found):
+            case Entry() | Tombstone() if not self.allows(found):
                 pass
             case Entry() if found.is_expired(self.archive.clock()):
                 raise Expired(ref, instant(found.expires))
@@ -89,13 +87,7 @@ class Captures:
     @property
     def quota(self) -> Quota:
         limits = self.tenant.limits
-        return Quota(
-            captures=limits.max_captures,
-            size=limits.max_content_size,
-            stored_size=limits.max_stored_size,
-            metadata=limits.max_metadata_size,
-            is_exact=limits.are_exact,
-        )
+        return Quota(stored_size=limits.max_stored_size, captures=limits.max_captures)
 
     async def look_up(self, capture: str, *, is_limited: bool = True) -> Entry | Tombstone | None:
         """Return what is known of a capture id, expired or not.
@@ -116,7 +108,7 @@ class Captures:
 
         Raises what `get` raises, and `CatalogIncomplete` if the catalog may be older than a removal.
         """
-        entry, is_complete = await self._with_completeness(lambda: self.get(capture))
+        entry, is_complete = await self.with_completeness(lambda: self.get(capture))
         if entry.upload == upload and not is_complete:
             raise CatalogIncomplete(INCOMPLETE)
         return entry.upload == upload
@@ -127,10 +119,10 @@ class Captures:
         Raises `Forbidden` if the key is bound to sessions, and none is named.
         """
         session = self._own_session() if query.session is None else query.session
-        if not self._allows_session(session):
+        if not self.allows_session(session):
             return wire.Listing(captures=[], cursor=None, incomplete=not await self._catalog.is_complete())
         query = replace(query, session=session)
-        (entries, following), is_complete = await self._with_completeness(
+        (entries, following), is_complete = await self.with_completeness(
             lambda: self._catalog.find(
                 self.tenant.name, query, now=self.archive.clock(), limit=limit, cursor=cursor
             )
@@ -142,54 +134,18 @@ class Captures:
     async def set_ttl(self, entry: Entry, ttl: int, *, may_shorten: bool) -> Entry:
         """Make a capture expire `ttl` seconds from now.
 
-        Raises `InvalidParameter`, and `Forbidden` if that is sooner than now and it may not be shortened.
+        Raises `InvalidParameter`, `Held`, and `Forbidden` if that is sooner than now and it may not be
+        shortened.
         """
+        require_free(entry)
         expires = retention.expiry(self.archive.clock(), ttl, self.tenant.limits)
         if expires < entry.expires and not may_shorten:
             raise Forbidden("a shorter life removes the capture sooner: that needs the scope delete")
         return await self.extend(entry, expires)
 
-    async def delete(
-        self, ref: str, session: str | None = None, *, any_session: bool = False
-    ) -> wire.Removed:
-        """Remove a capture for good. Raises what `get` raises.
-
-        An expired capture is removed at once, before the next sweep. A removal that was interrupted is
-        finished.
-        """
-        found = await self.look_up(ref) if call_id_of(ref) is None else None
-        if found is not None and not self._allows(found):
-            found = None
-        if isinstance(found, Tombstone):
-            await self.archive.store.delete(found.keys)
-            return wire.Removed(captures=0, stored_size=0)
-        if not isinstance(found, Entry) or session not in (None, found.session):
-            found = await self.get(ref, session, any_session=any_session)
-        return await run_to_completion(erase(self.archive, self.tenant.name, [found]))
-
-    async def delete_session(self, session: str) -> wire.Removed:
-        """Remove every capture of a session, expired or not, and finish interrupted removals.
-
-        Raises `CatalogIncomplete` if the catalog may not know all of them yet.
-        """
-        captures = stored_size = 0
-        if not self._allows_session(session):
-            return wire.Removed(captures=0, stored_size=0)
-        while True:
-            (entries, _), is_complete = await self._with_completeness(
-                lambda: self._catalog.find(self.tenant.name, Query(session=session), now=0, limit=PAGE)
-            )
-            removed = await run_to_completion(erase(self.archive, self.tenant.name, entries))
-            captures, stored_size = captures + removed.captures, stored_size + removed.stored_size
-            if not entries:
-                await finish_removals(self.archive, object_keys.removals_prefix(self.tenant.name))
-                if not is_complete:
-                    raise CatalogIncomplete(INCOMPLETE)
-                return wire.Removed(captures=captures, stored_size=stored_size)
-
     def require_own(self, session: str) -> None:
         """Raise `Forbidden` if the key is bound to other sessions than this one."""
-        if not self._allows_session(session):
+        if not self.allows_session(session):
             raise Forbidden(f"the key is bound to {self.bound}: send that as {wire.Header.SESSION}")
 
     def _own_session(self) -> str | None:
@@ -205,15 +161,15 @@ class Captures:
         own = self._own_session()
         return own if own is not None or any_session else ""
 
-    def _allows_session(self, session: str | None) -> bool:
+    def allows_session(self, session: str | None) -> bool:
         return self.bound is None or (session is not None and self.bound.allows(session))
 
-    def _allows(self, found: Entry | Tombstone) -> bool:
+    def allows(self, found: Entry | Tombstone) -> bool:
         """Return whether the key may know of it. A tombstone does not tell its session."""
         return self.bound is None or (isinstance(found, Entry) and self.bound.allows(found.session))
 
     async def usage(self) -> wire.Usage:
-        totals, is_complete = await self._with_completeness(lambda: self._catalog.totals(self.tenant.name))
+        totals, is_complete = await self.with_completeness(lambda: self._catalog.totals(self.tenant.name))
         limits = self.tenant.limits
         return wire.Usage(
             tenant=self.tenant.name,
@@ -223,9 +179,6 @@ class Captures:
             oldest=None if totals.oldest is None else instant(totals.oldest),
             max_capture_size=limits.max_capture_size,
             max_stored_size=limits.max_stored_size,
-            max_content_size=limits.max_content_size,
-            metadata_size=totals.metadata,
-            max_metadata_size=limits.max_metadata_size,
             max_captures=limits.max_captures,
             default_ttl=limits.default_ttl,
             max_ttl=limits.max_ttl,
@@ -236,12 +189,28 @@ class Captures:
         """Change the expiry, first in the object store, then in the catalog. Raises what `get` raises.
 
         The catalog accepts the change only if no other change came first. A later change has a higher
-        revision. So the object store and the catalog agree on which change is the last.
+        revision. So the object store and the catalog agree on which change is the last. A capture that is
+        put on hold meanwhile stays so.
         """
-        return await run_to_completion(self._extend(entry, expires))
+        return await run_to_completion(self._set_expiry(entry, expires))
 
-    async def _extend(self, entry: Entry, expires: float) -> Entry:
-        while True:
+    async def hold(self, entry: Entry) -> Entry:
+        """Put a capture on hold: until it is released, it neither expires nor can it be deleted.
+
+        The hold is an expiry in the object store, so it outlives the loss of the catalog. Raises what `get`
+        raises.
+        """
+        return entry if entry.is_held else await self.extend(entry, HELD_UNTIL)
+
+    async def release(self, entry: Entry) -> Entry:
+        """End a capture's hold. It lives on for the default TTL. Raises what `get` raises."""
+        if not entry.is_held:
+            return entry
+        expires = retention.expiry(self.archive.clock(), None, self.tenant.limits)
+        return await run_to_completion(self._set_expiry(entry, expires, releases=True))
+
+    async def _set_expiry(self, entry: Entry, expires: float, *, releases: bool = False) -> Entry:
+        while not entry.is_held or releases:
             marker = self._new_marker(entry, expires)
             # The marker first: if the catalog is lost after its answer, a rebuild still finds the new expiry.
             await self.archive.store.put(marker, [MARKER])
@@ -252,6 +221,7 @@ class Captures:
                 return stored
             await self.archive.store.delete([marker])
             entry = stored or await self.get(entry.id)
+        return entry
 
     def _new_marker(self, entry: Entry, expires: float) -> str:
         """Return a marker key with a revision above all earlier ones, lost ones included."""
@@ -265,9 +235,9 @@ class Captures:
         Raises `CatalogIncomplete`: only a complete catalog knows.
         """
         query = Query(call_id=call_id, session=session)
-        if not self._allows_session(session):
+        if not self.allows_session(session):
             raise _no_call(call_id, session)
-        (entries, _), is_complete = await self._with_completeness(
+        (entries, _), is_complete = await self.with_completeness(
             lambda: self._catalog.find(self.tenant.name, query, now=self.archive.clock(), limit=1)
         )
         if not is_complete:
@@ -294,7 +264,7 @@ class Captures:
         log.info("gave a capture its lost entry back", extra=fields(tenant=self.tenant.name, capture=capture))
         return given
 
-    async def _with_completeness(self, lookup: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
+    async def with_completeness(self, lookup: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
         """Return what `lookup` finds, and whether the catalog was complete before and after it.
 
         One check is not enough: a rebuild may end, or entries may be lost, during the lookup.
@@ -302,6 +272,12 @@ class Captures:
         was_complete = await self._catalog.is_complete()
         found = await lookup()
         return found, was_complete and await self._catalog.is_complete()
+
+
+def require_free(entry: Entry) -> None:
+    """Raise `Held` if the capture is on hold."""
+    if entry.is_held:
+        raise Held(f"{entry.id} is on hold: a key with the scope admin can release it")
 
 
 def _no_call(call_id: str, session: str | None) -> NotFound:

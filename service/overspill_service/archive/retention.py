@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 TOMBSTONE_TTL: Final = 7 * 24 * 3600
 """Seconds for which a removed capture answers 410."""
+ORPHAN_INTERVAL: Final = 6 * 3600.0
+"""How often all replicas together list all objects, in seconds."""
 MIN_ORPHAN_AGE: Final = 3600
 """Seconds since its last segment for which an unfinished upload is kept, even if `orphan_age` is less."""
 RENEWAL_SHARE: Final = 0.02

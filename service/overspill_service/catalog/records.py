@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from enum import StrEnum
-from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 from overspill import wire
 
-from overspill_service.errors import QuotaExceeded
 from overspill_service.store_format.object_keys import segment_key
 from overspill_service.tenants.directory import KEY_ID_LENGTH
 
@@ -21,26 +19,10 @@ TOTALS_INCOMPLETE: Final = (
     "the catalog is being rebuilt from the object store, and the tenant's limits cannot be checked before "
     "that; try again in a moment"
 )
-FIXED_BYTES: Final = 1024
-"""Bytes that an entry takes in Redis without its texts, labels, index and segments, about."""
-SEGMENT_BYTES: Final = 24
-"""Bytes of an entry for each segment."""
-UNRESERVED_BYTES: Final = 2**20
-UNRESERVED_SHARE: Final = 1000
-"""An upload of so many bytes, or of less than such a part of the limit, is counted at its end only."""
 
 
-class Charge(NamedTuple):
-    """What counts against a quota."""
-
-    captures: int
-    size: int
-    stored_size: int
-    metadata: int
-
-
-CHARGED: Final = ("captures", "content bytes", "stored bytes", "metadata bytes")
-"""The parts of a charge, as a refusal names them."""
+HELD_UNTIL: Final = 253_370_764_800.0
+"""The expiry of a capture on hold: the year 9999, UTC. It stays representable in every time zone."""
 
 
 class Segment(Struct, frozen=True, array_like=True):
@@ -84,19 +66,6 @@ class Entry(Struct, frozen=True, kw_only=True):
         return sum(segment.stored_size for segment in self.segments)
 
     @property
-    def metadata_size(self) -> int:
-        """About how many bytes the entry takes in a catalog. It stays the same as long as the entry lives."""
-        texts = self.session, self.call_id, self.tool, self.status, self.content_type
-        labels = (part for label in self.labels.items() for part in label)
-        written = sum(len(text.encode("utf-8", "surrogatepass")) for text in chain(texts, labels))
-        return FIXED_BYTES + written + len(self.index or b"") + SEGMENT_BYTES * len(self.segments)
-
-    @property
-    def charge(self) -> Charge:
-        """What the entry adds to its tenant's totals."""
-        return Charge(1, self.size, self.stored_size, self.metadata_size)
-
-    @property
     def segment_keys(self) -> list[str]:
         numbers = range(len(self.segments))
         return [segment_key(self.tenant, self.id, self.upload, number) for number in numbers]
@@ -105,6 +74,11 @@ class Entry(Struct, frozen=True, kw_only=True):
     def keys(self) -> list[str]:
         """The keys of every object of this upload."""
         return self.segment_keys if self.marker is None else [*self.segment_keys, self.marker]
+
+    @property
+    def is_held(self) -> bool:
+        """Return whether the capture is on hold: it neither expires, nor can it be deleted."""
+        return self.expires >= HELD_UNTIL
 
     def is_expired(self, now: float) -> bool:
         return self.expires <= now
@@ -127,6 +101,7 @@ class Entry(Struct, frozen=True, kw_only=True):
             labels=self.labels,
             created=instant(self.created),
             expires=instant(self.expires),
+            held=self.is_held,
             first_read=None if self.first_read is None else instant(self.first_read),
         )
 
@@ -141,7 +116,7 @@ class Tombstone(Struct, frozen=True, kw_only=True):
 
     id: str
     reason: str
-    """`expired` or `deleted`."""
+    """`expired`, `deleted`, or `unreadable`: its objects were gone or damaged."""
     at: float
     keys: list[str] = []
     """The keys of the capture's objects: an interrupted removal is finished with them."""
@@ -153,52 +128,22 @@ class Tombstone(Struct, frozen=True, kw_only=True):
     def may_replace(self, stored: Entry) -> bool:
         """Return whether the entry may still be removed.
 
-        An expired one may not if its expiry was extended.
+        An expired one may not if its expiry was extended, a deleted one not if it was put on hold.
         """
-        return self.reason != "expired" or stored.is_expired(self.at)
+        if self.reason == "expired":
+            return stored.is_expired(self.at)
+        return self.reason == "unreadable" or not stored.is_held
 
 
-class Quota(Struct, frozen=True, kw_only=True):
+class Quota(Struct, frozen=True):
     """The limits of a tenant's totals; 0 is no limit."""
 
-    captures: int = 0
-    size: int = 0
-    """Bytes of content."""
     stored_size: int = 0
-    metadata: int = 0
-    """Bytes of the catalog, as `Entry.metadata_size` counts them."""
-    is_exact: bool = True
-    """Refuse captures while the totals are not known, instead of holding what is known to the limits."""
-
-    @property
-    def limits(self) -> Charge:
-        return Charge(self.captures, self.size, self.stored_size, self.metadata)
+    captures: int = 0
 
     @property
     def is_limited(self) -> bool:
-        return any(self.limits)
-
-    @property
-    def needs_totals(self) -> bool:
-        return self.is_exact and self.is_limited
-
-    def needs_reservation(self, size: int, stored_size: int) -> bool:
-        """Return whether an upload of so many bytes must not wait until its end to be counted."""
-        return _is_much(size, self.size) or _is_much(stored_size, self.stored_size)
-
-    def refusal(self, part: int) -> QuotaExceeded:
-        """Return the error for the limit of one part of a charge."""
-        return QuotaExceeded(CHARGED[part], self.limits[part])
-
-    def require(self, held: Charge) -> None:
-        """Raise `QuotaExceeded` if a tenant must not hold so much."""
-        for part, (limit, amount) in enumerate(zip(self.limits, held, strict=True)):
-            if 0 < limit < amount:
-                raise self.refusal(part)
-
-
-def _is_much(amount: int, limit: int) -> bool:
-    return limit > 0 and amount > min(UNRESERVED_BYTES, limit // UNRESERVED_SHARE)
+        return self.stored_size > 0 or self.captures > 0
 
 
 class Query(Struct, frozen=True, kw_only=True):
@@ -216,7 +161,6 @@ class Totals(Struct, frozen=True):
     captures: int = 0
     size: int = 0
     stored_size: int = 0
-    metadata: int = 0
     oldest: float | None = None
     """When the oldest capture was created."""
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
+from msgspec import to_builtins
+
 from overspill_service.access import directory_of
 from overspill_service.app import open_archive
+from overspill_service.archive import erasure
+from overspill_service.archive.captures import Captures
 from overspill_service.archive.recovery.rebuild import YOUNG_SECONDS
 from overspill_service.archive.recovery.rebuild import rebuild as rebuild_catalog
 from overspill_service.archive.removal import REMOVAL_SECONDS, finish_removals
-from overspill_service.archive.removal import erase as erase_captures
 from overspill_service.archive.sweep import sweep_all, sweep_orphans
 from overspill_service.catalog import HasWarnings
 from overspill_service.catalog.checks import check_operations as check_catalog
@@ -32,12 +35,11 @@ if TYPE_CHECKING:
     from overspill_service.settings.settings import Settings
 
 
-ERASE_BATCH: Final = 200
 DESCRIPTIONS: Final = {
     "serve": "Serve captures over HTTP.",
     "sweep": "Remove expired captures of all tenants, and orphaned objects, now.",
     "rebuild": "Put every capture of the object store into the catalog.",
-    "erase": "Remove all captures of a tenant, and its API keys.",
+    "erase": "Remove all captures of a tenant, except those on hold, and its API keys.",
     **backups.DESCRIPTIONS,
     "trust-clock": "Accept this machine's clock after it was set by more than a minute.",
     "check": "Check that the back ends are reachable and permit what the service needs.",
@@ -97,19 +99,19 @@ async def _require_no_foreign(store: ObjectStore) -> None:
 
 
 async def erase(settings: Settings, options: Mapping[str, Any]) -> int:
-    """Remove a tenant's API keys from the catalog, then its captures."""
-    tenant = options["tenant"]
-    captures = revoked = 0
+    """Remove a tenant's API keys, then its captures. Print the receipt. Exit code 1: some are on hold."""
+    tenant = directory_of(settings).tenant(options["tenant"])
+    revoked = 0
     async with open_archive(settings) as archive:
         if not await archive.catalog.is_complete():
             raise CatalogIncomplete("the catalog may lack captures of the tenant: run `rebuild` first")
-        for key in await archive.catalog.keys():
-            revoked += key.tenant == tenant and await archive.catalog.revoke_key(key.hash)
-        query = Query()
-        while entries := (await archive.catalog.find(tenant, query, now=0, limit=ERASE_BATCH))[0]:
-            captures += (await erase_captures(archive, tenant, entries)).captures
-    _print({"keys": revoked, "captures": captures})
-    return 0
+        for key in await archive.keyring.keys():
+            revoked += key.tenant == tenant.name and await archive.keyring.revoke(key.hash)
+        removed = await erasure.delete_all(Captures(archive, tenant), Query())
+        orphan_age = settings.orphan_age
+        receipt = await erasure.receipt(archive, removed, orphan_age=orphan_age, is_whole=True)
+    _print({"keys": revoked, **to_builtins(receipt)})
+    return 1 if removed.held else 0
 
 
 async def check(settings: Settings, options: Mapping[str, Any]) -> int:

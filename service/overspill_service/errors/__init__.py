@@ -6,14 +6,14 @@ ServiceError
 │                       DigestMismatch
 ├── Denied              Unauthorized, Forbidden, ForeignOrigin
 ├── Absent              NotFound, KeyNotFound, Expired, Deleted
-├── Refused             NotAcceptable, PreconditionFailed, ExpectationFailed, IdConflict, KeyRefused,
+├── Refused             NotAcceptable, PreconditionFailed, ExpectationFailed, IdConflict, Held, KeyRefused,
 │                       SecretsFound, CaptureTooLarge, BodyTooLarge, RangeNotSatisfiable,
 │                       TooManyRequests, RateExceeded, CpuTimeUsed, QuotaExceeded
 ├── CaptureDamaged      what the object store holds is not what was stored
 │                       ObjectMissing
 └── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogRefuses, CatalogFull,
                         RecordDamaged, CatalogIncomplete, DeadlineExceeded, Overloaded, OutOfResources,
-                        ShuttingDown, ClockSkewed, ClockJumped, CredentialsUnavailable
+                        ShuttingDown, ClockSkewed, ClockJumped, CredentialsUnavailable, AuditUnavailable
 """
 
 from __future__ import annotations
@@ -144,6 +144,10 @@ class KeyNotFound(Absent):
     code = Code.KEY_NOT_FOUND
 
 
+class Held(Refused):
+    code = Code.HELD
+
+
 class KeyRefused(Refused):
     code = Code.KEY_REFUSED
 
@@ -249,6 +253,10 @@ class StoreFull(Unavailable):
 class CredentialsUnavailable(Unavailable):
     code = Code.CREDENTIALS_UNAVAILABLE
     retry_after = 10
+
+
+class AuditUnavailable(Unavailable):
+    code = Code.AUDIT_UNAVAILABLE
 
 
 class CatalogUnavailable(Unavailable):

@@ -50,6 +50,9 @@ class ObjectStore(Protocol):
         Return the bytes that remain.
         """
 
+    async def keeps_versions(self) -> bool | None:
+        """Return whether versions of deleted objects stay, None if the store does not tell."""
+
     async def now(self) -> float | None:
         """Return the time by the clock of `StoredObject.modified`, None if that is this machine's."""
 

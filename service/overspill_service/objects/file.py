@@ -88,6 +88,10 @@ class FileStore:
         await self._run(self._ensure_folder, self._root)
         return await self._run(folder_walk.sweep_temporary, self._root, age)
 
+    async def keeps_versions(self) -> bool:
+        """Return False: what is deleted is gone."""
+        return False
+
     async def now(self) -> None:
         """Return None: the clock is this machine's."""
 

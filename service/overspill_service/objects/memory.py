@@ -46,6 +46,10 @@ class MemoryStore:
     async def sweep_temporary(self, age: float) -> int:  # noqa: ARG002  (a put is one step)
         return 0
 
+    async def keeps_versions(self) -> bool:
+        """Return False: what is deleted is gone."""
+        return False
+
     async def now(self) -> None:
         """Return None: the clock is this machine's."""
 

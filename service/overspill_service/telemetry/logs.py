@@ -42,6 +42,11 @@ def bind_fields(**fields: object) -> None:
         current |= fields
 
 
+def current_fields() -> dict[str, Any]:
+    """Return the fields of the current request."""
+    return dict(_BOUND.get() or {})
+
+
 def bound_field(name: str) -> str:
     """Return a field of the current request as text, empty if there is none."""
     return str((_BOUND.get() or {}).get(name, ""))

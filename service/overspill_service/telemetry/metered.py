@@ -66,6 +66,7 @@ class MeteredStore(_Metered[ObjectStore]):
     read = _counted(ObjectStore.read)
     delete = _counted(ObjectStore.delete)
     sweep_temporary = _counted(ObjectStore.sweep_temporary)
+    keeps_versions = _counted(ObjectStore.keeps_versions)
     now = _counted(ObjectStore.now)
     ping = _counted(ObjectStore.ping)
     close = _counted(ObjectStore.close)
@@ -111,9 +112,6 @@ class MeteredCatalog(_Metered[Catalog]):
     forget_tenant = _counted(Catalog.forget_tenant)
     totals = _counted(Catalog.totals)
     expired = _counted(Catalog.expired)
-
-    reserve = _counted(Catalog.reserve)
-    free = _counted(Catalog.free)
 
     lease = _counted(Catalog.lease)
     release = _counted(Catalog.release)

@@ -22,9 +22,6 @@ LOCAL: Final = "local"
 """The id, in logs, of the key of this machine's user."""
 ALL_SCOPES: Final = frozenset(Scope)
 
-TOTALS: Final = ("max_captures", "max_stored_size", "max_content_size", "max_metadata_size")
-"""The limits on a tenant's totals."""
-
 Redaction = Literal["off", "refuse"]
 TenantName = Annotated[str, Meta(pattern=TENANT_PATTERN)]
 
@@ -35,10 +32,6 @@ class Limits(Struct, frozen=True, kw_only=True):
     max_capture_size: int
     max_stored_size: int
     max_captures: int
-    max_content_size: int = 0
-    max_metadata_size: int = 0
-    are_exact: bool = True
-    """Somebody has set a limit on a total. Then captures are refused while the totals are not known."""
     default_ttl: int
     max_ttl: int
     min_ttl: int = 1
@@ -52,6 +45,8 @@ class Limits(Struct, frozen=True, kw_only=True):
 class Tenant(Struct, frozen=True, kw_only=True):
     name: str
     limits: Limits
+    audits_reads: bool = False
+    """Whether the audit log has a line for each read too."""
 
 
 class SessionBound(Struct, frozen=True):
@@ -97,21 +92,20 @@ class FileTenant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_capture_size: Annotated[int, Meta(ge=1, extra=BYTES)] | None = None
     max_stored_size: Annotated[int, Meta(ge=0, extra=BYTES)] | None = None
     max_captures: Annotated[int, Meta(ge=0)] | None = None
-    max_content_size: Annotated[int, Meta(ge=0, extra=BYTES)] | None = None
-    max_metadata_size: Annotated[int, Meta(ge=0, extra=BYTES)] | None = None
     default_ttl: Annotated[int, Meta(ge=1, extra=SECONDS)] | None = None
     max_ttl: Annotated[int, Meta(ge=1, extra=SECONDS)] | None = None
     min_ttl: Annotated[int, Meta(ge=1, extra=SECONDS)] | None = None
     max_scan_cpu: Annotated[int, Meta(ge=0, extra=SECONDS)] | None = None
     max_request_rate: Annotated[int, Meta(ge=0)] | None = None
     redaction: Redaction | None = None
+    audit_reads: bool = False
 
     def limits(self, defaults: Limits) -> Limits:
         """Return all limits. Raises `ValueError` if the default TTL is outside the tenant's own bounds."""
-        values = {name: getattr(self, name, None) for name in Limits.__struct_fields__}
-        given = {name: value for name, value in values.items() if value is not None}
-        are_exact = defaults.are_exact or any(map(given.get, TOTALS))
-        limits = msgspec.structs.replace(defaults, are_exact=are_exact, **given)
+        given = {name: getattr(self, name) for name in Limits.__struct_fields__}
+        limits = msgspec.structs.replace(
+            defaults, **{name: value for name, value in given.items() if value is not None}
+        )
         if not limits.min_ttl <= limits.default_ttl <= limits.max_ttl:
             raise ValueError(
                 f"the tenant {self.name}: default_ttl ({limits.default_ttl}) must lie between "
@@ -163,7 +157,7 @@ class TenantDirectory:
         self._tenants: dict[str, Tenant] = {}
         self._keys: dict[str, tuple[FileKey, Tenant]] = {}
         for each in tenants:
-            tenant = Tenant(name=each.name, limits=each.limits(defaults))
+            tenant = Tenant(name=each.name, limits=each.limits(defaults), audits_reads=each.audit_reads)
             self._tenants[each.name] = tenant
             self._keys |= {key.hash: (key, tenant) for key in each.keys}
 

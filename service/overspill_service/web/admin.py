@@ -8,6 +8,7 @@ from overspill import wire
 from overspill.wire import Path, Scope
 
 from overspill_service.archive.sweep import sweep_expired
+from overspill_service.audit.events import Action
 from overspill_service.catalog.backlogs import Backlog
 from overspill_service.resources.tasks import run_to_completion
 from overspill_service.web.instants import seconds_of
@@ -58,6 +59,7 @@ ROUTES: Final = (
         method="POST",
         path=Path.SWEEP,
         scope=Scope.ADMIN,
+        action=Action.SWEEP,
         handler=sweep,
         summary="Remove the tenant's expired captures now.",
         answers={200: wire.Removed},

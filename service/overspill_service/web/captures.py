@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from overspill import wire
 from overspill.wire import Header, Path, Scope
 
+from overspill_service.archive import erasure
+from overspill_service.audit.events import Action
 from overspill_service.catalog.records import Query
+from overspill_service.errors import InvalidParameter
+from overspill_service.telemetry import logs
 from overspill_service.web.instants import seconds_of
 from overspill_service.web.registry import Route
 
@@ -48,14 +52,62 @@ async def patch(context: RequestContext[wire.RefQuery]) -> web.Response:
     return context.json(context.shown(entry), headers=entry_headers(context.shown(entry)))
 
 
+async def hold(context: RequestContext[wire.RefQuery]) -> web.Response:
+    return context.json((await context.captures.hold(await context.entry())).to_wire())
+
+
+async def release(context: RequestContext[wire.RefQuery]) -> web.Response:
+    return context.json((await context.captures.release(await context.entry())).to_wire())
+
+
+async def hold_session(context: RequestContext[wire.NoQuery]) -> web.Response:
+    held = await erasure.hold_session(context.captures, _session_of(context))
+    logs.bind_fields(captures=held.captures)
+    return context.json(held)
+
+
+async def release_session(context: RequestContext[wire.NoQuery]) -> web.Response:
+    held = await erasure.release_session(context.captures, _session_of(context))
+    logs.bind_fields(captures=held.captures)
+    return context.json(held)
+
+
 async def delete(context: RequestContext[wire.RefQuery]) -> web.Response:
     query = context.query
-    removed = await context.captures.delete(context.ref, query.session, any_session=query.any_session)
-    return context.json(removed)
+    removed = await erasure.delete(
+        context.captures, context.ref, query.session, any_session=query.any_session
+    )
+    return await _receipt(context, removed, is_whole=False)
 
 
 async def delete_session(context: RequestContext[wire.NoQuery]) -> web.Response:
-    return context.json(await context.captures.delete_session(context.request.match_info["session"]))
+    removed = await erasure.delete_session(context.captures, _session_of(context))
+    return await _receipt(context, removed, is_whole=True)
+
+
+async def erase_tenant(context: RequestContext[wire.TenantQuery]) -> web.Response:
+    tenant = context.principal.tenant.name
+    if context.query.tenant != tenant:
+        raise InvalidParameter(f"all captures of the key's tenant would go: confirm it with tenant={tenant}")
+    return await _receipt(context, await erasure.delete_all(context.captures, Query()), is_whole=True)
+
+
+def _session_of(context: RequestContext[Any]) -> str:
+    session: str = context.request.match_info["session"]
+    logs.bind_fields(session=session)
+    return session
+
+
+async def _receipt(context: RequestContext[Any], removed: wire.Removed, *, is_whole: bool) -> web.Response:
+    """Answer with what was removed and what remains. The audit log has the figures too."""
+    logs.bind_fields(captures=removed.captures, stored_size=removed.stored_size)
+    if removed.held:
+        logs.bind_fields(held=removed.held)
+    service = context.service
+    orphan_age = service.settings.orphan_age
+    return context.json(
+        await erasure.receipt(service.archive, removed, orphan_age=orphan_age, is_whole=is_whole)
+    )
 
 
 async def usage(context: RequestContext[wire.NoQuery]) -> web.Response:
@@ -80,6 +132,7 @@ ROUTES: Final = (
         path=Path.CAPTURE,
         scope=Scope.READ,
         is_of_session=True,
+        action=Action.CAPTURE_READ,
         handler=get,
         summary="Return what is known of a capture.",
         query=wire.RefQuery,
@@ -90,6 +143,7 @@ ROUTES: Final = (
         path=Path.CAPTURE,
         scope=Scope.WRITE,
         is_of_session=True,
+        action=Action.CAPTURE_CHANGE,
         handler=patch,
         summary="Give a capture a new TTL, counted from now.",
         query=wire.RefQuery,
@@ -101,8 +155,9 @@ ROUTES: Final = (
         path=Path.CAPTURE,
         scope=Scope.DELETE,
         is_of_session=True,
+        action=Action.CAPTURE_DELETE,
         handler=delete,
-        summary="Remove a capture.",
+        summary="Remove a capture. The answer is a receipt.",
         query=wire.RefQuery,
         answers={200: wire.Removed},
     ),
@@ -111,18 +166,68 @@ ROUTES: Final = (
         path=Path.CAPTURES,
         scope=Scope.READ,
         is_of_session=True,
+        action=Action.CAPTURE_LIST,
         handler=find,
         summary="List captures, newest first.",
         query=wire.ListQuery,
         answers={200: wire.Listing},
     ),
     Route(
+        method="PUT",
+        path=Path.HOLD,
+        scope=Scope.ADMIN,
+        action=Action.CAPTURE_HOLD,
+        handler=hold,
+        summary="Put a capture on hold: it neither expires nor can it be deleted.",
+        query=wire.RefQuery,
+        answers=_ENTRY,
+    ),
+    Route(
+        method="DELETE",
+        path=Path.HOLD,
+        scope=Scope.ADMIN,
+        action=Action.CAPTURE_RELEASE,
+        handler=release,
+        summary="End a capture's hold. It lives on for the tenant's default TTL.",
+        query=wire.RefQuery,
+        answers=_ENTRY,
+    ),
+    Route(
+        method="PUT",
+        path=Path.SESSION_HOLD,
+        scope=Scope.ADMIN,
+        action=Action.SESSION_HOLD,
+        handler=hold_session,
+        summary="Put every capture of a session on hold. Those that are stored later are not.",
+        answers={200: wire.Held},
+    ),
+    Route(
+        method="DELETE",
+        path=Path.SESSION_HOLD,
+        scope=Scope.ADMIN,
+        action=Action.SESSION_RELEASE,
+        handler=release_session,
+        summary="End the hold of every capture of a session.",
+        answers={200: wire.Held},
+    ),
+    Route(
+        method="DELETE",
+        path=Path.CAPTURES,
+        scope=Scope.ADMIN,
+        action=Action.TENANT_ERASE,
+        handler=erase_tenant,
+        summary="Remove every capture of the key's tenant, except those on hold. Its keys stay.",
+        query=wire.TenantQuery,
+        answers={200: wire.Removed},
+    ),
+    Route(
         method="DELETE",
         path=Path.SESSION,
         scope=Scope.DELETE,
         is_of_session=True,
+        action=Action.SESSION_DELETE,
         handler=delete_session,
-        summary="Remove every capture of a session.",
+        summary="Remove every capture of a session, except those on hold. The answer is a receipt.",
         answers={200: wire.Removed},
     ),
     Route(

@@ -9,6 +9,7 @@ from aiohttp import hdrs, web
 from overspill import wire
 from overspill.wire import ByteRange, ContentRange, Header, Path, Scope
 
+from overspill_service.audit.events import Action
 from overspill_service.errors import RangeNotSatisfiable
 from overspill_service.web.captures import entry_headers
 from overspill_service.web.conditions import allows_range, is_not_modified
@@ -138,6 +139,7 @@ ROUTES: Final = (
         path=Path.CONTENT,
         scope=Scope.READ,
         is_of_session=True,
+        action=Action.CAPTURE_READ,
         handler=content,
         summary="The bytes of a capture, or one range; a client that accepts zstd gets stored frames.",
         query=wire.RefQuery,

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final
 from overspill import wire
 from overspill.wire import Path, Scope
 
+from overspill_service.audit.events import Action
 from overspill_service.catalog.records import instant
 from overspill_service.errors import Forbidden
+from overspill_service.telemetry import logs
 from overspill_service.web.registry import Route
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ async def revoke(context: RequestContext[wire.NoQuery]) -> web.Response:
     found = await context.service.issuer.revoke(
         context.request.match_info["id"], context.principal.tenant.name
     )
+    logs.bind_fields(api_key=found[-1].id)
     return context.json(_to_wire(found[-1], None))
 
 
@@ -69,6 +72,7 @@ def _require_own_scopes(context: RequestContext[wire.NoQuery], scopes: Iterable[
 
 
 def _issued(context: RequestContext[wire.NoQuery], issued: IssuedKey) -> web.Response:
+    logs.bind_fields(api_key=issued.record.id)
     return context.json(wire.IssuedKey(key=issued.key, about=_to_wire(issued.record, None)), status=201)
 
 
@@ -90,6 +94,7 @@ ROUTES: Final = (
         method="POST",
         path=Path.KEYS,
         scope=Scope.ADMIN,
+        action=Action.KEY_CREATE,
         handler=create,
         summary="Make a key of the tenant. The answer shows it, and nothing shows it again.",
         body=wire.NewKey,
@@ -99,6 +104,7 @@ ROUTES: Final = (
         method="GET",
         path=Path.KEYS,
         scope=Scope.ADMIN,
+        action=Action.KEY_LIST,
         handler=show,
         summary="List the tenant's keys, with the time of their last use.",
         answers={200: wire.Keys},
@@ -107,6 +113,7 @@ ROUTES: Final = (
         method="POST",
         path=Path.KEY_ROTATION,
         scope=Scope.ADMIN,
+        action=Action.KEY_ROTATE,
         handler=rotate,
         summary="Make a key with the rights of another one, which works for some days more.",
         body=wire.Rotation,
@@ -116,6 +123,7 @@ ROUTES: Final = (
         method="DELETE",
         path=Path.KEY,
         scope=Scope.ADMIN,
+        action=Action.KEY_REVOKE,
         handler=revoke,
         summary="Revoke a key. Every replica refuses it within 15 seconds.",
         answers={200: wire.Key},

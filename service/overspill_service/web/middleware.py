@@ -22,7 +22,7 @@ from overspill_service.errors import (
     Unavailable,
 )
 from overspill_service.telemetry import logs
-from overspill_service.web import request_span
+from overspill_service.web import auditing, request_span
 from overspill_service.web.header_fields import require_well_formed
 from overspill_service.web.problems import allow_header, problem_of, response_of, underlying
 from overspill_service.web.service import SERVICE
@@ -64,7 +64,7 @@ async def middleware(
     start = time.perf_counter()
     request[REQUEST_ID] = request_id = _request_id(request)
     response: web.StreamResponse | None = None
-    with logs.bound_fields(request_id=request_id), _span_of(request):
+    with logs.bound_fields(request_id=request_id, address=request.remote or ""), _span_of(request):
         try:
             service = request.app[SERVICE]
             with service.in_flight, service.connections.busy(request.transport):
@@ -72,6 +72,7 @@ async def middleware(
             return response
         finally:
             _count_and_log(request, response, time.perf_counter() - start)
+            await auditing.end(request, None if response is None else response.status)
 
 
 def _count_and_log(request: web.Request, response: web.StreamResponse | None, seconds: float) -> None:

@@ -13,6 +13,7 @@ from overspill.wire import Path, Scope
 
 from overspill_service.archive.inspection import compiled, inspect, search
 from overspill_service.archive.number_mask import mask_numbers
+from overspill_service.audit.events import Action
 from overspill_service.web.registry import Route
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ def _text_route(path: str, handler: object, query: type[Struct], summary: str) -
         path=path,
         scope=Scope.READ,
         is_of_session=True,
+        action=Action.CAPTURE_READ,
         handler=handler,  # type: ignore[arg-type]  # each handler takes its own query
         summary=summary,
         query=query,
@@ -119,6 +121,7 @@ ROUTES: Final = (
         path=Path.SUMMARY,
         scope=Scope.READ,
         is_of_session=True,
+        action=Action.CAPTURE_READ,
         handler=summary,
         summary="Figures, first and last lines, repeated lines, errors and warnings, JSON shape.",
         query=wire.RefQuery,

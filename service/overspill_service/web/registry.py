@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
@@ -12,6 +13,7 @@ from overspill.wire import CAPTURE_ID, NoQuery, Path, Scope
 
 from overspill_service.errors import Forbidden, InvalidParameter, ObjectMissing
 from overspill_service.telemetry import logs
+from overspill_service.web import auditing
 from overspill_service.web.conditions import SAFE, are_given, is_not_modified
 from overspill_service.web.context import RequestContext
 from overspill_service.web.header_fields import list_field
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from msgspec import Struct
 
+    from overspill_service.audit.events import Action
     from overspill_service.tenants.directory import Principal
 
 
@@ -40,6 +43,8 @@ class Access(Enum):
 
 
 PUBLIC: Final = Access.PUBLIC
+_PARAMETER: Final = re.compile(r"\{(\w+)\}")
+"""A parameter in a path. aiohttp's own takes no braces, which tool calls and sessions may have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +64,8 @@ class Route:
     """The answer is also available as text/plain."""
     is_of_session: bool = False
     """Keys that are bound to sessions may use it: it tells and changes nothing of other sessions."""
+    action: Action | None = None
+    """What the audit log calls it; None if it is not written down."""
     is_negotiated: bool = False
     """The handler itself negotiates the coding and evaluates preconditions. For other routes the registry
     does.
@@ -76,7 +83,7 @@ class Route:
 def add_routes(app: web.Application, routes: Iterable[Route]) -> None:
     """Add the routes to the application. A GET also answers HEAD."""
     for route in routes:
-        resource = app.router.add_resource(route.path)
+        resource = app.router.add_resource(_PARAMETER.sub(r"{\1:[^/]+}", route.path))
         handler = _handler_of(route)
         resource.add_route(route.method, handler, expect_handler=_continue_or_refuse)
         if route.method == "GET":
@@ -99,7 +106,9 @@ async def _continue_or_refuse(request: web.Request) -> None:
 def _handler_of(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def handle(request: web.Request) -> web.StreamResponse:
         service = request.app[SERVICE]
+        await auditing.begin(service, request, route.action)
         principal = await _principal(service, route, request)
+        auditing.note_principal(request, principal)
         _bind_log_fields(route, principal, request.match_info.get("ref", ""))
         context = RequestContext(request, service, principal, _parse(route.query, request))
         return await _answer(route, context)

@@ -15,6 +15,7 @@ from overspill_service.telemetry.failure_log import FailureLog
 if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
     from overspill_service.archive.key_issuing import KeyIssuer
+    from overspill_service.audit.log import AuditLog
     from overspill_service.resources.fair_places import FairPlaces
     from overspill_service.resources.scans import ScanThreads
     from overspill_service.settings.settings import Settings
@@ -76,6 +77,7 @@ class Service:
     scans: ScanThreads
     connections: Connections = field(default_factory=Connections)
     scrapes: Scrapes
+    audit: AuditLog
     hosts: frozenset[str] | None
     """The host names that requests may be sent to, besides loopback's; None if any name is allowed."""
     spans: Spans | None = None

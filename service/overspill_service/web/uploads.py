@@ -14,6 +14,7 @@ from overspill.wire import Header, Path, Scope
 from overspill_service.archive import storing
 from overspill_service.archive.storing import UploadBody
 from overspill_service.archive.upload_memory import upload_memory
+from overspill_service.audit.events import Action
 from overspill_service.errors import (
     Absent,
     BadRequest,
@@ -46,7 +47,7 @@ async def put(context: RequestContext[wire.NoQuery]) -> web.Response:
     metadata = metadata_of(context.request.headers)
     await _require_preconditions(context)
     async with _upload_place(context), _body_memory(context, encoding) as memory:
-        body = UploadBody(_chunks(context), memory, encoding, digest, _announced_size(context, encoding))
+        body = UploadBody(_chunks(context), memory, encoding, digest)
         entry, is_new = await storing.put(
             context.captures, context.ref, metadata, body, context.service.metrics.capture
         )
@@ -58,7 +59,7 @@ async def post(context: RequestContext[wire.NoQuery]) -> web.Response:
     encoding, digest = _body_headers(context)
     metadata = metadata_of(context.request.headers)
     async with _upload_place(context), _body_memory(context, encoding, is_rekeyed=True) as memory:
-        body = UploadBody(_chunks(context), memory, encoding, digest, _announced_size(context, encoding))
+        body = UploadBody(_chunks(context), memory, encoding, digest)
         entry, is_new = await storing.post(context.captures, metadata, body, context.service.metrics.capture)
     return _stored_response(context, entry, is_new=is_new, location=Path.CAPTURE.format(ref=entry.id))
 
@@ -72,10 +73,6 @@ def _body_headers(context: RequestContext[Any]) -> tuple[str | None, bytes | Non
     if encoding is None and (request.content_length or 0) > limit:
         raise CaptureTooLarge(limit)
     return encoding, digest_of(request.headers)
-
-
-def _announced_size(context: RequestContext[Any], encoding: str | None) -> int:
-    return (context.request.content_length or 0) if encoding is None else 0
 
 
 def _stored_response(
@@ -165,6 +162,7 @@ ROUTES: Final = (
         path=Path.CAPTURE,
         scope=Scope.WRITE,
         is_of_session=True,
+        action=Action.CAPTURE_STORE,
         handler=put,
         summary=(
             "Store the body, the whole output, under its capture id. Safe to repeat. "
@@ -180,6 +178,7 @@ ROUTES: Final = (
         path=Path.CAPTURES,
         scope=Scope.WRITE,
         is_of_session=True,
+        action=Action.CAPTURE_STORE,
         handler=post,
         summary=(
             "Store the body under the capture id that session, tool-call id and content give; `Location` and "

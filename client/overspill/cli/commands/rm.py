@@ -70,7 +70,8 @@ def _remove_session(invocation: "Invocation", session: str, *, yes: bool) -> Non
     if invocation.json:
         invocation.answer(removed)
     else:
-        output.say(f"removed {removed.captures:,} captures, {removed.stored_size:,} stored bytes")
+        kept = f"; {removed.held:,} stay, for they are on hold" if removed.held else ""
+        output.say(f"removed {removed.captures:,} captures, {removed.stored_size:,} stored bytes{kept}")
 
 
 def _is_confirmed(session: str) -> bool:

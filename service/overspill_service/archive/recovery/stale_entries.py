@@ -82,5 +82,5 @@ async def drop_entry(archive: Archive, entry: Entry) -> bool:
 
     No tombstone is kept, so the capture can be recovered if its objects appear again.
     """
-    tombstone = Tombstone(id=entry.id, reason="deleted", at=archive.clock())
+    tombstone = Tombstone(id=entry.id, reason="unreadable", at=archive.clock())
     return await archive.catalog.remove(entry, tombstone, keep=0)

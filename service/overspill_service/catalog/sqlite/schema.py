@@ -79,26 +79,7 @@ CREATE TABLE backlogs (
 ) WITHOUT ROWID;
 """
 
-LIMITS: Final = """
-ALTER TABLE captures ADD COLUMN metadata INTEGER;
-ALTER TABLE totals ADD COLUMN metadata INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE totals ADD COLUMN tombstones INTEGER NOT NULL DEFAULT 0;
-UPDATE totals SET tombstones = (
-    SELECT count(*) FROM captures WHERE captures.tenant = totals.tenant AND created IS NULL
-);
-CREATE TABLE reservations (
-    tenant      TEXT NOT NULL,
-    upload      TEXT NOT NULL,
-    size        INTEGER NOT NULL,
-    stored_size INTEGER NOT NULL,
-    until       REAL NOT NULL,
-    PRIMARY KEY (tenant, upload)
-) WITHOUT ROWID;
-CREATE INDEX captures_by_tool     ON captures (tenant, tool, created, id) WHERE created IS NOT NULL;
-CREATE INDEX tombstones_by_tenant ON captures (tenant, expires) WHERE created IS NULL;
-"""
-
-STEPS: Final = (TABLES, STATISTICS, BACKLOGS, LIMITS)
+STEPS: Final = (TABLES, STATISTICS, BACKLOGS)
 """What each version of the schema adds to the one before."""
 VERSION: Final = len(STEPS)
 """The schema's version, in `user_version`."""
@@ -140,6 +121,7 @@ def connect(path: Path | None) -> sqlite3.Connection:
     )
     try:
         connection.execute("PRAGMA synchronous = FULL")  # a commit is acknowledged, so it must be on the disk
+        connection.execute("PRAGMA secure_delete = ON")  # what was removed is overwritten
         connection.execute("PRAGMA journal_size_limit = 67108864")  # cut the log after a burst of writes
     except sqlite3.Error:
         connection.close()

@@ -8,6 +8,7 @@ over http as over https.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import ssl
 import time
@@ -43,6 +44,8 @@ MAX_SINGLE_DELETES: Final = 4
 CONCURRENT_DELETES: Final = 16
 """Keys that are deleted one by one at the same time."""
 PING_SECONDS: Final = 5
+VERSIONING_SECONDS: Final = 300.0
+"""How long the answer whether the bucket keeps versions is trusted."""
 MAX_SKEW_SECONDS: Final = 300
 """AWS refuses signatures that are 900 s off. A clock that is this far off deserves a warning."""
 _CREATE_ONLY: Final = {"If-None-Match": "*"}
@@ -70,6 +73,8 @@ class S3Store:
         self.base = location.base(self._bucket.endpoint)
         tls = ssl.create_default_context(cafile=self._bucket.ca_bundle) if self.base[:5] == "https" else None
         self._page_size = page_size
+        self._versions: tuple[bool | None, float] = None, -math.inf
+        """Whether the bucket keeps versions, and until when that is trusted."""
         self._http = HttpClient(
             Signer(self._bucket.credentials, self._bucket.region), concurrency=concurrency, tls=tls
         )
@@ -135,6 +140,14 @@ class S3Store:
 
     async def sweep_temporary(self, age: float) -> int:  # noqa: ARG002  (the store keeps no half of a put)
         return 0
+
+    async def keeps_versions(self) -> bool | None:
+        """Return whether the bucket is or was versioned, as it was a few minutes ago at most."""
+        known, until = self._versions
+        if until <= time.monotonic():
+            known = await self._bucket.is_versioned()
+            self._versions = known, time.monotonic() + VERSIONING_SECONDS
+        return known
 
     async def now(self) -> float | None:
         """Return the `Date` of an answer of any status, in whole seconds. None if there is none."""

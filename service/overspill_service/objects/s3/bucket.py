@@ -96,6 +96,14 @@ class Bucket:
             raise
         return [error["Key"].removeprefix(self._location.prefix) for error in answer.get("Errors", ())]
 
+    async def is_versioned(self) -> bool | None:
+        """Return whether the bucket keeps versions, or did so. None if the store does not tell."""
+        try:
+            answer = await self._run(lambda: self._client.get_bucket_versioning(Bucket=self._location.bucket))
+        except StoreUnavailable:
+            return None
+        return "Status" in answer
+
     async def create(self) -> None:
         """Create the bucket. Do nothing if this account has it already."""
         request: CreateBucketRequestTypeDef = {"Bucket": self._location.bucket}

@@ -1,0 +1,65 @@
+"""The command hold: keeps captures from being removed, by anybody and by time."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from overspill.cli import output
+from overspill.cli.declaration import command
+from overspill.cli.options import Refs
+
+if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
+
+_EXAMPLES = (
+    "overspill hold cap_k3v7q2m5x4c6z2b7n5aa",
+    "overspill hold --session run-42",
+    "overspill hold --session run-42 --release",
+)
+
+
+def hold(
+    invocation: "Invocation",
+    refs: Refs = None,
+    *,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            "--session",
+            metavar="SESSION",
+            help="Without REF: all of this session. With call: references: search it only.",
+        ),
+    ] = None,
+    release: Annotated[
+        bool, typer.Option("--release", help="End the hold: captures live on for the default TTL.")
+    ] = False,
+) -> None:
+    """Keep captures, or all of a session, from expiring and from being deleted."""
+    if refs:
+        _hold(invocation, refs, session, release=release)
+    elif session:
+        _hold_session(invocation, session, release=release)
+    else:
+        raise typer.BadParameter("name the captures, or use --session SESSION", param_hint="REF")
+
+
+def _hold(invocation: "Invocation", refs: list[str], session: str | None, *, release: bool) -> None:
+    with invocation.client() as client:
+        for ref in refs:
+            entry = (client.release if release else client.hold)(ref, session=session)
+            if invocation.json:
+                invocation.answer(entry)
+
+
+def _hold_session(invocation: "Invocation", session: str, *, release: bool) -> None:
+    with invocation.client() as client:
+        held = (client.release_session if release else client.hold_session)(session)
+    if invocation.json:
+        invocation.answer(held)
+    else:
+        output.say(f"{'released' if release else 'on hold:'} {held.captures:,} captures")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, examples=_EXAMPLES)(hold)

@@ -1,0 +1,155 @@
+"""Remove captures on demand, one, those of a session or all of a tenant, and say what remains of them.
+
+What is on hold stays. See `removal` for why neither a crash nor a lost catalog undoes a removal.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from overspill import wire
+from overspill.wire import Remainder, Remains
+
+from overspill_service.archive import retention
+from overspill_service.archive.captures import INCOMPLETE, Captures, call_id_of, require_free
+from overspill_service.archive.removal import erase, finish_removals
+from overspill_service.catalog.records import Entry, Query, Tombstone, instant
+from overspill_service.errors import CatalogIncomplete
+from overspill_service.resources.tasks import run_to_completion
+from overspill_service.store_format import object_keys
+from overspill_service.telemetry.logs import bind_fields
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from overspill_service.archive.archive import Archive
+
+PAGE: Final = 200
+"""Captures that one step looks at."""
+_TOMBSTONE: Final = "that the id was removed, and when"
+_UPLOADS: Final = "objects of uploads that were broken off: nothing tells what they belong to"
+_VERSIONS: Final = "the bucket keeps deleted objects: a lifecycle rule for noncurrent versions ends that"
+_UNKNOWN_VERSIONS: Final = "the store does not tell whether the bucket keeps deleted objects"
+_CATALOG_LOG: Final = (
+    "names, labels and sizes, never content: until SQLite's log is written over, or Redis rewrites its file"
+)
+_BACKUPS: Final = "copies that an operator made: the service does not know of them"
+NOTHING: Final = wire.Removed(captures=0, stored_size=0)
+
+
+async def delete(
+    captures: Captures, ref: str, session: str | None = None, *, any_session: bool = False
+) -> wire.Removed:
+    """Remove a capture for good. Raises what `Captures.get` raises, and `Held`.
+
+    An expired capture is removed at once, before the next sweep. A removal that was interrupted is finished.
+    """
+    found = await captures.look_up(ref) if call_id_of(ref) is None else None
+    if found is not None and not captures.allows(found):
+        found = None
+    if isinstance(found, Tombstone):
+        await captures.archive.store.delete(found.keys)
+        return NOTHING
+    if not isinstance(found, Entry) or session not in (None, found.session):
+        found = await captures.get(ref, session, any_session=any_session)
+    bind_fields(capture=found.id)
+    require_free(found)
+    return await run_to_completion(erase(captures.archive, captures.tenant.name, [found]))
+
+
+async def delete_session(captures: Captures, session: str) -> wire.Removed:
+    """Remove every capture of a session, expired or not. Raises what `delete_all` raises."""
+    if not captures.allows_session(session):
+        return NOTHING
+    return await delete_all(captures, Query(session=session))
+
+
+async def delete_all(captures: Captures, query: Query) -> wire.Removed:
+    """Remove every capture of the query, expired or not, and finish interrupted removals.
+
+    Raises `CatalogIncomplete` if the catalog may not know all of them yet.
+    """
+    removed, is_complete = NOTHING, True
+    while True:
+        held, before = 0, removed.captures
+        async for entries, was_complete in pages(captures, query, now=0):
+            is_complete = is_complete and was_complete
+            free = [entry for entry in entries if not entry.is_held]
+            held += len(entries) - len(free)
+            step = await run_to_completion(erase(captures.archive, captures.tenant.name, free))
+            removed = _sum(removed, step)
+        if removed.captures == before:
+            break
+    await finish_removals(captures.archive, object_keys.removals_prefix(captures.tenant.name))
+    if not is_complete:
+        raise CatalogIncomplete(INCOMPLETE)
+    return wire.Removed(captures=removed.captures, stored_size=removed.stored_size, held=held)
+
+
+async def pages(captures: Captures, query: Query, *, now: float) -> AsyncIterator[tuple[list[Entry], bool]]:
+    """Yield pages of the captures that have not expired at `now`, and whether the catalog knew all then."""
+    cursor: str | None = None
+    find = partial(captures.archive.catalog.find, captures.tenant.name, query, now=now, limit=PAGE)
+    while True:
+        (entries, cursor), is_complete = await captures.with_completeness(partial(find, cursor=cursor))
+        yield entries, is_complete
+        if cursor is None:
+            return
+
+
+async def hold_session(captures: Captures, session: str) -> wire.Held:
+    """Put every capture of a session on hold. Those that are stored later are not."""
+    count = 0
+    async for entries, is_complete in pages(captures, Query(session=session), now=captures.archive.clock()):
+        for entry in entries:
+            count += (await captures.hold(entry)).is_held
+        if not is_complete:
+            raise CatalogIncomplete(INCOMPLETE)
+    return wire.Held(captures=count)
+
+
+async def release_session(captures: Captures, session: str) -> wire.Held:
+    """End the hold of every capture of a session. Return how many were on hold."""
+    count = 0
+    async for entries, is_complete in pages(captures, Query(session=session), now=captures.archive.clock()):
+        for entry in entries:
+            count += entry.is_held
+            await captures.release(entry)
+        if not is_complete:
+            raise CatalogIncomplete(INCOMPLETE)
+    return wire.Held(captures=count)
+
+
+async def receipt(
+    archive: Archive, removed: wire.Removed, *, orphan_age: float, is_whole: bool
+) -> wire.Removed:
+    """Return the removal with what remains of it, and until when.
+
+    `is_whole`: it was a session or a tenant. `orphan_age` in seconds.
+    """
+    now = archive.clock()
+    remains = [
+        Remainder(what=Remains.TOMBSTONE, until=instant(now + retention.TOMBSTONE_TTL), note=_TOMBSTONE)
+    ]
+    if is_whole:
+        orphaned = now + max(orphan_age, retention.MIN_ORPHAN_AGE) + retention.ORPHAN_INTERVAL
+        remains.append(Remainder(what=Remains.UNFINISHED_UPLOADS, until=instant(orphaned), note=_UPLOADS))
+    if (keeps := await archive.store.keeps_versions()) is not False:
+        note = _VERSIONS if keeps else _UNKNOWN_VERSIONS
+        remains.append(Remainder(what=Remains.OBJECT_VERSIONS, note=note))
+    remains.append(Remainder(what=Remains.CATALOG_LOG, note=_CATALOG_LOG))
+    remains.append(Remainder(what=Remains.BACKUPS, note=_BACKUPS))
+    return wire.Removed(
+        captures=removed.captures,
+        stored_size=removed.stored_size,
+        held=removed.held,
+        at=instant(now),
+        remains=remains,
+    )
+
+
+def _sum(one: wire.Removed, other: wire.Removed) -> wire.Removed:
+    return wire.Removed(
+        captures=one.captures + other.captures, stored_size=one.stored_size + other.stored_size
+    )

@@ -1,0 +1,149 @@
+"""What happened, as a line of JSON in the Elastic Common Schema (https://www.elastic.co/guide/en/ecs/8.17).
+
+What the schema has no field for is under `overspill`. A line never has a key, nor anything of a content.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+SCHEMA: Final = "8.17"
+SERVICE: Final = "overspill-service"
+
+
+class Outcome(StrEnum):
+    """What became of it. `unknown`: the client hung up before the answer."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    UNKNOWN = "unknown"
+
+
+class Action(StrEnum):
+    """What was done, or tried."""
+
+    CAPTURE_STORE = "capture.store"
+    CAPTURE_READ = "capture.read"
+    CAPTURE_LIST = "capture.list"
+    CAPTURE_CHANGE = "capture.change"
+    CAPTURE_HOLD = "capture.hold"
+    CAPTURE_RELEASE = "capture.release"
+    CAPTURE_DELETE = "capture.delete"
+    SESSION_HOLD = "session.hold"
+    SESSION_RELEASE = "session.release"
+    SESSION_DELETE = "session.delete"
+    TENANT_ERASE = "tenant.erase"
+    SWEEP = "sweep"
+    KEY_CREATE = "key.create"
+    KEY_LIST = "key.list"
+    KEY_ROTATE = "key.rotate"
+    KEY_REVOKE = "key.revoke"
+    ACCESS_CHOOSE = "access.choose"
+    CATALOG_REBUILD = "catalog.rebuild"
+    CATALOG_RESTORE = "catalog.restore"
+    CLOCK_TRUST = "clock.trust"
+
+    @property
+    def is_read(self) -> bool:
+        """Return whether it changes nothing: written only for tenants that want it, or if it was refused."""
+        return self in _READS
+
+    @property
+    def category(self) -> str:
+        """Return the `event.category` of the schema."""
+        return _CATEGORIES.get(self.split(".", maxsplit=1)[0], "file")
+
+    @property
+    def type(self) -> str:
+        """Return the `event.type` of the schema."""
+        return _TYPES.get(self.rpartition(".")[2], "access" if self.is_read else "change")
+
+
+_READS: Final = {Action.CAPTURE_READ, Action.CAPTURE_LIST, Action.KEY_LIST}
+_CATEGORIES: Final = {
+    "key": "iam",
+    "access": "configuration",
+    "catalog": "configuration",
+    "clock": "configuration",
+}
+_TYPES: Final = {
+    "store": "creation",
+    "create": "creation",
+    "delete": "deletion",
+    "erase": "deletion",
+    "sweep": "deletion",
+    "revoke": "deletion",
+}
+REFUSED: Final = "denied"
+"""The `event.type` of what a key may not do."""
+
+
+class Event(Struct, frozen=True, kw_only=True):
+    """One thing that was done or tried. Empty fields are left out of its line."""
+
+    action: Action
+    outcome: Outcome
+    tenant: str = ""
+    user: str = ""
+    """Who: the id of a key, or the name of the user who ran a command."""
+    address: str = ""
+    is_refused: bool = False
+    """Whether the credential did not suffice."""
+    code: str = ""
+    """The code of the problem that the answer was."""
+    detail: str = ""
+    method: str = ""
+    path: str = ""
+    """The route, with braces for what changes."""
+    status: int | None = None
+    request_id: str = ""
+    trace_id: str = ""
+    about: dict[str, Any] = {}
+    """What it was about: capture, session, call id, key, and what was removed."""
+
+    def line(self, seconds: float) -> bytes:
+        """Return the event as one line. `seconds` since the epoch is when it happened."""
+        at = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
+        document = {
+            "@timestamp": at.replace("+00:00", "Z"),
+            "ecs": {"version": SCHEMA},
+            "service": {"name": SERVICE},
+            "process": {"pid": os.getpid()},
+            "event": self._event(),
+            "organization": {"id": self.tenant},
+            "user": {"id": self.user},
+            "source": {"address": self.address},
+            "http": {
+                "request": {"id": self.request_id, "method": self.method},
+                "response": {"status_code": self.status},
+            },
+            "url": {"path": self.path},
+            "error": {"code": self.code, "message": self.detail},
+            "trace": {"id": self.trace_id},
+            "overspill": self.about,
+        }
+        return msgspec.json.encode(_without_empty(document)) + b"\n"
+
+    def _event(self) -> dict[str, Any]:
+        return {
+            "kind": "event",
+            "dataset": "overspill.audit",
+            "category": [self.action.category],
+            "type": [self.action.type, *([REFUSED] if self.is_refused else [])],
+            "action": self.action.value,
+            "outcome": self.outcome.value,
+        }
+
+
+def _without_empty(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the document without fields that are empty, nor objects of such."""
+    kept = {
+        name: _without_empty(value) if isinstance(value, dict) else value for name, value in document.items()
+    }
+    return {name: value for name, value in kept.items() if value not in ("", None, {})}

@@ -1,0 +1,333 @@
+"""The audit log: who did what, to what, from where, with which outcome. Nothing changes without a line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import socket
+import threading
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+from overspill.wire import Code, Scope
+from overspill_service.__main__ import main
+from overspill_service.audit.events import Action, Event, Outcome
+from overspill_service.audit.log import AuditLog
+from overspill_service.audit.outputs import FileOutput, SyslogStream, open_output
+from overspill_service.settings.settings import SettingError
+from overspill_service.tenants.keys import hash_key, new_key
+from overspill_service.web.registry import PUBLIC
+from overspill_service.web.routes import ROUTES
+
+from tests.web.conftest import Api, path_of, problem
+from tests.web.test_bound_keys import Keys
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+LOG = b"evidence\n"
+NOT_WRITTEN = {
+    "POST /v1/observations",
+    "GET /v1/usage",
+    "GET /v1/stats",
+    "GET /v1/admin/stats",
+    "GET /v1/experiments",
+}
+"""Routes that tell or change figures, and nothing of a capture."""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "logs" / "audit.json"
+
+
+@pytest.fixture
+async def api(start_api: Callable[..., Any], file: Path) -> Api:
+    started: Api = await start_api(audit_log=str(file))
+    return started
+
+
+def lines(file: Path) -> list[dict[str, Any]]:
+    text = file.read_text(encoding="utf-8")
+    assert text.endswith("\n")
+    return [json.loads(line) for line in text[:-1].split("\n")]
+
+
+def short(line: dict[str, Any]) -> tuple[str, str]:
+    return line["event"]["action"], line["event"]["outcome"]
+
+
+def test_every_route_that_needs_a_key_has_a_name_in_the_audit_log() -> None:
+    needing = [route for route in ROUTES if route.scope is not PUBLIC]
+
+    assert {route.name for route in needing if route.action is None} == NOT_WRITTEN
+    assert {route.name for route in needing if route.action and route.action.is_read} == {
+        route.name for route in needing if route.method == "GET"
+    } - NOT_WRITTEN
+
+
+async def test_a_line_says_who_did_what_to_what_and_what_became_of_it(api: Api, file: Path) -> None:
+    key = await Keys(api).key(Scope.WRITE, Scope.DELETE, Scope.READ)
+    stored = await api.put(LOG, Overspill_Session="s", **key)
+    await api.send("DELETE", f"/v1/captures/{stored.id}", headers=key | {"Overspill-Request-Id": "mine"})
+    written, removed = lines(file)
+
+    assert short(written) == ("capture.store", "success")
+    assert removed == {
+        "@timestamp": removed["@timestamp"],
+        "ecs": {"version": "8.17"},
+        "service": {"name": "overspill-service"},
+        "process": {"pid": os.getpid()},
+        "event": {
+            "kind": "event",
+            "dataset": "overspill.audit",
+            "category": ["file"],
+            "type": ["deletion"],
+            "action": "capture.delete",
+            "outcome": "success",
+        },
+        "organization": {"id": "default"},
+        "user": {"id": (await api.service.archive.keyring.keys())[0].id},
+        "source": {"address": "127.0.0.1"},
+        "http": {
+            "request": {"id": removed["http"]["request"]["id"], "method": "DELETE"},
+            "response": {"status_code": 200},
+        },
+        "url": {"path": "/v1/captures/{ref}"},
+        "overspill": {"capture": stored.id, "captures": 1, "stored_size": stored.stored_size},
+    }
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", removed["@timestamp"])
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+async def test_what_is_refused_and_what_fails_is_written_too(api: Api, file: Path) -> None:
+    keys = Keys(api)
+    reader = await keys.key(Scope.READ)
+    unknown = {"Authorization": f"Bearer {new_key()}"}
+    await keys.send("DELETE", path_of(LOG), unknown)
+    await keys.send("GET", path_of(LOG), unknown)
+    await keys.send("DELETE", path_of(LOG), reader)
+    await keys.send("DELETE", path_of(LOG), await keys.key(Scope.DELETE))
+    told = [
+        (*short(each), each["error"]["code"], "denied" in each["event"]["type"], "user" in each)
+        for each in lines(file)
+    ]
+
+    assert told == [
+        ("capture.delete", "failure", "unauthorized", True, False),
+        ("capture.read", "failure", "unauthorized", True, False),
+        ("capture.delete", "failure", "forbidden", True, True),
+        ("capture.delete", "failure", "not_found", False, True),
+    ]
+
+
+async def test_reads_are_written_for_tenants_that_want_them(
+    start_api: Callable[..., Any], file: Path, tmp_path: Path
+) -> None:
+    watched, usual = new_key(), new_key()
+    tenants = tmp_path / "tenants.toml"
+    tenants.write_text(
+        f'[[tenants]]\nname = "watched"\naudit_reads = true\n'
+        f'keys = [{{hash = "{hash_key(watched)}", scopes = ["read", "write"]}}]\n'
+        f'[[tenants]]\nname = "usual"\nkeys = [{{hash = "{hash_key(usual)}", scopes = ["read", "write"]}}]\n'
+    )
+    api: Api = await start_api(audit_log=str(file), tenants=tenants)
+    for key in (watched, usual):
+        headers = {"Authorization": f"Bearer {key}"}
+        await api.put(LOG, **headers)
+        for path in ("/content", "/head", "/grep?pattern=e", "/summary", ""):
+            await api.send("GET", path_of(LOG) + path, headers=headers)
+        await api.send("GET", "/v1/captures", headers=headers)
+    actions = [(each["organization"]["id"], each["event"]["action"]) for each in lines(file)]
+
+    assert actions == [
+        ("watched", "capture.store"),
+        *[("watched", "capture.read")] * 5,
+        ("watched", "capture.list"),
+        ("usual", "capture.store"),
+    ]
+
+
+async def test_hostile_names_cannot_forge_a_line(api: Api, file: Path) -> None:
+    session = '"}\n{"event":{"action":"forged"}}\u2028\r'
+    answer = await api.send("DELETE", f"/v1/sessions/{quote(session)}")
+    assert answer.status == 200, await answer.text()
+    (line,) = lines(file)
+
+    assert line["overspill"] == {"session": session, "captures": 0, "stored_size": 0}
+    assert line["event"]["action"] == "session.delete"
+
+
+async def test_keys_are_never_in_a_line(api: Api, file: Path) -> None:
+    made = await (await api.send("POST", "/v1/keys", json={"scopes": ["read", "admin"]})).json()
+    headers = {"Authorization": f"Bearer {made['key']}"}
+    await api.send("DELETE", f"/v1/keys/{made['about']['id']}", headers=headers)
+    created, revoked = lines(file)
+
+    assert [short(each) for each in (created, revoked)] == [
+        ("key.create", "success"),
+        ("key.revoke", "success"),
+    ]
+    assert created["overspill"]["api_key"] == revoked["overspill"]["api_key"] == made["about"]["id"]
+    assert created["event"]["category"] == ["iam"]
+    assert made["key"] not in file.read_text(encoding="utf-8")
+
+
+async def test_nothing_changes_while_the_log_cannot_be_written(
+    api: Api, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await api.put(LOG)
+    is_full = [True]
+    write = os.write
+
+    def full(descriptor: int, data: bytes) -> int:
+        if is_full[0] and b"overspill.audit" in data:
+            raise OSError(28, "No space left on device")
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", full)
+    told_late = await api.send("DELETE", path_of(LOG))
+    refused = await api.send("PUT", path_of(b"other"), data=b"other", headers={"Overspill-Call-Id": "call_0"})
+    read = await api.get("/v1/captures")
+    is_full[0] = False
+    again = await api.send("PUT", path_of(b"other"), data=b"other", headers={"Overspill-Call-Id": "call_0"})
+
+    assert (told_late.status, read.status, again.status) == (200, 200, 201)
+    assert (refused.status, (await problem(refused)).code) == (503, Code.AUDIT_UNAVAILABLE)
+    assert refused.headers["Retry-After"]
+    assert [short(each) for each in lines(file)] == [
+        ("capture.store", "success"),
+        ("capture.delete", "success"),
+        ("capture.store", "failure"),
+        ("capture.store", "success"),
+    ]
+
+
+async def test_a_file_that_is_rotated_is_made_again(api: Api, file: Path) -> None:
+    await api.put(LOG)
+    file.rename(file.with_suffix(".1"))
+    await api.put(b"other", "c1")
+
+    assert [len(lines(each)) for each in (file.with_suffix(".1"), file)] == [1, 1]
+
+
+async def test_many_requests_at_once_write_whole_lines(api: Api, file: Path) -> None:
+    await asyncio.gather(*(api.put(b"%d" % number, f"c{number}") for number in range(200)))
+
+    assert len({each["overspill"]["capture"] for each in lines(file)}) == 200
+
+
+def event() -> Event:
+    return Event(action=Action.CAPTURE_DELETE, outcome=Outcome.SUCCESS, tenant="t", status=200)
+
+
+async def test_lines_that_come_together_are_written_together() -> None:
+    batches: list[int] = []
+    begun, may_end = threading.Event(), threading.Event()
+
+    class Slow:
+        def write(self, lines: Sequence[bytes]) -> None:
+            batches.append(len(lines))
+            begun.set()
+            may_end.wait(10)
+
+    log = AuditLog(Slow())
+    writing = [asyncio.create_task(log.write(event(), 0))]
+    await asyncio.to_thread(begun.wait)
+    writing += [asyncio.create_task(log.write(event(), number)) for number in range(50)]
+    await asyncio.sleep(0)
+    may_end.set()
+    await asyncio.gather(*writing)
+
+    assert batches == [1, 50]
+
+
+async def test_lines_that_were_cut_short_leave_the_others_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, output = os.write, FileOutput(tmp_path / "a")
+    log = AuditLog(output)
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:40]))
+    await log.write(event(), 0)
+    monkeypatch.undo()
+    await log.write(event(), 1)
+    torn, *whole = (tmp_path / "a").read_text().splitlines()
+
+    assert len(torn) == 40
+    assert [json.loads(each)["@timestamp"][:19] for each in whole] == [
+        "1970-01-01T00:00:00",
+        "1970-01-01T00:00:01",
+    ]
+
+
+def test_syslog_gets_framed_messages_and_is_reached_again(tmp_path: Path) -> None:
+    """Messages of RFC 5424, behind their lengths (RFC 6587)."""
+    line = event().line(0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        output = open_output(f"syslog://127.0.0.1:{server.getsockname()[1]}")
+        assert isinstance(output, SyslogStream)
+        for _ in range(2):
+            output.write([line, line])
+            connection, _ = server.accept()
+            with connection:
+                received = b""
+                while received.count(b"overspill.audit") < 2:
+                    received += connection.recv(65536)
+            length, _, rest = received.partition(b" ")
+            message = rest[: int(length)]
+            head = rb"<109>1 \S+Z \S+ overspill-service \d+ audit - "
+            assert re.match(head, message)
+            assert json.loads(re.sub(head, b"", message)) == json.loads(line)
+            assert rest[int(length) :].startswith(length + b" <109>1 ")
+    with pytest.raises(OSError, match=r".+"):
+        output.write([line])
+
+
+def test_syslog_on_this_machine_gets_a_datagram_for_each_line(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as daemon:
+        daemon.bind(str(path))
+        daemon.settimeout(10)
+        open_output(f"syslog:{path}").write([event().line(0)] * 2)
+        received = [daemon.recv(65536) for _ in range(2)]
+
+    assert all(each.startswith(b"<109>1 ") and not each.endswith(b"\n") for each in received)
+
+
+@pytest.mark.parametrize("given", ["/dev/null/audit", "/", "syslog://host/path", "syslog://a:b@h"])
+async def test_an_output_that_cannot_be_used_is_said_at_the_start(
+    given: str, start_api: Callable[..., Any]
+) -> None:
+    with pytest.raises(SettingError, match="audit_log"):
+        await start_api(audit_log=given)
+
+
+def test_commands_are_written_with_the_user_who_ran_them(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("overspill_service.telemetry.logs.configure", lambda *_: None)
+    monkeypatch.setenv("LOGNAME", "olga")
+    common = ["--data", str(tmp_path / "data"), "--audit-log", str(file)]
+    for words in (
+        ["rebuild"],
+        ["keys", "create", "--tenant", "acme"],
+        ["keys", "list"],
+        ["access"],
+        ["erase", "--tenant", "acme"],
+    ):
+        assert main([*words, *common]) == 0
+    rebuilt, created, erased = lines(file)
+
+    assert [short(each) for each in (rebuilt, created, erased)] == [
+        ("catalog.rebuild", "success"),
+        ("key.create", "success"),
+        ("tenant.erase", "success"),
+    ]
+    assert created["user"]["id"] == erased["user"]["id"] == "olga"
+    assert created["overspill"] == {"command": "keys create", "scopes": "write,read,observe"}
+    assert "ovs_" in capsys.readouterr().out
+    assert "ovs_" not in file.read_text()
