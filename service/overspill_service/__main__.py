@@ -18,6 +18,7 @@ from overspill_service.commands import backups, keys, operations
 from overspill_service.commands.auditing import audited
 from overspill_service.errors import ServiceError
 from overspill_service.errors.system import resource_failure
+from overspill_service.server.certificate import certificate_of
 from overspill_service.server.process import listening_socket, run, serve
 from overspill_service.server.supervisor import Supervisor
 from overspill_service.settings.help import SettingHelp, descriptions
@@ -78,6 +79,7 @@ def _run(command: str, settings: Settings, options: dict[str, Any], given: list[
                 "give it as OVERSPILL_KEY_SECRET instead"
             )
         require_folder(settings)
+        certificate_of(settings)
     match command:
         case "serve" if settings.workers > 1:
             return _supervise(settings, given[1:])

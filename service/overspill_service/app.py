@@ -35,6 +35,7 @@ from overspill_service.telemetry.metered import MeteredCatalog, MeteredStore
 from overspill_service.telemetry.metrics import Metrics
 from overspill_service.telemetry.scrapes import Scrapes
 from overspill_service.web.authentication import Authenticator, OpenMode
+from overspill_service.web.client_address import ClientAddresses
 from overspill_service.web.middleware import middleware, set_headers
 from overspill_service.web.registry import add_routes, with_private_metrics
 from overspill_service.web.routes import ROUTES
@@ -209,6 +210,7 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
             metrics=metrics,
             scrapes=Scrapes(metrics.collect),
             audit=await open_audit_log(settings),
+            addresses=ClientAddresses(settings.trusted_networks, settings.client_address_header),
             hosts=settings.answered_hosts,
             spans=tracing.spans(),
             settings=settings,

@@ -68,7 +68,7 @@ class ServiceProcess:
             self._process = self._launch(["serve", *self._flags()], stdout, log)
         self._announcements = os.fdopen(announcements)
         self.url = self._announced_url()
-        self._settings["listen"] = self.url.removeprefix("http://")
+        self._settings["listen"] = self.url.partition("://")[2]
 
     def stop(self) -> int:
         """SIGTERM; the exit code once it has ended. Nothing happens where it does not run."""

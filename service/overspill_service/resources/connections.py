@@ -21,10 +21,15 @@ from overspill_service.resources.tasks import run_to_completion
 
 if TYPE_CHECKING:
     import socket
+    import ssl
     from collections.abc import Callable, Iterator
 
 RESERVED_CONNECTIONS: Final = 8
 """Connections beyond the limit, for health checks."""
+HANDSHAKE_SECONDS: Final = 10.0
+"""How long a client may take for its TLS handshake."""
+HANDSHAKE_GRACE: Final = 1.0
+"""How long a stop waits for handshakes."""
 RESERVED_SECONDS: Final = 5.0
 """How long a reserved connection may stay open."""
 PAUSE_SECONDS: Final = 0.2
@@ -110,13 +115,31 @@ class Connections:
         listener: socket.socket,
         serve: Callable[[], asyncio.Protocol],
         refused: Callable[[OSError], None],
+        tls: Callable[[], ssl.SSLContext | None] = lambda: None,
     ) -> None:
         """Accept connections while there is room, until cancelled. `serve` makes the protocol of each.
 
-        `refused` is called when the system accepts none.
+        `refused` is called when the system accepts none, `tls` for each connection.
         """
-        loop = asyncio.get_running_loop()
         listener.setblocking(False)
+        handshakes: set[asyncio.Task[None]] = set()
+        try:
+            await self._accept(listener, serve, refused, tls, handshakes)
+        finally:
+            if handshakes:
+                await asyncio.wait(handshakes, timeout=HANDSHAKE_GRACE)
+            for each in handshakes:
+                each.cancel()
+
+    async def _accept(
+        self,
+        listener: socket.socket,
+        serve: Callable[[], asyncio.Protocol],
+        refused: Callable[[OSError], None],
+        tls: Callable[[], ssl.SSLContext | None],
+        handshakes: set[asyncio.Task[None]],
+    ) -> None:
+        loop = asyncio.get_running_loop()
         while True:
             await self._has_room.wait()
             try:
@@ -128,12 +151,27 @@ class Connections:
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
             self._enter()
-            try:
-                connecting = loop.connect_accepted_socket(lambda: CountedProtocol(serve(), self), accepted)
+            connecting = self._connect(accepted, serve, context := tls())
+            if context is None:
                 await run_to_completion(connecting)  # its request may have come already: it is answered
-            except OSError:  # the client has gone already
-                accepted.close()
-                self._leave()
+            else:  # nobody else waits while a client shakes hands
+                task = loop.create_task(connecting)
+                handshakes.add(task)
+                task.add_done_callback(handshakes.discard)
+
+    async def _connect(
+        self, accepted: socket.socket, serve: Callable[[], asyncio.Protocol], context: ssl.SSLContext | None
+    ) -> None:
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: CountedProtocol(serve(), self),
+                accepted,
+                ssl=context,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS if context else None,
+            )
+        except OSError:  # the client has gone already, or speaks no TLS
+            accepted.close()
+            self._leave()
 
     def opened(self, transport: asyncio.BaseTransport) -> None:
         """Count a new connection. `_enter` has made room for it."""

@@ -23,6 +23,7 @@ from overspill_service.errors import ServiceError
 from overspill_service.errors.system import failure
 from overspill_service.resources.connections import Connections, connection_limit
 from overspill_service.resources.threads import prepare_threads
+from overspill_service.server.certificate import certificate_of, run_rereads
 from overspill_service.settings.settings import SettingError
 from overspill_service.telemetry import logs
 from overspill_service.web.service import SERVICE
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import TextIO
 
+    from overspill_service.server.certificate import Certificate
     from overspill_service.settings.settings import Settings
     from overspill_service.telemetry.failure_log import FailureLog
     from overspill_service.web.service import Service
@@ -95,9 +97,11 @@ def listening_socket(settings: Settings) -> socket.socket:
         raise OSError(f"cannot listen on {settings.listen}: {reason}") from error
 
 
-def url_of(listener: socket.socket) -> str:
+def url_of(listener: socket.socket, settings: Settings) -> str:
+    """Return the URL to announce: that of the listening address."""
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "http" if settings.tls_certificate is None else "https"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -136,22 +140,26 @@ async def serve(
     SIGHUP applies the settings that `reread` returns, as far as they need no restart. A stop lets running
     requests end within the grace period. One line with the address is printed when requests are served.
     """
+    certificate = certificate_of(settings)
     app = make_app(settings)
     await prepare_threads()
     runner = runner_of(app)
     stop, reloading = _signals(parent)
     await runner.setup()
-    tasks = [asyncio.create_task(_reload_when(reloading, app[SERVICE], reread))]
+    service, url = app[SERVICE], url_of(listener, settings)
+    tasks = [asyncio.create_task(_reload_when(reloading, service, certificate, reread))]
+    if certificate is not None:
+        tasks.append(asyncio.create_task(run_rereads(certificate)))
     try:
-        accepting = asyncio.create_task(_accept(runner, app[SERVICE], listener))
+        accepting = asyncio.create_task(_accept(runner, service, listener, certificate))
         tasks.append(accepting)
-        print(f"overspill-service listens on {url_of(listener)}", flush=True)
-        fields = _start_fields(app[SERVICE], url_of(listener), is_open=await _is_open(app[SERVICE]))
+        print(f"overspill-service listens on {url}", flush=True)
+        fields = _start_fields(service, url, certificate, is_open=await _is_open(service))
         log.info("serving", extra=logs.fields(**fields))
         await stop.wait()
         if parent is not None:
             asyncio.get_running_loop().remove_reader(parent)
-        await _stop(accepting, listener, app[SERVICE])
+        await _stop(accepting, listener, service)
     finally:
         for task in tasks:
             task.cancel()
@@ -171,11 +179,15 @@ def _signals(parent: TextIO | None) -> tuple[asyncio.Event, asyncio.Event]:
     return stop, reloading
 
 
-async def _accept(runner: web.AppRunner, service: Service, listener: socket.socket) -> None:
+async def _accept(
+    runner: web.AppRunner, service: Service, listener: socket.socket, certificate: Certificate | None
+) -> None:
     assert runner.server is not None
     service.connections = Connections(connection_limit())
     record = partial(_record_refusal, service.failure_log)
-    await service.connections.accept(listener, runner.server, record)
+    await service.connections.accept(
+        listener, runner.server, record, lambda: certificate.context if certificate else None
+    )
 
 
 def _record_refusal(failure_log: FailureLog, error: OSError) -> None:
@@ -185,13 +197,17 @@ def _record_refusal(failure_log: FailureLog, error: OSError) -> None:
     )
 
 
-async def _reload_when(asked: asyncio.Event, service: Service, reread: Callable[[], Settings]) -> None:
-    """Read the settings again each time that `asked` is set, until cancelled."""
+async def _reload_when(
+    asked: asyncio.Event, service: Service, certificate: Certificate | None, reread: Callable[[], Settings]
+) -> None:
+    """Read the settings and the certificate again each time that `asked` is set, until cancelled."""
     while True:
         await asked.wait()
         asked.clear()
         try:
             settings = reread()
+            if certificate is not None:
+                await certificate.reread()
             waiting = await reload(service, settings)
         except (SettingError, ServiceError) as error:
             log.error("not reloaded, all stays as it was: %s", error)  # noqa: TRY400  (no traceback for a typo)
@@ -223,7 +239,9 @@ async def _is_open(service: Service) -> bool:
         return False
 
 
-def _start_fields(service: Service, url: str, *, is_open: bool) -> dict[str, object]:
+def _start_fields(
+    service: Service, url: str, certificate: Certificate | None, *, is_open: bool
+) -> dict[str, object]:
     """Return what the log says of a process that begins to serve. URLs have no passwords."""
     settings = service.settings
     return {
@@ -234,7 +252,7 @@ def _start_fields(service: Service, url: str, *, is_open: bool) -> dict[str, obj
         "store": without_password(settings.store or (settings.data / "objects").as_uri()),
         "catalog": without_password(settings.catalog),
         "keys": "none needed" if is_open else "needed",
-    }
+    } | ({"certificate_expires": certificate.expires} if certificate else {})
 
 
 def without_password(url: str) -> str:

@@ -44,7 +44,7 @@ class Supervisor:
             loop.add_signal_handler(number, self._stop.set)
         if hasattr(signal, "SIGHUP"):
             loop.add_signal_handler(signal.SIGHUP, self._forward_reload)
-        url = url_of(self._listener)
+        url = url_of(self._listener, self._settings)
         descriptors = [new_memory() for _ in range(self._settings.workers)]
         started = [loop.create_future() for _ in descriptors]
         async with asyncio.TaskGroup() as group:

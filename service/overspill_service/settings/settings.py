@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ from msgspec import Meta, Struct, field
 from overspill.wire import DEFAULT_TTL, is_loopback
 
 from overspill_service.settings.units import BYTES, SECONDS
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class SettingError(Exception):
@@ -50,6 +53,29 @@ class Settings(Struct, frozen=True, kw_only=True):
             "(empty: any; on loopback only localhost and loopback addresses)"
         ),
     ] = ""
+    tls_certificate: Annotated[
+        Path | None,
+        Meta(
+            description="PEM file of a certificate with its chain: the service then speaks https (TLS 1.2 on)"
+        ),
+    ] = None
+    tls_key: Annotated[
+        Path | None, Meta(description="PEM file of its private key (empty: it is in tls_certificate)")
+    ] = None
+    trusted_proxies: Annotated[
+        str,
+        Meta(
+            description="addresses and networks of proxies, comma-separated, whose word for a client's "
+            "address is taken (empty: none are)"
+        ),
+    ] = ""
+    client_address_header: Annotated[
+        Literal["x-forwarded-for", "forwarded"],
+        Meta(description="header in which trusted proxies add the address of their client"),
+    ] = "x-forwarded-for"
+    require_tls: Annotated[
+        bool, Meta(description="refuse to reach Redis or S3 without TLS, except on loopback")
+    ] = False
     store: Annotated[
         str,
         Meta(
@@ -209,6 +235,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     def address(self) -> tuple[str, int]:
         """Host and port of `listen`."""
         return parse_address(self.listen)
+
+    @property
+    def trusted_networks(self) -> tuple[Network, ...]:
+        """The networks of `trusted_proxies`. Raises `ValueError`."""
+        words = filter(None, map(str.strip, self.trusted_proxies.split(",")))
+        return tuple(map(ipaddress.ip_network, words))
 
     @property
     def answered_hosts(self) -> frozenset[str] | None:

@@ -94,6 +94,12 @@ def _build(values: Mapping[str, tuple[Any, str]]) -> Settings:
         parse_address(settings.listen)
     except ValueError as error:
         raise SettingError(f"{listen_source}: {error}, such as 127.0.0.1:8750") from error
+    try:
+        _ = settings.trusted_networks
+    except ValueError as error:
+        raise SettingError(
+            f"trusted_proxies: {error}; write addresses and networks, such as 10.0.0.5, 192.168.7.0/24"
+        ) from error
     if settings.default_ttl > settings.max_ttl:
         raise SettingError(
             f"default_ttl ({settings.default_ttl}) is longer than max_ttl ({settings.max_ttl})"

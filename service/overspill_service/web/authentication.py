@@ -16,6 +16,7 @@ from overspill_service.errors import CatalogIncomplete, Forbidden, KeyNotFound, 
 from overspill_service.telemetry import logs
 from overspill_service.tenants.directory import Principal, SessionBound
 from overspill_service.tenants.keys import LOCAL_PREFIX, hash_key, is_key
+from overspill_service.web.client_address import CLIENT_ADDRESS
 from overspill_service.web.request_rates import RequestRates
 from overspill_service.web.tokens import is_token
 
@@ -127,7 +128,7 @@ class Authenticator:
         if len(credentials) > 1:
             raise Unauthorized(f"Authorization is given {len(credentials)} times; send it once")
         if credentials:
-            principal = await self._of_any(credentials[0], request.remote or "")
+            principal = await self._of_any(credentials[0], request[CLIENT_ADDRESS])
         else:
             principal = await self._anonymous()
         self._rates.count(principal.tenant)

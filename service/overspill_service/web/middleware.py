@@ -23,6 +23,7 @@ from overspill_service.errors import (
 )
 from overspill_service.telemetry import logs
 from overspill_service.web import auditing, request_span
+from overspill_service.web.client_address import CLIENT_ADDRESS
 from overspill_service.web.header_fields import require_well_formed
 from overspill_service.web.problems import allow_header, problem_of, response_of, underlying
 from overspill_service.web.service import SERVICE
@@ -64,7 +65,8 @@ async def middleware(
     start = time.perf_counter()
     request[REQUEST_ID] = request_id = _request_id(request)
     response: web.StreamResponse | None = None
-    with logs.bound_fields(request_id=request_id, address=request.remote or ""), _span_of(request):
+    request[CLIENT_ADDRESS] = address = request.app[SERVICE].addresses.of(request)
+    with logs.bound_fields(request_id=request_id, address=address), _span_of(request):
         try:
             service = request.app[SERVICE]
             with service.in_flight, service.connections.busy(request.transport):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from overspill_service.telemetry.spans import Spans
     from overspill_service.tenants.directory import TenantDirectory
     from overspill_service.web.authentication import Authenticator, OpenMode
+    from overspill_service.web.client_address import ClientAddresses
 
 
 class InFlight:
@@ -78,6 +79,7 @@ class Service:
     connections: Connections = field(default_factory=Connections)
     scrapes: Scrapes
     audit: AuditLog
+    addresses: ClientAddresses
     hosts: frozenset[str] | None
     """The host names that requests may be sent to, besides loopback's; None if any name is allowed."""
     spans: Spans | None = None

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 PIECE_BYTES: Final = 256 * 1024
 """Bytes written to the socket at once."""
+TLS_PIECE_BYTES: Final = 64 * 1024
+"""The same over TLS, whose transport holds one piece more than it says, and as much of the system's."""
 CHECKS_PER_TIMEOUT: Final = 4
 """How often a client's progress is checked within its timeout."""
 C_INT: Final = struct.Struct("i")
@@ -54,7 +56,8 @@ async def send(
     await response.prepare(request)
     if request.transport is None:
         raise ConnectionResetError("the client has gone")
-    request.transport.set_write_buffer_limits(0)  # else the transport would buffer pieces that it cannot send
+    # Else the transport would buffer pieces that it cannot send. With 0 one of TLS would wait for ever.
+    request.transport.set_write_buffer_limits(1)
     await response.write(b"")  # the header alone: aiohttp would copy header and piece together
     with ProgressWatch(request.transport, stall_seconds) as watch:
         while piece:
@@ -68,8 +71,8 @@ async def send(
 async def _write(response: web.StreamResponse, piece: bytes, missing: int, watch: ProgressWatch) -> None:
     """Write one piece, and wait until it is sent. `missing` bytes of the answer were missing before it."""
     with memoryview(piece) as view:
-        for start in range(0, len(view), PIECE_BYTES):
-            part = view[start : start + PIECE_BYTES]
+        for start in range(0, len(view), watch.piece_bytes):
+            part = view[start : start + watch.piece_bytes]
             watch.sent += len(part)
             if start + len(part) < missing:
                 await response.write(part)
@@ -83,6 +86,7 @@ class ProgressWatch:
     def __init__(self, transport: asyncio.Transport, stall_seconds: float) -> None:
         self.sent = 0
         """Bytes given to the transport so far. The writer counts them."""
+        self.piece_bytes = TLS_PIECE_BYTES if transport.get_extra_info("sslcontext") else PIECE_BYTES
         self._transport, self._stall_seconds = transport, stall_seconds
         self._loop = asyncio.get_running_loop()
         self._taken, self._progress_at = 0, self._loop.time()

@@ -1,0 +1,158 @@
+"""The certificate that the service shows: read from files, proved, and read again when they change."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import ssl
+import stat
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from overspill_service.access import stamp_of
+from overspill_service.settings.settings import SettingError
+from overspill_service.telemetry import logs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from overspill_service.settings.settings import Settings
+
+POLL_SECONDS: Final = 5.0
+"""How often the files are looked at."""
+PROOF_ROUNDS: Final = 4
+"""Turns of both ends until a handshake has ended: TLS 1.2 needs the most."""
+NOT_FOR_GROUP: Final = stat.S_IWGRP | stat.S_IXGRP | stat.S_IRWXO
+NOT_FOR_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+
+log = logging.getLogger("overspill_service.start")
+
+
+class Certificate:
+    """The service's certificate with its private key. `context` is for the next connection."""
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        """Raises `SettingError` if the files cannot be used, or the certificate has expired."""
+        self._certificate, self._key = certificate, key
+        self._stamp = self._stamps()
+        self.context, self.expires = read_certificate(certificate, key)
+
+    async def reread(self) -> None:
+        """Use what the files hold from the next connection on.
+
+        Raises `SettingError`; then nothing has changed.
+        """
+        self._stamp = await asyncio.to_thread(self._stamps)
+        self.context, self.expires = await asyncio.to_thread(read_certificate, self._certificate, self._key)
+
+    async def reread_if_changed(self) -> None:
+        """Read the files again if they have changed. A mistake in them is reported, and changes nothing."""
+        if await asyncio.to_thread(self._stamps) == self._stamp:
+            return
+        try:
+            await self.reread()
+        except SettingError as error:
+            log.error("the certificate has changed, but stays as it was in use: %s", error)  # noqa: TRY400  (no traceback for a wrong file)
+        else:
+            log.info("the certificate has changed and is in use", extra=logs.fields(expires=self.expires))
+
+    def _stamps(self) -> tuple[tuple[int, ...], ...]:
+        return stamp_of(self._certificate), stamp_of(self._key)
+
+
+def certificate_of(settings: Settings) -> Certificate | None:
+    """Return the certificate of the settings, None for plain HTTP. Raises `SettingError`."""
+    if settings.tls_certificate is None:
+        if settings.tls_key is not None:
+            raise SettingError("tls_key is set, and tls_certificate is not: name the certificate's file too")
+        return None
+    return Certificate(settings.tls_certificate, settings.tls_key or settings.tls_certificate)
+
+
+async def run_rereads(certificate: Certificate) -> None:
+    """Read the files again whenever they change, until cancelled."""
+    while True:
+        await asyncio.sleep(POLL_SECONDS)
+        await certificate.reread_if_changed()
+
+
+def read_certificate(certificate: Path, key: Path) -> tuple[ssl.SSLContext, str]:
+    """Return the context of connections that show the certificate, and when it expires.
+
+    Raises `SettingError` that says what is wrong with which file.
+    """
+    _require_readable("tls_certificate", certificate)
+    _require_private(key)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        context.load_cert_chain(certificate, key, password=lambda: _refuse_passphrase(key))
+    except ssl.SSLError as error:
+        raise SettingError(_reason(error, certificate, key)) from error
+    return context, _proved_expiry(context, certificate)
+
+
+def _require_readable(setting: str, file: Path) -> None:
+    try:
+        os.close(os.open(file, os.O_RDONLY))
+        is_file = file.is_file()
+    except OSError as error:
+        raise SettingError(f"{setting}: {file} cannot be read: {error.strerror}") from error
+    if not is_file:
+        raise SettingError(f"{setting}: {file} is no file")
+
+
+def _require_private(key: Path) -> None:
+    """Raise `SettingError` if others may read the key. The group may if the superuser owns the file."""
+    _require_readable("tls_key", key)
+    if not hasattr(os, "geteuid"):  # Windows
+        return
+    status = key.stat()
+    if status.st_uid not in {os.geteuid(), 0}:
+        raise SettingError(f"tls_key: {key} belongs to another user, who can read it: chown it")
+    forbidden = NOT_FOR_OTHERS if status.st_uid == os.geteuid() else NOT_FOR_GROUP
+    if status.st_mode & forbidden:
+        mode = stat.S_IMODE(status.st_mode)
+        raise SettingError(f"tls_key: others can read {key} (its mode is {mode:04o}): chmod 600 it")
+
+
+def _refuse_passphrase(key: Path) -> str:
+    """OpenSSL would ask for a passphrase at the terminal."""
+    raise SettingError(f"tls_key: {key} has a passphrase, which nobody could give: store it without one")
+
+
+def _reason(error: ssl.SSLError, certificate: Path, key: Path) -> str:
+    if error.reason == "KEY_VALUES_MISMATCH":
+        return f"tls_key: {key} is not the key of the certificate in {certificate}"
+    if error.reason == "NO_START_LINE" or not error.reason:
+        return f"tls_certificate: {certificate} and {key} must hold a certificate and its key, as PEM"
+    return (
+        f"tls_certificate: {certificate} with {key} cannot be used: {error.reason.lower().replace('_', ' ')}"
+    )
+
+
+def _proved_expiry(server: ssl.SSLContext, certificate: Path) -> str:
+    """Connect in memory as a client that trusts this very certificate. Return when it expires.
+
+    Raises `SettingError` if the client refuses it: it has expired, is not valid yet, or is not for servers.
+    """
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname = False
+    client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    client.load_verify_locations(certificate)
+    up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
+    asking, answering = client.wrap_bio(down, up), server.wrap_bio(up, down, server_side=True)
+    try:
+        for _ in range(PROOF_ROUNDS):
+            for end in (asking, answering):
+                with suppress(ssl.SSLWantReadError):
+                    end.do_handshake()
+    except ssl.SSLCertVerificationError as error:
+        raise SettingError(f"tls_certificate: {certificate}: {error.verify_message}") from error
+    except ssl.SSLError as error:
+        raise SettingError(f"tls_certificate: {certificate} cannot be used: {error.reason}") from error
+    ends = str((asking.getpeercert() or {})["notAfter"])
+    return datetime.fromtimestamp(ssl.cert_time_to_seconds(ends), UTC).isoformat(timespec="seconds")

@@ -1,0 +1,69 @@
+"""The address that a request comes from: its connection's, or that which a trusted proxy has noted.
+
+A proxy adds the address of its own client at the end of a header. What stands before that came from the
+client, which can write anything. So the header counts only on connections of trusted proxies, and is read
+from its end: the first address that is no trusted proxy is the client's.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import TYPE_CHECKING, Final
+
+from aiohttp import hdrs, web
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from overspill_service.settings.settings import Network
+
+CLIENT_ADDRESS: Final = web.RequestKey("client_address", str)
+_HOP: Final = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::\d+)?|([0-9.]+)(?::\d+)?|([0-9A-Fa-f:.]+)")
+"""An address with or without a port: `[2001:db8::1]:80`, `192.0.2.1:80`, `2001:db8::1`."""
+
+
+class ClientAddresses:
+    """Finds the addresses of clients behind the proxies of these networks."""
+
+    def __init__(self, proxies: Sequence[Network], header: str) -> None:
+        """`header`: the one that the proxies write, in lower case; another one is the client's own."""
+        self._proxies, self._is_standard = proxies, header == "forwarded"
+
+    def of(self, request: web.Request) -> str:
+        """Return the address, empty if the connection has none any more."""
+        address = _normal(request.remote or "")
+        if not self._proxies or not self._is_proxy(address):
+            return address
+        for hop in reversed(_standard_hops(request) if self._is_standard else _hops(request)):
+            found = _HOP.fullmatch(hop.strip())
+            before = _normal(found[1] or found[2] or found[3]) if found else ""
+            if not before:  # a hidden or malformed hop: nobody knows who stands before it
+                break
+            address = before
+            if not self._is_proxy(address):
+                break
+        return address
+
+    def _is_proxy(self, address: str) -> bool:
+        return bool(address) and any(ipaddress.ip_address(address) in network for network in self._proxies)
+
+
+def _hops(request: web.Request) -> list[str]:
+    """Return what `X-Forwarded-For` lists, the client first."""
+    return ",".join(request.headers.getall(hdrs.X_FORWARDED_FOR, ())).split(",")
+
+
+def _standard_hops(request: web.Request) -> list[str]:
+    """Return what `Forwarded` lists (RFC 7239), the client first."""
+    return [element.get("for", "") for element in request.forwarded]
+
+
+def _normal(address: str) -> str:
+    """Return the address in its usual form, an IPv4 address as such. Empty for what is none."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return ""
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return str(mapped or found)
