@@ -134,7 +134,8 @@ async def test_text_shows_the_facts_behind_the_message(start_services: StartServ
 
     (line,) = re.findall(r".*\[mine\].*", service.logged())
     assert re.search(
-        rf"INFO overspill_service\.access \[mine\] PUT /v1/captures/{{ref}} address=127\.0\.0\.1 tenant=default "
-        rf"capture={entry.id} size=1 stored_size=\d+ status=200 bytes=\d+ received=1 seconds=0\.\d+$",
+        rf"INFO overspill_service\.access \[mine\] PUT /v1/captures/{{ref}} address=127\.0\.0\.1 "
+        rf"tenant=default capture={entry.id} "
+        rf"size=1 stored_size=\d+ status=200 bytes=\d+ received=1 seconds=0\.\d+$",
         line,
     )

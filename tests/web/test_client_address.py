@@ -124,5 +124,5 @@ async def test_unknown_keys_count_for_the_client_behind_the_proxy(start_api: Cal
 
 @pytest.mark.parametrize("text", ["localhost", "10.0.0.0/33", "10.0.0.1/8", "10.0.0.1 10.0.0.2"])
 def test_a_proxy_is_named_by_address_or_network(tmp_path: Path, text: str) -> None:
-    with pytest.raises(SettingError, match="trusted_proxies: .*write addresses and networks"):
+    with pytest.raises(SettingError, match=r"trusted_proxies: .*write addresses and networks"):
         load({"trusted_proxies": text, "data": str(tmp_path)}, {})

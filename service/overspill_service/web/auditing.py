@@ -9,6 +9,7 @@ from aiohttp import web
 
 from overspill_service.audit.events import Action, Event, Outcome
 from overspill_service.telemetry import logs
+from overspill_service.web.client_address import CLIENT_ADDRESS
 from overspill_service.web.service import SERVICE
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ async def end(request: web.Request, status: int | None) -> None:
         outcome=_outcome(status),
         tenant=logs.bound_field("tenant"),
         user=logs.bound_field("key"),
-        address=request.remote or "",
+        address=request[CLIENT_ADDRESS],
         is_refused=is_refused,
         code=logs.bound_field("code"),
         method=request.method,
