@@ -96,8 +96,11 @@ def _run(command: str, settings: Settings, options: dict[str, Any], given: list[
 
 
 async def _operate(command: str, settings: Settings, options: dict[str, Any]) -> int:
-    log = await open_audit_log(settings)
-    return await audited(operations.COMMANDS[command](settings, options), log, command, options)
+    audit = await open_audit_log(settings)
+    try:
+        return await audited(operations.COMMANDS[command](settings, options), audit, command, options)
+    finally:
+        await audit.close()
 
 
 def _supervise(settings: Settings, arguments: list[str]) -> int:

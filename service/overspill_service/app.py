@@ -201,6 +201,7 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
             tokens=Tokens(settings, archive.shared_clock.now) if settings.jwt_issuer else None,
             local_key=await asyncio.to_thread(access.local_key, settings),
         )
+        audit = await open_audit_log(settings)
         app[SERVICE] = service = Service(
             archive=archive,
             directory=directory,
@@ -209,7 +210,7 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
             issuer=issuer,
             metrics=metrics,
             scrapes=Scrapes(metrics.collect),
-            audit=await open_audit_log(settings),
+            audit=audit,
             addresses=ClientAddresses(settings.trusted_networks, settings.client_address_header),
             hosts=settings.answered_hosts,
             spans=tracing.spans(),
@@ -230,3 +231,4 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
             with suppress(asyncio.CancelledError):
                 await running
             await maintenance.close()
+            await audit.close()

@@ -235,6 +235,9 @@ async def test_lines_that_come_together_are_written_together() -> None:
             begun.set()
             may_end.wait(10)
 
+        def close(self) -> None:
+            pass
+
     log = AuditLog(Slow())
     writing = [asyncio.create_task(log.write(event(), 0))]
     await asyncio.to_thread(begun.wait)
@@ -285,6 +288,7 @@ def test_syslog_gets_framed_messages_and_is_reached_again(tmp_path: Path) -> Non
             assert rest[int(length) :].startswith(length + b" <109>1 ")
     with pytest.raises(OSError, match=r".+"):
         output.write([line])
+    output.close()
 
 
 def test_syslog_on_this_machine_gets_a_datagram_for_each_line(tmp_path: Path) -> None:
@@ -295,7 +299,11 @@ def test_syslog_on_this_machine_gets_a_datagram_for_each_line(tmp_path: Path) ->
         open_output(f"syslog:{path}").write([event().line(0)] * 2)
         received = [daemon.recv(65536) for _ in range(2)]
 
-    assert all(each.startswith(b"<109>1 ") and not each.endswith(b"\n") for each in received)
+    head = rb"<109>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d overspill-service\[\d+\]: "
+    assert {json.loads(re.sub(head, b"", each))["service"]["name"] for each in received} == {
+        "overspill-service"
+    }
+    assert all(re.match(head, each) and not each.endswith(b"\n") for each in received)
 
 
 @pytest.mark.parametrize("given", ["/dev/null/audit", "/", "syslog://host/path", "syslog://a:b@h"])

@@ -57,6 +57,14 @@ class AuditLog:
                 "service's log"
             )
 
+    async def close(self) -> None:
+        """Try once more to write what waits, and close the output."""
+        await self.flush()
+        if self._waiting:
+            log.error("%d lines of the audit log could not be written and are lost", len(self._waiting))
+        if self._output is not None:
+            self._output.close()
+
     async def flush(self) -> None:
         """Write what waits."""
         async with self._turn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -28,6 +29,9 @@ class Output(Protocol):
 
     def write(self, lines: Sequence[bytes]) -> None:
         """Write the lines, each with its newline. Raises `OSError` if they may not all be there."""
+
+    def close(self) -> None:
+        """Release what is open."""
 
 
 def open_output(text: str) -> Output:
@@ -67,6 +71,9 @@ class FileOutput:
         finally:
             os.close(descriptor)
 
+    def close(self) -> None:
+        pass
+
     def _append(self, descriptor: int, data: bytes) -> None:
         written = os.write(descriptor, data)
         self._is_torn = 0 < written < len(data) or (self._is_torn and not written)
@@ -82,6 +89,12 @@ def syslog_message(line: bytes) -> bytes:
     return head.encode("ascii", "replace") + line.rstrip(b"\n")
 
 
+def local_message(line: bytes) -> bytes:
+    """Return a line as syslog(3) sends it to the daemon of this machine, without the newline."""
+    month_to_second = time.asctime()[4:19]
+    return f"<{PRIORITY}>{month_to_second} {NAME}[{os.getpid()}]: ".encode("ascii") + line.rstrip(b"\n")
+
+
 class SyslogSocket:
     """The syslog daemon of this machine: one datagram for each line."""
 
@@ -93,7 +106,10 @@ class SyslogSocket:
             daemon.settimeout(SYSLOG_SECONDS)
             daemon.connect(self._path)
             for line in lines:
-                daemon.send(syslog_message(line))
+                daemon.send(local_message(line))
+
+    def close(self) -> None:
+        pass
 
 
 class SyslogStream:
@@ -105,17 +121,17 @@ class SyslogStream:
 
     def write(self, lines: Sequence[bytes]) -> None:
         if self._connection is not None and _has_ended(self._connection):
-            self._close()
+            self.close()
         if self._connection is None:
             self._connection = socket.create_connection(self._address, timeout=SYSLOG_SECONDS)
         messages = [syslog_message(line) for line in lines]
         try:
             self._connection.sendall(b"".join(b"%d %s" % (len(each), each) for each in messages))
         except OSError:
-            self._close()
+            self.close()
             raise
 
-    def _close(self) -> None:
+    def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
         self._connection = None
