@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
+    from overspill_service.catalog import Catalog
+    from overspill_service.objects import ObjectStore
+
 T = TypeVar("T")
 
 log = logging.getLogger("overspill_service.start")
@@ -63,11 +66,9 @@ async def open_archive(
 ) -> AsyncIterator[Archive]:
     """Open the back ends that the settings name, and close them at the end. `clock` is this machine's."""
     cpu = CpuThreads()
-    store = resolve_url("store", settings.store, lambda url: open_store(url, data_dir=settings.data))
+    store = store_of(settings, "store", settings.store)
     try:
-        catalog = resolve_url(
-            "catalog", settings.catalog, lambda url: open_catalog(url, data_dir=settings.data, clock=clock)
-        )
+        catalog = catalog_of(settings, "catalog", settings.catalog, clock)
         try:
             steady = None if isinstance(catalog, SqliteCatalog) else steady_seconds
             if metrics:
@@ -148,7 +149,7 @@ def embedded_back_ends(settings: Settings) -> tuple[FileStore, Path]:
 
     Raises `SettingError` for other back ends.
     """
-    store = resolve_url("store", settings.store, lambda url: open_store(url, data_dir=settings.data))
+    store = store_of(settings, "store", settings.store)
     catalog = resolve_url("catalog", settings.catalog, lambda url: sqlite_file(url, data_dir=settings.data))
     if not isinstance(store, FileStore) or catalog is None:
         raise SettingError(
@@ -156,6 +157,24 @@ def embedded_back_ends(settings: Settings) -> tuple[FileStore, Path]:
             "in service/deploy/README.md"
         )
     return store, catalog
+
+
+def store_of(settings: Settings, name: str, url: str) -> ObjectStore:
+    """Return the object store at a URL that the setting or option `name` gives. Raises `SettingError`."""
+
+    def opener(url: str) -> ObjectStore:
+        return open_store(url, data_dir=settings.data, require_tls=settings.require_tls)
+
+    return resolve_url(name, url, opener)
+
+
+def catalog_of(settings: Settings, name: str, url: str, clock: Callable[[], float] = time.time) -> Catalog:
+    """Return the catalog at a URL that the setting or option `name` gives. Raises `SettingError`."""
+
+    def opener(url: str) -> Catalog:
+        return open_catalog(url, data_dir=settings.data, clock=clock, require_tls=settings.require_tls)
+
+    return resolve_url(name, url, opener)
 
 
 def resolve_url(setting: str, url: str, opener: Callable[[str], T]) -> T:

@@ -51,7 +51,7 @@ log_level = WARNING
 max_clients = 1024
 [pipeline:main]
 pipeline = catch_errors gatekeeper healthcheck cache lock listing_formats s3api tempauth copy slo dlo \
-versioned_writes symlink proxy-server
+versioned_writes symlink {encryption} proxy-server
 [app:proxy-server]
 use = egg:swift#proxy
 account_autocreate = true
@@ -90,6 +90,11 @@ use = egg:swift#dlo
 use = egg:swift#versioned_writes
 [filter:symlink]
 use = egg:swift#symlink
+[filter:keymaster]
+use = egg:swift#keymaster
+encryption_root_secret = b3ZlcnNwaWxsIG92ZXJzcGlsbCBvdmVyc3BpbGwgb3Y=
+[filter:encryption]
+use = egg:swift#encryption
 """
 
 # Listings must show what was just written: requests wait for the container's update, because no daemon
@@ -182,11 +187,14 @@ class StartError(Exception):
 
 
 @contextmanager
-def swift(root: Path) -> Iterator[S3Server]:
-    """Run a server in `root` until the block ends; its data stays there, so it can be started again."""
+def swift(root: Path, *, encrypts: bool = False) -> Iterator[S3Server]:
+    """Run a server in `root` until the block ends; its data stays there, so it can be started again.
+
+    One that encrypts knows SSE-S3; one that does not refuses to be asked for it.
+    """
     root.mkdir(parents=True, exist_ok=True)
     ports = _ports(root)
-    _configure(root, ports)
+    _configure(root, ports, encryption="keymaster encryption" if encrypts else "")
     with ExitStack() as stack:
         processes = [stack.enter_context(_process(root, kind)) for kind in ports]
         _await_ready(root, ports, processes)
@@ -223,7 +231,7 @@ def _ports(root: Path) -> dict[str, int]:
     return ports
 
 
-def _configure(root: Path, ports: dict[str, int]) -> None:
+def _configure(root: Path, ports: dict[str, int], *, encryption: str) -> None:
     etc, node = root / "etc", root / "node"
     for folder in (etc, node / "d1", root / "log", root / "lib"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -233,7 +241,15 @@ def _configure(root: Path, ports: dict[str, int]) -> None:
     for kind, port in ports.items():
         template = PROXY if kind == "proxy" else BACKEND
         (etc / f"{kind}-server.conf").write_text(
-            template.format(kind=kind, port=port, etc=etc, node=node, user=getpass.getuser(), region=REGION)
+            template.format(
+                kind=kind,
+                port=port,
+                etc=etc,
+                node=node,
+                user=getpass.getuser(),
+                region=REGION,
+                encryption=encryption,
+            )
         )
     if not (etc / "object.ring.gz").exists():
         backends = json.dumps({kind: ports[kind] for kind in BACKENDS})

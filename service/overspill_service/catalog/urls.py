@@ -30,10 +30,13 @@ FORMS: Final = (
 _REDIS: Final = ("redis", "rediss", "redis+sentinel", "redis+cluster")
 
 
-def open_catalog(url: str, *, data_dir: Path, clock: Callable[[], float] = time.time) -> Catalog:
+def open_catalog(
+    url: str, *, data_dir: Path, clock: Callable[[], float] = time.time, require_tls: bool = False
+) -> Catalog:
     """Return the catalog that a URL names. Redis is not connected before its first use.
 
-    `clock` is this machine's. Raises `ValueError` if the URL is wrong, `CatalogUnavailable` if the file
+    `clock` is this machine's. With `require_tls` a server must be reached by TLS, or run on this machine.
+    Raises `ValueError` if the URL is wrong, `CatalogUnavailable` if the file
     cannot be used.
     """
     try:
@@ -50,7 +53,7 @@ def open_catalog(url: str, *, data_dir: Path, clock: Callable[[], float] = time.
         # redis-py takes longer to import than the rest of a catalog: not where there is no Redis.
         from overspill_service.catalog.redis.urls import open_redis  # noqa: PLC0415
 
-        return open_redis(parts)
+        return open_redis(parts, require_tls=require_tls)
     raise ValueError(f"there is no catalog of the kind {parts.scheme!r}; write one of {FORMS}")
 
 

@@ -6,16 +6,14 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from overspill_service.app import embedded_back_ends, open_archive, resolve_url
+from overspill_service.app import catalog_of, embedded_back_ends, open_archive, store_of
 from overspill_service.archive.recovery.entries import captures_in, entry_of
 from overspill_service.archive.recovery.generations import Generations
 from overspill_service.archive.recovery.rebuild import rebuild
 from overspill_service.archive.verification import is_intact
-from overspill_service.catalog.urls import open_catalog
 from overspill_service.commands.folder_backup import BackupRefused, make_backup, restore_backup
 from overspill_service.commands.object_copy import copy_objects
 from overspill_service.errors import StoreUnavailable
-from overspill_service.objects.urls import open_store
 from overspill_service.settings.settings import SettingError
 
 if TYPE_CHECKING:
@@ -88,9 +86,9 @@ async def copy(settings: Settings, options: Mapping[str, Any]) -> int:
 
 
 async def _copy_store(settings: Settings, url: str, *, deletes: bool) -> dict[str, object]:
-    source = resolve_url("store", settings.store, lambda url: open_store(url, data_dir=settings.data))
+    source = store_of(settings, "store", settings.store)
     try:
-        target = resolve_url("to", url, lambda url: open_store(url, data_dir=settings.data))
+        target = store_of(settings, "to", url)
         try:
             copied = await copy_objects(source, target, deletes=deletes)
         finally:
@@ -102,10 +100,10 @@ async def _copy_store(settings: Settings, url: str, *, deletes: bool) -> dict[st
 
 async def _copy_keys(settings: Settings, url: str) -> int:
     """Copy the API keys. Both services must hash them with the same secret. Return the number of keys."""
-    source = resolve_url("catalog", settings.catalog, lambda url: open_catalog(url, data_dir=settings.data))
+    source = catalog_of(settings, "catalog", settings.catalog)
     try:
         keys = await source.keys()
-        target = resolve_url("to-catalog", url, lambda url: open_catalog(url, data_dir=settings.data))
+        target = catalog_of(settings, "to-catalog", url)
         try:
             for key in keys:
                 await target.add_key(key)

@@ -12,13 +12,14 @@ from overspill_service.objects.memory import MemoryStore
 if TYPE_CHECKING:
     from overspill_service.objects import ObjectStore
 
-_FORMS = "s3://bucket/prefix?endpoint=…&region=…&addressing=path, file:///folder or memory:"
+_FORMS = "s3://bucket/prefix?endpoint=…&region=…&addressing=path&sse=…, file:///folder or memory:"
 
 
-def open_store(url: str, *, data_dir: Path) -> ObjectStore:
+def open_store(url: str, *, data_dir: Path, require_tls: bool = False) -> ObjectStore:
     """Return the store that a URL names. For an empty URL it is the folder `objects` in `data_dir`.
 
-    Raises `ValueError` that says what is wrong and what is allowed. Contacts no server, and writes nothing.
+    With `require_tls` a server must be reached by https, or run on this machine. Contacts no server, and
+    writes nothing. Raises `ValueError` that says what is wrong and what is allowed.
     """
     scheme = urlsplit(url).scheme
     if not url:
@@ -27,7 +28,7 @@ def open_store(url: str, *, data_dir: Path) -> ObjectStore:
         # boto3 takes longer to import than all other stores: not where there is no S3.
         from overspill_service.objects.s3 import Location, S3Store  # noqa: PLC0415
 
-        return S3Store(Location.from_url(url))
+        return S3Store(Location.from_url(url), require_tls=require_tls)
     if scheme == "file":
         return FileStore(_folder(url))
     if scheme == "memory":

@@ -79,7 +79,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     store: Annotated[
         str,
         Meta(
-            description="s3://bucket/prefix?endpoint=…, file:///folder or memory: (empty: a folder in `data`)"
+            description="s3://bucket/prefix?endpoint=…&sse=…, file:///folder or memory: "
+            "(empty: a folder in `data`)"
         ),
     ] = ""
     catalog: Annotated[

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from overspill.wire import is_loopback
+
 from overspill_service.catalog.redis import connections
 from overspill_service.catalog.redis.catalog import RedisCatalog
 from overspill_service.catalog.redis.client import DEADLINE_SECONDS, RedisClient
@@ -31,11 +33,17 @@ _TLS_FILES: Final = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 _OPTIONS: Final = {"deadline", "tls", "ssl_check_hostname", *_TLS_FILES}
 
 
-def open_redis(parts: SplitResult) -> RedisCatalog:
+def open_redis(parts: SplitResult, *, require_tls: bool = False) -> RedisCatalog:
     """Return the catalog in Redis. Nothing connects before its first use.
 
-    Raises `ValueError` if the URL is wrong.
+    Raises `ValueError` if the URL is wrong, or if `require_tls` is not met.
     """
+    if require_tls and not _is_safe(parts):
+        raise wrong_url(
+            parts,
+            "Redis is reached without TLS, and require_tls is set: write rediss://, or tls=yes in the URL of "
+            "sentinels and clusters",
+        )
     connection = _CONNECTIONS[parts.scheme](parts)
     return RedisCatalog(RedisClient(connection, _deadline(parts)))
 
@@ -145,6 +153,11 @@ def _tls(parts: SplitResult) -> dict[str, Any]:
     if given and not tls:
         raise wrong_url(parts, f"{next(iter(given))} needs rediss:// or tls=yes")
     return {"tls": True, **given} if tls else {}
+
+
+def _is_safe(parts: SplitResult) -> bool:
+    """Return whether nobody on the way can read what goes to this Redis."""
+    return bool(_tls(parts)) or all(is_loopback(host) for host, _ in _addresses(parts, REDIS_PORT))
 
 
 def _yes_no(parts: SplitResult, name: str, text: str) -> bool:

@@ -1,5 +1,8 @@
 """Objects in an S3 bucket: `s3://bucket/prefix?endpoint=http://…&region=…&addressing=path`.
 
+With `&sse=AES256`, or `&sse=aws:kms&sse_kms_key_id=…`, every put asks the store to encrypt. Puts fail until
+the store has said of an object that it did: one that encrypts nothing cannot be mistaken for one that does.
+
 Puts, reads, single deletes and pings use aiohttp (`http`), signed with the credentials of the AWS chain.
 Everything else uses boto3 in threads (`bucket`). Payloads are signed, so the store verifies what it received,
 over http as over https.
@@ -15,17 +18,19 @@ import time
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from msgspec import Struct
+from overspill.wire import is_loopback
 
 from overspill_service.errors import CaptureDamaged, ServiceError, StoreUnavailable
 from overspill_service.errors.checks import CheckResult, run_probe
 from overspill_service.objects.checks import check_operations, probe_key
 from overspill_service.objects.keys import check_key, check_prefix, is_key
 from overspill_service.objects.s3.bucket import Bucket
-from overspill_service.objects.s3.failures import failure
+from overspill_service.objects.s3.failures import NOT_ENCRYPTED, failure
 from overspill_service.objects.s3.http import HttpClient, PutBody, Request
-from overspill_service.objects.s3.location import Location
+from overspill_service.objects.s3.location import SSE_HEADER, Location
 from overspill_service.objects.s3.retry import Retry
 from overspill_service.objects.s3.signing import Signer
 from overspill_service.resources.tasks import fan_out
@@ -61,16 +66,26 @@ class Abilities(Struct, frozen=True):
 
 class S3Store:
     def __init__(
-        self, location: Location, *, deadline: float = 60, concurrency: int = 64, page_size: int = 1000
+        self,
+        location: Location,
+        *,
+        deadline: float = 60,
+        concurrency: int = 64,
+        page_size: int = 1000,
+        require_tls: bool = False,
     ) -> None:
         """Blocks while it looks for credentials: make it at the start, not in a request.
 
         `deadline`: seconds for one operation with its retries; `concurrency`: requests at once; `page_size`:
-        keys per request of a listing or a multi-delete, at most 1000.
+        keys per request of a listing or a multi-delete, at most 1000. Raises `ValueError` if `require_tls`
+        is not met.
         """
-        self._location = location
+        self._location, self._encryption = location, location.write_headers
         self._bucket = Bucket(location, deadline=deadline, page_size=page_size)
         self.base = location.base(self._bucket.endpoint)
+        if require_tls and not _is_safe(self.base):
+            self._bucket.close()
+            raise ValueError(f"{self.base} is reached without TLS, and require_tls is set: use https://")
         tls = ssl.create_default_context(cafile=self._bucket.ca_bundle) if self.base[:5] == "https" else None
         self._page_size = page_size
         self._versions: tuple[bool | None, float] = None, -math.inf
@@ -81,6 +96,7 @@ class S3Store:
         self._retry = Retry(deadline=deadline)
         self._ping_retry = Retry(deadline=min(PING_SECONDS, deadline), attempts=2)
         self._condition: Mapping[str, str] = _CREATE_ONLY
+        self._is_encryption_proved = location.sse is None
 
     async def put(self, key: str, pieces: Sequence[bytes]) -> None:
         check_key(key)
@@ -88,11 +104,12 @@ class S3Store:
         reply = await self._put(key, body, self._condition)
         # A store without conditional writes: keys are unique, so nothing depends on them.
         if reply.status == HTTPStatus.NOT_IMPLEMENTED and self._condition:
-            self._condition = {}
             reply = await self._put(key, body, {})
+            self._condition = {} if reply.is_success else self._condition
         # 412: the object exists, so an earlier attempt of this put has stored it.
         if not reply.is_success and reply.status != HTTPStatus.PRECONDITION_FAILED:
             raise self._refusal(reply)
+        await self._require_encryption(key, reply)
 
     async def read(self, key: str, start: int, length: int) -> bytes:
         check_key(key)
@@ -173,6 +190,7 @@ class S3Store:
         replies = [await self._put(key, body, _CREATE_ONLY) for _ in range(2)]
         now = time.time()
         await self._delete(key)
+        await self._require_encryption(key, replies[0])
         is_exclusive = replies[1].status == HTTPStatus.PRECONDITION_FAILED
         if not is_exclusive and not replies[1].is_success and replies[1].status != HTTPStatus.NOT_IMPLEMENTED:
             raise self._refusal(replies[1])
@@ -206,7 +224,21 @@ class S3Store:
         return f"{self.base}/{self._location.prefix}{key}"
 
     async def _put(self, key: str, body: PutBody, condition: Mapping[str, str]) -> Reply:
-        return await self._http.send(Request("PUT", self._url(key), condition, body), self._retry)
+        headers = {**condition, **self._encryption}
+        return await self._http.send(Request("PUT", self._url(key), headers, body), self._retry)
+
+    async def _require_encryption(self, key: str, reply: Reply) -> None:
+        """Raise `StoreUnavailable` if the store does not encrypt as it was asked to. It is asked once.
+
+        Some stores say of an object only later how they encrypt it.
+        """
+        if self._is_encryption_proved or not reply.is_success:
+            return
+        if reply.headers.get(SSE_HEADER) != self._location.sse:
+            reply = await self._http.send(Request("HEAD", self._url(key)), self._retry)
+        if reply.headers.get(SSE_HEADER) != self._location.sse:
+            raise StoreUnavailable(NOT_ENCRYPTED.format(sse=self._location.sse))
+        self._is_encryption_proved = True
 
     async def _delete(self, key: str) -> None:
         reply = await self._http.send(Request("DELETE", self._url(key)), self._retry)
@@ -226,8 +258,16 @@ class S3Store:
         return reply.body
 
     def _refusal(self, reply: Reply) -> ServiceError:
+        if reply.status == HTTPStatus.NOT_IMPLEMENTED and self._location.sse:
+            return StoreUnavailable(NOT_ENCRYPTED.format(sse=self._location.sse))
         region = reply.headers.get("x-amz-bucket-region", "")
         return failure(reply.status, reply.code, bucket=self._location.bucket, region=region)
+
+
+def _is_safe(url: str) -> bool:
+    """Return whether nobody on the way can read what goes to this URL."""
+    parts = urlsplit(url)
+    return parts.scheme == "https" or is_loopback(parts.hostname or "")
 
 
 def _is_asked_for(reply: Reply, start: int) -> bool:

@@ -33,6 +33,9 @@ NO_CREDENTIALS: Final = (
 NO_TRUST: Final = (
     "the object store's certificate is not trusted; name the file of its authority in AWS_CA_BUNDLE"
 )
+NOT_ENCRYPTED: Final = (
+    "the object store does not encrypt by sse={sse}; configure it there, or take sse= out of the store URL"
+)
 NO_HOST: Final = "the object store's host is not known; correct endpoint= in the store's URL"
 _CLOCK: Final = "this machine's clock is too far from the object store's; synchronise it"
 _REGION: Final = "the bucket {bucket!r} is in another region{where}; correct region= in the store URL"

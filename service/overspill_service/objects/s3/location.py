@@ -1,4 +1,4 @@
-"""Where a bucket is: `s3://bucket/prefix?endpoint=http://…&region=…&addressing=path`."""
+"""Where a bucket is: `s3://bucket/prefix?endpoint=http://…&region=…&addressing=path&sse=AES256`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ _REGION: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 _ENDPOINT: Final = re.compile(
     r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[A-Za-z0-9._/-]*)?"
 )
-_PARAMETERS: Final = ("endpoint", "region", "addressing", "profile")
+_PARAMETERS: Final = ("endpoint", "region", "addressing", "profile", "sse", "sse_kms_key_id")
+_ENCRYPTIONS: Final = ("AES256", "aws:kms", "aws:kms:dsse")
+_KMS_KEY: Final = re.compile(r"[A-Za-z0-9:/_.-]{1,2048}")
+SSE_HEADER: Final = "x-amz-server-side-encryption"
+_KMS_KEY_HEADER: Final = "x-amz-server-side-encryption-aws-kms-key-id"
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,9 @@ class Location:
     addressing: Addressing = "virtual"
     profile: str | None = None
     """The profile of the AWS configuration whose credentials to use. None: the usual chain."""
+    sse: str | None = None
+    """How the store encrypts what it is given, as S3 names it. None: as the bucket says."""
+    sse_kms_key_id: str | None = None
 
     @classmethod
     def from_url(cls, url: str) -> Self:
@@ -53,7 +60,15 @@ class Location:
             region=_region(query.get("region")),
             profile=query.get("profile") or None,
             addressing=_addressing(query.get("addressing"), parts.netloc, endpoint),
+            sse=_encryption(query),
+            sse_kms_key_id=query.get("sse_kms_key_id"),
         )
+
+    @property
+    def write_headers(self) -> dict[str, str]:
+        """The headers of every write."""
+        wanted = {SSE_HEADER: self.sse, _KMS_KEY_HEADER: self.sse_kms_key_id}
+        return {name: value for name, value in wanted.items() if value is not None}
 
     def base(self, endpoint: str) -> str:
         """Return the bucket's URL under this endpoint, without a `/` at the end."""
@@ -93,6 +108,17 @@ def _region(value: str | None) -> str | None:
     if value is not None and not _REGION.fullmatch(value):
         raise ValueError(f"region={value!r} is no region name such as eu-west-1")
     return value
+
+
+def _encryption(query: dict[str, str]) -> str | None:
+    sse, key = query.get("sse"), query.get("sse_kms_key_id")
+    if sse is not None and sse not in _ENCRYPTIONS:
+        raise ValueError(f"sse={sse!r} is none of {', '.join(_ENCRYPTIONS)}")
+    if key is not None and (sse is None or not sse.startswith("aws:kms")):
+        raise ValueError("sse_kms_key_id= is for sse=aws:kms and sse=aws:kms:dsse only")
+    if key is not None and not _KMS_KEY.fullmatch(key):
+        raise ValueError(f"sse_kms_key_id={key[:100]!r} is no id, alias or ARN of a key")
+    return sse
 
 
 def _addressing(value: str | None, bucket: str, endpoint: str | None) -> Addressing:
