@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import ssl
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
+import trustme
+import yaml
 from aiohttp import web
 from yarl import URL
 
+from tests.servers.balancer import CONFIGURATION, executable, run_balancer
+from tests.servers.overspill import ForkedService, running
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
 
     from tests.servers.balancer import Balancer, StartBalancer
 
@@ -284,3 +292,45 @@ async def test_the_log_names_the_request_but_not_its_query(single: Stack) -> Non
     assert "/v1/captures" in log
     assert "private" not in log
     assert "ovs_secret" not in log
+
+
+# --- the real service behind it -------------------------------------------------------------------
+
+
+def overlay_options(certificate: Path) -> str:
+    overlay = yaml.safe_load(
+        (CONFIGURATION.parents[2] / "docker-compose.tls.yml").read_text(encoding="utf-8")
+    )
+    options: str = overlay["services"]["balancer"]["environment"]["BALANCER_BIND"]
+    return options.replace("/certificates/balancer.pem", str(certificate))
+
+
+async def test_with_the_overlay_it_speaks_https_and_tells_the_service_where_clients_are(
+    tmp_path: Path,
+) -> None:
+    executable()
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1")
+    issued.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "balancer.pem"))
+    tls = ssl.create_default_context()
+    authority.configure_trust(tls)
+    service = ForkedService(tmp_path / "service", trusted_proxies="127.0.0.1")
+    bind = overlay_options(tmp_path / "balancer.pem")
+    with (
+        running(service),
+        run_balancer(tmp_path, [int(service.url.rpartition(":")[2])], bind=bind) as balancer,
+    ):
+        connector = aiohttp.TCPConnector(
+            ssl=tls, local_addr=("127.0.0.9", 0)
+        )  # another client than the proxy
+        async with aiohttp.ClientSession(connector=connector) as session:
+            forged = {
+                "X-Forwarded-For": "203.0.113.9",
+                "X-Request-Id": "asked",
+                "Forwarded": "for=203.0.113.9",
+            }
+            async with session.get(f"{balancer.url}/v1/captures", headers=forged) as answer:
+                assert answer.status == 200, await answer.text()
+        (line,) = re.findall(r".*\[asked\].*", service.logged())
+
+    assert "address=127.0.0.9 " in line

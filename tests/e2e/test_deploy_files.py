@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ SAMPLE = ROOT / ".env.example"
 
 PINNED = re.compile(r"[\w./-]+:v?\d+\.\d+(\.\d+)?[\w.-]*@sha256:[0-9a-f]{64}")
 VARIABLE = re.compile(r"(?<!\$)\$\{(\w+)(?:(:?[?+-])([^}]*))?\}")
-ONE_SHOT = {"bucket", "s3-volume"}
+ONE_SHOT = {"bucket", "s3-account", "s3-volume"}
+OVERLAY = ROOT / "docker-compose.tls.yml"
 OURS = {"bucket", "service-a", "service-b"}
 
 Document = dict[str, Any]
@@ -45,8 +47,9 @@ def services(stack: Document) -> dict[str, Document]:
 # --- docker-compose.yml ---------------------------------------------------------------------------
 
 
-def test_the_compose_file_follows_the_compose_specification() -> None:
-    result = run(program("check-jsonschema"), "--builtin-schema", "vendor.compose-spec", COMPOSE)
+@pytest.mark.parametrize("file", [COMPOSE, OVERLAY], ids=lambda file: file.name)
+def test_the_compose_files_follow_the_compose_specification(file: Path) -> None:
+    result = run(program("check-jsonschema"), "--builtin-schema", "vendor.compose-spec", file)
 
     assert result.returncode == 0, result.stdout + result.stderr
 
@@ -129,7 +132,7 @@ def test_ports_are_published_on_loopback_only(services: dict[str, Document]) -> 
 
 
 def test_the_inner_network_has_no_way_out(stack: Document, services: dict[str, Document]) -> None:
-    assert stack["networks"]["inner"] == {"internal": True}
+    assert stack["networks"]["inner"]["internal"] is True
     outside = {name for name, service in services.items() if "outer" in service.get("networks", [])}
     assert outside == {"balancer", "grafana", "prometheus"}
 
@@ -183,9 +186,37 @@ def test_every_secret_is_asked_for_by_name_and_has_no_default() -> None:
         if re.search("SECRET|PASSWORD|ACCESS_KEY", name) and name != "OVERSPILL_PREVIOUS_KEY_SECRET"
     }
 
-    assert secrets.keys() == {"S3_ACCESS_KEY", "S3_SECRET_KEY", "REDIS_PASSWORD", "OVERSPILL_KEY_SECRET"}
+    of_s3 = {"S3_ROOT_ACCESS_KEY", "S3_ROOT_SECRET_KEY", "S3_ACCESS_KEY", "S3_SECRET_KEY"}
+    assert secrets.keys() == of_s3 | {"REDIS_PASSWORD", "OVERSPILL_KEY_SECRET"}
     for name, uses in secrets.items():
         assert uses == {(":?", f"copy .env.example to .env and set {name}")}
+
+
+def test_only_the_object_store_and_who_makes_its_accounts_know_its_administrator(
+    services: dict[str, Document],
+) -> None:
+    knowing = {name for name, service in services.items() if "S3_ROOT_" in str(service.get("environment"))}
+
+    assert knowing == {"s3", "s3-account"}
+    assert services["s3"]["environment"].keys() == {"ROOT_ACCESS_KEY_ID", "ROOT_SECRET_ACCESS_KEY"}
+
+
+def test_the_replicas_believe_addresses_from_their_own_network_only(
+    stack: Document, services: dict[str, Document]
+) -> None:
+    [config] = stack["networks"]["inner"]["ipam"]["config"]
+
+    for name in OURS:
+        settings = load({}, {key: filled(value) for key, value in services[name]["environment"].items()})
+        assert settings.trusted_networks == (ip_network(filled(config["subnet"])),)
+
+
+def test_the_overlay_for_tls_only_changes_how_the_balancer_listens(services: dict[str, Document]) -> None:
+    overlay = yaml.safe_load(OVERLAY.read_text(encoding="utf-8"))["services"]
+
+    assert overlay.keys() == {"balancer"}
+    assert overlay["balancer"].keys() == {"environment", "volumes"}
+    assert "environment" not in services["balancer"]
 
 
 def test_the_sample_leaves_every_secret_empty_so_that_an_unedited_copy_is_refused() -> None:

@@ -6,6 +6,7 @@ name. Tests that need it are skipped where no `haproxy` is on the PATH.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import socket
@@ -27,7 +28,7 @@ HOST: Final = "127.0.0.1"
 CONFIGURATION: Final = Path(__file__).parents[2] / "service" / "deploy" / "haproxy.cfg"
 READY_SECONDS: Final = 30
 STOP_SECONDS: Final = 10
-SERVICE_BIND: Final = "bind :8750"
+SERVICE_BIND: Final = 'bind :8750 "${BALANCER_BIND[*]}"'
 OPERATIONS_BIND: Final = "bind :8405"
 REPLICAS: Final = re.compile(r"^ +server-template .*\n", re.MULTILINE)
 
@@ -45,7 +46,8 @@ def render(port: int, operations_port: int, replicas: Sequence[int]) -> str:
     text = CONFIGURATION.read_text(encoding="utf-8")
     for line, bound in ((SERVICE_BIND, port), (OPERATIONS_BIND, operations_port)):
         assert text.count(f"    {line}\n") == 1, f"{CONFIGURATION} has no line {line!r}"
-        text = text.replace(f"    {line}\n", f"    bind {HOST}:{bound}\n")
+        _, _, options = line.removeprefix("bind ").partition(" ")
+        text = text.replace(f"    {line}\n", f"    bind {HOST}:{bound} {options}\n")
     servers = "".join(f"    server replica-{port} {HOST}:{port}\n" for port in replicas)
     text, count = REPLICAS.subn("@replica\n", text)
     assert count, f"{CONFIGURATION} has no server-template"
@@ -86,8 +88,8 @@ def status_of(url: str) -> int:
 
 
 @contextmanager
-def run_balancer(directory: Path, replicas: Sequence[int]) -> Iterator[Balancer]:
-    """A balancer in front of services that listen on these ports of loopback."""
+def run_balancer(directory: Path, replicas: Sequence[int], *, bind: str = "") -> Iterator[Balancer]:
+    """A balancer in front of services that listen on these ports of loopback; `bind` has options of TLS."""
     port, operations_port = _free_ports(2)
     configuration, log = directory / "haproxy.cfg", directory / "haproxy.log"
     configuration.write_text(render(port, operations_port, replicas), encoding="utf-8")
@@ -97,10 +99,12 @@ def run_balancer(directory: Path, replicas: Sequence[int]) -> Iterator[Balancer]
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
+            env=os.environ | {"BALANCER_BIND": bind},
         )
     try:
         _wait_for(operations_port, process, log)
-        yield Balancer(f"http://{HOST}:{port}", f"http://{HOST}:{operations_port}", process, log)
+        scheme = "https" if bind else "http"
+        yield Balancer(f"{scheme}://{HOST}:{port}", f"http://{HOST}:{operations_port}", process, log)
     finally:
         _stop(process)
 
