@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import stat
@@ -11,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from overspill import Client, SyncClient
 from overspill.errors import Unauthorized
+from overspill.wire import Scope
 from overspill_service.archive.key_issuing import DAY, KeyIssuer
 from overspill_service.catalog.records import AccessMode
 from overspill_service.errors import KeyRefused
 from overspill_service.settings.settings import SettingError
+from overspill_service.store_format import object_keys
 from overspill_service.tenants.keys import hash_key, is_key, new_key
 
 from tests.faults.traffic import until
@@ -197,15 +200,56 @@ async def test_of_a_rotated_key_two_are_alive_for_a_while_and_never_three(
     issuer: KeyIssuer = api.service.issuer
     now = api.service.archive.clock()
     old = await issuer.issue("acme", [], now=now, session="s-", is_prefix=True, name="ci")
-    new = await issuer.rotate(old.record, now=now, life=DAY)
+    new = await issuer.rotate([old.record], now=now, life=DAY)
     (old_record,) = await issuer.named(old.record.id)
 
     assert old_record.expires == now + 7 * DAY
     assert (new.record.session, new.record.is_prefix, new.record.name) == ("s-", True, "ci")
     with pytest.raises(KeyRefused, match="two at once"):
-        await issuer.rotate(old_record, now=now, life=DAY)
+        await issuer.rotate([old_record], now=now, life=DAY)
     await issuer.revoke(new.record.id)
-    await issuer.rotate(old_record, now=now, life=DAY)
+    await issuer.rotate([old_record], now=now, life=DAY)
+
+
+async def test_of_rotations_at_once_one_or_none_makes_a_successor(start_api: Callable[..., Any]) -> None:
+    api: Api = await start_api()
+    issuer: KeyIssuer = api.service.issuer
+    now = api.service.archive.clock()
+    old = await issuer.issue("acme", [Scope.READ], now=now)
+    rotations = [issuer.rotate([old.record], now=now, life=DAY) for _ in range(8)]
+    ended = await asyncio.gather(*rotations, return_exceptions=True)
+
+    made = [each.record.id for each in ended if not isinstance(each, BaseException)]
+    assert all(isinstance(each, KeyRefused) for each in ended if isinstance(each, BaseException))
+    assert len(made) <= 1
+    assert [each.id for each in await api.service.archive.keyring.keys() if each.replaces] == made
+
+
+async def test_a_rotated_key_ends_whichever_secret_it_was_hashed_with(start_api: Callable[..., Any]) -> None:
+    """The record under the former secret would bring it back to life."""
+    api: Api = await start_api(key_secret="latter", previous_key_secret="former")
+    ring, now = api.service.archive.keyring, api.service.archive.clock()
+    old = await KeyIssuer(ring, "former").issue("acme", [Scope.READ], now=now)
+    assert await status(api, old.key) == 200
+    records = await api.service.issuer.named(old.record.id)
+    await api.service.issuer.rotate(records, now=now - DAY, life=DAY, overlap=1)
+    api.service.authenticator._cache.clear()
+
+    assert len(records) == 2
+    assert await status(api, old.key) == 401
+
+
+async def test_foreign_names_beside_the_keys_change_nothing(start_api: Callable[..., Any]) -> None:
+    api: Api = await start_api()
+    key = (await api.service.issuer.issue("acme", [Scope.READ], now=api.service.archive.clock())).key
+    store = api.service.archive.store
+    for name in ("access/zzz", "access/9999999999999999-all", "access/.nfs0", "README", f"{'0' * 64}/tmp"):
+        await store.put(object_keys.KEYS + name, [b"x"])
+    await api.service.archive.keyring.restore()
+    await api.service.issuer.issue("acme", [Scope.READ], now=api.service.archive.clock())
+
+    assert await api.service.archive.keyring.mode() is AccessMode.CLOSED
+    assert await status(api, key) == 200
 
 
 def test_a_key_ends_by_itself_unless_its_maker_says_never(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from overspill.wire import Scope
 from overspill_service.__main__ import main
+from overspill_service.errors import KeyRefused
 from overspill_service.settings.settings import SettingError
 from overspill_service.tenants.keys import hash_key, is_key, new_key
 
@@ -202,14 +203,22 @@ async def test_an_admin_of_one_tenant_makes_no_key_that_sees_all(api: Api) -> No
 
     assert (await admin("POST", "/v1/keys", scopes=["fleet"]))[0] == 403
     assert (await admin("POST", "/v1/keys", scopes=["admin"], session="s"))[0] == 409
+    assert (await admin("POST", "/v1/keys", scopes=["read"], is_prefix=True))[0] == 409
+    assert (await admin("POST", "/v1/keys", scopes=["read"], session="", is_prefix=True))[0] == 409
     wrong_bodies: list[dict[str, object]] = [
         {"scopes": []},
         {"scopes": ["all"]},
         {"scopes": ["read"], "ttl": 0},
+        {"scopes": ["read"], "ttl": 10**15},
+        {"scopes": ["read"] * 100},
+        {"scopes": ["read"], "session": "s" * 2049},
         {},
     ]
     for wrong in wrong_bodies:
         assert (await admin("POST", "/v1/keys", **wrong))[0] == 422
+    with pytest.raises(KeyRefused, match="36500 days"):
+        await api.service.issuer.issue("acme", [Scope.READ], now=0, life=1e18)
+    assert (await admin("GET", "/v1/keys"))[0] == 200
 
 
 async def test_the_keys_of_an_erased_tenant_do_not_come_back_with_the_catalog(

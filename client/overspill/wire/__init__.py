@@ -46,7 +46,7 @@ from overspill.wire.identity import (
     capture_id,
     fit,
 )
-from overspill.wire.keys import IssuedKey, Key, Keys, NewKey, Rotation
+from overspill.wire.keys import MAX_LIFE, IssuedKey, Key, Keys, NewKey, Rotation
 from overspill.wire.local_key import UnsafeKeyFile, local_key_file, read_local_key
 from overspill.wire.observations import (
     BACKLOG_MEMORY,
@@ -92,6 +92,7 @@ __all__ = [
     "EXPERIMENT_NAME",
     "GROUPS",
     "MAX_COUNTED_NAME",
+    "MAX_LIFE",
     "MAX_METADATA",
     "MAX_ROWS",
     "MAX_VALUE",

@@ -7,18 +7,22 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-from overspill.wire.paths import Scope  # noqa: TC001  (as above)
+from overspill.wire.identity import MAX_VALUE
+from overspill.wire.paths import Scope
 
 MAX_NAME: Final = 200
+MAX_LIFE: Final = 100 * 365 * 24 * 3600
+"""Seconds that a key may live, if it has an end."""
+_Seconds = Annotated[int, Meta(ge=1, le=MAX_LIFE)]
 
 
 class NewKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of a request for a key. `ttl` in seconds; null is a key without end."""
 
-    scopes: Annotated[list[Scope], Meta(min_length=1)]
+    scopes: Annotated[list[Scope], Meta(min_length=1, max_length=len(Scope))]
     name: Annotated[str, Meta(max_length=MAX_NAME)] = ""
-    ttl: Annotated[int, Meta(ge=1)] | None = 365 * 24 * 3600
-    session: str | None = None
+    ttl: _Seconds | None = 365 * 24 * 3600
+    session: Annotated[str, Meta(max_length=MAX_VALUE)] | None = None
     """The only session that the key may use; null for all."""
     is_prefix: bool = False
     """`session` is what every session begins with that the key may use."""
@@ -27,8 +31,8 @@ class NewKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Rotation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of a rotation: seconds that the new key lives, and that the old one still works."""
 
-    ttl: Annotated[int, Meta(ge=1)] | None = 365 * 24 * 3600
-    overlap: Annotated[int, Meta(ge=1)] | None = 7 * 24 * 3600
+    ttl: _Seconds | None = 365 * 24 * 3600
+    overlap: _Seconds | None = 7 * 24 * 3600
 
 
 class Key(Struct, frozen=True, kw_only=True):

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
-from overspill.wire import Scope
+from overspill.wire import MAX_LIFE
 
 from overspill_service.catalog.records import KeyRecord
 from overspill_service.errors import KeyNotFound, KeyRefused
+from overspill_service.tenants.directory import OF_ALL_SESSIONS
 from overspill_service.tenants.keys import hash_key, new_key, secret_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from overspill.wire import Scope
 
     from overspill_service.archive.keyring import Keyring
 
@@ -22,7 +25,6 @@ DEFAULT_LIFE: Final = 365 * DAY
 DEFAULT_OVERLAP: Final = 7 * DAY
 """Seconds that a key still works after another one was made to replace it."""
 
-OF_ALL_SESSIONS: Final = frozenset({Scope.ADMIN, Scope.FLEET})
 MAX_KEYS: Final = 1000
 """Keys that a tenant may have at once."""
 
@@ -54,10 +56,12 @@ class KeyIssuer:
     ) -> IssuedKey:
         """Make a key that works for `life` seconds, or without end if that is None.
 
-        Raises `KeyRefused` if the tenant has `MAX_KEYS` already, or a bound key would reach all sessions.
+        Raises `KeyRefused` if the tenant has `MAX_KEYS` already, a bound key would reach all sessions, or the
+        life is longer than `MAX_LIFE`.
         """
-        if session is not None and not OF_ALL_SESSIONS.isdisjoint(scopes):
-            raise KeyRefused("a key that is bound to sessions cannot have the scopes admin and fleet")
+        _require_bound(scopes, session, is_prefix=is_prefix)
+        if life is not None and life > MAX_LIFE:
+            raise KeyRefused(f"a key lives {MAX_LIFE / DAY:g} days at most, or without end")
         await self._require_room(tenant, now)
         key = new_key()
         record = KeyRecord(
@@ -76,20 +80,22 @@ class KeyIssuer:
         return IssuedKey(key, record)
 
     async def rotate(
-        self, old: KeyRecord, *, now: float, life: float | None, overlap: float | None = DEFAULT_OVERLAP
+        self,
+        former: Sequence[KeyRecord],
+        *,
+        now: float,
+        life: float | None,
+        overlap: float | None = DEFAULT_OVERLAP,
     ) -> IssuedKey:
         """Make a key with the rights of another one, which works for another `overlap` seconds at most.
 
-        Raises `KeyRefused` if the other key has a successor already, or has expired.
+        `former` are the records of the other key, one for each secret that it was hashed with, as `named`
+        returns them. Raises `KeyRefused` if the key has a successor already, or has expired.
         """
+        old = former[-1]
         if old.is_expired(now):
             raise KeyRefused(f"the key {old.id} has expired: make a new one")
-        for each in await self._keyring.keys():
-            if each.replaces == old.id and not each.is_expired(now):
-                raise KeyRefused(
-                    f"the key {old.id} is being replaced by {each.id} already, and two at once are enough: "
-                    "revoke one of them first"
-                )
+        await self._require_no_successor(old, now)
         issued = await self.issue(
             old.tenant,
             old.scopes,
@@ -100,9 +106,23 @@ class KeyIssuer:
             is_prefix=old.is_prefix,
             replaces=old.id,
         )
-        if overlap is not None and (old.expires is None or old.expires > now + overlap):
-            await self._keyring.add(replace(old, expires=now + overlap))
+        try:
+            await self._require_no_successor(old, now, but=issued.record.id)
+        except KeyRefused:  # of two rotations at once, each may see the other one: then both are refused
+            await self._keyring.revoke(issued.record.hash)
+            raise
+        for each in former:
+            if overlap is not None and (each.expires is None or each.expires > now + overlap):
+                await self._keyring.add(replace(each, expires=now + overlap))
         return issued
+
+    async def _require_no_successor(self, old: KeyRecord, now: float, *, but: str = "") -> None:
+        for each in await self._keyring.keys():
+            if each.replaces == old.id and each.id != but and not each.is_expired(now):
+                raise KeyRefused(
+                    f"the key {old.id} is being replaced by {each.id} already, and two at once are enough: "
+                    "revoke one of them first"
+                )
 
     async def _require_room(self, tenant: str, now: float) -> None:
         alive = sum(
@@ -142,3 +162,11 @@ class KeyIssuer:
         if not found:
             raise KeyNotFound(f"there is no key {name[:100]!r}")
         return found
+
+
+def _require_bound(scopes: Sequence[Scope], session: str | None, *, is_prefix: bool) -> None:
+    """Raise `KeyRefused` if a key that is to be bound to sessions would reach all of them."""
+    if session is not None and not OF_ALL_SESSIONS.isdisjoint(scopes):
+        raise KeyRefused("a key that is bound to sessions cannot have the scopes admin and fleet")
+    if is_prefix and not session:
+        raise KeyRefused("every session begins with an empty prefix: name one, or bind the key to nothing")

@@ -11,6 +11,7 @@ new object, because no object is ever overwritten.
 from __future__ import annotations
 
 import logging
+import re
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.catalog import encoding
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_CHOICE: Final = re.compile(rf"{object_keys.ACCESS}(\d{{16}})-({'|'.join(AccessMode)})")
+_RECORD: Final = re.compile(rf"{object_keys.KEYS}([0-9a-f]{{64}})/(\d{{16}})")
+"""Whatever else lies there is not of the service."""
 MICROSECONDS: Final = 10**6
 MAX_RECORD: Final = 64 * 1024
 """Bytes of a stored key's record, at most."""
@@ -53,15 +57,15 @@ class Keyring:
 
     async def mode(self) -> AccessMode | None:
         """Return what was chosen last, None if nothing ever was. Asks the object store."""
-        names = await self._names(object_keys.ACCESS)
-        return AccessMode(names[-1].rpartition("-")[2]) if names else None
+        choices = await self._matches(_CHOICE, object_keys.ACCESS)
+        return AccessMode(choices[-1][2]) if choices else None
 
     async def keys(self) -> list[KeyRecord]:
         return await self._catalog.keys()
 
     async def has(self, key_hash: str) -> bool:
         """Return whether there is such a key. Asks the object store."""
-        return bool(await self._names(object_keys.key_prefix(key_hash)))
+        return bool(await self._matches(_RECORD, object_keys.key_prefix(key_hash)))
 
     async def restore(self) -> int:
         """Make the catalog's keys those of the object store. Return how many it lacked or had wrongly."""
@@ -84,37 +88,36 @@ class Keyring:
     async def _add(self, record: KeyRecord) -> None:
         if await self.mode() in (None, AccessMode.UNTIL_KEY):
             await self._choose(AccessMode.CLOSED)
-        prefix = object_keys.key_prefix(record.hash)
-        earlier = await self._names(prefix)
-        last = int(earlier[-1].removeprefix(prefix)) if earlier else 0
+        earlier = await self._matches(_RECORD, object_keys.key_prefix(record.hash))
+        last = int(earlier[-1][2]) if earlier else 0
         name = object_keys.key_record(record.hash, self._revision(last))
         await self._store.put(name, [encoding.encode_key(record)])
         await self._catalog.add_key(record)
-        await self._store.delete(earlier)
+        await self._store.delete([each[0] for each in earlier])
 
     async def _revoke(self, key_hash: str) -> bool:
-        names = await self._names(object_keys.key_prefix(key_hash))
-        await self._store.delete(names)
-        return await self._catalog.revoke_key(key_hash) or bool(names)
+        records = await self._matches(_RECORD, object_keys.key_prefix(key_hash))
+        await self._store.delete([each[0] for each in records])
+        return await self._catalog.revoke_key(key_hash) or bool(records)
 
     async def _choose(self, mode: AccessMode) -> None:
-        earlier = await self._names(object_keys.ACCESS)
-        last = int(earlier[-1].removeprefix(object_keys.ACCESS).partition("-")[0]) if earlier else 0
+        earlier = await self._matches(_CHOICE, object_keys.ACCESS)
+        last = int(earlier[-1][1]) if earlier else 0
         await self._store.put(object_keys.access_choice(mode.value, self._revision(last)), [b"access\n"])
         await self._catalog.set_access_mode(mode)
-        await self._store.delete(earlier)
+        await self._store.delete([each[0] for each in earlier])
 
     def _revision(self, last: int) -> int:
         return max(int(self._clock() * MICROSECONDS), last + 1)
 
     async def _newest(self) -> dict[str, str]:
         """Return the name of each key's newest record, by the key's hash."""
-        names = await self._names(object_keys.KEYS)
-        own = [name for name in names if not name.startswith(object_keys.ACCESS)]
-        return {name.removeprefix(object_keys.KEYS).partition("/")[0]: name for name in own}
+        return {each[1]: each[0] for each in await self._matches(_RECORD, object_keys.KEYS)}
 
-    async def _names(self, prefix: str) -> list[str]:
-        return [stored.key async for stored in self._store.list(prefix)]
+    async def _matches(self, form: re.Pattern[str], prefix: str) -> list[re.Match[str]]:
+        """Return the names under a prefix that have this form, the oldest revision first."""
+        listed = [form.fullmatch(stored.key) async for stored in self._store.list(prefix)]
+        return [each for each in listed if each is not None]
 
     async def _read(self, name: str) -> KeyRecord | None:
         """Return the record, None if it was revoked meanwhile, or cannot be decoded."""

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 from overspill.wire import DEFAULT_TTL, is_loopback
 
-from overspill_service.settings.units import BYTES, SECONDS
+from overspill_service.settings.units import BYTES, LONGEST_TTL, SECONDS
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -131,9 +131,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     default_ttl: Annotated[
         int, Meta(ge=1, description="retention in seconds if the client names none", extra=SECONDS)
     ] = DEFAULT_TTL
-    max_ttl: Annotated[int, Meta(ge=1, description="longest retention in seconds", extra=SECONDS)] = (
-        90 * 24 * 3600
-    )
+    max_ttl: Annotated[
+        int, Meta(ge=1, le=LONGEST_TTL, description="longest retention in seconds", extra=SECONDS)
+    ] = 90 * 24 * 3600
     max_uploads: Annotated[
         int, Meta(ge=1, description="uploads at once in one process; a tenant has at most half of them")
     ] = 64

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 BYTES: Final = {"unit": "bytes"}
 SECONDS: Final = {"unit": "seconds"}
+LONGEST_TTL: Final = 100 * 365 * 24 * 3600
+"""Seconds of the longest retention that a setting may allow: the far end of time stands for a hold."""
 FORMS: Final = {
     "bytes": "bytes, or such as 512KiB, 10GiB, 5GB",
     "seconds": "seconds, or such as 90s, 2h, 1h30m, 7d",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import tomllib
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -9,7 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 from overspill.wire import END, Scope
 
-from overspill_service.settings.units import BYTES, SECONDS, parse_values
+from overspill_service.settings.units import BYTES, LONGEST_TTL, SECONDS, parse_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,6 +23,10 @@ KEY_ID_LENGTH: Final = 12
 LOCAL: Final = "local"
 """The id, in logs, of the key of this machine's user."""
 ALL_SCOPES: Final = frozenset(Scope)
+OF_ALL_SESSIONS: Final = frozenset({Scope.ADMIN, Scope.FLEET})
+"""Scopes that no credential of some sessions has."""
+MAX_FILE_SIZE: Final = 16 * 2**20
+"""Bytes of the tenants' file, at most."""
 
 Redaction = Literal["off", "refuse"]
 TenantName = Annotated[str, Meta(pattern=TENANT_PATTERN)]
@@ -93,7 +99,7 @@ class FileTenant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_stored_size: Annotated[int, Meta(ge=0, extra=BYTES)] | None = None
     max_captures: Annotated[int, Meta(ge=0)] | None = None
     default_ttl: Annotated[int, Meta(ge=1, extra=SECONDS)] | None = None
-    max_ttl: Annotated[int, Meta(ge=1, extra=SECONDS)] | None = None
+    max_ttl: Annotated[int, Meta(ge=1, le=LONGEST_TTL, extra=SECONDS)] | None = None
     min_ttl: Annotated[int, Meta(ge=1, extra=SECONDS)] | None = None
     max_scan_cpu: Annotated[int, Meta(ge=0, extra=SECONDS)] | None = None
     max_request_rate: Annotated[int, Meta(ge=0)] | None = None
@@ -121,8 +127,10 @@ class TenantsFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 def read_tenants(path: Path) -> list[FileTenant]:
     """Return the tenants of a TOML file. Raises `ValueError` that says what is wrong where."""
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(_text_of(path))
         tenants = msgspec.convert(_with_numbers(document), TenantsFile).tenants
+        for tenant in tenants:
+            _require_bound(tenant)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:  # the base class of TOML's, UTF-8's and msgspec's errors
@@ -130,6 +138,28 @@ def read_tenants(path: Path) -> list[FileTenant]:
     _refuse_duplicates(path, "tenant", [tenant.name for tenant in tenants])
     _refuse_duplicates(path, "key hash", [key.hash for tenant in tenants for key in tenant.keys])
     return tenants
+
+
+def _text_of(path: Path) -> str:
+    """Return the text of a file, and of nothing that may never end. Raises `OSError`, `ValueError`."""
+    with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ValueError("this is no file")
+        data = file.read(MAX_FILE_SIZE + 1)
+    if len(data) > MAX_FILE_SIZE:
+        raise ValueError(f"the file has more than {MAX_FILE_SIZE} bytes")
+    return data.decode()
+
+
+def _require_bound(tenant: FileTenant) -> None:
+    """Raise `ValueError` if a key that is to be bound to sessions would reach all of them."""
+    for key in tenant.keys:
+        if key.is_prefix and not key.session:
+            raise ValueError(
+                f"the tenant {tenant.name}: a key with is_prefix needs a session that is not empty"
+            )
+        if key.session is not None and not OF_ALL_SESSIONS.isdisjoint(key.scopes):
+            raise ValueError(f"the tenant {tenant.name}: a key with a session cannot have admin or fleet")
 
 
 def _with_numbers(document: dict[str, Any]) -> dict[str, Any]:

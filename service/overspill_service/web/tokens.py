@@ -20,7 +20,7 @@ from overspill.wire import Scope, host_name, is_loopback
 
 from overspill_service.errors import CredentialsUnavailable, Unauthorized
 from overspill_service.settings.settings import SettingError
-from overspill_service.tenants.directory import TENANT_PATTERN, Principal, SessionBound
+from overspill_service.tenants.directory import OF_ALL_SESSIONS, TENANT_PATTERN, Principal, SessionBound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,6 @@ MAX_TOKEN: Final = 8 * 1024
 CACHE_SECONDS: Final = 10.0
 """How long a verified token is trusted without verifying it again."""
 MAX_CACHED: Final = 10_000
-OF_ALL_SESSIONS: Final = frozenset({Scope.ADMIN, Scope.FLEET})
 KEY_ID: Final = "jwt"
 """The id, in logs, of who came with a token."""
 _FORM: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
