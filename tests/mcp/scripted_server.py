@@ -33,7 +33,7 @@ def text(content: str, **more: Any) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": content}], **more}
 
 
-def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:  # noqa: C901, PLR0911  (a case each)
+def call(name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:  # noqa: C901, PLR0911, PLR0912  (a case each)
     match name:
         case "long":
             if "megabytes" in arguments:
@@ -48,6 +48,11 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:  # noqa: C901,
             send('{"half": ')
         case "flood":
             sys.stderr.write("flood\n" * 500_000)
+        case "surrogate":  # half of a pair, as JavaScript cuts it
+            return text("\ud83d" + LINE * 10_000)
+        case "say":  # this is the answer
+            send(arguments["line"])
+            return None
         case "die":
             os._exit(3)
         case "killed":
@@ -95,7 +100,9 @@ def main() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         if "id" in request and "method" in request:
-            send({"id": request["id"], "result": answer(request)})
+            result = answer(request)
+            if result is not None:
+                send({"id": request["id"], "result": result})
         elif "method" in request:
             send({"method": "notifications/seen", "params": {"line": line.strip()}})
 

@@ -18,7 +18,7 @@ from mcp.client.stdio import stdio_client
 from overspill.mcp.rendering import MAX_RESULT_CHARS
 
 from tests.client.shell import OVERSPILL
-from tests.mcp import scripted_server
+from tests.mcp import bad_http_server, scripted_server
 from tests.servers.overspill import clean_environment
 
 if TYPE_CHECKING:
@@ -63,8 +63,11 @@ class Peer:
 
 
 @contextmanager
-def proxied(url: str, *options: str, server: tuple[str, ...] = ()) -> Iterator[Peer]:
-    words = ["mcp-proxy", *options, "--", *SERVER, *server]
+def proxied(
+    url: str, *options: str, server: tuple[str, ...] = (), remote: str | None = None
+) -> Iterator[Peer]:
+    before = ["--", *SERVER, *server] if remote is None else ["--url", remote]
+    words = ["mcp-proxy", *options, *before]
     environment = {**clean_environment(), "OVERSPILL_URL": url, "OVERSPILL_SPOOL": "off"}
     with OVERSPILL.piped(words, environment, seconds=SECONDS) as piped:
         yield Peer(piped)
@@ -210,6 +213,45 @@ def test_lines_that_are_no_json_go_to_standard_error(peer: Peer) -> None:
     assert b"this is no JSON" in peer.stderr.read()
 
 
+def test_half_of_a_surrogate_pair_is_guarded_and_read_back(peer: Peer) -> None:
+    found = peer.call("surrogate")
+
+    assert found["_meta"]["overspill"]["outcome"] == "captured"
+    assert "[overspill]" in found["content"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        "[" * 50_000 + "]" * 50_000,
+        json.dumps(scripted_server.text(scripted_server.LINE * 10_000))[:-1] + ', "n": 1e999}',
+        json.dumps(scripted_server.text(scripted_server.LINE * 10_000))[:-1] + ', "n": NaN}',
+    ],
+    ids=["too deep to read", "no number in Python", "no number in JSON"],
+)
+def test_an_answer_that_cannot_be_rewritten_passes_as_it_came(peer: Peer, result: str) -> None:
+    line = f'{{"jsonrpc":"2.0","id":7,"result":{result}}}'
+    peer.send({"id": 7, "method": "tools/call", "params": {"name": "say", "arguments": {"line": line}}})
+
+    assert peer.stdout.readline().decode().rstrip("\n") == line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":[1]}}',
+        '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}',
+        '{"jsonrpc":"2.0","method":"x","params":%s}' % ("[" * 900 + "]" * 900),
+    ],
+)
+def test_no_line_of_the_client_ends_the_connection(peer: Peer, line: str) -> None:
+    peer.send(line)
+    seen = peer.receive()
+
+    assert seen["method"] == "notifications/seen"
+    assert peer.call("echo", x=1)["content"]
+
+
 def test_a_flood_on_standard_error_passes(service: ServiceProcess) -> None:
     with proxied(service.url) as peer:
         peer.send({"id": 1, "method": "tools/call", "params": {"name": "flood"}})
@@ -256,6 +298,61 @@ def test_without_a_service_results_are_cut_and_the_connection_lives() -> None:
     with proxied("http://127.0.0.1:1") as peer:
         assert peer.call("long")["_meta"]["overspill"]["outcome"] == "truncated"
         assert peer.call("echo", x=1)["content"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "says"),
+    [
+        ("reset", "cannot be reached: RemoteProtocolError"),
+        ("half", "peer closed connection"),
+        ("html", "text/html"),
+        ("500", "error response"),
+    ],
+)
+def test_a_server_at_a_url_that_fails_one_call_can_be_called_again(
+    service: ServiceProcess, tool: str, says: str
+) -> None:
+    with bad_http_server.running() as url, proxied(service.url, remote=url) as peer:
+        peer.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={})
+
+        assert says in peer.ask("tools/call", name=tool, arguments={})["error"]["message"]
+        assert peer.call("fine")["content"][0]["text"] == "fine"
+
+
+def test_a_server_at_a_url_that_is_down_is_said_and_the_proxy_lives(service: ServiceProcess) -> None:
+    with proxied(service.url, remote="http://127.0.0.1:1/mcp") as peer:
+        said = [peer.ask("initialize", protocolVersion="2025-06-18")["error"]["message"] for _ in range(2)]
+
+    assert all("the MCP server at 127.0.0.1 cannot be reached" in each for each in said)
+
+
+def test_an_event_of_more_than_a_megabyte_is_guarded(service: ServiceProcess) -> None:
+    with bad_http_server.running() as url, proxied(service.url, remote=url) as peer:
+        peer.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={})
+        found = peer.call("events")
+
+    assert found["_meta"]["overspill"]["total_bytes"] == len(bad_http_server.LINE) * 100_000
+
+
+@pytest.mark.parametrize(
+    ("line", "number"),
+    [("no JSON", None), ('{"jsonrpc":"2.0","id":5,"method":"x","params":[1]}', 5), ('{"id":[5]}', None)],
+)
+def test_what_cannot_be_posted_is_answered(service: ServiceProcess, line: str, number: int | None) -> None:
+    with bad_http_server.running() as url, proxied(service.url, remote=url) as peer:
+        peer.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={})
+        peer.send(line)
+        answer = peer.receive()
+
+        assert (answer["id"], answer["error"]["code"]) == (number, -32600)
+        assert peer.call("fine")["content"]
+
+
+def test_a_list_in_the_place_of_metadata_passes(service: ServiceProcess) -> None:
+    with bad_http_server.running() as url, proxied(service.url, remote=url) as peer:
+        peer.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={})
+
+        assert peer.ask("tools/call", name="fine", arguments={}, _meta=[1])["result"]["content"]
 
 
 def test_a_server_that_does_not_exist_is_said() -> None:

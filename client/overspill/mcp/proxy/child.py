@@ -91,11 +91,13 @@ class _Session:
         self, reader: asyncio.StreamReader, to_server: asyncio.StreamWriter, relay: Relay
     ) -> None:
         """Pass on what the client says, and tell the server when there is no more."""
-        async for line in lines(reader):
-            relay.from_client(line)
-            await drained(to_server)
-        to_server.close()
-        self._end_in_time(None)
+        try:
+            async for line in lines(reader):
+                relay.from_client(line)
+                await drained(to_server)
+        finally:  # also if the client cannot be read on: nobody would end the server
+            to_server.close()
+            self._end_in_time(None)
 
     async def _from_server(self, writer: asyncio.StreamWriter, relay: Relay) -> None:
         """Pass on what the server says, until it closes its output."""

@@ -39,32 +39,45 @@ _MANY = msgspec.json.Decoder(list[Raw])
 
 
 def id_key(given: Any) -> Key:
-    """Return an id as a key of a dict."""
-    return type(given), given
+    """Return an id as a key of a dict; what can be no id has the key of none that was ever noted."""
+    return type(given), given if isinstance(given, int | float | str) else None
 
 
 def messages(line: bytes) -> Iterator[tuple[bytes, Message]]:
     """Yield the messages of a line, each with its bytes. A batch is yielded one by one.
 
-    Raises `NotAMessage`.
+    One that is nested too deeply to be read is a message without members. Raises `NotAMessage`.
     """
-    if not line.lstrip().startswith(b"["):
-        yield _read(line)
-        return
     try:
-        batch = _MANY.decode(line)
+        each_line = _batch(line) if line.lstrip().startswith(b"[") else [line]
+        yield from [(each, _read(each)) for each in each_line]
+    except RecursionError:
+        yield line, Message()
+
+
+def _batch(line: bytes) -> list[bytes]:
+    try:
+        return [bytes(each) for each in _MANY.decode(line)]
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise NotAMessage from error
-    for each in batch:
-        yield _read(bytes(each))
 
 
-def _read(line: bytes) -> tuple[bytes, Message]:
+def _read(line: bytes) -> Message:
     """Return the message, also if only Python's own reader takes it, as for half of a surrogate pair."""
     try:
-        return line, _ONE.decode(line)
+        return _ONE.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return line, _ONE.decode(encoded(parsed(line)))
+        return _routed(json.loads(line))
+
+
+def _routed(found: Any) -> Message:
+    """Return a message that is parsed. Raises `NotAMessage`, or `ValidationError` for a wrong member."""
+    if not isinstance(found, dict):
+        raise NotAMessage
+    kept = {name: found[name] for name in ("id", "method") if name in found}
+    known = msgspec.convert(kept, Message)
+    parts = {name: Raw(json.dumps(found[name]).encode()) for name in ("params", "result") if name in found}
+    return msgspec.structs.replace(known, **parts)
 
 
 def parsed(line: bytes | Raw) -> dict[str, Any]:
@@ -79,8 +92,11 @@ def parsed(line: bytes | Raw) -> dict[str, Any]:
 
 
 def encoded(message: Any) -> bytes:
-    """Return the bytes of a message, without the end of the line."""
-    return json.dumps(message, separators=(",", ":")).encode()
+    """Return the bytes of a message, without the end of the line.
+
+    Raises `ValueError` for a number that JSON has not: `1e999` is read as one.
+    """
+    return json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
 
 
 def with_result(line: bytes, result: Any) -> bytes:

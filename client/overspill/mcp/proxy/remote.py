@@ -7,19 +7,19 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.inbound import encode_header_value
 from mcp.shared.message import ClientMessageMetadata, SessionMessage
-from mcp.types.jsonrpc import jsonrpc_message_adapter
+from mcp.types.jsonrpc import INVALID_REQUEST, jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from overspill.mcp.proxy.child import drained, line_writer, lines, standard_streams
-from overspill.mcp.proxy.messages import parsed
+from overspill.mcp.proxy.http_client import ProxyClient
+from overspill.mcp.proxy.messages import NotAMessage, encoded, parsed
 from overspill.mcp.proxy.relay import Relay
-from overspill.mcp.rendering import VERSION
+from overspill.mcp.request import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from overspill.guard.guard import Guard
     from overspill.mcp.proxy.relay import Choices
@@ -38,10 +38,10 @@ async def run(url: str, guard: Guard, choices: Choices, headers: Mapping[str, st
     to_server: asyncio.Queue[bytes | None] = asyncio.Queue()
     relay = Relay(guard, line_writer(writer), to_server.put_nowait, choices)
     async with (
-        create_mcp_http_client(headers=dict(headers)) as client,
-        streamable_http_client(url, http_client=client) as (received, sent),
+        ProxyClient(dict(headers)) as client,
+        streamable_http_client(url, http_client=client, max_sse_event_size=None) as (received, sent),
     ):
-        sending = asyncio.create_task(_send(to_server, sent, relay))
+        sending = asyncio.create_task(_send(to_server, sent, relay, line_writer(writer)))
         receiving = asyncio.create_task(_receive(received, relay, writer))
         async for line in lines(reader):
             relay.from_client(line)
@@ -53,13 +53,16 @@ async def run(url: str, guard: Guard, choices: Choices, headers: Mapping[str, st
     return 0
 
 
-async def _send(queue: asyncio.Queue[bytes | None], sent: Any, relay: Relay) -> None:
-    """Post each message, with the headers that its revision asks for."""
+async def _send(
+    queue: asyncio.Queue[bytes | None], sent: Any, relay: Relay, to_client: Callable[[bytes], None]
+) -> None:
+    """Post each message, with the headers that its revision asks for. Answer what is no message."""
     while (line := await queue.get()) is not None:
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValidationError as error:
             _log.warning("the client's line is no JSON-RPC message: %s errors", error.error_count())
+            to_client(_refusal(line))
             continue
         metadata = ClientMessageMetadata(headers=_headers(line, relay.revision))
         await sent.send(SessionMessage(message, metadata=metadata))
@@ -74,13 +77,23 @@ async def _receive(received: Any, relay: Relay, writer: asyncio.StreamWriter) ->
         await drained(writer)
 
 
+def _refusal(line: bytes) -> bytes:
+    """Return the error for a line that cannot be posted, with its id if it has one."""
+    try:
+        named = parsed(line).get("id")
+    except NotAMessage:
+        named = None
+    error = {"code": INVALID_REQUEST, "message": "this is no JSON-RPC message"}
+    return encoded({"jsonrpc": "2.0", "id": named if isinstance(named, int | str) else None, "error": error})
+
+
 def _headers(line: bytes, agreed: str | None) -> dict[str, str]:
     """Return what the HTTP transport says of a message beside it."""
     message = parsed(line)
     params = message.get("params")
     params = params if isinstance(params, dict) else {}
-    own = (params.get("_meta") or {}).get(VERSION)
-    if not isinstance(own, str):
+    own = Request(None, "", params).revision
+    if own is None:
         return (
             {}
             if agreed is None or message.get("method") == "initialize"

@@ -1,0 +1,67 @@
+"""An MCP server over HTTP that breaks in the way that the name of the tool says."""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LINE = "a line of a log\n"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if "id" not in asked:
+            self.answer("", status=202)
+        elif asked["method"] == "tools/call":
+            self.call(asked["id"], asked["params"]["name"])
+        else:
+            self.result(asked["id"], {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {}})
+
+    def call(self, number: int, tool: str) -> None:
+        match tool:
+            case "reset":
+                self.close_connection = True
+            case "half":
+                self.answer('{"jsonrpc"', length=1_000)
+                self.close_connection = True
+            case "html":
+                self.answer("<html>", kind="text/html")
+            case "500":
+                self.answer("oops", status=500)
+            case "events":
+                content = [{"type": "text", "text": LINE * 100_000}]
+                message = {"jsonrpc": "2.0", "id": number, "result": {"content": content}}
+                self.answer(f"event: message\ndata: {json.dumps(message)}\n\n", kind="text/event-stream")
+            case _:
+                self.result(number, {"content": [{"type": "text", "text": "fine"}]})
+
+    def result(self, number: int, result: dict[str, Any]) -> None:
+        self.answer(json.dumps({"jsonrpc": "2.0", "id": number, "result": result}))
+
+    def answer(
+        self, body: str, *, kind: str = "application/json", status: int = 200, length: int | None = None
+    ) -> None:
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(length or len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def running() -> Iterator[str]:
+    """The URL of a server."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/mcp"
+        server.shutdown()
