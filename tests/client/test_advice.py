@@ -228,6 +228,18 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
         Policy.load(tmp_path)
 
 
+@pytest.mark.parametrize(("mode", "warnings"), [(0o644, 0), (0o664, 0), (0o666, 1)])
+def test_a_policy_that_anyone_can_change_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: int, warnings: int
+) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text("version = 1\n")
+    path.chmod(mode)
+    Policy.load(path)
+
+    assert [f"change {path}" in each for each in caplog.messages] == [True] * warnings
+
+
 def test_a_link_to_a_policy_is_read_as_the_file_is(tmp_path: Path) -> None:
     (tmp_path / "mounted.toml").write_text("version = 1\nmax_bytes = 9000\n")
     (tmp_path / "policy.toml").symlink_to("mounted.toml")

@@ -14,6 +14,7 @@ import pytest
 from overspill import SyncClient
 from overspill.agent_programs import hook
 from overspill.agent_programs.programs import PROGRAMS, WrongSettings
+from overspill.agent_programs.settings_file import SettingsFile
 
 from tests.client.shell import Shell
 
@@ -258,6 +259,47 @@ def test_whatever_goes_wrong_the_answer_changes_nothing(
     assert said in err
 
 
+@pytest.mark.parametrize(
+    ("redirected", "answer"),
+    [
+        ("<&-", b"{}\n"),
+        ("2>&-", b"{}\n"),
+        ("2>/dev/full", b"{}\n"),
+        (">&-", b""),
+        (">/dev/full", b""),
+        ("<&- >&- 2>&-", b""),
+    ],
+)
+def test_streams_that_are_closed_or_full_are_no_failure(redirected: str, answer: bytes) -> None:
+    command = f"{shlex.quote(sys.executable)} -m overspill hook codex {redirected}"
+    done = subprocess.run(["sh", "-c", command], input=b"no event", capture_output=True, check=False)
+
+    assert (done.returncode, done.stdout) == (0, answer)
+
+
+def test_a_number_that_json_has_not_leaves_the_result(service_of_the_environment: ServiceProcess) -> None:
+    event = json.dumps(claude({"stdout": OUTPUT, "n": 0})).replace('"n": 0', '"n": 1e999')
+
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        hook.answer_text("claude-code", event.encode())
+
+
+def test_a_session_of_a_wrong_type_is_no_reason_to_wait(
+    service_of_the_environment: ServiceProcess,
+) -> None:
+    event = {**claude({"stdout": OUTPUT, "stderr": ""}), "session_id": ["s"], "tool_use_id": {}}
+
+    assert "[overspill]" in json.dumps(answered("claude-code", event))
+
+
+def test_codex_is_not_given_an_id_that_no_command_can_have() -> None:
+    event = codex("ls", tool_use_id="call\0", session_id="s\ud800")
+    command = answered("codex", event)["hookSpecificOutput"]["updatedInput"]["command"]
+
+    assert command.isprintable()
+    assert "--call-id" not in command
+
+
 def test_without_a_service_the_notice_says_so(nowhere: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OVERSPILL_URL", nowhere)
     monkeypatch.setenv("OVERSPILL_SPOOL", "off")
@@ -352,6 +394,74 @@ def test_init_leaves_a_file_that_it_does_not_understand(overspill: Shell, home: 
     assert f"{path}: " in err
     assert "it was not changed" in err
     assert path.read_text() == '{// a comment\n"a": 1}'
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b'{\n  // mine\n  "a": 1\n}', "it has comments, which would be lost"),
+        (b'{"a": "http://x",}', "it is no JSON"),
+        (b'{"a": 1, "hooks": {}, "hooks": {}}', "it has 'hooks' twice in one place"),
+        (b"\xff\xfe{\0}\0", "it is not UTF-8"),
+        (b"[" * 100_000, "it is nested too deeply"),
+        (b"[]", "the settings are no JSON object"),
+    ],
+)
+def test_init_says_what_is_wrong_and_what_to_add_by_hand(
+    overspill: Shell, home: Path, content: bytes, said: str
+) -> None:
+    path = home / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_bytes(content)
+    code, _, err = overspill("init", "claude-code", "--yes")
+
+    assert code == 6
+    assert said in err
+    assert 'add by hand: {"hooks": {"PostToolUse": ' in err
+    assert path.read_bytes() == content
+
+
+def test_init_leaves_what_is_no_file_that_it_may_write(overspill: Shell, home: Path) -> None:
+    path = home / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text("{}")
+    path.chmod(0o444)
+    assert "it is read-only" in overspill("init", "claude-code", "--yes")[2]
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    assert "it is not a regular file" in overspill("init", "claude-code", "--yes")[2]
+    path.unlink()
+    path.symlink_to(home / "nowhere")
+    assert "a link to a file that does not exist" in overspill("init", "claude-code", "--yes")[2]
+
+
+@pytest.mark.parametrize(
+    "content", ['\ufeff{\r\n\t"a": 1\r\n}\r\n', '{\n    "a": [\n        1\n    ]\n}\n', ""]
+)
+def test_init_keeps_the_style_of_a_file_and_a_link_to_it(overspill: Shell, home: Path, content: str) -> None:
+    path, real = home / ".claude" / "settings.json", home / "real.json"
+    path.parent.mkdir()
+    real.write_bytes(content.encode())
+    path.symlink_to(real)
+    assert overspill("init", "claude-code", "--yes")[0] == 0
+    with_hook = real.read_bytes().decode()
+    assert overspill("init", "claude-code", "--remove", "--yes")[0] == 0
+
+    assert path.is_symlink()
+    assert '"PostToolUse"' in with_hook
+    assert real.read_bytes().decode() == content or content == ""
+    assert [each.name for each in home.iterdir() if each.name.endswith(".overspill")] == []
+
+
+def test_a_settings_file_that_changed_meanwhile_stays(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text("{}")
+    file = SettingsFile(path)
+    path.write_text('{"new": 1}')
+
+    with pytest.raises(WrongSettings, match="another program"):
+        file.write("{}")
+    assert path.read_text() == '{"new": 1}'
 
 
 def test_init_names_the_programs_that_there_are(overspill: Shell, home: Path) -> None:

@@ -36,6 +36,8 @@ NAMES: Final = [
     "\udc80\ud800",
     7,
     b"\xff",
+    ["no hash"],
+    {"no": "hash"},
 ]
 
 

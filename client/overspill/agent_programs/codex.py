@@ -56,6 +56,7 @@ def _runs_ours(command: str) -> bool:
 def _run_by_overspill(command: str, event: Mapping[str, Any]) -> str:
     """Return the command line that runs `command` in a shell, and stores its output if it is long."""
     names = {"--call-id": event.get("tool_use_id"), "--session": event.get("session_id")}
-    options = [word for name, value in names.items() if value for word in (name, str(value))]
+    known = {name: str(value) for name, value in names.items() if value and str(value).isprintable()}
+    options = [word for pair in known.items() for word in pair]
     words = ["run", "--no-live", "--host", "codex", "--tool", _SHELL, *options, "--", _SHELL, "-c", command]
     return shlex.join([*own_command(), *words])  # by its path: a login shell may have another PATH

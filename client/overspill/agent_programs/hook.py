@@ -32,9 +32,21 @@ def main(program: str) -> int:
     try:
         answer = answer_text(program, sys.stdin.buffer.read(MAX_EVENT_BYTES + 1))
     except Exception as error:  # noqa: BLE001  (the boundary: a hook never stands in its program's way)
-        sys.stderr.write(f"overspill: the hook changes nothing: {type(error).__name__}: {error}\n")
-    sys.stdout.write(f"{answer}\n")
+        _write("stderr", f"overspill: the hook changes nothing: {type(error).__name__}: {error}\n")
+    _write("stdout", f"{answer}\n")
     return 0
+
+
+def _write(name: str, text: str) -> None:
+    """Write to a standard stream, unless its other side is gone: then nobody waits for it."""
+    stream = getattr(sys, name)
+    if stream is None:  # it was closed from the beginning
+        return
+    try:
+        stream.write(text)
+        stream.flush()
+    except OSError:
+        setattr(sys, name, None)  # Python would try again as it ends, and fail
 
 
 def answer_text(program: str, event: bytes) -> str:
@@ -46,7 +58,7 @@ def answer_text(program: str, event: bytes) -> str:
     told = json.loads(event)
     if not isinstance(told, dict):
         raise ValueError("the event is no JSON object")  # noqa: TRY004  (a wrong value from outside)
-    return json.dumps(_answer(program, told))
+    return json.dumps(_answer(program, told), allow_nan=False)
 
 
 def _is_surely_short(event: bytes) -> bool:

@@ -33,6 +33,8 @@ class Intake:
         matches_dropped: int | None = None,
     ) -> Output:
         """Return the output of a call. One with a `policy` of its own has no part in an experiment."""
+        if session is not None and type(session) is not str:
+            session = name_text(session)  # it is a key of queues
         if policy is None and self._trial is not None:
             assigned = self._trial.assignment(self.session_of(session), tool)
             if assigned is not None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import logging
 import os
 import re
 import stat
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
+_log = logging.getLogger("overspill")
 VERSION: Final = 1
 MAX_FILE_BYTES: Final = 1024 * 1024
 SETTINGS: Final = (
@@ -52,8 +54,11 @@ def read_policy_file(path: Path) -> dict[str, Any]:
 
 def _text(path: Path) -> str:
     with open(path, "rb", opener=_open_at_once) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        mode = os.fstat(file.fileno()).st_mode
+        if not stat.S_ISREG(mode):
             raise ValueError("it is not a regular file")
+        if mode & stat.S_IWOTH and os.name == "posix":
+            _log.warning("anyone on this machine can change %s, and so let secrets through: chmod o-w", path)
         data = file.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
         raise ValueError(f"it has more than {MAX_FILE_BYTES:,} bytes")

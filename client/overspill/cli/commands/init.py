@@ -5,13 +5,15 @@ import json
 import shlex
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from overspill.agent_programs.own_command import own_command
 from overspill.agent_programs.programs import PROGRAMS, AgentProgram, WrongSettings
+from overspill.agent_programs.settings_file import SettingsFile
 from overspill.cli import output
 from overspill.cli.declaration import command
 from overspill.cli.exit_codes import CommandFailure, ExitCode
@@ -77,38 +79,47 @@ class _Change:
     """What becomes of one program's settings file. Raises `CommandFailure` if it cannot be understood."""
 
     def __init__(self, program: AgentProgram, root: Path, *, remove: bool) -> None:
+        self._program = program
         self._path = root / program.settings
-        self._title = program.title
-        try:
-            self._before = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
-            settings: dict[str, Any] = json.loads(self._before or "{}")
-            new = program.without_hook(settings) if remove else program.with_hook(settings, _command(program))
-        except (OSError, ValueError, WrongSettings) as error:
-            raise CommandFailure(f"{self._path}: {error}; it was not changed", ExitCode.FAILED) from error
-        self._after = (
-            self._before if new == settings else f"{json.dumps(new, indent=2, ensure_ascii=False)}\n"
-        )
+        with self._refusing(is_removal=remove):
+            self._file = SettingsFile(self._path)
+            known = self._file.settings
+            new = program.without_hook(known) if remove else program.with_hook(known, _command(program))
+            self._after = self._file.with_settings(new)
 
     @property
     def is_any(self) -> bool:
-        return self._after != self._before
+        return self._after != self._file.text
 
     def lines(self) -> Iterator[str]:
         """Yield the change as a unified diff."""
-        before, after = self._before.splitlines(keepends=True), self._after.splitlines(keepends=True)
+        before, after = self._file.text.splitlines(keepends=True), self._after.splitlines(keepends=True)
         name = str(self._path)
-        yield from difflib.unified_diff(before, after, name if before else "/dev/null", name)
+        for line in difflib.unified_diff(before, after, name if before else "/dev/null", name):
+            yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
     def make(self) -> None:
-        """Write the file in one step, with the rights of the file before. Raises `OSError`."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        target = self._path.resolve()
-        new = target.with_name(f".{target.name}.overspill")
-        new.write_text(self._after, encoding="utf-8")
-        if target.exists():
-            shutil.copymode(target, new)
-        new.replace(target)
-        output.say(f"{self._title}: {self._path} is changed; it counts from the program's next start")
+        """Write the file. Raises `CommandFailure`."""
+        with self._refusing():
+            self._file.write(self._after)
+        title = self._program.title
+        output.say(f"{title}: {self._path} is changed; it counts from the program's next start")
+
+    @contextmanager
+    def _refusing(self, *, is_removal: bool = False) -> Iterator[None]:
+        """Raise `CommandFailure` for what is wrong with the file, and show what to add by hand."""
+        try:
+            yield
+        except (OSError, WrongSettings) as error:
+            said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            by_hand = "" if is_removal else f"; add by hand: {_snippet(self._program)}"
+            why = f"{self._path}: {said}; it was not changed{by_hand}"
+            raise CommandFailure(why, ExitCode.FAILED) from error
+
+
+def _snippet(program: AgentProgram) -> str:
+    """Return the settings of the hook alone."""
+    return json.dumps(program.with_hook({}, _command(program)))
 
 
 def _command(program: AgentProgram) -> str:
