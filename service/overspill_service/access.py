@@ -12,7 +12,7 @@ from overspill.wire import UnsafeKeyFile, local_key_file
 from overspill_service.catalog.records import AccessMode
 from overspill_service.errors import StoreUnavailable
 from overspill_service.settings.settings import SettingError, Settings
-from overspill_service.tenants.directory import Limits, TenantDirectory, read_tenants
+from overspill_service.tenants.directory import TOTALS, Limits, TenantDirectory, read_tenants
 from overspill_service.tenants.local_key import NoLocalKey, ensure_local_key
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 RELOADED: Final = (
     *("tenants", "log_level", "log_format"),
-    *("max_capture_size", "max_stored_size", "max_captures", "default_ttl", "max_ttl", "max_scan_cpu"),
-    "max_request_rate",
+    *("max_capture_size", *TOTALS, "default_ttl", "max_ttl", "max_scan_cpu", "max_request_rate"),
 )
 """Settings that take effect without a restart."""
+DEFAULTS: Final = {field.name: field.default for field in msgspec.structs.fields(Settings)}
 log = logging.getLogger(__name__)
 
 
@@ -36,6 +36,9 @@ def directory_of(settings: Settings) -> TenantDirectory:
         max_capture_size=settings.max_capture_size,
         max_stored_size=settings.max_stored_size,
         max_captures=settings.max_captures,
+        max_content_size=settings.max_content_size,
+        max_metadata_size=settings.max_metadata_size,
+        are_exact=any(getattr(settings, name) not in (0, DEFAULTS[name]) for name in TOTALS),
         default_ttl=settings.default_ttl,
         max_ttl=settings.max_ttl,
         max_scan_cpu=settings.max_scan_cpu,

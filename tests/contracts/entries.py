@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 from overspill import wire
-from overspill_service.catalog.records import Entry, Segment, Tombstone
+from overspill_service.catalog.records import Entry, Segment, Tombstone, Totals
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from overspill_service.catalog import Catalog
     from overspill_service.catalog.records import Query
@@ -53,6 +53,18 @@ def entry(number: int = 1, *, stored_size: int = 50, **changes: Any) -> Entry:
 
 def tombstone(entry: Entry, reason: str = "deleted") -> Tombstone:
     return Tombstone(id=entry.id, reason=reason, at=NOW, keys=entry.keys)
+
+
+def sums(entries: Iterable[Entry]) -> Totals:
+    """The totals of a tenant with these entries and no others."""
+    kept = list(entries)
+    return Totals(
+        captures=len(kept),
+        size=sum(each.size for each in kept),
+        stored_size=sum(each.stored_size for each in kept),
+        metadata=sum(each.metadata_size for each in kept),
+        oldest=min((each.created for each in kept), default=None),
+    )
 
 
 async def listed(

@@ -10,14 +10,14 @@ from uuid import uuid4
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from overspill_service.catalog.records import Entry, Query, Quota, Tombstone, Totals
+from overspill_service.catalog.records import Entry, Query, Quota, Tombstone
 from overspill_service.catalog.urls import open_catalog
 from overspill_service.errors import QuotaExceeded
 
-from tests.contracts.entries import NOW, capture_id, entry, listed, rebuilt, tombstone
+from tests.contracts.entries import NOW, capture_id, entry, listed, rebuilt, sums, tombstone
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from overspill_service.catalog import Catalog
@@ -45,16 +45,6 @@ async def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
     await rebuilt(made)
     yield made
     await made.close()
-
-
-def sums(entries: Iterable[Entry]) -> Totals:
-    kept = list(entries)
-    return Totals(
-        captures=len(kept),
-        size=sum(each.size for each in kept),
-        stored_size=sum(each.stored_size for each in kept),
-        oldest=min((each.created for each in kept), default=None),
-    )
 
 
 class Model:

@@ -14,9 +14,10 @@ import pytest
 from overspill import wire
 from overspill.wire import Code, Scope
 from overspill_service.archive.recovery.entries import encode_entry
+from overspill_service.archive.reservations import Reservation
 from overspill_service.archive.sweep import sweep_orphans
 from overspill_service.archive.uploading import Upload
-from overspill_service.catalog.records import Entry
+from overspill_service.catalog.records import Entry, Quota
 from overspill_service.maintenance import Maintenance
 from overspill_service.store_format import object_keys
 from overspill_service.store_format.ingest import Ingest
@@ -164,7 +165,8 @@ async def upload_of(archive: Archive, content: bytes, capture: str = "") -> tupl
     name = object_keys.new_upload()
     memory = await ample_memory()
     capture = capture or id_of(content)
-    upload = Upload(archive.store, archive.cpu, memory, tenant="default", capture=capture, upload=name)
+    reservation = Reservation(archive.catalog, "default", name, Quota())
+    upload = Upload(archive.store, archive.cpu, memory, reservation, capture=capture)
     ingest = Ingest(None, level=3, limit=2**40)
 
     async def body() -> AsyncIterator[bytes]:

@@ -15,7 +15,10 @@ import pytest
 import zstandard
 from overspill import Client, wire
 from overspill.wire import Code, Header
+from overspill_service.archive.reservations import Reservation
 from overspill_service.archive.uploading import Upload
+from overspill_service.catalog.records import Quota
+from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from overspill_service.errors import StoreUnavailable
 from overspill_service.objects.memory import MemoryStore
 from overspill_service.resources.cpu import CpuThreads
@@ -197,9 +200,8 @@ async def test_a_move_that_fails_half_way_leaves_nothing_under_either_id() -> No
         store,
         cpu,
         await ample_memory(),
-        tenant="acme",
+        Reservation(SqliteCatalog(None), "acme", "a" * 16, Quota()),
         capture=provisional_id(),
-        upload="a" * 16,
         is_rekeyed=True,
     )
 

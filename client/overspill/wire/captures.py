@@ -86,6 +86,10 @@ class Usage(Struct, frozen=True, kw_only=True):
     max_capture_size: int
     max_stored_size: int
     max_captures: int
+    max_content_size: int = 0
+    metadata_size: int = 0
+    """Bytes that the entries take in the catalog."""
+    max_metadata_size: int = 0
     default_ttl: int
     max_ttl: int
     incomplete: bool = False

@@ -87,7 +87,13 @@ class Captures:
     @property
     def quota(self) -> Quota:
         limits = self.tenant.limits
-        return Quota(stored_size=limits.max_stored_size, captures=limits.max_captures)
+        return Quota(
+            captures=limits.max_captures,
+            size=limits.max_content_size,
+            stored_size=limits.max_stored_size,
+            metadata=limits.max_metadata_size,
+            is_exact=limits.are_exact,
+        )
 
     async def look_up(self, capture: str, *, is_limited: bool = True) -> Entry | Tombstone | None:
         """Return what is known of a capture id, expired or not.
@@ -179,6 +185,9 @@ class Captures:
             oldest=None if totals.oldest is None else instant(totals.oldest),
             max_capture_size=limits.max_capture_size,
             max_stored_size=limits.max_stored_size,
+            max_content_size=limits.max_content_size,
+            metadata_size=totals.metadata,
+            max_metadata_size=limits.max_metadata_size,
             max_captures=limits.max_captures,
             default_ttl=limits.default_ttl,
             max_ttl=limits.max_ttl,

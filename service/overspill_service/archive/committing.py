@@ -100,7 +100,7 @@ async def finish(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entr
     packed = await captures.archive.cpu.run_for_frames(count, inline_index, upload.frames)
     entry = msgspec.structs.replace(draft, segments=upload.segments, index=packed)
     try:
-        winner = await _commit(captures, entry)
+        winner = await _commit(captures, upload, entry)
     except (QuotaExceeded, CatalogIncomplete, CatalogRefuses):
         await _withdraw(captures, upload)
         raise
@@ -122,13 +122,14 @@ async def _withdraw(captures: Captures, upload: Upload) -> None:
         await drop_entry(captures.archive, found)
 
 
-async def _commit(captures: Captures, entry: Entry) -> Entry | Tombstone:
+async def _commit(captures: Captures, upload: Upload, entry: Entry) -> Entry | Tombstone:
     """Commit the entry. An entry that holds the id but can no longer be read is replaced."""
     catalog, quota = captures.archive.catalog, captures.quota
     try:
         winner = await catalog.commit(entry, quota)
     except RecordDamaged:
         winner = entry if await catalog.restore(entry) else await catalog.commit(entry, quota)
+        await upload.reservation.free()
     if not isinstance(winner, Entry) or winner.upload == entry.upload:
         return winner
     if await _is_live(captures.archive, winner) and await is_intact(captures.archive, winner):

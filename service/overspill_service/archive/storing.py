@@ -20,7 +20,8 @@ from overspill.wire import State
 from overspill_service.archive import retention
 from overspill_service.archive.captures import check_id
 from overspill_service.archive.committing import existing_entry, finish, latest_expiry, renew, require_same
-from overspill_service.archive.upload_leases import renewing_lease
+from overspill_service.archive.reservations import Reservation
+from overspill_service.archive.upload_leases import renewing
 from overspill_service.archive.uploading import Upload
 from overspill_service.archive.verification import is_intact, verifying
 from overspill_service.catalog.records import TOTALS_INCOMPLETE, Entry
@@ -62,12 +63,14 @@ class CaptureMetadata(Struct, frozen=True, kw_only=True):
 
 
 class UploadBody(Struct, frozen=True):
-    """An uploaded body: chunks, memory, `Content-Encoding`, and the announced SHA-256."""
+    """An uploaded body: chunks, memory, `Content-Encoding`, the announced SHA-256 and size of the content."""
 
     chunks: AsyncIterator[bytes]
     memory: UploadMemory
     encoding: str | None = None
     digest: bytes | None = None
+    size: int = 0
+    """0 if it was not announced."""
 
 
 async def put(
@@ -83,7 +86,7 @@ async def put(
     content under the same id is stored once, however often and to whichever replica it is sent. Raises
     `IdConflict` for another content, `DigestMismatch`, `SecretsFound`, `CaptureTooLarge`, `DamagedEncoding`,
     `QuotaExceeded`, `InvalidId`, `InvalidParameter` for a TTL outside the tenant's limits, and
-    `CatalogIncomplete` if the tenant has limits and the catalog cannot check them.
+    `CatalogIncomplete` if the tenant has exact limits and the catalog cannot check them.
     """
     check_id(capture)
     captures.require_own(metadata.session)
@@ -151,12 +154,13 @@ async def _receive(
 ) -> tuple[Upload, Ingest]:
     """Receive a whole body. Afterwards all its segments except the last are in the store, or on their way."""
     archive = captures.archive
-    if captures.quota.is_limited and not await archive.was_complete():
+    if captures.quota.needs_totals and not await archive.was_complete():
         raise CatalogIncomplete(TOTALS_INCOMPLETE)
     upload = _upload(captures, capture, object_keys.new_upload(), body, is_rekeyed=is_rekeyed)
     ingest = _ingest(captures, body)
     try:
-        await upload.fill(ingest, renewing_lease(archive, upload.name, body.chunks))
+        await upload.reservation.cover(size=body.size, stored_size=0)
+        await upload.fill(ingest, renewing(archive, upload, body.chunks))
         ingest.verify(body.digest)
         ingest.require_no_secrets()
     except BaseException:
@@ -188,9 +192,8 @@ def _upload(
         archive.store,
         archive.cpu,
         body.memory,
-        tenant=captures.tenant.name,
+        Reservation(archive.catalog, captures.tenant.name, name, captures.quota),
         capture=capture,
-        upload=name,
         is_rekeyed=is_rekeyed,
     )
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from overspill_service.archive.archive import Archive
+    from overspill_service.archive.uploading import Upload
 
 RENEW_SECONDS: Final = 60.0
 """When an upload takes its lease, and how often it renews it."""
@@ -19,12 +20,13 @@ LEASE_SECONDS: Final = 600.0
 """How long the lease lasts after the last bytes came."""
 
 
-async def renewing_lease(archive: Archive, upload: str, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the chunks of a body, and renew the lease of its upload now and then."""
+async def renewing(archive: Archive, upload: Upload, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the chunks of a body, and renew the lease of its upload and its reservation now and then."""
     due = time.monotonic() + RENEW_SECONDS
     async for chunk in chunks:
         if time.monotonic() >= due:
-            await archive.catalog.lease(_lease(upload), upload, LEASE_SECONDS)
+            await archive.catalog.lease(_lease(upload.name), upload.name, LEASE_SECONDS)
+            await upload.reservation.renew()
             due = time.monotonic() + RENEW_SECONDS
         yield chunk
 

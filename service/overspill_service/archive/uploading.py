@@ -2,7 +2,8 @@
 
 One segment is stored while the next is compressed; no more than two are in memory. While memory is short,
 segments are smaller, and each is stored before the next one begins. An upload that fails or is cancelled
-deletes its segments. What a crash leaves behind is an orphan.
+deletes its segments. What a crash leaves behind is an orphan. No segment is stored that the
+tenant's quota has no room for.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from overspill_service.store_format.object_keys import capture_prefix, segment_k
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from overspill_service.archive.reservations import Reservation
     from overspill_service.archive.upload_memory import UploadMemory
     from overspill_service.objects import ObjectStore
     from overspill_service.resources.cpu import CpuThreads
@@ -48,15 +50,15 @@ class Upload:
         store: ObjectStore,
         cpu: CpuThreads,
         memory: UploadMemory,
+        reservation: Reservation,
         *,
-        tenant: str,
         capture: str,
-        upload: str,
         is_rekeyed: bool = False,
     ) -> None:
         """`is_rekeyed`: the id is known only at the end, so memory to copy a segment is reserved."""
         self._store, self._cpu, self._memory, self._is_rekeyed = store, cpu, memory, is_rekeyed
-        self.tenant, self.capture, self.name = tenant, capture, upload
+        self.tenant, self.capture, self.name = reservation.tenant, capture, reservation.upload
+        self.reservation = reservation
         self._previous_keys: list[str] = []
         """Keys of the segments under the previous capture id, while objects may exist there."""
         self._frames: list[Framed] = []
@@ -74,6 +76,10 @@ class Upload:
     @property
     def keys(self) -> list[str]:
         return [self._key(number) for number in range(len(self.segments))]
+
+    @property
+    def _stored_in_all(self) -> int:
+        return sum(segment.stored_size for segment in self.segments)
 
     @property
     def newlines(self) -> int:
@@ -114,6 +120,7 @@ class Upload:
     async def discard(self) -> None:
         """Stop, and delete what was stored. What cannot be deleted now is left to the sweep."""
         await self._stop()
+        await self.reservation.free()
         if not self.segments:
             return
         try:
@@ -170,7 +177,9 @@ class Upload:
         pieces.append(await self._cpu.run_for_frames(len(frames), trailer, index))
         size, newlines = sum(f.size for f in frames), sum(f.newlines for f in frames)
         await self._wait_for_put()
-        self.segments.append(Segment(sum(map(len, pieces)), size, newlines))
+        stored_size = sum(map(len, pieces))
+        await self.reservation.cover(size=self._size + size, stored_size=self._stored_in_all + stored_size)
+        self.segments.append(Segment(stored_size, size, newlines))
         self.frames.append(frames)
         self._size, self._newlines = self._size + size, self._newlines + newlines
         held, self._frames, self._stored = self._stored, [], 0

@@ -32,8 +32,9 @@ class Entries(Protocol):
 
         If the id has an entry already, that one is returned and nothing changes. A tombstone of the id is
         replaced. A tombstone of this very upload is not: it is returned, so a late step never brings a
-        removed capture back. Raises `QuotaExceeded` if the totals with this entry would exceed the quota.
-        Raises `CatalogIncomplete` if there is a quota and the totals are not known yet. After these errors,
+        removed capture back. What the upload has reserved is reserved no longer. Raises `QuotaExceeded` if
+        the totals with this entry and with what other uploads have reserved would exceed the quota. Raises
+        `CatalogIncomplete` if there is an exact quota and the totals are not known yet. After these errors,
         and after `CatalogRefuses`, nothing was recorded.
         """
 
@@ -94,6 +95,21 @@ class Ledger(Protocol):
 
     async def expired(self, tenant: str, *, now: float, limit: int) -> list[Entry]:
         """Return entries that have expired, the earliest first, at most about a MiB of them."""
+
+
+class Reservations(Protocol):
+    """What uploads take of their tenant's quota before they are complete."""
+
+    async def reserve(
+        self, tenant: str, upload: str, size: int, stored_size: int, quota: Quota, *, keep: float
+    ) -> None:
+        """Reserve so much for an upload, in the place of what it had reserved.
+
+        It lapses after `keep` seconds. Raises what `commit` raises, and then leaves it as it was.
+        """
+
+    async def free(self, tenant: str, upload: str) -> None:
+        """End the reservation of an upload. Do nothing if it has none."""
 
 
 class Coordination(Protocol):
@@ -187,7 +203,7 @@ class Backlogs(Protocol):
         """Return what waits in all spools of each tenant."""
 
 
-class Catalog(Entries, Ledger, Coordination, KeyStore, Statistics, Backlogs, Protocol):
+class Catalog(Entries, Ledger, Reservations, Coordination, KeyStore, Statistics, Backlogs, Protocol):
     async def now(self) -> float | None:
         """Return the time of the catalog's own clock, or None if it has none."""
 

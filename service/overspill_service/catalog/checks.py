@@ -68,7 +68,10 @@ class Probes:
         return "" if now is None else f"{time.time() - now:+.1f} s from the catalog's"
 
     async def commit(self) -> str:
-        await self._catalog.commit(self._entry, Quota())
+        quota = Quota(captures=1, is_exact=False)
+        await self._catalog.reserve(self._tenant, self._entry.upload, 1, 1, quota, keep=LEASE_SECONDS)
+        await self._catalog.commit(self._entry, quota)
+        await self._catalog.free(self._tenant, self._entry.upload)
         return ""
 
     async def get(self) -> str:

@@ -31,11 +31,11 @@ TOMBSTONE: Final = b"T"
 MAX_DAMAGED: Final = 10_000
 """Damaged records that are remembered at once, and the number that is logged at most."""
 PAGE_BYTES: Final = 2**20
-"""Bytes of entries in a page. One entry may have up to 170 KB of labels and names."""
-FIXED_BYTES: Final = 256
-"""Bytes of an entry without its texts, labels, index and segments."""
-SEGMENT_BYTES: Final = 24
-"""Bytes of an entry for each segment."""
+"""Bytes of JSON of a page's entries, at most. A text of control characters has six times its own bytes."""
+LISTED_BYTES: Final = 512
+"""Bytes of JSON of an entry without its texts and labels, at most."""
+MAX_TOMBSTONES: Final = 10_000
+"""Tombstones of one tenant. Beyond them the oldest go, and their captures answer 404."""
 NONCE: Final = 8
 """Bytes in a tombstone's value that tell two removals of one capture apart."""
 
@@ -79,19 +79,6 @@ def is_damaged(value: bytes) -> bool:
     return False
 
 
-def entry_size(entry: Entry) -> int:
-    """Return about how many bytes an entry takes in the catalog."""
-    texts = entry.session, entry.call_id, entry.tool, entry.status, entry.content_type
-    labels = sum(len(name) + len(value) for name, value in entry.labels.items())
-    return (
-        FIXED_BYTES
-        + sum(map(len, texts))
-        + labels
-        + len(entry.index or b"")
-        + SEGMENT_BYTES * len(entry.segments)
-    )
-
-
 class Page:
     """The entries of one page: at most `limit`, and at most `PAGE_BYTES` unless it has only one entry."""
 
@@ -101,12 +88,18 @@ class Page:
 
     def add(self, entry: Entry) -> bool:
         """Add the entry if there is room for it. Return whether there was."""
-        size = entry_size(entry)
+        size = _listed_size(entry)
         if len(self.entries) == self._limit or (self.entries and self._size + size > PAGE_BYTES):
             return False
         self.entries.append(entry)
         self._size += size
         return True
+
+
+def _listed_size(entry: Entry) -> int:
+    """Return about how many bytes an entry has in the answer to a listing, and its index in memory."""
+    texts = entry.session, entry.call_id, entry.tool, entry.status, entry.content_type, entry.labels
+    return LISTED_BYTES + sum(len(msgspec.json.encode(text)) for text in texts) + len(entry.index or b"")
 
 
 class SkippedRecords:

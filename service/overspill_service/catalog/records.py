@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Final
+from itertools import chain
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 from overspill import wire
 
+from overspill_service.errors import QuotaExceeded
 from overspill_service.store_format.object_keys import segment_key
 from overspill_service.tenants.directory import KEY_ID_LENGTH
 
@@ -19,6 +21,26 @@ TOTALS_INCOMPLETE: Final = (
     "the catalog is being rebuilt from the object store, and the tenant's limits cannot be checked before "
     "that; try again in a moment"
 )
+FIXED_BYTES: Final = 1024
+"""Bytes that an entry takes in Redis without its texts, labels, index and segments, about."""
+SEGMENT_BYTES: Final = 24
+"""Bytes of an entry for each segment."""
+UNRESERVED_BYTES: Final = 2**20
+UNRESERVED_SHARE: Final = 1000
+"""An upload of so many bytes, or of less than such a part of the limit, is counted at its end only."""
+
+
+class Charge(NamedTuple):
+    """What counts against a quota."""
+
+    captures: int
+    size: int
+    stored_size: int
+    metadata: int
+
+
+CHARGED: Final = ("captures", "content bytes", "stored bytes", "metadata bytes")
+"""The parts of a charge, as a refusal names them."""
 
 
 HELD_UNTIL: Final = 253_370_764_800.0
@@ -64,6 +86,19 @@ class Entry(Struct, frozen=True, kw_only=True):
     @property
     def stored_size(self) -> int:
         return sum(segment.stored_size for segment in self.segments)
+
+    @property
+    def metadata_size(self) -> int:
+        """About how many bytes the entry takes in a catalog. It stays the same as long as the entry lives."""
+        texts = self.session, self.call_id, self.tool, self.status, self.content_type
+        labels = (part for label in self.labels.items() for part in label)
+        written = sum(len(text.encode("utf-8", "surrogatepass")) for text in chain(texts, labels))
+        return FIXED_BYTES + written + len(self.index or b"") + SEGMENT_BYTES * len(self.segments)
+
+    @property
+    def charge(self) -> Charge:
+        """What the entry adds to its tenant's totals."""
+        return Charge(1, self.size, self.stored_size, self.metadata_size)
 
     @property
     def segment_keys(self) -> list[str]:
@@ -135,15 +170,47 @@ class Tombstone(Struct, frozen=True, kw_only=True):
         return self.reason == "unreadable" or not stored.is_held
 
 
-class Quota(Struct, frozen=True):
+class Quota(Struct, frozen=True, kw_only=True):
     """The limits of a tenant's totals; 0 is no limit."""
 
-    stored_size: int = 0
     captures: int = 0
+    size: int = 0
+    """Bytes of content."""
+    stored_size: int = 0
+    metadata: int = 0
+    """Bytes of the catalog, as `Entry.metadata_size` counts them."""
+    is_exact: bool = True
+    """Refuse captures while the totals are not known, instead of holding what is known to the limits."""
+
+    @property
+    def limits(self) -> Charge:
+        return Charge(self.captures, self.size, self.stored_size, self.metadata)
 
     @property
     def is_limited(self) -> bool:
-        return self.stored_size > 0 or self.captures > 0
+        return any(self.limits)
+
+    @property
+    def needs_totals(self) -> bool:
+        return self.is_exact and self.is_limited
+
+    def needs_reservation(self, size: int, stored_size: int) -> bool:
+        """Return whether an upload of so many bytes must not wait until its end to be counted."""
+        return _is_much(size, self.size) or _is_much(stored_size, self.stored_size)
+
+    def refusal(self, part: int) -> QuotaExceeded:
+        """Return the error for the limit of one part of a charge."""
+        return QuotaExceeded(CHARGED[part], self.limits[part])
+
+    def require(self, held: Charge) -> None:
+        """Raise `QuotaExceeded` if a tenant must not hold so much."""
+        for part, (limit, amount) in enumerate(zip(self.limits, held, strict=True)):
+            if 0 < limit < amount:
+                raise self.refusal(part)
+
+
+def _is_much(amount: int, limit: int) -> bool:
+    return limit > 0 and amount > min(UNRESERVED_BYTES, limit // UNRESERVED_SHARE)
 
 
 class Query(Struct, frozen=True, kw_only=True):
@@ -161,6 +228,7 @@ class Totals(Struct, frozen=True):
     captures: int = 0
     size: int = 0
     stored_size: int = 0
+    metadata: int = 0
     oldest: float | None = None
     """When the oldest capture was created."""
 

@@ -126,7 +126,23 @@ class Settings(Struct, frozen=True, kw_only=True):
     )
     max_stored_size: Annotated[
         int, Meta(ge=0, description="stored bytes of a tenant, at most (0: no limit)", extra=BYTES)
-    ] = 0
+    ] = 100 * 2**30
+    max_content_size: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="content bytes of a tenant, before compression, at most (0: no limit)",
+            extra=BYTES,
+        ),
+    ] = 2**40
+    max_metadata_size: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="bytes that the entries of a tenant take in the catalog, at most (0: no limit)",
+            extra=BYTES,
+        ),
+    ] = 256 * 2**20
     max_captures: Annotated[int, Meta(ge=0, description="captures of a tenant, at most (0: no limit)")] = 0
     default_ttl: Annotated[
         int, Meta(ge=1, description="retention in seconds if the client names none", extra=SECONDS)

@@ -113,6 +113,9 @@ class MeteredCatalog(_Metered[Catalog]):
     totals = _counted(Catalog.totals)
     expired = _counted(Catalog.expired)
 
+    reserve = _counted(Catalog.reserve)
+    free = _counted(Catalog.free)
+
     lease = _counted(Catalog.lease)
     release = _counted(Catalog.release)
     once = _counted(Catalog.once)

@@ -28,6 +28,9 @@ OF_ALL_SESSIONS: Final = frozenset({Scope.ADMIN, Scope.FLEET})
 MAX_FILE_SIZE: Final = 16 * 2**20
 """Bytes of the tenants' file, at most."""
 
+TOTALS: Final = ("max_captures", "max_stored_size", "max_content_size", "max_metadata_size")
+"""The limits on a tenant's totals."""
+
 Redaction = Literal["off", "refuse"]
 TenantName = Annotated[str, Meta(pattern=TENANT_PATTERN)]
 
@@ -38,6 +41,10 @@ class Limits(Struct, frozen=True, kw_only=True):
     max_capture_size: int
     max_stored_size: int
     max_captures: int
+    max_content_size: int = 0
+    max_metadata_size: int = 0
+    are_exact: bool = True
+    """Somebody has set a limit on a total. Then captures are refused while the totals are not known."""
     default_ttl: int
     max_ttl: int
     min_ttl: int = 1
@@ -98,6 +105,8 @@ class FileTenant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_capture_size: Annotated[int, Meta(ge=1, extra=BYTES)] | None = None
     max_stored_size: Annotated[int, Meta(ge=0, extra=BYTES)] | None = None
     max_captures: Annotated[int, Meta(ge=0)] | None = None
+    max_content_size: Annotated[int, Meta(ge=0, extra=BYTES)] | None = None
+    max_metadata_size: Annotated[int, Meta(ge=0, extra=BYTES)] | None = None
     default_ttl: Annotated[int, Meta(ge=1, extra=SECONDS)] | None = None
     max_ttl: Annotated[int, Meta(ge=1, le=LONGEST_TTL, extra=SECONDS)] | None = None
     min_ttl: Annotated[int, Meta(ge=1, extra=SECONDS)] | None = None
@@ -108,10 +117,10 @@ class FileTenant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def limits(self, defaults: Limits) -> Limits:
         """Return all limits. Raises `ValueError` if the default TTL is outside the tenant's own bounds."""
-        given = {name: getattr(self, name) for name in Limits.__struct_fields__}
-        limits = msgspec.structs.replace(
-            defaults, **{name: value for name, value in given.items() if value is not None}
-        )
+        values = {name: getattr(self, name, None) for name in Limits.__struct_fields__}
+        given = {name: value for name, value in values.items() if value is not None}
+        are_exact = defaults.are_exact or any(map(given.get, TOTALS))
+        limits = msgspec.structs.replace(defaults, are_exact=are_exact, **given)
         if not limits.min_ttl <= limits.default_ttl <= limits.max_ttl:
             raise ValueError(
                 f"the tenant {self.name}: default_ttl ({limits.default_ttl}) must lie between "

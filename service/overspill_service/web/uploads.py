@@ -47,7 +47,7 @@ async def put(context: RequestContext[wire.NoQuery]) -> web.Response:
     metadata = metadata_of(context.request.headers)
     await _require_preconditions(context)
     async with _upload_place(context), _body_memory(context, encoding) as memory:
-        body = UploadBody(_chunks(context), memory, encoding, digest)
+        body = UploadBody(_chunks(context), memory, encoding, digest, _announced_size(context, encoding))
         entry, is_new = await storing.put(
             context.captures, context.ref, metadata, body, context.service.metrics.capture
         )
@@ -59,7 +59,7 @@ async def post(context: RequestContext[wire.NoQuery]) -> web.Response:
     encoding, digest = _body_headers(context)
     metadata = metadata_of(context.request.headers)
     async with _upload_place(context), _body_memory(context, encoding, is_rekeyed=True) as memory:
-        body = UploadBody(_chunks(context), memory, encoding, digest)
+        body = UploadBody(_chunks(context), memory, encoding, digest, _announced_size(context, encoding))
         entry, is_new = await storing.post(context.captures, metadata, body, context.service.metrics.capture)
     return _stored_response(context, entry, is_new=is_new, location=Path.CAPTURE.format(ref=entry.id))
 
@@ -73,6 +73,10 @@ def _body_headers(context: RequestContext[Any]) -> tuple[str | None, bytes | Non
     if encoding is None and (request.content_length or 0) > limit:
         raise CaptureTooLarge(limit)
     return encoding, digest_of(request.headers)
+
+
+def _announced_size(context: RequestContext[Any], encoding: str | None) -> int:
+    return (context.request.content_length or 0) if encoding is None else 0
 
 
 def _stored_response(

@@ -29,8 +29,9 @@ def usage(invocation: "Invocation") -> None:
         {
             "tenant": used.tenant,
             "captures": _of(used.captures, used.max_captures),
-            "content": f"{used.size:,} bytes",
+            "content": f"{_of(used.size, used.max_content_size)} bytes",
             "stored": f"{_of(used.stored_size, used.max_stored_size)} bytes",
+            "metadata": f"{_of(used.metadata_size, used.max_metadata_size)} bytes",
             "oldest": instant(used.oldest) if used.oldest else "-",
             "largest capture": f"{used.max_capture_size:,} bytes",
             "kept": f"{used.default_ttl:,} s, at most {used.max_ttl:,} s",

@@ -3,44 +3,28 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from overspill_service.catalog import encoding
-from overspill_service.catalog.records import TOTALS_INCOMPLETE, Entry, Tombstone
+from overspill_service.catalog.records import Entry, Tombstone
 from overspill_service.catalog.redis import key_names, scripts
-from overspill_service.catalog.redis.access import RedisAccess
+from overspill_service.catalog.redis.limits import RedisLimits
 from overspill_service.catalog.redis.pages import position_of
 from overspill_service.catalog.redis.scripts import milliseconds
-from overspill_service.errors import CatalogIncomplete, CatalogUnavailable, QuotaExceeded
 
 if TYPE_CHECKING:
     from overspill_service.catalog.records import Query, Quota
 
-UNKNOWN: Final = "?"
-"""The name of a complete state that never exists, so that no totals are of it."""
 
-
-class RedisEntries(RedisAccess):
+class RedisEntries(RedisLimits):
     async def commit(self, entry: Entry, quota: Quota) -> Entry | Tombstone:
         await self._require_no_eviction()
-        if entry.tenant not in self._registered:
-            await self._register(entry.tenant, quota)
-        answer = await self._commit(entry, quota)
-        # Redis has lost the totals since, or they are of an older complete state.
-        if answer == scripts.UNREGISTERED:
-            await self._register(entry.tenant, quota)
-            answer = await self._commit(entry, quota)
+        answer = await self._limited(entry.tenant, quota, lambda: self._commit(entry, quota))
         if answer == scripts.DONE:
             self._completeness.note_write()
             return entry
-        if answer == scripts.TOO_MANY:
-            raise QuotaExceeded("captures", quota.captures)
-        if answer == scripts.TOO_LARGE:
-            raise QuotaExceeded("stored bytes", quota.stored_size)
-        if answer == scripts.UNREGISTERED:
-            raise CatalogUnavailable("Redis loses data while it is being written")
         return encoding.decode(answer)
 
     async def _commit(self, entry: Entry, quota: Quota) -> Any:
@@ -51,26 +35,11 @@ class RedisEntries(RedisAccess):
             encoding.position(entry.created, entry.id),
             entry.id,
             repr(entry.expires),
-            entry.size,
-            entry.stored_size,
-            quota.stored_size,
-            quota.captures,
             entry.upload,
-            (self._completeness.state or UNKNOWN) if quota.is_limited else "",
+            self._complete_state(quota),
+            *entry.charge,
+            *quota.limits,
         )
-
-    async def _register(self, tenant: str, quota: Quota) -> None:
-        """Register the tenant before its first entry, so that no sweep misses it.
-
-        If there are limits, record that its totals are complete. Raises `CatalogIncomplete` if they are not.
-        """
-        await self._client.call("SADD", key_names.TENANTS, tenant)
-        await self._client.call("HSETNX", key_names.totals(tenant), "captures", 0)
-        if quota.is_limited:
-            if not await self.is_complete():
-                raise CatalogIncomplete(TOTALS_INCOMPLETE)
-            await self._client.call("HSET", key_names.totals(tenant), "complete", self._completeness.state)
-        self._registered.add(tenant)
 
     async def get(self, tenant: str, capture: str) -> Entry | Tombstone | None:
         value = await self._client.call("GET", key_names.capture(tenant, capture))
@@ -142,14 +111,23 @@ class RedisEntries(RedisAccess):
                 milliseconds(keep) if keep else 0,
                 -stored.size,
                 -stored.stored_size,
+                -stored.metadata_size,
+                encoding.MAX_TOMBSTONES,
             )
-            if value == scripts.DONE:
+            if isinstance(value, list):
                 self._completeness.note_write()
+                await self._forget(entry.tenant, value)
                 return True
             stored = _same_upload(entry, value)
             if stored is not None and not tombstone.may_replace(stored):
                 return False
         return False
+
+    async def _forget(self, tenant: str, surplus: list[bytes]) -> None:
+        """Forget tombstones, unless captures have taken their place."""
+        if surplus:
+            keys = [key_names.capture(tenant, name.decode()) for name in surplus]
+            await self._client.step(scripts.FORGET, [key_names.tombstones(tenant), *keys], *surplus)
 
 
 def _same_upload(entry: Entry, value: bytes | None) -> Entry | None:

@@ -11,8 +11,12 @@ names have no braces.
     ov1:{tenant}:tool:{digest}      zset    the same of one tool; goes with its last entry
     ov1:{tenant}:state:{state}      zset    the same of one state, except complete; goes with its last entry
     ov1:{tenant}:expiry             zset    id -> expires
-    ov1:{tenant}:totals             hash    captures, size, stored; where it is, the tenant is in ov1:tenants;
-                                            complete: the complete state in which limits were held to it
+    ov1:{tenant}:totals             hash    captures, size, stored, metadata; where it is, the tenant is in
+                                            ov1:tenants; complete: the complete state in which limits were
+                                            held to it
+    ov1:{tenant}:reserved           hash    upload -> bytes of content, stored bytes, and until when in ms;
+                                            expires with the last of them
+    ov1:{tenant}:tombstones         zset    id -> when its tombstone expires, in ms; expires with the last
     ov1:stats:{tenant}:{length}:{start}  hash  sums of one bucket: see `catalog.statistics`; expires
     ov1:backlogs                         set     tenants with backlogs
     ov1:backlogs:{tenant}                hash    spool -> captures, bytes, oldest, and until when
@@ -86,6 +90,14 @@ def totals(tenant: str) -> str:
     return f"ov1:{{{tenant}}}:totals"
 
 
+def reserved(tenant: str) -> str:
+    return f"ov1:{{{tenant}}}:reserved"
+
+
+def tombstones(tenant: str) -> str:
+    return f"ov1:{{{tenant}}}:tombstones"
+
+
 def statistics(tenant: str, seconds: int | str, start: int | str) -> str:
     return f"ov1:stats:{{{tenant}}}:{seconds}:{start}"
 
@@ -110,9 +122,10 @@ def once(name: str) -> str:
 
 
 def of_entry(entry: Entry) -> list[str]:
-    """Return the keys that hold one entry: capture, expiry, totals, then the indexes of positions."""
+    """Return the keys of one entry: capture, expiry, totals, reserved, tombstones, then the indexes."""
     tenant = entry.tenant
-    return [capture(tenant, entry.id), expiry(tenant), totals(tenant), *indexes(tenant, entry)]
+    shared = expiry(tenant), totals(tenant), reserved(tenant), tombstones(tenant)
+    return [capture(tenant, entry.id), *shared, *indexes(tenant, entry)]
 
 
 def indexes(tenant: str, of: Entry | Query) -> list[str]:

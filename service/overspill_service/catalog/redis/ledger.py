@@ -20,14 +20,15 @@ class RedisLedger(RedisAccess):
     async def forget_tenant(self, tenant: str) -> None:
         self._registered.discard(tenant)
         await self._client.call("SREM", key_names.TENANTS, tenant)
-        await self._client.call("DEL", key_names.totals(tenant))
+        for key in (key_names.totals(tenant), key_names.reserved(tenant), key_names.tombstones(tenant)):
+            await self._client.call("DEL", key)
         await self._client.delete_matching(key_names.statistics(tenant, "*", "*"))
 
     async def totals(self, tenant: str) -> Totals:
         keys = [key_names.totals(tenant), key_names.created(tenant)]
-        captures, size, stored_size, *oldest = await self._client.step(scripts.TOTALS, keys)
+        captures, size, stored_size, metadata, *oldest = await self._client.step(scripts.TOTALS, keys)
         when = encoding.instant_of(oldest[0]) if oldest else None
-        return Totals(int(captures), int(size), int(stored_size), when)
+        return Totals(int(captures), int(size), int(stored_size), int(metadata), when)
 
     async def expired(self, tenant: str, *, now: float, limit: int) -> list[Entry]:
         return await self._pages.expired(tenant, now=now, limit=limit)

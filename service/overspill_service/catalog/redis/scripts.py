@@ -1,7 +1,7 @@
 """The Lua scripts: each changes several keys in one atomic step. For Redis 6.2 and later, and Valkey.
 
-The keys are those of `key_names.of_entry`: capture, expiry, totals, then the indexes of positions. Every
-script may be repeated after a lost answer: it finds its own work and gives the same answer.
+The keys are those of `key_names.of_entry`: capture, expiry, totals, reserved, tombstones, then the indexes of
+positions. Every script may be repeated after a lost answer: it finds its own work and gives the same answer.
 """
 
 from __future__ import annotations
@@ -21,33 +21,81 @@ class Script:
 UNREGISTERED: Final = 0
 """The totals do not exist, or are of another complete state than the caller's."""
 DONE: Final = 1
-TOO_MANY: Final = -1
-TOO_LARGE: Final = -2
 
-COMMIT: Final = Script("""
--- ARGV: value, position, id, expires, size, stored size, most stored, most captures (0: no limit), upload,
---       complete state that the totals must be of ('': any)
--- Returns the stored entry, or the stored tombstone of this upload, or a number.
+_ROOM: Final = """
+local function now()
+    local time = redis.call('TIME')
+    return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- Returns 1 if the tenant may hold this charge too, 0 if its totals are not known, or less the number of the
+-- part of the charge that exceeds its limit. What other uploads have reserved counts, as one capture each.
+-- complete: the complete state that the totals must be of ('': any). A limit of 0 is none.
+local function room(totals, reserved, upload, complete, charge, limits)
+    local held = redis.call('HMGET', totals, 'captures', 'size', 'stored', 'metadata', 'complete')
+    if not held[1] or (complete ~= '' and held[5] ~= complete) then return 0 end
+    for i = 1, 4 do held[i] = tonumber(held[i] or 0) + tonumber(charge[i]) end
+    local moment, entries = now(), redis.call('HGETALL', reserved)
+    for i = 1, #entries, 2 do
+        local size, stored, ends = string.match(entries[i + 1], '(%d+) (%d+) (%d+)')
+        if tonumber(ends) <= moment then redis.call('HDEL', reserved, entries[i])
+        elseif entries[i] ~= upload then
+            held[1], held[2], held[3] = held[1] + 1, held[2] + tonumber(size), held[3] + tonumber(stored)
+        end
+    end
+    for i = 1, 4 do
+        local limit = tonumber(limits[i])
+        if limit > 0 and held[i] > limit then return -i end
+    end
+    return 1
+end
+"""
+"""The beginning of scripts that hold a tenant to its limits. The parts are those of `records.Charge`."""
+
+COMMIT: Final = Script(
+    _ROOM
+    + """
+-- ARGV: value, position, id, expires, upload, complete state as of `room`, the charge, the limits
+-- Returns the stored entry, or the stored tombstone of this upload, or what `room` returns.
 -- If an earlier attempt has stored this very entry and its answer was lost, the entry is returned: right too.
 local stored = redis.call('GET', KEYS[1])
 if stored and string.sub(stored, 1, 1) ~= 'T' then return stored end
 -- A tombstone lists the keys of its objects, and each key contains /UPLOAD-: so this one is of this upload.
 -- The last argument turns patterns off, because '-' is one.
-if stored and string.find(stored, '/' .. ARGV[9] .. '-', 1, true) then return stored end
-local totals = redis.call('HMGET', KEYS[3], 'captures', 'stored', 'complete')
-if not totals[1] or (ARGV[10] ~= '' and totals[3] ~= ARGV[10]) then return 0 end
-local most_stored, most_captures = tonumber(ARGV[7]), tonumber(ARGV[8])
-if most_captures > 0 and tonumber(totals[1]) + 1 > most_captures then return -1 end
-if most_stored > 0 and tonumber(totals[2] or 0) + tonumber(ARGV[6]) > most_stored then return -2 end
+if stored and string.find(stored, '/' .. ARGV[5] .. '-', 1, true) then return stored end
+local charge = {ARGV[7], ARGV[8], ARGV[9], ARGV[10]}
+local limits = {ARGV[11], ARGV[12], ARGV[13], ARGV[14]}
+local answer = room(KEYS[3], KEYS[4], ARGV[5], ARGV[6], charge, limits)
+if answer ~= 1 then return answer end
 -- SET also removes the lifetime of a tombstone that it replaces.
 redis.call('SET', KEYS[1], ARGV[1])
+if stored then redis.call('ZREM', KEYS[5], ARGV[3]) end
 redis.call('ZADD', KEYS[2], ARGV[4], ARGV[3])
 redis.call('HINCRBY', KEYS[3], 'captures', 1)
-redis.call('HINCRBY', KEYS[3], 'size', ARGV[5])
-redis.call('HINCRBY', KEYS[3], 'stored', ARGV[6])
-for i = 4, #KEYS do redis.call('ZADD', KEYS[i], 0, ARGV[2]) end
+redis.call('HINCRBY', KEYS[3], 'size', charge[2])
+redis.call('HINCRBY', KEYS[3], 'stored', charge[3])
+redis.call('HINCRBY', KEYS[3], 'metadata', charge[4])
+redis.call('HDEL', KEYS[4], ARGV[5])
+for i = 6, #KEYS do redis.call('ZADD', KEYS[i], 0, ARGV[2]) end
 return 1
-""")
+"""
+)
+
+RESERVE: Final = Script(
+    _ROOM
+    + """
+-- KEYS: totals, reserved. ARGV: upload, lifetime in ms, complete state, the charge, the limits
+-- Returns what `room` returns.
+local charge = {ARGV[4], ARGV[5], ARGV[6], ARGV[7]}
+local limits = {ARGV[8], ARGV[9], ARGV[10], ARGV[11]}
+local answer = room(KEYS[1], KEYS[2], ARGV[1], ARGV[3], charge, limits)
+if answer ~= 1 then return answer end
+local value = string.format('%.0f %.0f %.0f', charge[2], charge[3], now() + ARGV[2])
+redis.call('HSET', KEYS[2], ARGV[1], value)
+if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[2], ARGV[2]) end
+return 1
+"""
+)
 
 RESTORE: Final = Script("""
 -- ARGV: the damaged value, value, position, id, expires. Returns 1, or 0 if another value is stored.
@@ -55,16 +103,18 @@ RESTORE: Final = Script("""
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2])
 redis.call('ZADD', KEYS[2], ARGV[5], ARGV[4])
-for i = 4, #KEYS do redis.call('ZADD', KEYS[i], 0, ARGV[3]) end
+for i = 6, #KEYS do redis.call('ZADD', KEYS[i], 0, ARGV[3]) end
 return 1
 """)
 
 REMOVE: Final = Script("""
--- ARGV: value, position, id, tombstone, its lifetime in ms (0: none is kept), -size, -stored size
--- Returns 1, or what is stored instead of the value. The tombstone has a nonce, so an equal one is an earlier
--- attempt of this call, and the totals were changed by it.
+-- ARGV: value, position, id, tombstone, its lifetime in ms (0: none is kept), -size, -stored size, -metadata,
+--       how many tombstones are kept
+-- Returns what is stored instead of the value, or a list: the ids of the oldest tombstones beyond those that
+-- are kept. The tombstone has a nonce, so an equal one is an earlier attempt of this call, and the totals
+-- were changed by it.
 local stored = redis.call('GET', KEYS[1])
-if stored == ARGV[4] then return 1 end
+if stored == ARGV[4] then return {} end
 if stored ~= ARGV[1] then return stored end
 -- What frees memory comes first: then Redis lets the rest of the script write even if it is out of memory.
 redis.call('ZREM', KEYS[2], ARGV[3])
@@ -73,7 +123,26 @@ else redis.call('SET', KEYS[1], ARGV[4], 'PX', ARGV[5]) end
 redis.call('HINCRBY', KEYS[3], 'captures', -1)
 redis.call('HINCRBY', KEYS[3], 'size', ARGV[6])
 redis.call('HINCRBY', KEYS[3], 'stored', ARGV[7])
-for i = 4, #KEYS do redis.call('ZREM', KEYS[i], ARGV[2]) end
+redis.call('HINCRBY', KEYS[3], 'metadata', ARGV[8])
+for i = 6, #KEYS do redis.call('ZREM', KEYS[i], ARGV[2]) end
+if ARGV[5] == '0' then return {} end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('ZREMRANGEBYSCORE', KEYS[5], '-inf', now)
+redis.call('ZADD', KEYS[5], now + ARGV[5], ARGV[3])
+redis.call('PEXPIRE', KEYS[5], ARGV[5])
+local surplus = redis.call('ZCARD', KEYS[5]) - ARGV[9]
+if surplus <= 0 then return {} end
+return redis.call('ZRANGE', KEYS[5], 0, math.min(surplus, 16) - 1)
+""")
+
+FORGET: Final = Script("""
+-- KEYS: tombstones, then captures. ARGV: the ids of the captures. Forgets those that are tombstones.
+for i, id in ipairs(ARGV) do
+    local stored = redis.call('GET', KEYS[i + 1])
+    if stored and string.sub(stored, 1, 1) == 'T' then redis.call('DEL', KEYS[i + 1]) end
+    redis.call('ZREM', KEYS[1], id)
+end
 return 1
 """)
 
@@ -101,10 +170,10 @@ return redis.call('ZREVRANGEBYLEX', shortest, ARGV[1], ARGV[2], 'LIMIT', 0, ARGV
 """)
 
 TOTALS: Final = Script("""
--- KEYS: totals, created. Returns captures, size, stored, and the oldest position or nothing.
-local totals = redis.call('HMGET', KEYS[1], 'captures', 'size', 'stored')
+-- KEYS: totals, created. Returns captures, size, stored, metadata, and the oldest position or nothing.
+local totals = redis.call('HMGET', KEYS[1], 'captures', 'size', 'stored', 'metadata')
 local oldest = redis.call('ZRANGE', KEYS[2], 0, 0)
-return {totals[1] or 0, totals[2] or 0, totals[3] or 0, oldest[1]}
+return {totals[1] or 0, totals[2] or 0, totals[3] or 0, totals[4] or 0, oldest[1]}
 """)
 
 ADD_SUMS: Final = Script("""

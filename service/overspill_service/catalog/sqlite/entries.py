@@ -15,7 +15,17 @@ if TYPE_CHECKING:
 
 class SqliteEntries(SqliteAccess):
     async def commit(self, entry: Entry, quota: Quota) -> Entry | Tombstone:
-        return await self._writer.run(partial(steps.commit, entry, quota))
+        return await self._writer.run(partial(steps.commit, entry, quota, self._clock()))
+
+    async def reserve(
+        self, tenant: str, upload: str, size: int, stored_size: int, quota: Quota, *, keep: float
+    ) -> None:
+        now = self._clock()
+        row = tenant, upload, size, stored_size, now + keep
+        await self._writer.run(partial(steps.reserve, row, quota, now))
+
+    async def free(self, tenant: str, upload: str) -> None:
+        await self._writer.run(partial(steps.free, tenant, upload))
 
     async def get(self, tenant: str, capture: str) -> Entry | Tombstone | None:
         return await self._reader.run(partial(steps.get, tenant, capture, self._clock()))

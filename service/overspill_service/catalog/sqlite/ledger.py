@@ -18,12 +18,12 @@ class SqliteLedger(SqliteAccess):
         return [name for (name,) in await self._rows("SELECT tenant FROM totals ORDER BY tenant")]
 
     async def forget_tenant(self, tenant: str) -> None:
-        for table in ("captures", "totals", "sums"):
+        for table in ("captures", "totals", "sums", "reservations"):
             await self._write(f"DELETE FROM {table} WHERE tenant = ?", (tenant,))  # noqa: S608  (a constant)
 
     async def totals(self, tenant: str) -> Totals:
         statement = (
-            "SELECT captures, size, stored_size, (SELECT min(created) FROM captures"
+            "SELECT captures, size, stored_size, metadata, (SELECT min(created) FROM captures"
             " WHERE tenant = :tenant AND created IS NOT NULL) FROM totals WHERE tenant = :tenant"
         )
         rows = await self._rows(statement, {"tenant": tenant})

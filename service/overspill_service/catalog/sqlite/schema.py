@@ -79,7 +79,26 @@ CREATE TABLE backlogs (
 ) WITHOUT ROWID;
 """
 
-STEPS: Final = (TABLES, STATISTICS, BACKLOGS)
+LIMITS: Final = """
+ALTER TABLE captures ADD COLUMN metadata INTEGER;
+ALTER TABLE totals ADD COLUMN metadata INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE totals ADD COLUMN tombstones INTEGER NOT NULL DEFAULT 0;
+UPDATE totals SET tombstones = (
+    SELECT count(*) FROM captures WHERE captures.tenant = totals.tenant AND created IS NULL
+);
+CREATE TABLE reservations (
+    tenant      TEXT NOT NULL,
+    upload      TEXT NOT NULL,
+    size        INTEGER NOT NULL,
+    stored_size INTEGER NOT NULL,
+    until       REAL NOT NULL,
+    PRIMARY KEY (tenant, upload)
+) WITHOUT ROWID;
+CREATE INDEX captures_by_tool     ON captures (tenant, tool, created, id) WHERE created IS NOT NULL;
+CREATE INDEX tombstones_by_tenant ON captures (tenant, expires) WHERE created IS NULL;
+"""
+
+STEPS: Final = (TABLES, STATISTICS, BACKLOGS, LIMITS)
 """What each version of the schema adds to the one before."""
 VERSION: Final = len(STEPS)
 """The schema's version, in `user_version`."""

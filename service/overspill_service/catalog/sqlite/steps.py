@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from overspill_service.catalog import encoding
-from overspill_service.catalog.records import TOTALS_INCOMPLETE, Entry, Tombstone
-from overspill_service.errors import CatalogIncomplete, QuotaExceeded
+from overspill_service.catalog.records import TOTALS_INCOMPLETE, Charge, Entry, Tombstone
+from overspill_service.errors import CatalogIncomplete
 
 if TYPE_CHECKING:
     import sqlite3
@@ -32,62 +32,77 @@ _CONDITIONS: Final = {
 }
 
 
-def commit(entry: Entry, quota: Quota, db: sqlite3.Connection) -> Entry | Tombstone:
+def commit(entry: Entry, quota: Quota, now: float, db: sqlite3.Connection) -> Entry | Tombstone:
     found = _stored_record(entry.tenant, entry.id, db)
     if isinstance(found, Entry) or (found is not None and found.is_of_upload(entry)):
         return found
     _insert(entry, db)
-    _count(entry, 1, db)
-    _require_quota(entry.tenant, quota, db)
+    _count(entry.tenant, entry.charge, 1, db)
+    if found is not None:
+        _count_tombstones(entry.tenant, -1, db)
+    free(entry.tenant, entry.upload, db)
+    _require_quota(entry.tenant, quota, now, db)
     return entry
+
+
+def reserve(row: tuple[str, str, int, int, float], quota: Quota, now: float, db: sqlite3.Connection) -> None:
+    db.execute("INSERT OR REPLACE INTO reservations VALUES (?, ?, ?, ?, ?)", row)
+    _require_quota(row[0], quota, now, db)
+
+
+def free(tenant: str, upload: str, db: sqlite3.Connection) -> None:
+    db.execute("DELETE FROM reservations WHERE tenant = ? AND upload = ?", (tenant, upload))
 
 
 def _insert(entry: Entry, db: sqlite3.Connection) -> None:
     row = (
         *(entry.tenant, entry.id, entry.created, entry.expires, entry.state.value, entry.tool),
         *(_digest(entry.session), _digest(entry.call_id), entry.size, entry.stored_size),
-        encoding.encode_entry(entry),
+        *(encoding.encode_entry(entry), entry.metadata_size),
     )
-    db.execute("INSERT OR REPLACE INTO captures VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    db.execute("INSERT OR REPLACE INTO captures VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
 def restore(entry: Entry, db: sqlite3.Connection) -> bool:
-    select = "SELECT value, created, size, stored_size FROM captures WHERE tenant = ? AND id = ?"
+    select = (
+        "SELECT value, created, size, stored_size, coalesce(metadata, 0) FROM captures"
+        " WHERE tenant = ? AND id = ?"
+    )
     row = db.execute(select, (entry.tenant, entry.id)).fetchone()
     if row is None or not encoding.is_damaged(row[0]):
         return False
-    _, created, size, stored_size = row
+    _, created, *charged = row
     if created is not None:
-        db.execute(
-            "UPDATE totals SET captures = captures - 1, size = size - ?, stored_size = stored_size - ?"
-            " WHERE tenant = ?",
-            (size, stored_size, entry.tenant),
-        )
+        _count(entry.tenant, Charge(1, *charged), -1, db)
     _insert(entry, db)
-    _count(entry, 1, db)
+    _count(entry.tenant, entry.charge, 1, db)
     return True
 
 
-def _count(entry: Entry, times: int, db: sqlite3.Connection) -> None:
-    """Add the entry `times` times to the totals. With -1 it is subtracted."""
+def _count(tenant: str, charge: Charge, times: int, db: sqlite3.Connection) -> None:
+    """Add a charge `times` times to the totals. With -1 it is subtracted."""
     db.execute(
-        "INSERT INTO totals VALUES (?, ?, ?, ?) ON CONFLICT (tenant) DO UPDATE SET captures = captures"
-        " + excluded.captures, size = size + excluded.size, stored_size = stored_size + excluded.stored_size",
-        (entry.tenant, times, times * entry.size, times * entry.stored_size),
+        "INSERT INTO totals VALUES (?, ?, ?, ?, ?, 0) ON CONFLICT (tenant) DO UPDATE SET captures = captures"
+        " + excluded.captures, size = size + excluded.size, stored_size = stored_size + excluded.stored_size,"
+        " metadata = metadata + excluded.metadata",
+        (tenant, *(times * part for part in charge)),
     )
 
 
-def _require_quota(tenant: str, quota: Quota, db: sqlite3.Connection) -> None:
+def _require_quota(tenant: str, quota: Quota, now: float, db: sqlite3.Connection) -> None:
+    """Raise `QuotaExceeded` if what the tenant has and what its uploads have reserved exceeds the quota."""
     if not quota.is_limited:
         return
-    if not is_complete(db):
+    if quota.needs_totals and not is_complete(db):
         raise CatalogIncomplete(TOTALS_INCOMPLETE)
-    select = "SELECT captures, stored_size FROM totals WHERE tenant = ?"
-    captures, stored_size = db.execute(select, (tenant,)).fetchone()
-    if 0 < quota.captures < captures:
-        raise QuotaExceeded("captures", quota.captures)
-    if 0 < quota.stored_size < stored_size:
-        raise QuotaExceeded("stored bytes", quota.stored_size)
+    db.execute("DELETE FROM reservations WHERE tenant = ? AND until <= ?", (tenant, now))
+    held = db.execute(
+        "SELECT sum(captures), sum(size), sum(stored_size), sum(metadata) FROM ("
+        "SELECT captures, size, stored_size, metadata FROM totals WHERE tenant = :tenant UNION ALL "
+        "SELECT 1, size, stored_size, 0 FROM reservations WHERE tenant = :tenant)",
+        {"tenant": tenant},
+    ).fetchone()
+    quota.require(Charge(*held))
 
 
 def is_complete(db: sqlite3.Connection) -> bool:
@@ -178,14 +193,36 @@ def remove(entry: Entry, tombstone: Tombstone, now: float, until: float, db: sql
     value = encoding.encode_tombstone(tombstone, secrets.token_bytes(encoding.NONCE))
     db.execute(
         "UPDATE captures SET created = NULL, expires = ?, state = NULL, tool = NULL, session = NULL,"
-        " call_id = NULL, size = NULL, stored_size = NULL, value = ? WHERE tenant = ? AND id = ?",
+        " call_id = NULL, size = NULL, stored_size = NULL, metadata = NULL, value = ?"
+        " WHERE tenant = ? AND id = ?",
         (until, value, entry.tenant, entry.id),
     )
-    _count(stored, -1, db)
+    _count(entry.tenant, stored.charge, -1, db)
+    kept = _count_tombstones(entry.tenant, 1, db)
     # Old tombstones are deleted here, a few at a time: nothing else visits them.
-    lapsed = "SELECT rowid FROM captures WHERE created IS NULL AND expires <= ? LIMIT ?"
-    db.execute(f"DELETE FROM captures WHERE rowid IN ({lapsed})", (now, MAX_PURGED))  # noqa: S608  (a constant)
+    lapsed = "SELECT rowid, tenant FROM captures WHERE created IS NULL AND expires <= ? LIMIT ?"
+    _drop_tombstones(db.execute(lapsed, (now, MAX_PURGED)).fetchall(), db)
+    if kept > encoding.MAX_TOMBSTONES:
+        oldest = (
+            "SELECT rowid, tenant FROM captures INDEXED BY tombstones_by_tenant"
+            " WHERE tenant = ? AND created IS NULL ORDER BY expires LIMIT ?"
+        )
+        surplus = min(kept - encoding.MAX_TOMBSTONES, MAX_PURGED)
+        _drop_tombstones(db.execute(oldest, (entry.tenant, surplus)).fetchall(), db)
     return True
+
+
+def _drop_tombstones(rows: Iterable[tuple[int, str]], db: sqlite3.Connection) -> None:
+    for rowid, tenant in rows:
+        db.execute("DELETE FROM captures WHERE rowid = ?", (rowid,))
+        _count_tombstones(tenant, -1, db)
+
+
+def _count_tombstones(tenant: str, change: int, db: sqlite3.Connection) -> int:
+    """Return how many tombstones the tenant has now."""
+    db.execute("UPDATE totals SET tombstones = tombstones + ? WHERE tenant = ?", (change, tenant))
+    row = db.execute("SELECT tombstones FROM totals WHERE tenant = ?", (tenant,)).fetchone()
+    return row[0] if row else 0
 
 
 def expired(
