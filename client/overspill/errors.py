@@ -13,7 +13,7 @@ OverspillError
     ├── Absent              NotFound, KeyNotFound, NoRoute, Expired, Deleted
     ├── Refused             MethodNotAllowed, NotAcceptable, PreconditionFailed, ExpectationFailed,
     │                       IdConflict, Held, KeyRefused, SecretsFound, CaptureTooLarge, BodyTooLarge,
-    │                       RangeNotSatisfiable, TooManyRequests, QuotaExceeded
+    │                       HeadersTooLarge, RangeNotSatisfiable, TooManyRequests, QuotaExceeded
     ├── CaptureDamaged      what the service has stored is not what was captured
     ├── Internal            the service failed
     └── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogIncomplete,
@@ -240,6 +240,10 @@ class BodyTooLarge(Refused, code=Code.BODY_TOO_LARGE):
 
 class RangeNotSatisfiable(Refused, code=Code.RANGE_NOT_SATISFIABLE):
     """The range lies behind the end. `get` says how many bytes and lines there are."""
+
+
+class HeadersTooLarge(Refused, code=Code.HEADERS_TOO_LARGE):
+    """All headers of a request have more bytes than `limit`. Give shorter labels and metadata."""
 
 
 class TooManyRequests(Refused, code=Code.TOO_MANY_REQUESTS):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 QUOTA = 2_000_000
 PIECE = 900_000
 UPLOADS = 12
+RESERVED = re.compile(r'operation="reserve",result="done"\} [1-9]')
 
 
 def incompressible(number: int, size: int = PIECE) -> bytes:
@@ -99,12 +101,14 @@ async def test_an_upload_that_breaks_off_gives_its_room_back(api: Api) -> None:
     content = b"x" * 2 * QUOTA
     head = f"PUT {path_of(content)} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(content)}\r\n\r\nx"
     writer.write(head.encode())
-    while (await api.send("PUT", path_of(b"y" * PIECE), data=b"y" * PIECE)).status != 507:
-        await api.send("DELETE", path_of(b"y" * PIECE))
+    while not RESERVED.search(await (await api.get("/metrics")).text()):
+        pass
+    refused = await api.send("PUT", path_of(b"y" * PIECE), data=b"y" * PIECE)
     writer.transport.abort()
     while api.service.in_flight.count:  # noqa: ASYNC110
         await asyncio.sleep(0.005)
 
+    assert refused.status == 507
     assert (await api.send("PUT", path_of(content), data=content)).status == 201
 
 

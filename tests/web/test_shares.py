@@ -224,6 +224,43 @@ async def test_an_upload_that_trickles_is_given_up(start_api: Callable[..., Any]
     assert b" 400 " in await answer
 
 
+# --- connections ------------------------------------------------------------------------------------
+
+
+async def test_an_idle_connection_and_a_head_that_trickles_are_closed(
+    start_api: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill_service.server.process.KEEP_ALIVE_SECONDS", 0.2)
+    api: Api = await start_api()
+    head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+    streams = [await asyncio.open_connection("127.0.0.1", api.port) for _ in range(3)]
+    for (_, writer), sent in zip(streams, (b"", head, head + b"\r\nGET"), strict=True):
+        writer.write(sent)
+    answers = [await asyncio.wait_for(reader.read(), 30) for reader, _ in streams]
+
+    for _, writer in streams:
+        writer.close()
+
+    assert answers[:2] == [b"", b""]
+    assert answers[2].startswith(b"HTTP/1.1 200 ")
+
+
+async def test_all_headers_together_have_a_limit(api: Api) -> None:
+    fields = {f"X-{number}": "x" * 10_000 for number in range(7)}
+    response = await api.get("/v1/captures", headers=bearer(QUIET) | fields)
+
+    assert (response.status, (await problem(response)).code) == (431, Code.HEADERS_TOO_LARGE)
+    fields.popitem()
+    assert (await api.get("/v1/captures", headers=bearer(QUIET) | fields)).status == 200
+
+
+async def test_few_requests_of_a_connection_wait_for_the_answer_before_them(api: Api) -> None:
+    runner = api._runner.server
+    assert runner is not None
+
+    assert runner()._max_msg_queue_size == 2
+
+
 class Clock:
     now = 0.0
 

@@ -43,6 +43,7 @@ class Code(StrEnum):
     SECRETS_FOUND = "secrets_found"
     CAPTURE_TOO_LARGE = "capture_too_large"
     BODY_TOO_LARGE = "body_too_large"
+    HEADERS_TOO_LARGE = "headers_too_large"
     RANGE_NOT_SATISFIABLE = "range_not_satisfiable"
     TOO_MANY_REQUESTS = "too_many_requests"
     QUOTA_EXCEEDED = "quota_exceeded"
@@ -101,6 +102,7 @@ _CODES: Final[dict[Code, tuple[int, str]]] = {
     Code.SECRETS_FOUND: (422, "The tenant stores no secrets"),
     Code.CAPTURE_TOO_LARGE: (413, "The capture is larger than the limit"),
     Code.BODY_TOO_LARGE: (413, "The body is larger than this path takes"),
+    Code.HEADERS_TOO_LARGE: (431, "The headers are larger than any request needs"),
     Code.RANGE_NOT_SATISFIABLE: (416, "No byte of the range exists"),
     Code.TOO_MANY_REQUESTS: (429, "Too many requests at once"),
     Code.QUOTA_EXCEEDED: (507, "The tenant's stored limit is reached"),

@@ -7,7 +7,7 @@ ServiceError
 ├── Denied              Unauthorized, Forbidden, ForeignOrigin
 ├── Absent              NotFound, KeyNotFound, Expired, Deleted
 ├── Refused             NotAcceptable, PreconditionFailed, ExpectationFailed, IdConflict, Held, KeyRefused,
-│                       SecretsFound, CaptureTooLarge, BodyTooLarge, RangeNotSatisfiable,
+│                       SecretsFound, CaptureTooLarge, BodyTooLarge, HeadersTooLarge, RangeNotSatisfiable,
 │                       TooManyRequests, RateExceeded, CpuTimeUsed, QuotaExceeded
 ├── CaptureDamaged      what the object store holds is not what was stored
 │                       ObjectMissing
@@ -182,6 +182,14 @@ class BodyTooLarge(Refused):
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"the body of this request may have {limit} bytes at most")
+        self.limit = limit
+
+
+class HeadersTooLarge(Refused):
+    code = Code.HEADERS_TOO_LARGE
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"the headers have {size} bytes together, and may have {limit}")
         self.limit = limit
 
 

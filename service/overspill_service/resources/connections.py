@@ -5,7 +5,8 @@
     beyond that                      wait in the system's queue, where nobody cuts them off
 
 At the limit the service closes the connection that has been idle for longest, and each other connection
-after its next answer.
+after its next answer. One address has half of the connections at most, a few more for health checks, and the
+next are answered with 503 at once. Long request heads have a limit of their own.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from collections import Counter
 from contextlib import contextmanager, suppress
+from ipaddress import IPv6Address, ip_address, ip_network
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
+from overspill_service.resources.request_heads import HeadCount, RequestHeads
 from overspill_service.resources.tasks import run_to_completion
 
 if TYPE_CHECKING:
@@ -35,6 +39,8 @@ RESERVED_SECONDS: Final = 5.0
 PAUSE_SECONDS: Final = 0.2
 """How long nothing is accepted after the system refused a connection."""
 MIN_CONNECTIONS: Final = 4
+MIN_SHARED: Final = 32
+"""A limit below this is not divided among addresses: a single client may need all of it."""
 FEW_CONNECTIONS: Final = 1000
 """A limit below this is reported to the operator at the start."""
 UNKNOWN_LIMIT: Final = 1024
@@ -82,10 +88,17 @@ def _open_descriptors() -> int:
 class Connections:
     """The client connections of one process. Belongs to one event loop."""
 
-    def __init__(self, limit: int = sys.maxsize - RESERVED_CONNECTIONS) -> None:
-        self.limit = limit
+    def __init__(self, limit: int = sys.maxsize - RESERVED_CONNECTIONS, refusal: bytes = b"") -> None:
+        """`refusal`: the answer, as bytes, to a connection that cannot be served."""
+        self.limit, self._refusal = limit, refusal
+        self.share = (limit + 1) // 2 if limit >= MIN_SHARED else limit
+        """The most connections of one address."""
+        self._addresses: Counter[str] = Counter()
+        self._heads = RequestHeads()
+        self._counts: dict[asyncio.BaseTransport, HeadCount] = {}
         self._open: dict[asyncio.BaseTransport, bool] = {}
         """Whether each connection is idle after a request. The longest idle one comes first."""
+        self._busy: set[asyncio.BaseTransport] = set()
         self._reserved: set[asyncio.BaseTransport] = set()
         self._count = 0
         self._has_room = asyncio.Event()
@@ -100,15 +113,46 @@ class Connections:
         return transport in self._reserved
 
     @contextmanager
-    def busy(self, transport: asyncio.BaseTransport | None) -> Iterator[None]:
+    def busy(self, transport: asyncio.BaseTransport | None, *, has_body: bool = False) -> Iterator[None]:
         """Mark the connection as busy while the block answers a request."""
-        if transport in self._open:
+        if transport is not None and transport in self._open:
             self._open[transport] = False
+            self._busy.add(transport)
+            self._expect_head(transport, comes_now=not has_body)
         try:
             yield
         finally:
             if transport is not None and self._open.pop(transport, None) is not None:
                 self._open[transport] = True
+                self._busy.discard(transport)
+                if has_body:
+                    self._expect_head(transport, comes_now=True)
+
+    def received(self, transport: asyncio.BaseTransport, data: bytes) -> None:
+        """Count what came, if it belongs to a head. The longest head goes if all of them are too long."""
+        count = self._counts.get(transport)
+        if count is None:
+            return
+        if not count.take(data):
+            self._heads.forget(transport)
+        elif (longest := self._heads.note(transport, count.size)) is not None:
+            self._heads.forget(longest)
+            self._refuse(longest)
+
+    def _expect_head(self, transport: asyncio.BaseTransport, *, comes_now: bool) -> None:
+        self._heads.forget(transport)
+        self._counts.pop(transport, None)
+        if comes_now:
+            self._counts[transport] = HeadCount()
+
+    def _refuse(self, transport: asyncio.BaseTransport) -> None:
+        """Close a connection. Say why if it has no whole request yet."""
+        writable = cast("asyncio.Transport", transport)
+        if transport in self._busy:
+            writable.abort()
+        else:
+            writable.write(self._refusal)
+            writable.close()
 
     async def accept(
         self,
@@ -175,17 +219,31 @@ class Connections:
 
     def opened(self, transport: asyncio.BaseTransport) -> None:
         """Count a new connection. `_enter` has made room for it."""
+        address = address_of(transport)
+        self._addresses[address] += 1
         self._open[transport] = False
-        if self._count > self.limit:  # for health checks, and only for a moment
+        self._expect_head(transport, comes_now=True)
+        is_greedy = self._addresses[address] > self.share
+        if self._count > self.limit or is_greedy:  # for health checks, and only for a moment
             self._reserved.add(transport)
             asyncio.get_running_loop().call_later(RESERVED_SECONDS, self._expire, transport)
-            self._close_idle()
+            self._close_idle(address if is_greedy else None)
+        if self._addresses[address] > self.share + RESERVED_CONNECTIONS:
+            self._refuse(transport)
 
     def closed(self, transport: asyncio.BaseTransport | None) -> None:
         if transport is not None:
+            self._expect_head(transport, comes_now=False)
             self._open.pop(transport, None)
+            self._busy.discard(transport)
             self._reserved.discard(transport)
+            self._forget_address(address_of(transport))
         self._leave()
+
+    def _forget_address(self, address: str) -> None:
+        self._addresses[address] -= 1
+        if not self._addresses[address]:
+            del self._addresses[address]
 
     def _enter(self) -> None:
         self._count += 1
@@ -196,14 +254,27 @@ class Connections:
         self._count -= 1
         self._has_room.set()
 
-    def _close_idle(self) -> None:
-        idle = next((each for each, is_idle in self._open.items() if is_idle), None)
-        if idle is not None:
-            idle.close()
+    def _close_idle(self, address: str | None) -> None:
+        """Close the connection that has been idle for longest, of one address or of any."""
+        for each, is_idle in self._open.items():
+            if is_idle and address in (None, address_of(each)):
+                each.close()
+                return
 
     def _expire(self, transport: asyncio.BaseTransport) -> None:
         if transport in self._reserved:
             transport.close()
+
+
+def address_of(transport: asyncio.BaseTransport) -> str:
+    """Return the address of the client, of IPv6 the network that one machine may have for itself (/64)."""
+    peer = transport.get_extra_info("peername")
+    if not isinstance(peer, tuple):
+        return ""
+    address = ip_address(peer[0].partition("%")[0])
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is None:
+        return str(ip_network((int(address) >> 64 << 64, 64)))
+    return str(address)
 
 
 class CountedProtocol(asyncio.Protocol):
@@ -212,14 +283,16 @@ class CountedProtocol(asyncio.Protocol):
     def __init__(self, inner: asyncio.Protocol, connections: Connections) -> None:
         self._inner, self._connections = inner, connections
         self._transport: asyncio.BaseTransport | None = None
-        vars(self)["data_received"] = (
-            inner.data_received
-        )  # bound directly: it is called for each piece of data
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
         self._connections.opened(transport)
         self._inner.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        assert self._transport is not None
+        self._connections.received(self._transport, data)
+        self._inner.data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.closed(self._transport)

@@ -15,17 +15,18 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
-from aiohttp import web, web_response
+from aiohttp import web, web_protocol, web_response
 
 from overspill_service.access import reload
 from overspill_service.app import make_app
-from overspill_service.errors import ServiceError
+from overspill_service.errors import OutOfResources, ServiceError
 from overspill_service.errors.system import failure
 from overspill_service.resources.connections import Connections, connection_limit
 from overspill_service.resources.threads import prepare_threads
 from overspill_service.server.certificate import certificate_of, run_rereads
 from overspill_service.settings.settings import SettingError
 from overspill_service.telemetry import logs
+from overspill_service.web.problems import bytes_of
 from overspill_service.web.service import SERVICE
 
 if TYPE_CHECKING:
@@ -49,6 +50,9 @@ QUIET_SECONDS: Final = 0.1
 CLOSE_SECONDS: Final = 1.0
 """How long aiohttp waits for handlers once it closes connections. It passes on no more bodies then."""
 
+REFUSED: Final = (
+    "too many connections of your address, or too many long requests at once; try again in a moment"
+)
 
 M_MMAP_THRESHOLD: Final = -3
 M_ARENA_MAX: Final = -8
@@ -65,6 +69,8 @@ log = logging.getLogger("overspill_service.start")
 
 web_response.SERVER_SOFTWARE = "overspill"  # type: ignore[attr-defined]  # there is no other way to set it
 """The `Server` of answers to what is no HTTP at all, without the versions of Python and aiohttp."""
+web_protocol.MAX_MSG_QUEUE_SIZE = 2
+"""Requests of one connection that wait for the answer before them: a parsed head takes memory."""
 
 
 def runner_of(app: web.Application) -> web.AppRunner:
@@ -183,7 +189,8 @@ async def _accept(
     runner: web.AppRunner, service: Service, listener: socket.socket, certificate: Certificate | None
 ) -> None:
     assert runner.server is not None
-    service.connections = Connections(connection_limit())
+    most = min(connection_limit(), service.settings.max_connections or sys.maxsize)
+    service.connections = Connections(most, bytes_of(OutOfResources(REFUSED)))
     record = partial(_record_refusal, service.failure_log)
     await service.connections.accept(
         listener, runner.server, record, lambda: certificate.context if certificate else None

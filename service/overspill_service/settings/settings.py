@@ -153,6 +153,14 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_uploads: Annotated[
         int, Meta(ge=1, description="uploads at once in one process; a tenant has at most half of them")
     ] = 64
+    max_connections: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="connections of clients to one process, at most (0: as many as it may have files "
+            "open); an address has at most half of them",
+        ),
+    ] = 4096
     max_request_rate: Annotated[
         int,
         Meta(

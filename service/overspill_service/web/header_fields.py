@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote_to_bytes
 
 from aiohttp import HttpVersion11, hdrs
 
-from overspill_service.errors import BadRequest, InvalidHeader
+from overspill_service.errors import BadRequest, HeadersTooLarge, InvalidHeader
 
 if TYPE_CHECKING:
     from aiohttp import web
     from multidict import CIMultiDictProxy
 
     Headers = CIMultiDictProxy[str]
+
+MAX_HEADERS_BYTES: Final = 64 * 1024
+"""Bytes of all fields: a capture's metadata has 8 KiB, percent-encoded three times that."""
+FIELD_BYTES: Final = 4
+"""Bytes around a field: colon, space and the end of its line."""
 
 
 def list_field(headers: Headers, name: str) -> str | None:
@@ -28,6 +33,13 @@ def single_field(headers: Headers, name: str) -> str | None:
     if len(lines) > 1:
         raise InvalidHeader(f"{name} is given {len(lines)} times; send it once")
     return lines[0] if lines else None
+
+
+def require_small(request: web.Request) -> None:
+    """Raise `HeadersTooLarge` if all fields together are larger than any request needs."""
+    size = sum(len(name) + len(value) + FIELD_BYTES for name, value in request.raw_headers)
+    if size > MAX_HEADERS_BYTES:
+        raise HeadersTooLarge(size, MAX_HEADERS_BYTES)
 
 
 def require_well_formed(request: web.Request) -> None:

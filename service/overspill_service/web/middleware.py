@@ -24,7 +24,7 @@ from overspill_service.errors import (
 from overspill_service.telemetry import logs
 from overspill_service.web import auditing, request_span
 from overspill_service.web.client_address import CLIENT_ADDRESS
-from overspill_service.web.header_fields import require_well_formed
+from overspill_service.web.header_fields import require_small, require_well_formed
 from overspill_service.web.problems import allow_header, problem_of, response_of, underlying
 from overspill_service.web.service import SERVICE
 
@@ -69,7 +69,7 @@ async def middleware(
     with logs.bound_fields(request_id=request_id, address=address), _span_of(request):
         try:
             service = request.app[SERVICE]
-            with service.in_flight, service.connections.busy(request.transport):
+            with service.in_flight, service.connections.busy(request.transport, has_body=request.body_exists):
                 response = await _answer(request, handler, request_id)
             return response
         finally:
@@ -104,6 +104,7 @@ async def _answer(
 ) -> web.StreamResponse:
     try:
         _require_connection(request)
+        require_small(request)
         require_well_formed(request)
         _require_own_origin(request)
         return await handler(request)

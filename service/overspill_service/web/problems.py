@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -66,6 +67,18 @@ def response_of(problem: Problem) -> web.Response:
         headers["Content-Range"] = f"bytes */{problem.limit}"
     return web.Response(
         status=problem.status, body=msgspec.json.encode(problem), content_type=PROBLEM_TYPE, headers=headers
+    )
+
+
+def bytes_of(error: ServiceError) -> bytes:
+    """Return the answer to a client that nobody has read a request of."""
+    response = response_of(problem_of(error, ""))
+    assert isinstance(response.body, bytes)
+    fields = dict(response.headers) | {"Content-Length": str(len(response.body)), "Connection": "close"}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    return (
+        f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}\r\n{lines}\r\n".encode()
+        + response.body
     )
 
 

@@ -1,0 +1,56 @@
+"""Request heads that are still coming: how much memory they take together, in one process.
+
+An HTTP parser keeps a head until it is whole, and the largest has megabytes. Short heads are not counted. Of
+the long ones the longest goes when together they take too much.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import asyncio
+
+SHORT_HEAD_BYTES: Final = 16 * 1024
+LONG_HEADS_BYTES: Final = 16 * 2**20
+"""Bytes of all heads that are longer than `SHORT_HEAD_BYTES`."""
+_END: Final = b"\r\n\r\n"
+
+
+class RequestHeads:
+    """The long heads of one process. Belongs to one event loop."""
+
+    def __init__(self, limit: int = LONG_HEADS_BYTES) -> None:
+        self._limit, self._total = limit, 0
+        self._long: dict[asyncio.BaseTransport, int] = {}
+
+    def note(self, transport: asyncio.BaseTransport, size: int) -> asyncio.BaseTransport | None:
+        """Note how long the head of a connection is by now. Return the connection that has to go, if any."""
+        if size > SHORT_HEAD_BYTES:
+            self._total += size - self._long.get(transport, 0)
+            self._long[transport] = size
+        if self._total <= self._limit:
+            return None
+        return max(self._long, key=self._long.__getitem__)
+
+    def forget(self, transport: asyncio.BaseTransport) -> None:
+        self._total -= self._long.pop(transport, 0)
+
+
+class HeadCount:
+    """Counts the bytes of one connection's next head."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._is_open, self._tail = True, b""
+
+    def take(self, data: bytes) -> bool:
+        """Count what came. Return whether the head has not ended yet."""
+        if not self._is_open:
+            return False
+        if not self.size:
+            data = data.lstrip(b"\r\n")  # empty lines before a request are no part of it
+        seen = self._tail + data
+        self._is_open, self._tail = _END not in seen, seen[-len(_END) + 1 :]
+        self.size += len(data)
+        return self._is_open

@@ -1,0 +1,159 @@
+"""Clients that hold connections and send heads without end: others are served, and health always."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import aiohttp
+import msgspec
+import pytest
+from overspill import wire
+from overspill_service.resources import connections, request_heads
+
+from tests.servers.overspill import ForkedService, ServiceProcess, running
+from tests.web.conftest import path_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+MOST = 40
+HOSTILE = "127.0.0.2"
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[ServiceProcess]:
+    with running(ForkedService(tmp_path / "service", max_connections=MOST)) as service:
+        yield service
+
+
+@asynccontextmanager
+async def connected(
+    service: ServiceProcess, count: int, address: str = HOSTILE
+) -> AsyncIterator[list[Stream]]:
+    place = urlsplit(service.url)
+    streams = [
+        await asyncio.open_connection(place.hostname, place.port, local_addr=(address, 0))
+        for _ in range(count)
+    ]
+    try:
+        yield streams
+    finally:
+        for _, writer in streams:
+            writer.transport.abort()
+
+
+async def status(service: ServiceProcess, path: str, **kwargs: object) -> int:
+    async with (
+        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)) as session,
+        session.request("PUT" if kwargs else "GET", service.url + path, **kwargs) as response,  # type: ignore[arg-type]
+    ):
+        return response.status
+
+
+async def test_one_address_leaves_half_of_the_connections_to_others(service: ServiceProcess) -> None:
+    async with connected(service, 3 * MOST) as streams:
+        served = [await status(service, path_of(b"%d" % number), data=b"%d" % number) for number in range(10)]
+        refused = await asyncio.wait_for(streams[-1][0].read(), 30)
+        head, _, body = refused.partition(b"\r\n\r\n")
+        problem = msgspec.json.decode(body, type=wire.Problem)
+
+        assert set(served) == {201}
+        assert head.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+        assert b"Retry-After: 1" in head
+        assert problem.code == wire.Code.OUT_OF_RESOURCES
+
+
+async def test_health_is_answered_to_an_address_that_has_its_share(service: ServiceProcess) -> None:
+    async with connected(service, MOST // 2, "127.0.0.1"):
+        assert await status(service, "/healthz") == 200
+        assert await status(service, path_of(b"x"), data=b"x") == 503
+
+
+async def test_an_address_that_goes_has_its_share_again(service: ServiceProcess) -> None:
+    for _ in range(3):
+        async with connected(service, MOST, "127.0.0.1"):
+            pass
+    async with asyncio.timeout(30):
+        while await status(service, path_of(b"x"), data=b"x") == 503:
+            pass
+
+
+async def test_long_heads_that_never_end_take_little_memory_and_stop_no_other_head(
+    service: ServiceProcess,
+) -> None:
+    line = b"X-%d: " + b"x" * 30_000 + b"\r\n"
+    async with connected(service, MOST // 2) as streams:
+        for _, writer in streams:
+            writer.write(b"GET /v1/captures HTTP/1.1\r\nHost: localhost\r\n")
+            writer.writelines(line % number for number in range(100))
+        ended = [asyncio.ensure_future(reader.read()) for reader, _ in streams]
+        done, _ = await asyncio.wait(ended, timeout=30, return_when=asyncio.FIRST_COMPLETED)
+        large = {"X-Large": "x" * 20_000}
+        async with (
+            aiohttp.ClientSession(headers=large) as session,
+            session.get(f"{service.url}/v1/captures") as response,
+        ):
+            answer = response.status
+
+        assert done
+        assert answer == 200
+        for each in ended:
+            each.cancel()
+
+
+# --- the parts ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pieces", "open_after"),
+    [
+        ([b"GET / HTTP/1.1\r\n", b"Host: a\r\n", b"\r\n"], [True, True, False]),
+        ([b"GET / HTTP/1.1\r", b"\n\r", b"\nbody"], [True, True, False]),
+        ([b"\r\n\r\n", b"\r\n\r\nGET / HTTP/1.1", b"\r\n\r\n"], [True, True, False]),
+        ([b"GET / HTTP/1.1\r\n\r\nGET", b" / HTTP/1.1"], [False, False]),
+    ],
+)
+def test_a_head_ends_at_its_empty_line_however_it_comes(pieces: list[bytes], open_after: list[bool]) -> None:
+    count = request_heads.HeadCount()
+
+    assert [count.take(each) for each in pieces] == open_after
+
+
+class Client(asyncio.Transport):
+    def __init__(self, address: str = "10.0.0.1") -> None:
+        super().__init__({"peername": (address, 5, 0, 0) if ":" in address else (address, 5)})
+
+
+def test_the_longest_head_goes_when_all_are_too_long_together() -> None:
+    heads = request_heads.RequestHeads(limit=100_000)
+    clients = [Client() for _ in range(5)]
+
+    assert heads.note(clients[0], 16_000) is None
+    assert [
+        heads.note(each, size) for each, size in zip(clients[1:4], (60_000, 20_000, 19_000), strict=True)
+    ] == [None] * 3
+    assert heads.note(clients[4], 20_000) is clients[1]
+    heads.forget(clients[1])
+    assert heads.note(clients[2], 40_000) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "are_alike"),
+    [
+        ("10.0.0.1", "10.0.0.1", True),
+        ("10.0.0.1", "10.0.0.2", False),
+        ("2001:db8::1", "2001:db8::ffff:2", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("::ffff:10.0.0.1", "::ffff:10.0.0.2", False),
+        ("fe80::1%eth0", "fe80::2%eth0", True),
+    ],
+)
+def test_one_machine_cannot_have_many_addresses(one: str, other: str, *, are_alike: bool) -> None:
+    first, second = (connections.address_of(Client(each)) for each in (one, other))
+
+    assert (first == second) is are_alike
