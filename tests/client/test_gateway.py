@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import urllib.error
+import urllib.parse
 import urllib.request
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -92,11 +94,25 @@ def test_a_long_result_becomes_a_notice_and_is_stored_whole(url: str, service: S
         b'{"content": "no list"}',
         b"[" * 100_000,
         json.dumps({"content": [{"type": "text", "text": "x" * (70 * 1024 * 1024)}]}).encode(),
+        json.dumps({"content": [{"type": "text", "text": LONG}]}).encode()[:-1] + b', "n": 1e999}',
     ],
-    ids=["short", "empty", "null", "nothing", "list", "no JSON", "no list", "deep", "huge"],
+    ids=["short", "empty", "null", "nothing", "list", "no JSON", "no list", "deep", "huge", "no number"],
 )
 def test_everything_else_is_answered_with_nothing(url: str, body: bytes) -> None:
     assert posted(url, body) == (200, b"")
+
+
+def test_bodies_that_trickle_keep_the_places_for_a_short_time(url: str) -> None:
+    address = urllib.parse.urlsplit(url)
+    with ExitStack() as open_ones:
+        for _ in range(20):
+            slow = open_ones.enter_context(socket.create_connection((address.hostname, address.port)))
+            slow.sendall(
+                f"POST {address.path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99\r\n\r\n{{".encode()
+            )
+        shown = intercepted(url, {"content": [{"type": "text", "text": LONG}]})
+
+    assert "[overspill]" in shown["content"][0]["text"]
 
 
 def test_structured_content_stays_an_object(url: str) -> None:

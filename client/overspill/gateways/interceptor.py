@@ -33,6 +33,8 @@ MAX_BODY_BYTES: Final = 64 * 1024 * 1024
 _AT_ONCE: Final = 8
 """Results in memory at a time; others wait in the gateway's connections."""
 _SECONDS: Final = 30.0
+_BODY_SECONDS: Final = 3.0
+"""How long a body may take to come: a gateway has all of it, and who trickles must not keep the places."""
 _TOOL: Final = "mcp"
 """The tool of all results: the gateway does not say which one it is."""
 
@@ -76,7 +78,9 @@ class _Interceptor:
         return "" if hmac.compare_digest(given.encode(), self._token.encode()) else "its token is wrong"
 
     async def _answer(self, request: web.Request) -> web.Response:
-        result = json.loads(await request.read())
+        async with asyncio.timeout(_BODY_SECONDS):
+            body = await request.read()
+        result = json.loads(body)
         if not isinstance(result, dict):
             return web.Response()
         tool, session = request.query.get("tool", _TOOL), request.query.get("session")
@@ -84,4 +88,4 @@ class _Interceptor:
         new = await guarded(self._guard, None, self._names, call, result, session)
         if new is result or new["_meta"][METADATA]["outcome"] == Outcome.TRUNCATED:
             return web.Response()  # it is short, or nothing has stored it: nothing is lost
-        return web.json_response(new)
+        return web.json_response(text=json.dumps(new, allow_nan=False))  # JSON has no number for 1e999
