@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
+import pytest
 from overspill import Client, SyncClient
+from overspill.guard import pipeline
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
+from overspill.shapes import writer
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
@@ -63,6 +67,25 @@ async def test_either_client_serves_both_kinds_of_code(service: ServiceProcess) 
         assert Guard(client, session="either").process_sync(LOG, tool="a").outcome is Outcome.CAPTURED
     with SyncClient(service.url) as client:
         assert (await Guard(client, session="either").process(LOG, tool="b")).outcome is Outcome.CAPTURED
+
+
+@pytest.mark.parametrize("count", [2_000, 100_000])
+async def test_data_is_written_as_json_in_another_thread_than_the_event_loops(
+    service: ServiceProcess, count: int
+) -> None:
+    rows = {"rows": [{"id": number, "name": f"customer {number}"} for number in range(count)]}
+    here: set[str] = set()
+    async with Client(service.url) as client:
+        guard = Guard(client, session="dict")
+        sys.setprofile(lambda frame, *_: here.add(frame.f_code.co_filename))
+        try:
+            guarded = await guard.process(rows, tool="query")
+        finally:
+            sys.setprofile(None)
+
+    assert guarded.outcome is Outcome.CAPTURED
+    assert pipeline.__file__ in here
+    assert writer.__file__ not in here
 
 
 async def test_a_dict_is_stored_as_indented_json(service: ServiceProcess) -> None:

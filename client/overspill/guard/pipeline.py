@@ -40,6 +40,8 @@ from overspill.previews import notice
 from overspill.previews.case import Previews
 from overspill.previews.notice import Kept
 from overspill.shapes.content import examine, is_quick, size_of
+from overspill.shapes.envelope import Envelope
+from overspill.shapes.exceptions import ExceptionShape
 from overspill.spools.store_request import Origin
 from overspill.text.limits import UNLIMITED
 from overspill.text.reasons import one_safe_line
@@ -231,10 +233,10 @@ class Pipeline:
             prepare = partial(self._prepared, output, content, verdict, origin)
             if not self.storage.can_keep:
                 return settled(await executor.run(flow, self._unstored, output, prepare))
-            why = ""
+            why, chars = "", await _body_length(executor, flow, content)
             for _ in range(2):  # a loop thread that has just ended leaves room for another
                 try:
-                    stored = self.storage.loop.begin(self._stored(flow, output, len(content.body), prepare))
+                    stored = self.storage.loop.begin(self._stored(flow, output, chars, prepare))
                     return settled(await executor.result(stored))
                 except NoLoop as error:
                     why = str(error)
@@ -320,6 +322,13 @@ async def _oversized(
     if assigned is None or content is None:
         return None
     return await executor.run(flow, oversized, content, assigned.limits)
+
+
+async def _body_length(executor: Executor, flow: Hashable, content: Shape) -> int:
+    """Return the length of the body. That of data has to be written first, as JSON."""
+    if isinstance(content, (Envelope, ExceptionShape)):
+        return await executor.run(flow, lambda: len(content.body))
+    return len(content.body)
 
 
 async def _measured(executor: Executor, flow: Hashable, content: Shape | None) -> int:

@@ -91,8 +91,8 @@ class OverspillPlugin(BasePlugin):
         if not self._metadata:
             return None
         session = invocation_context.session.id
-        ids = [each.id for each in event.get_function_responses() if (session, each.id) in self._metadata]
-        found = {each: self._metadata.pop((session, str(each))) for each in ids}
+        ids = {str(each.id) for each in event.get_function_responses()}  # a model may use one twice
+        found = {each: self._metadata.pop((session, each)) for each in ids if (session, each) in self._metadata}
         if not found:
             return None
         return event.model_copy(

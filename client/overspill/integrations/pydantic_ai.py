@@ -133,6 +133,8 @@ def _with_metadata(guarded: Guarded) -> Any:
     value = guarded.value
     if guarded.notice is None:
         return value
+    if isinstance(value, bytes | bytearray):  # Pydantic AI shows a model bytes as base64
+        value = str(guarded.notice)
     returned = value if isinstance(value, ToolReturn) else ToolReturn(value)
     if not isinstance(returned.metadata, dict | None):
         return returned
