@@ -21,7 +21,8 @@ def command(framework: str, report: Path) -> list[str]:
     assert uv is not None, "uv makes the frameworks' environments, and is not on the PATH"
     run = [uv, "run", "--quiet", "--frozen", "--project", str(HERE / framework), "--python", sys.executable]
     kit = HERE / "kit"
-    files = [kit / "cases.py"] if (HERE / framework / "harness.py").exists() else []
+    has_harness = (HERE / framework / "harness.py").exists()
+    files = [kit / "cases.py", kit / "odd_cases.py"] if has_harness else []
     files += (HERE / framework).glob("cases.py")
     cases = [f"--junitxml={report}", f"--confcutdir={HERE}", *map(str, files)]
     return [*run, "python", "-m", "pytest", "-c", str(kit / "pytest.ini"), *cases]

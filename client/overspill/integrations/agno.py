@@ -32,10 +32,12 @@ _CONTROL_FLOW = (AgentRunException, RunCancelledException)
 def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
     """Guard every tool of an `Agent` or a `Team`, and give it `inspect_output` and `list_captures`.
 
-    Return the same object. Members of a team need the line too. The session of a capture is that of the run.
-    `ToolResult.metadata["overspill"]` has `Guarded.metadata`. agno tells hooks no id of a call, so captures
-    have ids of their own. Without `guard`: see `Adapter`.
+    Return the same object. One that is guarded stays as it is. Members of a team need the line too. The
+    session of a capture is that of the run. `ToolResult.metadata["overspill"]` has `Guarded.metadata`. agno
+    tells hooks no id of a call, so captures have ids of their own. Without `guard`: see `Adapter`.
     """
+    if any(getattr(each, "__module__", None) == __name__ for each in agent.tool_hooks or ()):
+        return agent  # a tool's name must be there once
     adapter = Adapter(guard)
     agent.tool_hooks = [_hook(adapter), *(agent.tool_hooks or [])]
     agent.tools = [*(agent.tools or []), *(_reading_tool(tool) for tool in adapter.reading_tools)]

@@ -92,7 +92,9 @@ class OverspillPlugin(BasePlugin):
             return None
         session = invocation_context.session.id
         ids = {str(each.id) for each in event.get_function_responses()}  # a model may use one twice
-        found = {each: self._metadata.pop((session, each)) for each in ids if (session, each) in self._metadata}
+        found = {
+            each: self._metadata.pop((session, each)) for each in ids if (session, each) in self._metadata
+        }
         if not found:
             return None
         return event.model_copy(

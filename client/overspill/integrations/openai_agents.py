@@ -59,6 +59,10 @@ class _AgentGuard:
         self._metadata: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
         self._lock = threading.Lock()  # two runs, in two threads, may hand off to one agent at once
 
+    def __deepcopy__(self, _: dict[int, Any]) -> Self:
+        """Return the same: copies of an agent share their guard."""
+        return self
+
     def protect(self, agent: Agent[Any]) -> None:
         with self._lock:
             self._protect(agent, set())

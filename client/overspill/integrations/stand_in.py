@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from typing import Any, Self
 
 
 class StandIn:
@@ -18,6 +19,13 @@ class StandIn:
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
         return type(self._inner)
+
+    def __copy__(self) -> Self:
+        return type(self)(copy.copy(self._inner), self._owner)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return one for a copy of the object. Both have the owner: copies of an agent share their guard."""
+        return type(self)(copy.deepcopy(self._inner, memo), self._owner)
 
     def __getattr__(self, name: str) -> Any:
         if name == "_inner":  # a copy that is not filled yet

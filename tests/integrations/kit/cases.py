@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-import uuid
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from overspill import Guard, Policy, SyncClient
@@ -16,37 +15,10 @@ from overspill import Guard, Policy, SyncClient
 from tests.integrations.kit import tools
 from tests.integrations.kit.harness import Call, Harness, Result
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 MANY = 20_000
 PAGES = Path(__file__).parents[3] / "client" / "docs" / "integrations"
 URL = os.environ["OVERSPILL_URL"]
 HARNESS: Harness = import_module(f"tests.integrations.{os.environ['KIT_FRAMEWORK']}.harness").harness
-
-
-@pytest.fixture(autouse=True)
-def possible(request: pytest.FixtureRequest) -> None:
-    """Skip what the framework itself cannot do; the reason is part of the documentation."""
-    case = request.function.__name__.removeprefix("test_")
-    if case in HARNESS.limits:
-        pytest.skip(HARNESS.limits[case])
-
-
-@pytest.fixture(params=HARNESS.ways)
-def way(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def session() -> str:
-    return f"kit-{uuid.uuid4()}"
-
-
-@pytest.fixture
-def guard(session: str) -> Iterator[Guard]:
-    with SyncClient(URL, session=session) as client, Guard(client, spool=False) as made:
-        yield made
 
 
 def one(

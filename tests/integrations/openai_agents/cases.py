@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,8 @@ from overspill.integrations.openai_agents import guard_agent
 from typing_extensions import TypedDict
 
 from tests.integrations.kit import tools
-from tests.integrations.kit.cases import MANY, guard, handle_in, session, stored
+from tests.integrations.kit.cases import MANY, handle_in, stored
+from tests.integrations.kit.conftest import guard, session
 
 if TYPE_CHECKING:
     from overspill import Guard
@@ -155,6 +157,17 @@ def test_guarding_twice_guards_once_and_a_clone_stays_guarded(guard: Guard) -> N
     assert all(new is old for new, old in zip(again, first, strict=True))
     assert agent.tools[0] is not given
     assert found.output.count("[overspill]") == 1
+
+
+def test_a_deep_copy_stays_guarded(guard: Guard) -> None:
+    with_schema = function_tool(tools.query, output_type=Rows)
+    agent: Agent[Any] = Agent(name="agent", tools=[function_tool(tools.lines), with_schema])
+    copied = copy.deepcopy(guard_agent(agent, guard))
+    copied.model = scripted(call("lines", count=MANY))
+    (found,) = outputs(copied)
+
+    assert "[overspill]" in found.output
+    assert copied.tools[0] is not agent.tools[0]
 
 
 def test_custom_data_of_a_tool_stays_beside_ours(guard: Guard) -> None:

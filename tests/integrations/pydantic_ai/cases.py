@@ -25,7 +25,8 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.tools import DeferredToolRequests
 
 from tests.integrations.kit import tools
-from tests.integrations.kit.cases import MANY, guard, handle_in, session, stored
+from tests.integrations.kit.cases import MANY, handle_in, stored
+from tests.integrations.kit.conftest import guard, session
 from tests.integrations.kit.harness import Call
 from tests.integrations.pydantic_ai.harness import Script
 

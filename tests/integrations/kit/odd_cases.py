@@ -1,0 +1,147 @@
+"""Odd results and odd call ids: with the adapter a framework does what it does without, and never worse."""
+
+from __future__ import annotations
+
+import os
+import re
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.integrations.kit import tools
+from tests.integrations.kit.harness import Call, Harness, Result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from overspill import Guard
+
+HARNESS: Harness = import_module(f"tests.integrations.{os.environ['KIT_FRAMEWORK']}.harness").harness
+MANY = 20_000
+PER_RUN = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8}-[0-9a-f-]{27}|call_[0-9a-f]{24}")
+
+
+class Unknown:
+    """An object of a class that nobody knows."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return f"Unknown({self.text})"
+
+
+class Unprintable:
+    """An object that cannot be shown."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class UnprintableError(Exception):
+    """An exception whose message cannot be had."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def raised() -> Any:
+    raise UnprintableError
+
+
+def circle() -> Any:
+    found: list[Any] = []
+    found.append(found)
+    return found
+
+
+def nested(depth: int) -> Any:
+    found: Any = "x" * 10
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+SMALL: dict[str, Callable[[], Any]] = {
+    "an unknown object": lambda: Unknown("x"),
+    "an unprintable object": Unprintable,
+    "an unprintable exception": raised,
+    "bytes": lambda: b"\xff\0",
+    "a set": lambda: {1},
+    "no number": lambda: float("nan"),
+    "a long number": lambda: 10**5_000,
+    "half of a pair": lambda: "a\ud800b",
+    "a circle": circle,
+    "very deep": lambda: nested(3_000),
+}
+LARGE: dict[str, Callable[[], Any]] = {
+    "an unknown object": lambda: Unknown("y" * 200_000),
+    "bytes": lambda: b"\xff\0" * 100_000,
+    "halves of pairs": lambda: "a\ud800b\n" * MANY,
+    "control characters": lambda: "a\0b\x1b[31m\n" * MANY,
+    "a tuple": lambda: ("x" * 200_000, {"a": 1}),
+}
+IDS = ["", "x" * 10_240, "a\0b/../..\x1b", "ünï☃", "\ud800", "a b\n\"'", "cap_aaaaaaaaaaaaaaaaaaaa"]
+
+
+def ran(way: str, guard: Guard | None, make: Callable[[], Any], *ids: str, session: str) -> Any:
+    """Return the results of calls, or the class of the exception that the framework lets through."""
+
+    def odd() -> Any:
+        """Return what is odd."""
+        return make()
+
+    calls = [Call("odd", {}, each) for each in ids]
+    try:
+        return HARNESS.run(way, [odd], [calls], guard=guard, session=session).results
+    except Exception as error:  # noqa: BLE001  (whatever the framework raises)
+        return type(error)
+
+
+def shown(found: Any) -> Any:
+    """Return what the model reads, without what differs from run to run."""
+    if isinstance(found, type):
+        return found
+    return {name: (each.is_error, PER_RUN.sub("", each.text)) for name, each in found.items()}
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_a_small_odd_result_is_what_it_would_be_without_us(
+    way: str, guard: Guard, session: str, kind: str
+) -> None:
+    without = ran(way, None, SMALL[kind], "call_1", session=session)
+
+    assert shown(ran(way, guard, SMALL[kind], "call_1", session=session)) == shown(without)
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_a_large_odd_result_is_one_that_a_model_can_read(
+    way: str, guard: Guard, session: str, kind: str
+) -> None:
+    without = ran(way, None, LARGE[kind], "call_1", session=session)
+    found = ran(way, guard, LARGE[kind], "call_1", session=session)
+    if isinstance(without, type) or len(without["call_1"].text) < 60_000:
+        assert shown(found) == shown(without) or "[overspill]" in found["call_1"].text
+        return
+
+    assert len(found["call_1"].text) < 10_000
+    assert "[overspill]" in found["call_1"].text
+
+
+@pytest.mark.parametrize("call_id", IDS, ids=ascii)
+def test_an_odd_call_id_is_no_reason_to_fail(way: str, guard: Guard, session: str, call_id: str) -> None:
+    without = ran(way, None, lambda: tools.lines(MANY), call_id, session=session)
+    found = ran(way, guard, lambda: tools.lines(MANY), call_id, session=session)
+
+    assert isinstance(without, type) or isinstance(found, dict)
+    if isinstance(found, dict):
+        results: list[Result] = list(found.values())
+        assert all("[overspill]" in each.text and len(each.text) < 30_000 for each in results)
+
+
+def test_an_id_that_two_calls_have_is_no_reason_to_fail(way: str, guard: Guard, session: str) -> None:
+    without = ran(way, None, lambda: tools.lines(MANY), "same", "same", session=session)
+    found = ran(way, guard, lambda: tools.lines(MANY), "same", "same", session=session)
+
+    assert isinstance(without, type) or isinstance(found, dict)
