@@ -13,12 +13,14 @@ from overspill.wire import Code, Remains, Scope
 from overspill_service.archive import erasure
 from overspill_service.archive.captures import Captures
 from overspill_service.archive.recovery.rebuild import rebuild
+from overspill_service.archive.recovery.stale_entries import drop_entry
 from overspill_service.archive.sweep import sweep_expired
 from overspill_service.catalog.records import Entry, Query
+from overspill_service.store_format import object_keys
 
 from tests.faults.test_removal import broken
 from tests.faults.traffic import until
-from tests.web.conftest import Api, path_of, problem
+from tests.web.conftest import Api, id_of, path_of, problem
 from tests.web.test_bound_keys import Keys
 
 if TYPE_CHECKING:
@@ -116,6 +118,114 @@ async def test_a_hold_outlives_the_catalog(api: Api, start_api: Callable[..., An
     await rebuild(other.service.archive)
 
     assert (await problem(await other.send("DELETE", path_of(LOG)))).code == Code.HELD
+
+
+async def test_a_catalog_that_has_missed_a_hold_does_not_end_it(api: Api) -> None:
+    """As one that was put back from an older copy has."""
+    await api.put(LOG, Overspill_Session="s")
+    catalog, capture = api.service.archive.catalog, id_of(LOG)
+    for path in (path_of(LOG), "/v1/sessions/s"):
+        before = await catalog.get("default", capture)
+        await held(api, path_of(LOG))
+        after = await catalog.get("default", capture)
+        assert isinstance(before, Entry)
+        assert isinstance(after, Entry)
+        await catalog.amend(after, expires=before.expires, marker=before.marker)
+        answer = await api.send("DELETE", path)
+
+        assert answer.status == (409 if path == path_of(LOG) else 200)
+        assert answer.status == 409 or (await answer.json())["held"] == 1
+        assert await content(api) == LOG
+        assert not (await held(api, path_of(LOG), "DELETE")).held
+
+
+@pytest.mark.parametrize("way", ["stored again", "another TTL", "released"])
+async def test_no_change_through_an_older_catalog_ends_a_hold_unasked(
+    api: Api, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    await api.put(LOG, Overspill_Ttl="100")
+    catalog, capture = api.service.archive.catalog, id_of(LOG)
+    before = await catalog.get("default", capture)
+    await held(api, path_of(LOG))
+    after = await catalog.get("default", capture)
+    assert isinstance(before, Entry)
+    assert isinstance(after, Entry)
+    await catalog.amend(after, expires=before.expires, marker=before.marker)
+
+    async def is_settled() -> bool:
+        return False
+
+    monkeypatch.setattr(catalog, "is_settled", is_settled)
+    match way:
+        case "stored again":
+            assert (await api.put(LOG, Overspill_Ttl="100000")).held
+        case "another TTL":
+            refused = await api.send("PATCH", path_of(LOG), json={"ttl": 1000})
+            assert (await problem(refused)).code == Code.HELD
+        case _:
+            assert not (await held(api, path_of(LOG), "DELETE")).held
+    current = await catalog.get("default", capture)
+    assert isinstance(current, Entry)
+
+    assert current.is_held == (way != "released")
+    marker = object_keys.parse(current.marker or "")
+    assert marker is not None
+    assert marker.expires == current.expires
+
+
+async def test_what_is_stored_twice_because_the_catalog_was_just_lost_stays_on_hold(api: Api) -> None:
+    await api.put(LOG)
+    await held(api, path_of(LOG))
+    archive = api.service.archive
+    known = await archive.catalog.get("default", id_of(LOG))
+    assert isinstance(known, Entry)
+    await drop_entry(archive, known)
+    again = await api.put(LOG)
+    await rebuild(archive)
+    current = await archive.catalog.get("default", id_of(LOG))
+
+    assert not again.held
+    assert isinstance(current, Entry)
+    assert (current.upload != known.upload, current.is_held) == (True, True)
+    assert not (await held(api, path_of(LOG), "DELETE")).held
+    await rebuild(archive)
+    assert (await removed(api, path_of(LOG))).captures == 1
+
+
+async def test_a_removal_that_was_cut_short_before_the_hold_ends_no_hold(
+    api: Api, start_api: Callable[..., Any], tmp_path: Path
+) -> None:
+    await api.put(LOG)
+    with broken(api.service.archive.catalog, "remove", RuntimeError("killed")):
+        assert (await api.send("DELETE", path_of(LOG))).status == 500
+    await held(api, path_of(LOG))
+    other: Api = await start_api(store=f"file://{tmp_path}/objects", catalog="memory:")
+    await rebuild(other.service.archive)
+
+    assert await content(other) == LOG
+    assert (await problem(await other.send("DELETE", path_of(LOG)))).code == Code.HELD
+
+
+async def test_a_hold_while_the_catalog_is_rebuilt_outlasts_a_removal_that_runs(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await api.put(LOG, Overspill_Session="s")
+    catalog, remove = api.service.archive.catalog, api.service.archive.catalog.remove
+
+    async def is_complete() -> bool:
+        return False
+
+    async def held_first(*words: Any, **names: Any) -> bool:
+        monkeypatch.setattr(catalog, "remove", remove)
+        await held(api, path_of(LOG))
+        return await remove(*words, **names)
+
+    monkeypatch.setattr(catalog, "is_complete", is_complete)
+    monkeypatch.setattr(catalog, "remove", held_first)
+    await api.send("DELETE", path_of(LOG))
+    monkeypatch.undo()
+
+    assert await content(api) == LOG
 
 
 async def test_a_session_is_put_on_hold_and_released(api: Api) -> None:

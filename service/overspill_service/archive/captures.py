@@ -10,7 +10,7 @@ from overspill import wire
 
 from overspill_service.archive import retention
 from overspill_service.archive.recovery.entries import record_of, recover
-from overspill_service.archive.recovery.expiries import with_confirmed_expiry
+from overspill_service.archive.recovery.expiries import MARKER, with_confirmed_expiry, with_known_expiry
 from overspill_service.archive.recovery.rebuild import is_young, restore_entry
 from overspill_service.catalog.records import HELD_UNTIL, Entry, Query, Quota, Tombstone, instant
 from overspill_service.errors import (
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MARKER: Final = bytes.fromhex("5d2a4d1800000000")
-"""The content of an expiry marker: an empty skippable zstd frame. All information is in its key."""
 MICROSECONDS: Final = 10**6
 
 INCOMPLETE: Final = (
@@ -147,7 +145,9 @@ class Captures:
         expires = retention.expiry(self.archive.clock(), ttl, self.tenant.limits)
         if expires < entry.expires and not may_shorten:
             raise Forbidden("a shorter life removes the capture sooner: that needs the scope delete")
-        return await self.extend(entry, expires)
+        changed = await self.extend(entry, expires)
+        require_free(changed)  # it was put on hold meanwhile, or the catalog had missed that
+        return changed
 
     def require_own(self, session: str) -> None:
         """Raise `Forbidden` if the key is bound to other sessions than this one."""
@@ -209,17 +209,16 @@ class Captures:
         The hold is an expiry in the object store, so it outlives the loss of the catalog. Raises what `get`
         raises.
         """
-        return entry if entry.is_held else await self.extend(entry, HELD_UNTIL)
+        return await self.extend(entry, HELD_UNTIL)
 
     async def release(self, entry: Entry) -> Entry:
         """End a capture's hold. It lives on for the default TTL. Raises what `get` raises."""
-        if not entry.is_held:
-            return entry
         expires = retention.expiry(self.archive.clock(), None, self.tenant.limits)
         return await run_to_completion(self._set_expiry(entry, expires, releases=True))
 
     async def _set_expiry(self, entry: Entry, expires: float, *, releases: bool = False) -> Entry:
-        while not entry.is_held or releases:
+        entry = await with_known_expiry(self.archive, entry)
+        while entry.is_held == releases:
             marker = self._new_marker(entry, expires)
             # The marker first: if the catalog is lost after its answer, a rebuild still finds the new expiry.
             await self.archive.store.put(marker, [MARKER])
@@ -286,7 +285,11 @@ class Captures:
 def require_free(entry: Entry) -> None:
     """Raise `Held` if the capture is on hold."""
     if entry.is_held:
-        raise Held(f"{entry.id} is on hold: a key with the scope admin can release it")
+        raise held_error(entry)
+
+
+def held_error(entry: Entry) -> Held:
+    return Held(f"{entry.id} is on hold: a key with the scope admin can release it")
 
 
 def _no_call(call_id: str, session: str | None) -> NotFound:

@@ -12,7 +12,7 @@ from overspill import wire
 from overspill.wire import Remainder, Remains
 
 from overspill_service.archive import retention
-from overspill_service.archive.captures import INCOMPLETE, Captures, call_id_of, require_free
+from overspill_service.archive.captures import INCOMPLETE, Captures, call_id_of, held_error, require_free
 from overspill_service.archive.removal import erase, finish_removals
 from overspill_service.catalog.records import Entry, Query, Tombstone, instant
 from overspill_service.errors import CatalogIncomplete
@@ -55,7 +55,10 @@ async def delete(
         found = await captures.get(ref, session, any_session=any_session)
     bind_fields(capture=found.id)
     require_free(found)
-    return await run_to_completion(erase(captures.archive, captures.tenant.name, [found]))
+    removed = await run_to_completion(erase(captures.archive, captures.tenant.name, [found]))
+    if removed.held:  # the catalog had missed the hold
+        raise held_error(found)
+    return removed
 
 
 async def delete_session(captures: Captures, session: str) -> wire.Removed:
@@ -76,8 +79,8 @@ async def delete_all(captures: Captures, query: Query) -> wire.Removed:
         async for entries, was_complete in pages(captures, query, now=0):
             is_complete = is_complete and was_complete
             free = [entry for entry in entries if not entry.is_held]
-            held += len(entries) - len(free)
             step = await run_to_completion(erase(captures.archive, captures.tenant.name, free))
+            held += len(entries) - len(free) + step.held
             removed = _sum(removed, step)
         if removed.captures == before:
             break

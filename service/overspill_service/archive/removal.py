@@ -5,6 +5,8 @@
 The record lists the objects. So a removal that a client may have seen survives the loss of the catalog, and
 any process that finds the record finishes it. Expired captures need no record, because their objects hold the
 expiry.
+
+What is on hold stays. The objects say what is: a catalog that is older than the hold does not know of it.
 """
 
 from __future__ import annotations
@@ -15,18 +17,19 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from msgspec import Struct
 from overspill import wire
 
 from overspill_service.archive import retention
-from overspill_service.catalog.records import Entry, Tombstone
+from overspill_service.catalog.records import HELD_UNTIL, Entry, Tombstone
 from overspill_service.errors import RecordDamaged, ServiceError, StoreUnavailable
 from overspill_service.resources.tasks import fan_out
 from overspill_service.store_format import object_keys
 from overspill_service.telemetry.logs import fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from overspill_service.archive.archive import Archive
     from overspill_service.objects import StoredObject
@@ -46,14 +49,23 @@ class PendingRemoval(Struct, frozen=True):
 
     entry: Entry
     keys: list[str]
+    hold: str = ""
+    """The marker of the hold that the capture is on."""
 
 
 async def erase(archive: Archive, tenant: str, entries: Iterable[Entry]) -> wire.Removed:
-    """Remove captures, with every upload of their ids. Return how many this call removed.
+    """Remove captures, with every upload of their ids. Return how many this call removed, and left on hold.
 
     Once it returns, neither the loss of the catalog nor an older copy of it brings a capture back.
     """
-    removals = await fan_out(partial(_pending_removal, archive), entries, concurrency=CONCURRENCY)
+    listed = await fan_out(partial(_pending_removal, archive), entries, concurrency=CONCURRENCY)
+    held = [removal for removal in listed if removal.hold]
+    await fan_out(partial(_tell_of_hold, archive), held, concurrency=CONCURRENCY)
+    removed = await _erase(archive, tenant, [removal for removal in listed if not removal.hold])
+    return msgspec.structs.replace(removed, held=len(held))
+
+
+async def _erase(archive: Archive, tenant: str, removals: Sequence[PendingRemoval]) -> wire.Removed:
     keys = [*chain.from_iterable(removal.keys for removal in removals)]
     if not keys:
         return wire.Removed(captures=0, stored_size=0)
@@ -135,11 +147,22 @@ async def _delete_recorded(
 ) -> int:
     """Delete the recorded objects, except those of uploads that are kept. Return how many were deleted."""
     captures = {(key.tenant, key.capture) for key in recorded.values()}
-    uploads = frozenset(key.upload for key in recorded.values())
-    kept = {await _kept_upload(archive, *each, uploads, is_complete=is_complete) for each in captures}
+    held = {await _held_since(archive, *each, recorded) for each in captures}
+    uploads = frozenset(key.upload for key in recorded.values()) - held
+    kept = {await _kept_upload(archive, *each, uploads, is_complete=is_complete) for each in captures} | held
     keys = [text for text, key in recorded.items() if key.upload not in kept]
     await archive.store.delete(keys)
     return len(keys)
+
+
+async def _held_since(archive: Archive, tenant: str, capture: str, recorded: Container[str]) -> str | None:
+    """Return the upload of a capture that was put on hold after its removal was recorded, or None.
+
+    The removal had not reached the catalog, so no client saw it. A hold that the record lists had ended.
+    """
+    marker = _hold(await _listed(archive, tenant, capture))
+    found = object_keys.parse(marker)
+    return None if found is None or marker in recorded else found.upload
 
 
 async def removed_uploads(archive: Archive, prefix: str = object_keys.REMOVALS) -> frozenset[str]:
@@ -150,15 +173,38 @@ async def removed_uploads(archive: Archive, prefix: str = object_keys.REMOVALS) 
     return frozenset(found)
 
 
+async def _tell_of_hold(archive: Archive, removal: PendingRemoval) -> None:
+    """Tell the catalog of a hold that it has missed, so that the hold can be seen, and released."""
+    entry, marker = removal.entry, object_keys.parse(removal.hold)
+    if marker is not None and marker.upload == entry.upload:
+        await archive.catalog.amend(entry, expires=HELD_UNTIL, marker=removal.hold)
+
+
 async def _pending_removal(archive: Archive, entry: Entry) -> PendingRemoval:
     """Return the entry with all objects of its capture.
 
     A second whole upload of the same id, for example one that was never acknowledged, would bring the capture
     back.
     """
-    prefix = object_keys.capture_prefix(entry.tenant, entry.id)
-    listed = {stored.key async for stored in archive.store.list(prefix)}
-    return PendingRemoval(entry, sorted(listed.union(entry.keys)))
+    listed = await _listed(archive, entry.tenant, entry.id)
+    return PendingRemoval(entry, sorted(listed.union(entry.keys)), _hold(listed))
+
+
+async def _listed(archive: Archive, tenant: str, capture: str) -> set[str]:
+    return {stored.key async for stored in archive.store.list(object_keys.capture_prefix(tenant, capture))}
+
+
+def _hold(keys: Iterable[str]) -> str:
+    """Return the marker of the hold that a capture with these objects is on, empty if it is on none.
+
+    The last marker counts, whichever upload it is of: a capture may have been stored twice.
+    """
+    parsed = ((key, object_keys.parse(key)) for key in keys)
+    markers = [
+        (each.revision, each.expires, key) for key, each in parsed if each and each.expires is not None
+    ]
+    _, expires, key = max(markers, default=(0, 0, ""))
+    return key if expires >= HELD_UNTIL else ""
 
 
 async def _recorded_keys(archive: Archive, stored: StoredObject) -> dict[str, object_keys.ObjectKey]:
@@ -184,7 +230,9 @@ async def _kept_upload(
     known = await archive.catalog.get(tenant, capture)
     if not isinstance(known, Entry):
         return None
-    if not is_complete and known.upload in removed:
-        await put_tombstones(archive, [PendingRemoval(known, known.keys)], "deleted")
+    if is_complete or known.upload not in removed:
+        return known.upload
+    if await put_tombstones(archive, [PendingRemoval(known, known.keys)], "deleted"):
         return None
-    return known.upload
+    current = await archive.catalog.get(tenant, capture)  # it was put on hold or stored again meanwhile
+    return current.upload if isinstance(current, Entry) else None

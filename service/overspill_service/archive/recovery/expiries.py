@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.archive.recovery.entries import captures_in
+from overspill_service.catalog.records import HELD_UNTIL
 from overspill_service.resources.tasks import fan_out
 from overspill_service.store_format import object_keys
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 CONCURRENCY: Final = 16
 """Captures whose objects are listed at the same time."""
+MARKER: Final = bytes.fromhex("5d2a4d1800000000")
+"""The content of an expiry marker: an empty skippable zstd frame. All information is in its key."""
 
 
 async def is_expired(archive: Archive, entry: Entry) -> bool:
@@ -39,6 +42,12 @@ async def with_confirmed_expiries(archive: Archive, entries: list[Entry]) -> lis
     if await archive.catalog.is_settled():
         return entries
     return await fan_out(partial(with_corrected_expiry, archive), entries, concurrency=CONCURRENCY)
+
+
+async def with_known_expiry(archive: Archive, entry: Entry) -> Entry:
+    """Return the entry with the expiry that a change of it starts from, in an older catalog too."""
+    is_settled = await archive.catalog.is_settled()
+    return entry if is_settled else await with_corrected_expiry(archive, entry)
 
 
 async def with_corrected_expiry(archive: Archive, entry: Entry) -> Entry:
@@ -65,3 +74,22 @@ def newer_marker(found: CaptureFound, entry: Entry) -> tuple[float, str] | None:
     if marker is None or object_keys.revision_of(marker[1]) <= object_keys.revision_of(entry.marker):
         return None
     return marker
+
+
+async def hold_as_others(archive: Archive, found: CaptureFound, entry: Entry) -> None:
+    """Put a capture on hold if another upload of it is: a catalog that was just lost let it be stored twice.
+
+    Not if the entry's own expiry was changed later.
+    """
+    markers = [each for upload in found.uploads if (each := found.marker_of(upload.name))]
+    expires, key = max(markers, key=_revision, default=(0.0, ""))
+    revision = object_keys.revision_of(key) + 1
+    if expires < HELD_UNTIL or revision <= object_keys.revision_of(entry.marker) + 1:
+        return
+    marker = object_keys.marker_key(entry.tenant, entry.id, entry.upload, HELD_UNTIL, revision)
+    await archive.store.put(marker, [MARKER])
+    await archive.catalog.amend(entry, expires=HELD_UNTIL, marker=marker)
+
+
+def _revision(marker: tuple[float, str]) -> int:
+    return object_keys.revision_of(marker[1])

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.archive.recovery.entries import captures_in, entry_of, record_of
-from overspill_service.archive.recovery.expiries import newer_marker, with_corrected_expiry
+from overspill_service.archive.recovery.expiries import hold_as_others, newer_marker, with_corrected_expiry
 from overspill_service.archive.recovery.stale_entries import UploadFilter, drop_entry, drop_stale
 from overspill_service.archive.removal import finish_removals, removed_uploads
 from overspill_service.catalog.records import Entry, Quota, Tombstone
@@ -114,6 +114,8 @@ async def ensure_entry(archive: Archive, found: CaptureFound, removed: frozenset
         return False
     if isinstance(known, Entry) and newer_marker(found, known) is not None:
         known = await with_corrected_expiry(archive, known)
+    if isinstance(known, Entry):
+        await hold_as_others(archive, found, known)
     if isinstance(known, Entry) and not known.is_expired(archive.clock()):
         return True
     entry = await entry_of(archive, found, removed)
