@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from overspill import wire
 from overspill_service.catalog.records import Query, Quota
-from overspill_service.catalog.sqlite import schema, worker
+from overspill_service.catalog.sqlite import listings, schema, worker
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from overspill_service.catalog.statistics import Cell
 from overspill_service.errors import CatalogFull, CatalogRefuses, CatalogUnavailable
@@ -245,7 +246,7 @@ async def test_tombstones_are_cleared_away_once_their_time_is_over(path: Path) -
     ("query", "index"),
     [
         (Query(), "captures_by_created"),
-        (Query(tool="x"), "captures_by_created"),
+        (Query(tool="x"), "captures_by_tool"),
         (Query(since=1.0, until=2.0), "captures_by_created"),
         (Query(session="s"), "captures_by_session"),
         (Query(call_id="c"), "captures_by_call"),
@@ -265,11 +266,31 @@ async def test_every_listing_walks_an_index_in_order(
     await catalog._writer.run(explain)
     await catalog.find(TENANT, query, now=NOW, limit=10)
     await catalog._writer.run(lambda db: db.set_trace_callback(None))
-    statement = next(text for text in plans if text.startswith("SELECT id, value"))
+    statement = next(text for text in plans if text.startswith("SELECT created, id"))
     plan = " ".join(row[3] for row in await catalog._rows(f"EXPLAIN QUERY PLAN {statement}"))
 
     assert index in plan
     assert "TEMP B-TREE" not in plan
+
+
+@pytest.mark.parametrize("query", [Query(session="session-1", tool="rare"), Query(state=wire.State.PARTIAL)])
+async def test_a_filter_that_few_meet_lets_other_steps_pass(
+    path: Path, monkeypatch: pytest.MonkeyPatch, query: Query
+) -> None:
+    monkeypatch.setattr(listings, "MAX_SCANNED", 10)
+    catalog = SqliteCatalog(path)
+    wanted = entry(0, tool="rare", state=wire.State.PARTIAL)
+    await asyncio.gather(*(catalog.commit(each, Quota()) for each in [wanted, *map(entry, range(1, 96))]))
+    steps: list[str] = []
+    await catalog._reader.close()
+    catalog._reader = catalog._writer  # one connection, whose statements can be watched
+    await catalog._writer.run(lambda db: db.set_trace_callback(steps.append))
+    found = await listed(catalog, query, limit=5)
+    await catalog._writer.run(lambda db: db.set_trace_callback(None))
+    await catalog.close()
+
+    assert found == [wanted]
+    assert len([each for each in steps if each.startswith("SELECT created, id")]) == 10
 
 
 async def test_a_closed_catalog_says_so(path: Path) -> None:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from overspill_service.catalog import encoding
-from overspill_service.catalog.sqlite import steps
+from overspill_service.catalog.sqlite import listings, steps
 from overspill_service.catalog.sqlite.access import SqliteAccess
 
 if TYPE_CHECKING:
@@ -39,18 +39,13 @@ class SqliteEntries(SqliteAccess):
     async def find(
         self, tenant: str, query: Query, *, now: float, limit: int, cursor: str | None = None
     ) -> tuple[list[Entry], str | None]:
-        where, values = steps.conditions(query)
-        values |= {"tenant": tenant, "now": now}
-        if cursor is not None:
-            where.append("(created, id) < (:created, :id)")
-            values["created"], values["id"] = encoding.decode_cursor(cursor)
-        entries, has_more = await self._reader.run(
-            partial(steps.find, self._damaged, steps.index(query), where, values, limit)
-        )
-        if not has_more:
-            return entries, None
-        last = entries[-1]
-        return entries, encoding.encode_cursor(encoding.position(last.created, last.id))
+        selected, page = listings.selection(tenant, query, now), encoding.Page(limit)
+        after = None if cursor is None else encoding.position(*encoding.decode_cursor(cursor))
+        while True:
+            step = partial(listings.step, self._damaged, page, selected, after)
+            after, is_full = await self._reader.run(step)
+            if after is None or is_full or page.entries:
+                return page.entries, None if after is None else encoding.encode_cursor(after)
 
     async def amend(self, entry: Entry, *, expires: float, marker: str | None) -> Entry | None:
         return await self._writer.run(partial(steps.amend, entry, expires, marker))

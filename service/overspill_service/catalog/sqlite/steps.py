@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -13,9 +13,9 @@ from overspill_service.errors import CatalogIncomplete
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
-    from overspill_service.catalog.records import Query, Quota
+    from overspill_service.catalog.records import Quota
 
 CLOCK_TOLERANCE_SECONDS: Final = 60.0
 """A lease that ends later than its length and this many seconds was taken by a clock that is ahead: it is
@@ -23,13 +23,6 @@ free.
 """
 MAX_PURGED: Final = 100
 """Lapsed tombstones or leases that one step deletes."""
-
-_CONDITIONS: Final = {
-    "tool": "tool = :tool",
-    "state": "state = :state",
-    "since": "created >= :since",
-    "until": "created < :until",
-}
 
 
 def commit(entry: Entry, quota: Quota, now: float, db: sqlite3.Connection) -> Entry | Tombstone:
@@ -126,42 +119,6 @@ def _stored_record(tenant: str, capture: str, db: sqlite3.Connection) -> Entry |
     return encoding.decode(row[0]) if row else None
 
 
-def find(
-    damaged: encoding.SkippedRecords,
-    index: str,
-    where: Sequence[str],
-    values: dict[str, Any],
-    limit: int,
-    db: sqlite3.Connection,
-) -> tuple[list[Entry], bool]:
-    """Return a page of entries, and whether there are more."""
-    select = f"SELECT id, value FROM captures INDEXED BY {index} WHERE {' AND '.join(where)}"  # noqa: S608
-    rows = db.execute(f"{select} ORDER BY created DESC, id DESC", values)
-    return _entries(damaged, values["tenant"], rows, limit)
-
-
-def index(query: Query) -> str:
-    """Return the most selective index. SQLite's own choice may walk by expiry and sort everything."""
-    if query.call_id:
-        return "captures_by_call"
-    return "captures_by_session" if query.session else "captures_by_created"
-
-
-def conditions(query: Query) -> tuple[list[str], dict[str, Any]]:
-    """Return the conditions of a query, and the values in them."""
-    where = ["tenant = :tenant", "created IS NOT NULL", "expires > :now"]
-    values: dict[str, Any] = {}
-    for name, text in (("session", query.session), ("call_id", query.call_id)):
-        if text is not None:
-            where.append(f"{name} = :{name}" if text else f"{name} IS NULL")
-            values[name] = _digest(text)
-    for name, condition in _CONDITIONS.items():
-        if (value := getattr(query, name)) is not None:
-            where.append(condition)
-            values[name] = value
-    return where, values
-
-
 def amend(entry: Entry, expires: float, marker: str | None, db: sqlite3.Connection) -> Entry | None:
     stored = _stored_entry(entry.tenant, entry.id, db)
     if stored is None or stored.upload != entry.upload:
@@ -232,20 +189,12 @@ def expired(
         "SELECT id, value FROM captures WHERE tenant = ? AND created IS NOT NULL AND expires <= ?"
         " ORDER BY expires, id"
     )
-    entries, _ = _entries(damaged, tenant, db.execute(select, (tenant, now)), limit)
-    return entries
-
-
-def _entries(
-    damaged: encoding.SkippedRecords, tenant: str, rows: Iterable[tuple[str, bytes]], limit: int
-) -> tuple[list[Entry], bool]:
-    """Return a page of the rows' entries, and whether there are more. Damaged records are skipped."""
     page = encoding.Page(limit)
-    for capture, value in rows:
+    for capture, value in db.execute(select, (tenant, now)):
         entry = damaged.entry(tenant, capture, value)
         if entry is not None and not page.add(entry):
-            return page.entries, True
-    return page.entries, False
+            break
+    return page.entries
 
 
 def lease(name: str, holder: str, now: float, until: float, db: sqlite3.Connection) -> bool:
