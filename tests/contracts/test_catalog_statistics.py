@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from overspill_service.catalog import statistics
+from overspill_service.catalog.redis import statistics as redis_statistics
+from overspill_service.catalog.sqlite import statistics as sqlite_statistics
 from overspill_service.catalog.statistics import DAYS, MINUTES, OTHER, QUARTERS, RESOLUTIONS, Cell, merged
 
 from tests.contracts.entries import TENANT
@@ -49,6 +51,21 @@ async def test_a_sum_stays_at_the_highest_number_of_the_catalogs(catalog: Catalo
 
     for resolution in RESOLUTIONS:
         assert merged((await kept(catalog, resolution)).values()) == {GREP: 2**63 - 1, ODD: 3}
+
+
+async def test_the_last_batches_of_a_tenant_are_remembered_and_lapse(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (redis_statistics, sqlite_statistics):
+        monkeypatch.setattr(module, "MAX_BATCHES", 3)
+    await add(catalog, {GREP: 1}, "one", tenant="another")
+    for number in range(5):
+        await add(catalog, {GREP: 1}, f"batch-{number}", now=NOON + number)
+    known = [not await add(catalog, {}, f"batch-{number}", now=NOON + 5) for number in (4, 3, 2, 0)]
+
+    assert known == [True, True, True, False]
+    assert not await add(catalog, {GREP: 1}, "one", tenant="another", now=NOON + 59)
+    assert await add(catalog, {GREP: 1}, "one", tenant="another", now=NOON + 62)
 
 
 async def test_a_batch_is_added_once_however_often_it_comes(catalog: Catalog) -> None:

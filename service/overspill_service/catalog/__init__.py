@@ -176,7 +176,7 @@ class Statistics(Protocol):
     ) -> bool:
         """Add to the buckets of `now`. Return False, and add nothing, if `batch` was added before.
 
-        The name of a batch is remembered for `memory` seconds.
+        The name of a batch is remembered for `memory` seconds, unless `MAX_BATCHES` came after it.
         """
 
     async def sums(

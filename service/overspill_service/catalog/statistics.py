@@ -24,6 +24,8 @@ EXPERIMENTS: Final = "*"
 the tool. They take no room of the tenant's other sums."""
 MAX_CELLS: Final = 4000
 """Sums in one bucket. Those of `other` come on top."""
+MAX_BATCHES: Final = 100_000
+"""Batches of one tenant that are remembered, the last ones. An older one that comes again counts again."""
 MAX_SUM: Final = 2**63 - 1
 """A sum stays there if more is added: the highest integer of Redis and SQLite. Clients may report any."""
 _SEPARATOR: Final = "\0"

@@ -20,8 +20,9 @@ names have no braces.
     ov1:stats:{tenant}:{length}:{start}  hash  sums of one bucket: see `catalog.statistics`; expires
     ov1:backlogs                         set     tenants with backlogs
     ov1:backlogs:{tenant}                hash    spool -> captures, bytes, oldest, and until when
-    ov1:stats:{tenant}:batch:{batch}     string  who added the batch; expires. Both also with *tenant, for the
-                                                 sums of its experiments
+    ov1:stats:{tenant}:batches           zset    batch -> when it came, in µs, and with the last digits at
+                                                 random, so that its adder knows it; expires with the last.
+                                                 Both also with *tenant, for the sums of its experiments
     ov1:tenants                     set     for ever
     ov1:keys                        hash    key hash -> record, until revoked
     ov1:uses                        hash    key hash -> the hash, and its last use; until revoked
@@ -102,8 +103,8 @@ def statistics(tenant: str, seconds: int | str, start: int | str) -> str:
     return f"ov1:stats:{{{tenant}}}:{seconds}:{start}"
 
 
-def batch(tenant: str, name: str) -> str:
-    return f"ov1:stats:{{{tenant}}}:batch:{name}"
+def batches(tenant: str) -> str:
+    return f"ov1:stats:{{{tenant}}}:batches"
 
 
 BACKLOGS: Final = "ov1:backlogs"

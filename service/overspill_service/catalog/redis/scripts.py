@@ -177,29 +177,33 @@ return {totals[1] or 0, totals[2] or 0, totals[3] or 0, totals[4] or 0, oldest[1
 """)
 
 ADD_SUMS: Final = Script("""
--- KEYS: batch, then a bucket of each length. ARGV: nonce, memory in ms, most cells, the highest sum, then the
--- lifetime in seconds for each bucket, then for each sum: field, the same of other tools, amount.
--- Returns 1, or 0 if another caller has added the batch. Its nonce tells an earlier attempt of this call.
-local stored = redis.call('GET', KEYS[1])
-if stored then
-    if stored == ARGV[1] then return 1 end
+-- KEYS: batches, then a bucket of each length. ARGV: batch, moment in µs, memory in ms, most batches, most
+-- cells, the highest sum, then the lifetime in seconds for each bucket, then for each sum: field, the same of
+-- other tools, amount.
+-- Returns 1, or 0 if another caller has added the batch. Its moment tells an earlier attempt of this call.
+local stored, oldest = redis.call('ZSCORE', KEYS[1], ARGV[1]), ARGV[2] - ARGV[3] * 1000
+if stored and tonumber(stored) > oldest then
+    if tonumber(stored) == tonumber(ARGV[2]) then return 1 end
     return 0
 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', oldest)
+redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -ARGV[4] - 1)
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
 for bucket = 2, #KEYS do
-    local key, room = KEYS[bucket], tonumber(ARGV[3]) - redis.call('HLEN', KEYS[bucket])
-    for i = #KEYS + 4, #ARGV, 3 do
+    local key, room = KEYS[bucket], tonumber(ARGV[5]) - redis.call('HLEN', KEYS[bucket])
+    for i = #KEYS + 6, #ARGV, 3 do
         local field = ARGV[i]
         if room <= 0 and redis.call('HEXISTS', key, field) == 0 then field = ARGV[i + 1] end
         local sum = redis.pcall('HINCRBY', key, field, ARGV[i + 2])
         if type(sum) == 'table' then
             if not string.find(sum.err, 'overflow', 1, true) then return sum end
-            redis.call('HSET', key, field, ARGV[4])
+            redis.call('HSET', key, field, ARGV[6])
         elseif sum == tonumber(ARGV[i + 2]) then
             room = room - 1
         end
     end
-    redis.call('EXPIRE', key, ARGV[bucket + 3])
+    redis.call('EXPIRE', key, ARGV[bucket + 5])
 end
 return 1
 """)

@@ -10,6 +10,7 @@ from overspill_service.catalog.redis import key_names, scripts
 from overspill_service.catalog.redis.access import RedisAccess
 from overspill_service.catalog.redis.scripts import milliseconds
 from overspill_service.catalog.statistics import (
+    MAX_BATCHES,
     MAX_CELLS,
     MAX_SUM,
     OTHER,
@@ -36,8 +37,9 @@ class RedisStatistics(RedisAccess):
         lifetimes = [each.seconds + each.kept for each in RESOLUTIONS]
         added = await self._client.step(
             scripts.ADD_SUMS,
-            [key_names.batch(tenant, batch), *buckets],
-            *(secrets.token_hex(8), milliseconds(memory), MAX_CELLS, str(MAX_SUM), *lifetimes),
+            [key_names.batches(tenant), *buckets],
+            *(batch, int(now) * 10**6 + secrets.randbelow(10**6), milliseconds(memory), MAX_BATCHES),
+            *(MAX_CELLS, str(MAX_SUM), *lifetimes),
             *(word for cell, amount in sums.items() for word in _words(cell, amount)),
         )
         return bool(added == scripts.DONE)

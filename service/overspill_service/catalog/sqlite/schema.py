@@ -94,6 +94,15 @@ CREATE TABLE reservations (
     until       REAL NOT NULL,
     PRIMARY KEY (tenant, upload)
 ) WITHOUT ROWID;
+CREATE TABLE batches (
+    tenant TEXT NOT NULL,
+    name   TEXT NOT NULL,
+    number INTEGER NOT NULL,     -- counts the tenant's batches
+    until  REAL NOT NULL,
+    PRIMARY KEY (tenant, name)
+) WITHOUT ROWID;
+CREATE INDEX batches_by_number ON batches (tenant, number);
+CREATE INDEX batches_by_end    ON batches (until);
 CREATE INDEX captures_by_tool     ON captures (tenant, tool, created, id) WHERE created IS NOT NULL;
 CREATE INDEX tombstones_by_tenant ON captures (tenant, expires) WHERE created IS NULL;
 """

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.catalog.sqlite import steps
 from overspill_service.catalog.sqlite.access import SqliteAccess
 from overspill_service.catalog.statistics import (
+    MAX_BATCHES,
     MAX_CELLS,
     MAX_SUM,
     OTHER,
@@ -34,9 +34,8 @@ class SqliteStatistics(SqliteAccess):
     async def add_sums(
         self, tenant: str, sums: Mapping[Cell, int], *, now: float, batch: str, memory: float
     ) -> bool:
-        clock = self._clock()
-        once = partial(steps.lease, f"sums:{tenant}:{batch}", secrets.token_hex(8), clock, clock + memory)
-        return await self._writer.run(lambda db: once(db) and _add(tenant, sums, now, db))
+        is_new = partial(_remember, (tenant, batch), now, now + memory)
+        return await self._writer.run(lambda db: is_new(db) and _add(tenant, sums, now, db))
 
     async def sums(
         self, tenant: str, resolution: Resolution, *, since: float, until: float
@@ -52,6 +51,23 @@ def _read(values: tuple[object, ...], db: sqlite3.Connection) -> dict[int, Sums]
     ):
         found.setdefault(start, {})[Cell.decode(cell)] = amount
     return found
+
+
+def _remember(batch: tuple[str, str], now: float, until: float, db: sqlite3.Connection) -> bool:
+    """Return whether the tenant's batch is new. The oldest ones are forgotten."""
+    db.execute(
+        "DELETE FROM batches WHERE (tenant, name) IN"
+        " (SELECT tenant, name FROM batches WHERE until <= ? LIMIT ?)",
+        (now, steps.MAX_PURGED),
+    )
+    tenant, name = batch
+    select = "SELECT coalesce(max(number), 0) + 1 FROM batches WHERE tenant = ?"
+    (number,) = db.execute(select, (tenant,)).fetchone()
+    insert = "INSERT OR IGNORE INTO batches VALUES (?, ?, ?, ?)"
+    is_new = db.execute(insert, (tenant, name, number, until)).rowcount > 0
+    if is_new:
+        db.execute("DELETE FROM batches WHERE tenant = ? AND number <= ?", (tenant, number - MAX_BATCHES))
+    return is_new
 
 
 def _add(tenant: str, sums: Mapping[Cell, int], now: float, db: sqlite3.Connection) -> bool:
