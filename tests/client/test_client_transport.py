@@ -10,7 +10,9 @@ import pickle
 import socket
 import ssl
 import sys
-from datetime import UTC, datetime
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -116,6 +118,48 @@ async def test_a_wait_that_does_not_fit_the_deadline_is_not_waited() -> None:
 
     assert raised.value.retry_after == 60
     assert len(service.received) == 1
+
+
+async def test_a_client_waits_for_as_long_as_it_is_told() -> None:
+    busy = problem(Code.TOO_MANY_REQUESTS, {"Retry-After": "1"})
+    async with scripted(busy, json(ENTRY)) as service, client(service.url) as overspill:
+        start = time.monotonic()
+        await overspill.get(CAPTURE)
+
+    assert time.monotonic() - start >= 1
+    assert len(service.received) == 2
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "60", "RateLimit": '"max";r=0;t=5'}, 60),
+        ({"RateLimit-Policy": '"max";q=100', "RateLimit": '"max";r=0; t=60'}, 60),
+        ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0),
+        ({"Retry-After": "soon", "RateLimit": '"max";r=0'}, None),
+        ({"Retry-After": "-1"}, None),
+    ],
+)
+async def test_the_headers_of_a_limit_say_when_to_come_again(
+    headers: dict[str, str], seconds: int | None
+) -> None:
+    async with scripted(answer(b"", 429, headers)) as service, client(service.url, retries=0) as overspill:
+        with pytest.raises(errors.ProblemError) as raised:
+            await overspill.get(CAPTURE)
+
+    assert raised.value.retry_after == seconds
+
+
+async def test_a_date_to_come_again_is_counted_from_now() -> None:
+    later = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
+    async with (
+        scripted(answer(b"", 503, {"Retry-After": later})) as service,
+        client(service.url) as overspill,
+    ):
+        with pytest.raises(errors.ProblemError) as raised:
+            await overspill.get(CAPTURE)
+
+    assert 30 <= (raised.value.retry_after or 0) <= 60
 
 
 async def test_retries_end() -> None:
@@ -331,6 +375,7 @@ async def test_a_service_on_this_machine_needs_no_proxy(monkeypatch: pytest.Monk
 
 OVER_TLS = """
 import sys
+import time
 from overspill import SyncClient, Unreachable
 with SyncClient(sys.argv[1], retries=0) as overspill:
     try:

@@ -74,6 +74,17 @@ async def test_health_is_answered_to_an_address_that_has_its_share(service: Serv
         assert await status(service, path_of(b"x"), data=b"x") == 503
 
 
+async def test_a_trusted_proxy_may_have_all_connections(tmp_path: Path) -> None:
+    settings = {"max_connections": MOST, "trusted_proxies": HOSTILE}
+    with running(ForkedService(tmp_path / "proxied", **settings)) as service:
+        async with connected(service, MOST - 1) as streams:
+            for _, writer in streams:
+                writer.write(b"GET /v1/usage HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            answers = [await asyncio.wait_for(reader.readline(), 30) for reader, _ in streams]
+
+    assert set(answers) == {b"HTTP/1.1 200 OK\r\n"}
+
+
 async def test_an_address_that_goes_has_its_share_again(service: ServiceProcess) -> None:
     for _ in range(3):
         async with connected(service, MOST, "127.0.0.1"):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final
 
 import aiohttp
@@ -14,6 +18,8 @@ from overspill.errors import OverspillError, ProtocolError, Unreachable, error_f
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_RESET: Final = re.compile(r";\s*t=(\d{1,9})\b")
+"""The seconds until a quota is there again (draft-ietf-httpapi-ratelimit-headers-10)."""
 _NOT_CONNECTED: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
 
@@ -76,6 +82,13 @@ def _problem(response: aiohttp.ClientResponse, body: bytes) -> wire.Problem:
 
 
 def _retry_after(headers: Mapping[str, str]) -> int | None:
-    """Return the seconds of `Retry-After`, or None if it has none or is a date."""
+    """Return in how many seconds to ask again, by `Retry-After` or `RateLimit`. None if neither says it."""
     value = headers.get("Retry-After", "")
-    return int(value) if value.isascii() and value.isdigit() else None
+    if value.isascii() and value.isdigit():
+        return int(value)
+    try:
+        date = parsedate_to_datetime(value)
+    except ValueError:
+        reset = _RESET.search(headers.get("RateLimit", ""))
+        return int(reset[1]) if reset else None
+    return max(0, math.ceil((date - datetime.now(UTC)).total_seconds())) if date.tzinfo else None

@@ -88,9 +88,17 @@ def _open_descriptors() -> int:
 class Connections:
     """The client connections of one process. Belongs to one event loop."""
 
-    def __init__(self, limit: int = sys.maxsize - RESERVED_CONNECTIONS, refusal: bytes = b"") -> None:
-        """`refusal`: the answer, as bytes, to a connection that cannot be served."""
-        self.limit, self._refusal = limit, refusal
+    def __init__(
+        self,
+        limit: int = sys.maxsize - RESERVED_CONNECTIONS,
+        refusal: bytes = b"",
+        is_proxy: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        """`refusal`: the answer, as bytes, to a connection that cannot be served.
+
+        `is_proxy`: whether all clients may come from an address.
+        """
+        self.limit, self._refusal, self._is_proxy = limit, refusal, is_proxy
         self.share = (limit + 1) // 2 if limit >= MIN_SHARED else limit
         """The most connections of one address."""
         self._addresses: Counter[str] = Counter()
@@ -223,12 +231,13 @@ class Connections:
         self._addresses[address] += 1
         self._open[transport] = False
         self._expect_head(transport, comes_now=True)
-        is_greedy = self._addresses[address] > self.share
+        share = self.limit if self._is_proxy(peer_of(transport)) else self.share
+        is_greedy = self._addresses[address] > share
         if self._count > self.limit or is_greedy:  # for health checks, and only for a moment
             self._reserved.add(transport)
             asyncio.get_running_loop().call_later(RESERVED_SECONDS, self._expire, transport)
             self._close_idle(address if is_greedy else None)
-        if self._addresses[address] > self.share + RESERVED_CONNECTIONS:
+        if self._addresses[address] > share + RESERVED_CONNECTIONS:
             self._refuse(transport)
 
     def closed(self, transport: asyncio.BaseTransport | None) -> None:
@@ -266,15 +275,19 @@ class Connections:
             transport.close()
 
 
-def address_of(transport: asyncio.BaseTransport) -> str:
-    """Return the address of the client, of IPv6 the network that one machine may have for itself (/64)."""
+def peer_of(transport: asyncio.BaseTransport) -> str:
+    """Return the address at the other end, an IPv4 address as such. Empty if there is none."""
     peer = transport.get_extra_info("peername")
     if not isinstance(peer, tuple):
         return ""
     address = ip_address(peer[0].partition("%")[0])
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is None:
-        return str(ip_network((int(address) >> 64 << 64, 64)))
-    return str(address)
+    return str((address.ipv4_mapped if isinstance(address, IPv6Address) else None) or address)
+
+
+def address_of(transport: asyncio.BaseTransport) -> str:
+    """Return the address of the client, of IPv6 the network that one machine may have for itself (/64)."""
+    peer = peer_of(transport)
+    return str(ip_network(f"{peer}/64", strict=False)) if ":" in peer else peer
 
 
 class CountedProtocol(asyncio.Protocol):

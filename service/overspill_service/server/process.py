@@ -190,7 +190,8 @@ async def _accept(
 ) -> None:
     assert runner.server is not None
     most = min(connection_limit(), service.settings.max_connections or sys.maxsize)
-    service.connections = Connections(most, bytes_of(OutOfResources(REFUSED)))
+    refusal = bytes_of(OutOfResources(REFUSED))
+    service.connections = Connections(most, refusal, service.addresses.is_proxy)
     record = partial(_record_refusal, service.failure_log)
     await service.connections.accept(
         listener, runner.server, record, lambda: certificate.context if certificate else None

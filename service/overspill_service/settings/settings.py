@@ -158,7 +158,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         Meta(
             ge=0,
             description="connections of clients to one process, at most (0: as many as it may have files "
-            "open); an address has at most half of them",
+            "open); an address has at most half of them, a trusted proxy all",
         ),
     ] = 4096
     max_request_rate: Annotated[

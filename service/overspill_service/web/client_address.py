@@ -33,7 +33,7 @@ class ClientAddresses:
     def of(self, request: web.Request) -> str:
         """Return the address, empty if the connection has none any more."""
         address = _normal(request.remote or "")
-        if not self._proxies or not self._is_proxy(address):
+        if not self._proxies or not self.is_proxy(address):
             return address
         for hop in reversed(_standard_hops(request) if self._is_standard else _hops(request)):
             found = _HOP.fullmatch(hop.strip())
@@ -41,11 +41,12 @@ class ClientAddresses:
             if not before:  # a hidden or malformed hop: nobody knows who stands before it
                 break
             address = before
-            if not self._is_proxy(address):
+            if not self.is_proxy(address):
                 break
         return address
 
-    def _is_proxy(self, address: str) -> bool:
+    def is_proxy(self, address: str) -> bool:
+        """Return whether it is the address of a trusted proxy."""
         return bool(address) and any(ipaddress.ip_address(address) in network for network in self._proxies)
 
 
