@@ -102,10 +102,12 @@ async def open_audit_log(settings: Settings) -> AuditLog:
     if not settings.audit_log:
         return AuditLog()
     try:
-        return AuditLog(await asyncio.to_thread(open_output, settings.audit_log))
+        log = AuditLog(await asyncio.to_thread(open_output, settings.audit_log))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise SettingError(f"audit_log: {settings.audit_log} cannot be written: {reason}") from error
+    await log.probe()
+    return log
 
 
 def require_folder(settings: Settings) -> None:

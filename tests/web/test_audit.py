@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import pwd
 import re
 import socket
 import threading
@@ -15,14 +16,15 @@ import pytest
 from overspill.wire import Code, Scope
 from overspill_service.__main__ import main
 from overspill_service.audit.events import Action, Event, Outcome
-from overspill_service.audit.log import AuditLog
+from overspill_service.audit.log import MAX_FAILURES, MAX_WAITING, AuditLog
 from overspill_service.audit.outputs import FileOutput, SyslogStream, open_output
+from overspill_service.errors import AuditUnavailable
 from overspill_service.settings.settings import SettingError
 from overspill_service.tenants.keys import hash_key, new_key
 from overspill_service.web.registry import PUBLIC
 from overspill_service.web.routes import ROUTES
 
-from tests.web.conftest import Api, path_of, problem
+from tests.web.conftest import Api, id_of, path_of, problem
 from tests.web.test_bound_keys import Keys
 
 if TYPE_CHECKING:
@@ -38,6 +40,12 @@ NOT_WRITTEN = {
     "GET /v1/experiments",
 }
 """Routes that tell or change figures, and nothing of a capture."""
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try again at once what has failed."""
+    monkeypatch.setattr("overspill_service.audit.log.RETRY_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -123,6 +131,34 @@ async def test_what_is_refused_and_what_fails_is_written_too(api: Api, file: Pat
         ("capture.delete", "failure", "forbidden", True, True),
         ("capture.delete", "failure", "not_found", False, True),
     ]
+
+
+async def test_a_refused_request_is_written_with_its_tenant_and_with_what_it_was_about(
+    api: Api, file: Path
+) -> None:
+    keys = Keys(api)
+    reader, admin = await keys.key(Scope.READ), await keys.key(Scope.ADMIN)
+    page = {"Origin": "https://evil.example"}
+    await keys.send("DELETE", path_of(LOG), reader)
+    await keys.send("DELETE", "/v1/captures/call:c%201", reader)
+    await keys.send("DELETE", "/v1/sessions/s%2F1", reader)
+    await keys.send("DELETE", "/v1/keys/0123", admin)
+    await keys.send("DELETE", f"/v1/keys/{new_key()}", admin)
+    await keys.send("DELETE", path_of(LOG), admin, headers=page)
+    await keys.send("DELETE", "/v1/sessions/%ED%A0%80" + "x" * 7000, {})
+    *known, foreign, unknown = lines(file)
+
+    assert {each["organization"]["id"] for each in known} == {"default"}
+    assert [each["overspill"] for each in (*known, foreign)] == [
+        {"capture": id_of(LOG)},
+        {"ref": "call:c 1"},
+        {"session": "s/1"},
+        {"api_key": "0123"},
+        {"api_key": "ovs_***"},
+        {"capture": id_of(LOG)},
+    ]
+    assert (short(foreign), foreign["error"]["code"]) == (("capture.delete", "failure"), "foreign_origin")
+    assert len(unknown["overspill"]["session"]) <= 256
 
 
 async def test_reads_are_written_for_tenants_that_want_them(
@@ -249,14 +285,86 @@ async def test_lines_that_come_together_are_written_together() -> None:
     assert batches == [1, 50]
 
 
+async def test_an_output_that_hangs_is_tried_once_for_many_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("overspill_service.audit.log.RETRY_SECONDS", 3600.0)
+    tries: list[int] = []
+
+    class Hanging:
+        def write(self, lines: Sequence[bytes]) -> None:
+            tries.append(len(lines))
+            raise TimeoutError("timed out")
+
+        def close(self) -> None:
+            pass
+
+    log = AuditLog(Hanging())
+    for _ in range(3):
+        await asyncio.gather(*(log.write(event(), number) for number in range(50)))
+        with pytest.raises(AuditUnavailable):
+            await log.require_working()
+    await log.close()
+
+    assert tries == [50, 150]
+
+
+async def test_refused_requests_displace_no_change_that_waits_to_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill_service.audit.log.RETRY_SECONDS", 3600.0)
+    path = tmp_path / "a"
+    path.mkdir()
+    log = AuditLog(FileOutput(path))
+    refused = Event(action=Action.CAPTURE_DELETE, outcome=Outcome.FAILURE)
+    for number in range(MAX_WAITING + 10):
+        await log.write(refused, number)
+    for number in range(100):
+        await log.write(event(), number)
+    path.rmdir()
+    await log.close()
+    outcomes = [each["event"]["outcome"] for each in lines(path)]
+
+    assert (outcomes.count("failure"), outcomes.count("success")) == (MAX_FAILURES, 100)
+
+
+@pytest.mark.parametrize("other", [FileOutput, open])
+def test_a_line_that_another_process_left_torn_spoils_no_other(tmp_path: Path, other: Any) -> None:
+    path = tmp_path / "a"
+    FileOutput(path).write([b"one\n"])
+    if other is open:
+        with path.open("ab") as file:
+            file.write(b"to")
+    else:
+        write = os.write
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:2]))
+            with pytest.raises(OSError, match="only 2"):
+                FileOutput(path).write([b"torn\n"])
+    FileOutput(path).write([])
+    FileOutput(path).write([b"three\n"])
+
+    assert path.read_bytes() == b"one\nto\nthree\n"
+
+
+def test_a_pipe_that_nobody_reads_takes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(OSError, match=r".+"):
+        FileOutput(path).write([b"one\n"])
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    FileOutput(path).write([b"one\n"])
+
+    assert os.read(reader, 100) == b"one\n"
+    os.close(reader)
+
+
 async def test_lines_that_were_cut_short_leave_the_others_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write, output = os.write, FileOutput(tmp_path / "a")
     log = AuditLog(output)
-    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:40]))
-    await log.write(event(), 0)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:40]))
+        await log.write(event(), 0)
     await log.write(event(), 1)
     torn, *whole = (tmp_path / "a").read_text().splitlines()
 
@@ -318,7 +426,7 @@ def test_commands_are_written_with_the_user_who_ran_them(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("overspill_service.telemetry.logs.configure", lambda *_: None)
-    monkeypatch.setenv("LOGNAME", "olga")
+    monkeypatch.setenv("LOGNAME", "somebody else")
     common = ["--data", str(tmp_path / "data"), "--audit-log", str(file)]
     for words in (
         ["rebuild"],
@@ -328,14 +436,49 @@ def test_commands_are_written_with_the_user_who_ran_them(
         ["erase", "--tenant", "acme"],
     ):
         assert main([*words, *common]) == 0
-    rebuilt, created, erased = lines(file)
+    written = lines(file)
+    begun, ended = written[::2], written[1::2]
+    created = ended[1]
 
-    assert [short(each) for each in (rebuilt, created, erased)] == [
-        ("catalog.rebuild", "success"),
-        ("key.create", "success"),
-        ("tenant.erase", "success"),
+    assert [short(each) for each in begun] == [
+        ("catalog.rebuild", "unknown"),
+        ("key.create", "unknown"),
+        ("tenant.erase", "unknown"),
     ]
-    assert created["user"]["id"] == erased["user"]["id"] == "olga"
+    assert [short(each) for each in ended] == [(short(each)[0], "success") for each in begun]
+    assert {each["event"]["type"][-1] for each in begun} == {"start"}
+    assert {each["event"]["type"][-1] for each in ended} == {"end"}
+    assert {each["user"]["id"] for each in written} == {pwd.getpwuid(os.getuid()).pw_name}
     assert created["overspill"] == {"command": "keys create", "scopes": "write,read,observe"}
     assert "ovs_" in capsys.readouterr().out
     assert "ovs_" not in file.read_text()
+
+
+def test_a_command_does_nothing_if_its_line_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("overspill_service.telemetry.logs.configure", lambda *_: None)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        nobody = f"syslog://127.0.0.1:{server.getsockname()[1]}"
+    common = ["--data", str(tmp_path / "data"), "--audit-log", nobody]
+    assert main(["keys", "create", "--tenant", "acme", *common]) == 1
+    assert "audit log" in capsys.readouterr().err
+    assert main(["keys", "list", *common]) == 0
+
+    assert "acme" not in capsys.readouterr().out
+
+
+async def test_a_service_whose_syslog_is_away_serves_reads_and_changes_nothing(
+    start_api: Callable[..., Any],
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+    api: Api = await start_api(audit_log=f"syslog://127.0.0.1:{address[1]}")
+    key = {"Overspill-Call-Id": "call_0"}
+    refused = await api.send("PUT", path_of(LOG), data=LOG, headers=key)
+    read = await api.get("/v1/captures")
+    with socket.create_server(address):
+        stored = await api.send("PUT", path_of(LOG), data=LOG, headers=key)
+
+    assert (refused.status, (await problem(refused)).code) == (503, Code.AUDIT_UNAVAILABLE)
+    assert (read.status, stored.status) == (200, 201)

@@ -88,6 +88,20 @@ async def test_a_token_of_a_session_is_bound_to_it(api: Api) -> None:
     assert await status(api, bound, "/v1/keys") == 403
 
 
+async def test_the_audit_log_says_for_whom_the_issuer_has_made_a_token(
+    start_api: Callable[..., Any], tmp_path: Path
+) -> None:
+    file, keys = tmp_path / "audit.json", tmp_path / "jwks.json"
+    keys.write_text(jwks(one=RSA))
+    api: Api = await start_api(jwt_issuer=ISSUER, jwt_keys=str(keys), audit_log=str(file))
+    for subject in ("alice", None, "x" * 1000):
+        await status(api, token(sub=subject, scope=""), path_of(b"x"))
+    named, unnamed, long = [json.loads(line)["user"] for line in file.read_text().splitlines()]
+
+    assert (named, unnamed) == ({"id": "jwt", "name": "alice"}, {"id": "jwt"})
+    assert len(long["name"]) == 256
+
+
 def unsigned() -> str:
     def part(value: dict[str, Any]) -> str:
         return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")

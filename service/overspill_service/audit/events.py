@@ -18,11 +18,19 @@ SERVICE: Final = "overspill-service"
 
 
 class Outcome(StrEnum):
-    """What became of it. `unknown`: the client hung up before the answer."""
+    """What became of it. `unknown`: the client hung up before the answer, or a command begins."""
 
     SUCCESS = "success"
     FAILURE = "failure"
     UNKNOWN = "unknown"
+
+
+class Phase(StrEnum):
+    """Which of a command's two lines it is. A request has one."""
+
+    WHOLE = ""
+    START = "start"
+    END = "end"
 
 
 class Action(StrEnum):
@@ -89,9 +97,12 @@ class Event(Struct, frozen=True, kw_only=True):
 
     action: Action
     outcome: Outcome
+    phase: Phase = Phase.WHOLE
     tenant: str = ""
     user: str = ""
     """Who: the id of a key, or the name of the user who ran a command."""
+    subject: str = ""
+    """Who, as the issuer of a token says (`sub`)."""
     address: str = ""
     is_refused: bool = False
     """Whether the credential did not suffice."""
@@ -117,7 +128,7 @@ class Event(Struct, frozen=True, kw_only=True):
             "process": {"pid": os.getpid()},
             "event": self._event(),
             "organization": {"id": self.tenant},
-            "user": {"id": self.user},
+            "user": {"id": self.user, "name": self.subject},
             "source": {"address": self.address},
             "http": {
                 "request": {"id": self.request_id, "method": self.method},
@@ -135,7 +146,7 @@ class Event(Struct, frozen=True, kw_only=True):
             "kind": "event",
             "dataset": "overspill.audit",
             "category": [self.action.category],
-            "type": [self.action.type, *([REFUSED] if self.is_refused else [])],
+            "type": [self.action.type, *filter(None, (self.phase.value, REFUSED if self.is_refused else ""))],
             "action": self.action.value,
             "outcome": self.outcome.value,
         }

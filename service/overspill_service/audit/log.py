@@ -1,15 +1,19 @@
 """Write the audit log: lines that come together are written together, and none is lost while there is room.
 
 While lines cannot be written they wait in memory, and no change is allowed: what nobody could account for
-does not happen.
+does not happen. Then writing is tried every few seconds, not by each request: none waits for an output that
+hangs longer than for one try.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 from typing import TYPE_CHECKING, Final
 
+from overspill_service.audit.events import Outcome
 from overspill_service.errors import AuditUnavailable
 from overspill_service.resources.tasks import run_to_completion
 
@@ -19,6 +23,10 @@ if TYPE_CHECKING:
 
 MAX_WAITING: Final = 10_000
 """Lines that wait while nothing can be written. Later ones are lost, and counted in the log."""
+MAX_FAILURES: Final = 5_000
+"""How many of them may say that nothing was changed: whoever sends refused requests displaces no change."""
+RETRY_SECONDS: Final = 5.0
+"""How long after a failure writing is not tried again."""
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +40,7 @@ class AuditLog:
         self._lost = 0
         self._turn = asyncio.Lock()
         self._failure: OSError | None = None
+        self._failed_at = -math.inf
 
     @property
     def is_on(self) -> bool:
@@ -41,16 +50,20 @@ class AuditLog:
         """Write an event. `seconds` since the epoch is when it happened. A failure is logged, once."""
         if self._output is None:
             return
-        if len(self._waiting) < MAX_WAITING:
+        if len(self._waiting) < (MAX_FAILURES if event.outcome is Outcome.FAILURE else MAX_WAITING):
             self._waiting.append(event.line(seconds))
         else:
             self._lost += 1
         await run_to_completion(self.flush())
 
+    async def probe(self) -> None:
+        """Find out whether lines can be written, before the first one has to be."""
+        await self.flush(is_probe=True)
+
     async def require_working(self) -> None:
         """Raise `AuditUnavailable` if the last lines could not be written, and still cannot."""
         if self._failure is not None:
-            await run_to_completion(self.flush())
+            await run_to_completion(self.flush(is_probe=True))
         if self._failure is not None:
             raise AuditUnavailable(
                 "nothing is changed while the audit log cannot be written; the operator finds why in the "
@@ -59,22 +72,25 @@ class AuditLog:
 
     async def close(self) -> None:
         """Try once more to write what waits, and close the output."""
+        self._failed_at = -math.inf
         await self.flush()
         if self._waiting:
             log.error("%d lines of the audit log could not be written and are lost", len(self._waiting))
         if self._output is not None:
             self._output.close()
 
-    async def flush(self) -> None:
-        """Write what waits."""
+    async def flush(self, *, is_probe: bool = False) -> None:
+        """Write what waits, if anything does, unless that has just failed."""
         async with self._turn:
-            if self._output is None or not self._waiting:
+            has_just_failed = time.monotonic() < self._failed_at + RETRY_SECONDS
+            if self._output is None or has_just_failed or not (self._waiting or is_probe):
                 return
             lines, self._waiting = self._waiting, []
             try:
                 await asyncio.to_thread(self._output.write, lines)
             except OSError as error:
                 self._waiting = lines + self._waiting
+                self._failed_at = time.monotonic()
                 self._note(error)
             else:
                 self._note(None)

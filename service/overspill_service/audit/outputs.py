@@ -37,7 +37,7 @@ class Output(Protocol):
 def open_output(text: str) -> Output:
     """Return the output that a setting names: a path, `syslog:` or `syslog://host:port`.
 
-    Raises `ValueError`, and `OSError` if nothing can be written there.
+    Raises `ValueError`, and `OSError` if nothing can be written to the file.
     """
     if not text.startswith("syslog:"):
         file = FileOutput(Path(text))
@@ -54,20 +54,24 @@ def open_output(text: str) -> Output:
 class FileOutput:
     """A file for this user only, opened for each batch: whoever rotates it needs to signal nobody.
 
-    Lines of several processes never mix: each batch is one write with `O_APPEND`.
+    Lines of several processes never mix: each batch is one write with `O_APPEND`. A batch of any process that
+    a full disk has cut short spoils no line of another: the next one begins a new line.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._is_torn = False
-        """The last write did not end, so the file may end within a line."""
+        """The last write of this process to a pipe did not end."""
 
     def write(self, lines: Sequence[bytes]) -> None:
         make_private_folder(self._path.parent)
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
+        # Nothing would ever come out of a pipe that its writer has open to read too.
+        access = os.O_RDWR if self._path.is_file() else os.O_WRONLY
+        flags = access | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
         descriptor = os.open(self._path, flags, FILE)
         try:
-            self._append(descriptor, (b"\n" if self._is_torn else b"") + b"".join(lines))
+            is_torn = _ends_within_line(descriptor) if access == os.O_RDWR else self._is_torn
+            self._append(descriptor, (b"\n" if is_torn and lines else b"") + b"".join(lines))
         finally:
             os.close(descriptor)
 
@@ -79,6 +83,14 @@ class FileOutput:
         self._is_torn = 0 < written < len(data) or (self._is_torn and not written)
         if written < len(data):
             raise OSError(f"only {written} of {len(data)} bytes could be written")
+
+
+def _ends_within_line(descriptor: int) -> bool:
+    size = os.lseek(descriptor, 0, os.SEEK_END)
+    if not size:
+        return False
+    os.lseek(descriptor, size - 1, os.SEEK_SET)  # where is written is the end all the same
+    return os.read(descriptor, 1) != b"\n"
 
 
 def syslog_message(line: bytes) -> bytes:

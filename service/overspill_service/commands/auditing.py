@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import getpass
+import os
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill_service.audit.events import Action, Event, Outcome
+from overspill_service.audit.events import Action, Event, Outcome, Phase
+
+try:
+    import pwd
+except ImportError:  # Windows
+    pwd = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -31,24 +37,34 @@ _ABOUT: Final = {"key": "api_key", "mode": "access", "session": "session", "scop
 async def audited(
     work: Coroutine[Any, Any, int], log: AuditLog, command: str, options: Mapping[str, Any]
 ) -> int:
-    """Run a command, and write down what became of it. Return its exit code."""
+    """Run a command, with a line before it and one that says what became of it. Return its exit code.
+
+    The first line is there whatever ends the command. Raises `AuditUnavailable` if it cannot be written: then
+    nothing was done.
+    """
     action = ACTIONS.get(command)
     if action is None or (command == "access" and options["mode"] is None):
         return await work
-    outcome = Outcome.FAILURE
+    outcome, phase = Outcome.UNKNOWN, Phase.START
     try:
+        await log.write(_event(action, outcome, phase, command, options), time.time())
+        await log.require_working()
+        outcome, phase = Outcome.FAILURE, Phase.END
         code = await work
         outcome = Outcome.FAILURE if code else Outcome.SUCCESS
         return code
     finally:
-        await log.write(_event(action, outcome, command, options), time.time())
+        work.close()
+        if phase is Phase.END:
+            await log.write(_event(action, outcome, phase, command, options), time.time())
 
 
-def _event(action: Action, outcome: Outcome, command: str, options: Mapping[str, Any]) -> Event:
+def _event(action: Action, outcome: Outcome, phase: Phase, command: str, options: Mapping[str, Any]) -> Event:
     about = {ours: options[theirs] for theirs, ours in _ABOUT.items() if options.get(theirs)}
     return Event(
         action=action,
         outcome=outcome,
+        phase=phase,
         tenant=options.get("tenant") or "",
         user=_user(),
         about={"command": command, **about},
@@ -56,7 +72,10 @@ def _event(action: Action, outcome: Outcome, command: str, options: Mapping[str,
 
 
 def _user() -> str:
-    try:
+    """Return the name of this process's user, whatever the environment says of it."""
+    if pwd is None:
         return getpass.getuser()
-    except (KeyError, OSError):  # a user without a name, as in some containers
-        return ""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a user without a name, as in some containers
+        return str(os.getuid())

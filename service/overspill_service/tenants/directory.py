@@ -84,6 +84,8 @@ class Principal(Struct, frozen=True, kw_only=True):
     """None for a key of all sessions."""
     key_id: str = ""
     """The id of the key, for logs. Empty without one."""
+    subject: str = ""
+    """Who the issuer of a token says that this is, for logs."""
 
 
 class FileKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

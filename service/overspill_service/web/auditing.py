@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
+from overspill.wire import CAPTURE_ID, fit
 
 from overspill_service.audit.events import Action, Event, Outcome
 from overspill_service.telemetry import logs
@@ -21,14 +22,27 @@ _READS_WANTED: Final = web.RequestKey("reads_wanted", bool)
 _REFUSED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 _ABOUT: Final = ("capture", "captures", "stored_size", "held", "session", "api_key")
 """Fields of the request's log lines that say what it was about."""
+_NAMED: Final = {"id": "api_key"}
+"""What parameters of paths are called here."""
+_LONGEST: Final = 256
+"""Bytes of a name in a line: some daemons of syslog cut a line of 8 KiB."""
+
+ACTIONS: Final = web.AppKey("actions", dict[tuple[str, str], Action])
+"""What the routes do, by their methods and paths."""
 
 
-async def begin(service: Service, request: web.Request, action: Action | None) -> None:
-    """Note what a request wants. Raises `AuditUnavailable` for a change that could not be written down."""
-    if action is None or not service.audit.is_on:
-        return
-    request[_ACTION] = action
-    if not action.is_read:
+def begin(request: web.Request) -> None:
+    """Note what a request wants, before anything can refuse it."""
+    resource = request.match_info.route.resource
+    action = None if resource is None else request.app[ACTIONS].get((request.method, resource.canonical))
+    if action is not None and request.app[SERVICE].audit.is_on:
+        request[_ACTION] = action
+
+
+async def require_log(service: Service, request: web.Request) -> None:
+    """Raise `AuditUnavailable` for a change that could not be written down."""
+    action = request.get(_ACTION)
+    if action is not None and not action.is_read:
         await service.audit.require_working()
 
 
@@ -43,13 +57,14 @@ async def end(request: web.Request, status: int | None) -> None:
     is_refused = status in _REFUSED
     if action is None or (action.is_read and not is_refused and not request.get(_READS_WANTED)):
         return
-    service, known = request.app[SERVICE], logs.current_fields()
+    service = request.app[SERVICE]
     resource = request.match_info.route.resource
     event = Event(
         action=action,
         outcome=_outcome(status),
         tenant=logs.bound_field("tenant"),
         user=logs.bound_field("key"),
+        subject=logs.bound_field("subject"),
         address=request[CLIENT_ADDRESS],
         is_refused=is_refused,
         code=logs.bound_field("code"),
@@ -57,9 +72,24 @@ async def end(request: web.Request, status: int | None) -> None:
         path="" if resource is None else resource.canonical,
         status=status,
         request_id=logs.bound_field("request_id"),
-        about={name: known[name] for name in _ABOUT if name in known},
+        about=_about(request),
     )
     await service.audit.write(event, service.archive.clock())
+
+
+def _about(request: web.Request) -> dict[str, Any]:
+    """Return what a request was about: what its path names, and what was found out meanwhile."""
+    known = logs.current_fields()
+    asked: dict[str, Any] = {_NAMED.get(name, name): value for name, value in request.match_info.items()}
+    if CAPTURE_ID.fullmatch(asked.get("ref", "")):
+        asked["capture"] = asked.pop("ref")
+    about = asked | {name: known[name] for name in _ABOUT if name in known}
+    return {name: _fit(value) if isinstance(value, str) else value for name, value in about.items()}
+
+
+def _fit(name: str) -> str:
+    """Return a name as a line may have it: of bounded length, and never a key."""
+    return logs.without_secrets(fit(name, _LONGEST))
 
 
 def _outcome(status: int | None) -> Outcome:

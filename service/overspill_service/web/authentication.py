@@ -131,9 +131,8 @@ class Authenticator:
             principal = await self._of_any(credentials[0], request[CLIENT_ADDRESS])
         else:
             principal = await self._anonymous()
+        _bind_log_fields(principal)
         self._rates.count(principal.tenant)
-        if principal.key_id:
-            logs.bind_fields(key=principal.key_id)
         if scope not in principal.scopes:
             raise Forbidden(
                 f"this needs the scope {scope.value}; the key has {', '.join(sorted(principal.scopes))}"
@@ -248,3 +247,12 @@ class Authenticator:
             session=bound,
             key_id=record.id,
         )
+
+
+def _bind_log_fields(principal: Principal) -> None:
+    """Add who sends the request to its log fields, before anything can refuse it."""
+    logs.bind_fields(tenant=principal.tenant.name)
+    if principal.key_id:
+        logs.bind_fields(key=principal.key_id)
+    if principal.subject:
+        logs.bind_fields(subject=principal.subject)

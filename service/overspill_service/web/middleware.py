@@ -66,6 +66,7 @@ async def middleware(
     request[REQUEST_ID] = request_id = _request_id(request)
     response: web.StreamResponse | None = None
     request[CLIENT_ADDRESS] = address = request.app[SERVICE].addresses.of(request)
+    auditing.begin(request)
     with logs.bound_fields(request_id=request_id, address=address), _span_of(request):
         try:
             service = request.app[SERVICE]

@@ -82,12 +82,17 @@ class Route:
 
 def add_routes(app: web.Application, routes: Iterable[Route]) -> None:
     """Add the routes to the application. A GET also answers HEAD."""
+    actions: dict[tuple[str, str], Action] = {}
     for route in routes:
+        if route.action is not None:
+            methods = ("GET", "HEAD") if route.method == "GET" else (route.method,)
+            actions |= {(method, route.path): route.action for method in methods}
         resource = app.router.add_resource(_PARAMETER.sub(r"{\1:[^/]+}", route.path))
         handler = _handler_of(route)
         resource.add_route(route.method, handler, expect_handler=_continue_or_refuse)
         if route.method == "GET":
             resource.add_route("HEAD", handler, expect_handler=_continue_or_refuse)
+    app[auditing.ACTIONS] = actions
 
 
 async def _continue_or_refuse(request: web.Request) -> None:
@@ -106,10 +111,10 @@ async def _continue_or_refuse(request: web.Request) -> None:
 def _handler_of(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def handle(request: web.Request) -> web.StreamResponse:
         service = request.app[SERVICE]
-        await auditing.begin(service, request, route.action)
+        await auditing.require_log(service, request)
         principal = await _principal(service, route, request)
         auditing.note_principal(request, principal)
-        _bind_log_fields(route, principal, request.match_info.get("ref", ""))
+        _bind_log_fields(request.match_info.get("ref", ""))
         context = RequestContext(request, service, principal, _parse(route.query, request))
         return await _answer(route, context)
 
@@ -129,10 +134,8 @@ async def _answer(route: Route, context: RequestContext[Any]) -> web.StreamRespo
                 raise
 
 
-def _bind_log_fields(route: Route, principal: Principal, ref: str) -> None:
-    """Add the tenant to the request's log fields, and the capture if the path has its id."""
-    if not isinstance(route.scope, Access):
-        logs.bind_fields(tenant=principal.tenant.name)
+def _bind_log_fields(ref: str) -> None:
+    """Add the capture to the request's log fields, if the path has its id."""
     if CAPTURE_ID.fullmatch(ref):
         logs.bind_fields(capture=ref)
 

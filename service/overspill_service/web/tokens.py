@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
-from overspill.wire import Scope, host_name, is_loopback
+from overspill.wire import Scope, fit, host_name, is_loopback
 
 from overspill_service.errors import CredentialsUnavailable, Unauthorized
 from overspill_service.settings.settings import SettingError
@@ -41,6 +41,7 @@ MAX_TOKEN: Final = 8 * 1024
 CACHE_SECONDS: Final = 10.0
 """How long a verified token is trusted without verifying it again."""
 MAX_CACHED: Final = 10_000
+MAX_SUBJECT: Final = 256
 KEY_ID: Final = "jwt"
 """The id, in logs, of who came with a token."""
 _FORM: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
@@ -160,7 +161,14 @@ class Tokens:
             scopes=scopes if session is None else scopes - OF_ALL_SESSIONS,
             session=None if session is None else SessionBound(session),
             key_id=KEY_ID,
+            subject=_subject_of(claims),
         )
+
+
+def _subject_of(claims: dict[str, Any]) -> str:
+    """Return who the token is about (RFC 7519, section 4.1.2), as logs may have it."""
+    subject = claims.get("sub")
+    return fit(subject, MAX_SUBJECT) if isinstance(subject, str) else ""
 
 
 def _check(settings: Settings) -> None:
