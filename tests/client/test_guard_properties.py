@@ -16,6 +16,7 @@ from overspill import SyncClient, calling
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
 from overspill.previews.cut import ENDS, HEAD, TAIL
+from overspill.shapes.content import small_data_size
 from overspill.shapes.parts import parts_with_text, sole_text_of
 from overspill.text.limits import Limits
 from overspill.text.sanitize import sanitize
@@ -303,3 +304,64 @@ def test_the_short_way_is_taken_for_what_strands_tools_return() -> None:
     assert (
         sole_text_of({"toolUseId": "call_1", "status": "success", "content": [{"text": "short"}]}) == "short"
     )
+
+
+@given(
+    st.lists(
+        st.one_of(
+            TEXT_BLOCK,
+            st.dictionaries(st.sampled_from(["type", "text", "kind", "content", "id", "data"]), VALUES),
+            st.sampled_from(["text", 5, None]),
+        ),
+        max_size=2,
+    ),
+    st.booleans(),
+)
+def test_the_short_way_to_a_lists_text_finds_what_the_long_one_does(
+    blocks: list[Any], are_objects: bool
+) -> None:
+    if are_objects:
+        blocks = [_as_object(block) if isinstance(block, dict) else block for block in blocks]
+    text = sole_text_of(blocks)
+
+    assert text is None or [part.value for part in parts_with_text(blocks) or ()] == [text]
+
+
+def _as_object(fields: dict[str, Any]) -> Any:
+    made = type("Block", (), {})()
+    vars(made).update(fields)
+    return made
+
+
+@pytest.mark.parametrize("more", [{}, {"annotations": None, "additional_properties": {}, "uri": None}])
+def test_the_short_way_is_taken_for_a_list_of_one_block(more: dict[str, Any]) -> None:
+    assert sole_text_of([{"type": "text", "text": "short"}]) == "short"
+    assert sole_text_of([_as_object({"type": "text", "text": "short", **more})]) == "short"
+
+
+DATA = st.recursive(
+    st.one_of(VALUES, st.text(max_size=30), st.integers(), st.floats(), st.booleans(), st.just("x" * 1_500)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+NAMES_OF_DATA = st.sampled_from(["rows", "text", "json", "id", "type", "content", "data", "ä", "\ud800"])
+
+
+@given(st.dictionaries(NAMES_OF_DATA, DATA, max_size=4))
+def test_the_short_way_for_data_counts_what_the_long_one_does(data: dict[str, Any]) -> None:
+    guard = Guard(spool=False)
+    short = guard.process_sync(data, tool="t")
+    long = guard.process_sync(data, tool="t", policy=guard.policy)
+
+    assert short.value is data or short.notice is not None
+    assert (short.outcome, short.bytes_before, short.bytes_after) == (
+        long.outcome,
+        long.bytes_before,
+        long.bytes_after,
+    )
+
+
+def test_the_short_way_is_taken_for_a_shells_result() -> None:
+    assert small_data_size({"stdout": "short", "stderr": "", "interrupted": False}, 2_000) == 50

@@ -5,6 +5,7 @@ from __future__ import annotations
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from overspill.shapes.content import small_data_size
 from overspill.shapes.parts import sole_text_of
 from overspill.text import measure
 from overspill.text.limits import UNLIMITED, has_more_lines, surely_fitting_bytes, surely_fitting_chars
@@ -27,7 +28,7 @@ class Follower(Protocol):
 
 
 class FastPath:
-    """Finds out in microseconds that an output stays inline: a short text, or a message with only one.
+    """Finds out in microseconds that an output stays inline: a short text, a message with only one, or data.
 
     Nearly every output is such. A fast path belongs to one tool, and knows its limits and counts: `limits`
     has those of each policy that an output of the tool may get, and a short output is within all.
@@ -60,7 +61,7 @@ class FastPath:
         """
         text = result if type(result) is str else sole_text_of(result)
         if text is None:
-            return None
+            return self._noted(small_data_size(result, self._fits), session)
         length = len(text)
         if text.isascii():
             size = length
@@ -73,6 +74,11 @@ class FastPath:
             or length > self._max_chars
             or (length > self._max_lines and has_more_lines(text, self._max_lines))
         ):
+            return None
+        return self._noted(size, session)
+
+    def _noted(self, size: int | None, session: str | None) -> int | None:
+        if size is None:
             return None
         self._sizes.note(size)
         if self.is_followed and self._whose is not None:

@@ -68,6 +68,8 @@ def _hook(adapter: Adapter) -> Callable[..., Any]:
             return _awaited(adapter, result, function_name, call)
         return _shown(adapter.process_sync(result, tool=function_name, **call))
 
+    hook: Any = overspill
+    hook.__signature__ = inspect.signature(overspill)  # agno asks for it ten times a call
     return overspill
 
 

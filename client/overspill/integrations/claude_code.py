@@ -65,8 +65,11 @@ def _is_guarded(guard: Guard, event: Mapping[str, Any]) -> bool:
         return False
     if "tool_response" not in event:
         return False
+    name = own_name(tool)
+    if name not in guard.policy.exempt:
+        return True
     content = examine(event["tool_response"])
-    return content is None or not is_exempt(guard.policy, own_name(tool), content)
+    return content is None or not is_exempt(guard.policy, name, content)
 
 
 def _output(event: Mapping[str, Any]) -> Any:

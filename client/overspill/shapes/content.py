@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from overspill.previews import cut
 from overspill.previews.notice_forms import MAX_NOTICE, notices_among
+from overspill.shapes import data_view
 from overspill.shapes.block_types import is_other_message, telling_field
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.exceptions import ExceptionShape
@@ -23,6 +24,7 @@ from overspill.text.rendering import (
     is_opaque,
     is_structured,
     media_type_of,
+    plain_stats,
     printable,
     printable_number,
     unprintable,
@@ -39,6 +41,7 @@ _QUICK_CHARS: Final = 64 * 1024
 """Up to so many characters a text is measured in well under a millisecond."""
 _SHORT_NUMBER_BITS: Final = 1_000
 """A number of so many bits is shorten than any limit worth having."""
+_FEW_VALUES: Final = 100
 _SHAPE_FIELDS: Final = frozenset({"content", "type", "parts"})
 """A dict with none of these fields is data, unless one field tells that it is a block."""
 
@@ -134,6 +137,27 @@ def sole_text(content: Shape) -> str | None:
     return None
 
 
+def small_data_size(result: Any, most: int) -> int | None:
+    """Return the bytes of a dict that is plain data, if it is small and they are at most `most`.
+
+    A fast path for what many tools return: a fourth of the time.
+    """
+    try:
+        if type(result) is not dict or not _is_data(result):
+            return None
+        found = plain_stats(result, _FEW_VALUES)
+        if found is None or found.chars > most:
+            return None
+        size = data_view.size_of(result, found)
+    except Exception:  # noqa: BLE001  (a name in it may be of a foreign class, whatever it raises)
+        return None
+    return size if size <= most else None
+
+
+def _is_data(result: dict[Any, Any]) -> bool:
+    return _SHAPE_FIELDS.isdisjoint(result) and not telling_field(result)
+
+
 def _examined(result: Any) -> Shape | None:
     for kinds, shape in _SHAPES:
         if isinstance(result, kinds):
@@ -149,7 +173,7 @@ def _examined(result: Any) -> Shape | None:
 
 
 def _places(result: Any) -> list[Part] | None:
-    if type(result) is dict and _SHAPE_FIELDS.isdisjoint(result) and not telling_field(result):
+    if type(result) is dict and _is_data(result):
         return None
     try:
         return parts_with_text(result)

@@ -65,6 +65,8 @@ def sole_text_of(message: Any) -> str | None:
     """
     own: Any = type(message)
     try:
+        if own is list:
+            return _sole_text_in(message)
         if own is dict and message.keys() == _CONVERSE_RESULT:
             return _sole_block_of(message)
         if own is dict and type(message.get("content")) is list and message.keys() <= _MCP_RESULT:
@@ -82,6 +84,23 @@ def sole_text_of(message: Any) -> str | None:
     except Exception:  # noqa: BLE001  (a foreign metaclass or attribute: whatever it raises)
         return None
     return text if type(text) is str and is_message and not has_more else None
+
+
+def _sole_text_in(blocks: list[Any]) -> str | None:
+    """Return the text of a list that is one block of text: with no other field, or with empty ones."""
+    if len(blocks) != 1:
+        return None
+    block: Any = blocks[0]
+    own: Any = type(block)
+    if own is dict:
+        is_text = block.keys() == _TEXT_BLOCK and block["type"] == "text"
+        return block["text"] if is_text and type(block["text"]) is str else None
+    if not _keeps_fields(own) or getattr(block, "__pydantic_extra__", None):
+        return None
+    fields = block.__dict__
+    text, filled = fields.get("text"), [name for name, value in fields.items() if value]
+    is_text = type(text) is str and fields.get("type") == "text" and _TEXT_BLOCK.issuperset(filled)
+    return text if is_text else None
 
 
 def _sole_block_of(result: dict[str, Any]) -> str | None:
