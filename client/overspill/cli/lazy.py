@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from overspill.cli.search import search
     from overspill.cli.top import table_run
     from overspill.gateways import run as gateway
+    from overspill.mcp import callers
     from overspill.mcp.proxy import child as mcp_child
     from overspill.mcp.proxy import run as mcp_proxy
     from overspill.mcp.server import run as mcp_server
     from overspill.spools import capture
 
 __all__ = [
+    "callers",
     "capture",
     "child_process",
     "exit_codes",
@@ -38,6 +40,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "callers": "overspill.mcp.callers",
     "capture": "overspill.spools.capture",
     "child_process": "overspill.cli.command_output.child_process",
     "exit_codes": "overspill.cli.exit_codes",

@@ -1,5 +1,6 @@
 """The options and arguments that commands share. Options mean the same before and after a command's name."""
 
+import os
 from typing import Annotated, Final
 
 import typer
@@ -55,6 +56,15 @@ Ttl = Annotated[
         "--ttl", metavar="DURATION", parser=seconds, help="How long it is kept: seconds, 30m, 2h, 7d."
     ),
 ]
+
+
+def token(variable: str | None) -> str:
+    """Return the token in an environment variable, empty if none is named."""
+    if variable is None:
+        return ""
+    if not (found := os.environ.get(variable, "").strip()):
+        raise typer.BadParameter(f"the environment has no {variable}", param_hint="--token-variable")
+    return found
 
 
 def address(text: str) -> tuple[str, int]:

@@ -10,7 +10,6 @@ Source: github.com/docker/mcp-gateway, pkg/interceptors/interceptors.go.
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 import logging
 from typing import TYPE_CHECKING, Final
@@ -25,6 +24,7 @@ from overspill.wire import ForeignRequest, Outcome, require_own_origin
 
 if TYPE_CHECKING:
     from overspill.guard.guard import Guard
+    from overspill.mcp.callers import Callers
 
 _log = logging.getLogger("overspill.gateways")
 PATH: Final = "/docker-mcp/after"
@@ -39,17 +39,17 @@ _TOOL: Final = "mcp"
 """The tool of all results: the gateway does not say which one it is."""
 
 
-def application(guard: Guard, *, token: str = "") -> web.Application:
-    """Return the application. With a `token` the gateway's URL has to end with `?token=…`."""
+def application(guard: Guard, callers: Callers) -> web.Application:
+    """Return the application. If callers need a token, the gateway's URL has to end with `?token=…`."""
     app = web.Application(client_max_size=MAX_BODY_BYTES)
-    app.router.add_post(PATH, _Interceptor(guard, token).after)
+    app.router.add_post(PATH, _Interceptor(guard, callers).after)
     return app
 
 
 class _Interceptor:
-    def __init__(self, guard: Guard, token: str) -> None:
+    def __init__(self, guard: Guard, callers: Callers) -> None:
         self._guard = guard
-        self._token = token
+        self._callers = callers
         self._names = ToolNames((), drops_schemas=False)
         self._places = asyncio.Semaphore(_AT_ONCE)
 
@@ -71,11 +71,13 @@ class _Interceptor:
         if "Origin" in request.headers:
             return "it comes from a web page"
         try:
-            require_own_origin(request.headers, None if self._token else frozenset())
+            require_own_origin(request.headers, None if self._callers.token else frozenset())
         except ForeignRequest as error:
             return str(error)
-        given = request.query.get("token", "") if self._token else ""
-        return "" if hmac.compare_digest(given.encode(), self._token.encode()) else "its token is wrong"
+        if request.transport is None:
+            return "its connection is gone"
+        client, here = (request.transport.get_extra_info(name) for name in ("peername", "sockname"))
+        return self._callers.refusal(request.query.get("token", ""), client, here)
 
     async def _answer(self, request: web.Request) -> web.Response:
         async with asyncio.timeout(_BODY_SECONDS):

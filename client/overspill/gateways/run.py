@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from overspill.guard.policy import Policy
+    from overspill.mcp.callers import Callers
     from overspill.transfer.sync import SyncClient
 
 
@@ -25,7 +26,7 @@ def run(
     client: SyncClient,
     policy: Policy,
     listen: tuple[str, int],
-    token: str,
+    callers: Callers,
     *,
     announce: Callable[[str], object],
 ) -> None:
@@ -34,12 +35,13 @@ def run(
     Raises `TokenNeeded`, and `OSError` if the address is not free.
     """
     host, port = listen
-    if not token and not is_loopback(host):
+    if not callers.token and not is_loopback(host):
         raise TokenNeeded(f"{host} can be reached from other machines")
     with client, Guard(client, policy) as guard:
-        app = application(guard, token=token)
+        app = application(guard, callers)
         shown = f"[{host}]" if ":" in host else host
-        option = f"--interceptor=after:http:http://{shown}:{port}{PATH}"
+        query = f"?token={callers.token}" if callers.is_token_made else ""
+        option = f"--interceptor=after:http:http://{shown}:{port}{PATH}{query}"
         web.run_app(app, host=host, port=port, print=_once(announce, option), access_log=None)
 
 

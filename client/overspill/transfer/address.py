@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from overspill import wire
 
+_PORTS: Final = {"http": 80, "https": 443}
 _NEAR: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -26,6 +27,12 @@ class Address(Struct, frozen=True, kw_only=True):
     def is_near(self) -> bool:
         """Whether the service runs on this machine."""
         return urlsplit(self.url).hostname in _NEAR
+
+    @property
+    def end(self) -> tuple[str, int]:
+        """The host and the port that connections go to."""
+        parts = urlsplit(self.url)
+        return parts.hostname or "", parts.port or _PORTS[parts.scheme]
 
     def __repr__(self) -> str:
         return f"Address({self.url!r}, key={'set' if self.key else 'none'})"

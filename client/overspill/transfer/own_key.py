@@ -8,12 +8,15 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from overspill.errors import error_of
+from overspill.execution.socket_owners import can_tell_owners, listener_owners
 from overspill.wire import Code, UnsafeKeyFile, local_key_file, read_local_key
 
 if TYPE_CHECKING:
     from overspill.transfer.address import Address
 
 
+SUPERUSER: Final = 0
+"""Who can read every file anyway."""
 _log = logging.getLogger("overspill")
 _VARIABLE: Final = "OVERSPILL_PLAIN_HTTP"
 
@@ -34,15 +37,38 @@ def own_key(address: Address) -> str:
     """Return the key for requests to `address`: its own, else that of this machine's user if it is near.
 
     The file is read for each request: a service that starts later may make it, or replace it. Raises
-    `Unauthorized` if others may use the file.
+    `Unauthorized` if others may use the file, or if another user's program listens where the service should.
     """
     if address.key and not address.is_near and address.url.startswith("http:"):
         warn_of_plain_http(address.url)
     if address.key or not address.is_near or (path := local_key_file()) is None:
         return address.key
     try:
-        return read_local_key(path)
+        key = read_local_key(path)
     except UnsafeKeyFile as error:
         raise error_of(Code.UNAUTHORIZED, str(error)) from error
     except OSError as error:
         raise error_of(Code.UNAUTHORIZED, f"{path} cannot be read: {error.strerror}") from error
+    if key:
+        _require_own_service(address)
+    return key
+
+
+def _require_own_service(address: Address) -> None:
+    """Raise `Unauthorized` if a program of another user may answer: it would be sent the key, and captures.
+
+    Where the system does not say who listens, nobody knows.
+    """
+    if not can_tell_owners():
+        return
+    host, port = address.end
+    try:
+        strangers = listener_owners(host, port) - {os.geteuid(), SUPERUSER}
+    except OSError:
+        return
+    if strangers:
+        raise error_of(
+            Code.UNAUTHORIZED,
+            f"a program of another user (uid {min(strangers)}) listens at {address.url} and is sent nothing: "
+            "end it, or give a key of that service as OVERSPILL_KEY",
+        )

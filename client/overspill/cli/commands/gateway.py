@@ -1,13 +1,12 @@
 """The command gateway: guards the results that an MCP gateway passes."""
 
-import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from overspill.cli import lazy
 from overspill.cli.declaration import command
-from overspill.cli.options import address
+from overspill.cli.options import address, token
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
@@ -32,19 +31,21 @@ def gateway(
             help="The variable with a token, which the gateway's URL then needs: ?token=...",
         ),
     ] = None,
+    anyone: Annotated[
+        bool, typer.Option("--anyone", help="Take results from every user of this machine.")
+    ] = False,
 ) -> None:
     """Guard the results of all tools behind Docker's MCP gateway.
 
     It prints the option with which the gateway is started. Results that are too long are stored whole, and
     agents get a notice with a handle. Whatever goes wrong, a result passes as it is. The service, its key and
-    the limits are those of OVERSPILL_URL, OVERSPILL_KEY and OVERSPILL_POLICY (a policy file).
+    the limits are those of OVERSPILL_URL, OVERSPILL_KEY and OVERSPILL_POLICY (a policy file). Without a
+    token it takes results from programs of this user only.
     """
-    if token_variable is not None and not os.environ.get(token_variable):
-        raise typer.BadParameter(f"the environment has no {token_variable}", param_hint="--token-variable")
-    token = os.environ[token_variable] if token_variable else ""
+    callers = lazy.callers.Callers(token(token_variable), anyone=anyone)
     try:
         lazy.gateway.run(
-            invocation.client(), invocation.policy(), address(listen), token, announce=typer.echo
+            invocation.client(), invocation.policy(), address(listen), callers, announce=typer.echo
         )
     except lazy.gateway.TokenNeeded as error:
         raise typer.BadParameter(f"{error}: name a token with --token-variable") from error

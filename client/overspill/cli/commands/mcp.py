@@ -6,7 +6,7 @@ import typer
 
 from overspill.cli import lazy
 from overspill.cli.declaration import command
-from overspill.cli.options import address
+from overspill.cli.options import address, token
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
@@ -15,6 +15,7 @@ _EXAMPLES = (
     "overspill mcp",
     "claude mcp add overspill -- overspill mcp",
     "overspill mcp --http 127.0.0.1:8751      # then http://127.0.0.1:8751/mcp",
+    "overspill mcp --http 127.0.0.1:8751 --token-variable MCP_TOKEN",
 )
 
 
@@ -25,16 +26,28 @@ def mcp(
         str | None,
         typer.Option("--http", metavar="HOST:PORT", help="Serve HTTP on this machine instead of stdio."),
     ] = None,
+    token_variable: Annotated[
+        str | None,
+        typer.Option(
+            "--token-variable",
+            metavar="VARIABLE",
+            help="The variable with a token, which HTTP clients then send as Authorization: Bearer.",
+        ),
+    ] = None,
+    anyone: Annotated[
+        bool, typer.Option("--anyone", help="Let every user of this machine read over HTTP.")
+    ] = False,
 ) -> None:
     """Serve the tools that read captures to an MCP client.
 
     The tools are inspect_output and list_captures; captures are resources too (overspill://cap_...). The
     service, the key and the session are those of OVERSPILL_URL, OVERSPILL_KEY and OVERSPILL_SESSION. HTTP is
-    for this machine alone: the server asks nobody for a key.
+    for this machine alone, and for programs of this user, or for those that know the token.
     """
     listen = None if http is None else address(http)
+    callers = lazy.callers.Callers(token(token_variable), anyone=anyone)
     try:
-        lazy.mcp_server.run(invocation.client(), listen)
+        lazy.mcp_server.run(invocation.client(), listen, callers, announce=typer.echo)
     except lazy.mcp_server.NotThisMachine as error:
         raise typer.BadParameter(str(error)) from error
 

@@ -7,23 +7,36 @@ from typing import TYPE_CHECKING
 import anyio
 import uvicorn
 from mcp.server.stdio import stdio_server
+from starlette.responses import PlainTextResponse
 
 from overspill.guard.guard import Guard
 from overspill.mcp.server.server import server
 from overspill.wire import is_loopback
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from overspill.mcp.callers import Callers
     from overspill.transfer.sync import SyncClient
 
 
 class NotThisMachine(Exception):
-    """An address at which others than this machine could read: the server asks nobody for a key."""
+    """An address at which others than this machine could read what goes over plain HTTP."""
 
 
-def run(client: SyncClient, listen: tuple[str, int] | None) -> None:
+def run(
+    client: SyncClient,
+    listen: tuple[str, int] | None,
+    callers: Callers,
+    *,
+    announce: Callable[[str], object],
+) -> None:
     """Serve what `client` may read, until the input ends or a signal comes.
 
-    `listen` is the address for HTTP, or None for standard input and output. Raises `NotThisMachine`.
+    `listen` is the address for HTTP, or None for standard input and output. `announce` is told where
+    `callers` find the server. Raises `NotThisMachine`.
     """
     if listen is not None and not is_loopback(listen[0]):
         raise NotThisMachine(f"{listen[0]} is not an address of this machine alone")
@@ -33,8 +46,39 @@ def run(client: SyncClient, listen: tuple[str, int] | None) -> None:
         else:
             host, port = listen
             # The application refuses other hosts and origins than those of this machine.
-            app = server(guard).streamable_http_app(host="127.0.0.1")
+            app = _Gate(server(guard).streamable_http_app(host="127.0.0.1"), callers)
+            announce(_announcement(host, port, callers))
             uvicorn.run(app, host=host, port=port, log_level="warning")
+
+
+class _Gate:
+    """Lets the callers of an application through."""
+
+    def __init__(self, app: ASGIApp, callers: Callers) -> None:
+        self._app, self._callers = app, callers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = self._callers.refusal(*_caller(scope)) if scope["type"] == "http" else ""
+        if not refusal:
+            await self._app(scope, receive, send)
+            return
+        status = 401 if self._callers.token else 403
+        await PlainTextResponse(f"This request is refused: {refusal}.\n", status)(scope, receive, send)
+
+
+def _caller(scope: Scope) -> tuple[str, tuple[str, int] | None, tuple[str, int]]:
+    """Return the token that a request has, and the addresses that it comes from and goes to."""
+    given = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
+    kind, _, token = given.partition(" ")
+    return token.strip() if kind.lower() == "bearer" else "", scope["client"], scope["server"]
+
+
+def _announcement(host: str, port: int, callers: Callers) -> str:
+    url = f"http://[{host}]:{port}/mcp" if ":" in host else f"http://{host}:{port}/mcp"
+    if not callers.token:
+        return url
+    shown = callers.token if callers.is_token_made else "and the token"
+    return f"{url} with the header Authorization: Bearer {shown}"
 
 
 async def _serve_stdio(guard: Guard) -> None:
