@@ -46,6 +46,14 @@ WAYS: dict[str, Callable[[str], str]] = {
         chr(0x1D41A + ord(each) - ord("a")) if "a" <= each <= "z" else each for each in text
     ),
     "Cyrillic": lambda text: text.translate(CYRILLIC),
+    "Lisu": lambda text: text.upper().translate(str.maketrans("ADEHLMOPRSTUVW", "ꓮꓓꓰꓧꓡꓟꓳꓑꓣꓢꓔꓴꓦꓪ")),
+    "black circles": lambda text: "".join(
+        chr(0x1F150 + ord(each) - ord("a")) if "a" <= each <= "z" else each for each in text
+    ),
+    "flags": lambda text: "".join(
+        chr(0x1F1E6 + ord(each) - ord("a")) if "a" <= each <= "z" else each for each in text
+    ),
+    "strokes": lambda text: text.replace("o", "ø"),
     "zeros and ones": lambda text: text.replace("o", "0").replace("l", "1").replace("i", "1"),
     "other brackets": lambda text: text.replace("[", "【").replace("]", "】"),
     "white brackets": lambda text: text.replace("[", "⟦"),

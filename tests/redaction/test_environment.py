@@ -29,6 +29,9 @@ def test_a_value_is_secret_by_its_name(name: str) -> None:
         ("SECRET", "x1" * 2_100),
         ("HOME", "/home/user7"),
         ("KEYBOARD", "us-intl-7"),
+        ("SORT_KEY", "created_at"),
+        ("CACHE_KEY", "pnpm-lock.yaml"),
+        ("PARTITION_KEY", "tenant_id1"),
     ],
 )
 def test_what_is_no_secret_is_not_taken_for_one(name: str, value: str) -> None:

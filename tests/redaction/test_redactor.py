@@ -185,6 +185,14 @@ def test_a_long_key_without_an_end_is_masked_line_by_line() -> None:
     assert len(text) < 200
 
 
+@pytest.mark.parametrize("slash", ["\\/", "\\\\/"])
+def test_the_password_of_a_url_is_found_whose_slashes_are_escaped(slash: str) -> None:
+    """As PHP's `json_encode` writes them."""
+    text = "https://bot:pa55word-7@git.example.com/x.git".replace("/", slash)
+
+    assert DEFAULT.redact(text).text == text.replace("pa55word-7", "[REDACTED url-password]")
+
+
 @pytest.mark.parametrize(
     "hostile",
     [

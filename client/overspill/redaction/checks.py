@@ -56,8 +56,18 @@ _NAMED: Final = re.compile(
 )
 _EXAMPLE: Final = "EXAMPLE"
 """Stands in the keys of AWS's documentation."""
-_CONNECTION: Final = re.compile(
-    r"(?i)(?:server|source|host|hostname|address|user id|uid|user|username|database|catalog)[ ]?="
+_CONNECTION: Final = (
+    "server=",
+    "source=",
+    "host=",
+    "hostname=",
+    "address=",
+    "uid=",
+    "user id=",
+    "user=",
+    "username=",
+    "database=",
+    "catalog=",
 )
 _CONNECTION_CHARS: Final = 300
 _FEW_CHARACTERS: Final = 6
@@ -93,4 +103,5 @@ def is_varied(text: str, start: int, end: int) -> bool:
 def is_in_connection_string(text: str, start: int, end: int) -> bool:
     """Return whether other settings of a connection string are before the password, in the same line."""
     before = text[max(0, start - _CONNECTION_CHARS) : start].rpartition("\n")[2]
-    return ";" in before and _CONNECTION.search(before) is not None and is_no_placeholder(text, start, end)
+    settings = before.lower().replace(" =", "=") if ";" in before else ""
+    return any(each in settings for each in _CONNECTION) and is_no_placeholder(text, start, end)

@@ -22,13 +22,15 @@ _NO_SECRET: Final = re.compile(
 )
 _PATH: Final = re.compile(r"(?:~|\.{1,2})?/[\w.@-]*/|[A-Za-z]:\\|[a-z][a-z0-9+.-]{1,20}://", re.ASCII)
 _MIXED: Final = re.compile(r"(?=.*[A-Za-z])(?=.*[^A-Za-z])", re.DOTALL)
+_WORDS: Final = re.compile(r"[A-Za-z]+(?:[_.:-][A-Za-z]+)*[0-9]?")
+"""Words as `created_at`, `pnpm-lock.yaml`, `user_id1`: what a name that ends with KEY often stands for."""
 
 
 def secret_values(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the values of variables whose names say that they are secret, the longest first.
 
     Paths and addresses are left out: a password in an address is found by its own rule. So are values of
-    fewer than 8 or more than 4,096 characters, short ones of letters alone, and all beyond 64.
+    fewer than 8 or more than 4,096 characters, short ones of letters alone or of words, and all beyond 64.
     """
     found = {value.strip() for name, value in environment.items() if _is_secret(name, value.strip())}
     return tuple(sorted(found, key=lambda value: (-len(value), value))[:MOST_VALUES])
@@ -39,4 +41,7 @@ def _is_secret(name: str, value: str) -> bool:
         return False
     if not SHORTEST_VALUE <= len(value) <= LONGEST_VALUE or len(set(value)) <= _FEW_CHARACTERS:
         return False
-    return len(value) >= _LONG_ENOUGH or _MIXED.match(value) is not None
+    if len(value) >= _LONG_ENOUGH:
+        return True
+    is_word = name.upper().endswith("KEY") and _WORDS.fullmatch(value) is not None
+    return _MIXED.match(value) is not None and not is_word

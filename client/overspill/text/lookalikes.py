@@ -25,7 +25,7 @@ _LIKE: Final = {
     "h": "һհʜ",
     "l": "iı1|!іӏǀɩιΙІӀ∣ɪʟⵏ",
     "m": "мᴍ",
-    "o": "0оοօσᴏⲟჿ०০੦૦௦౦೦൦๐໐၀〇ⵔ",
+    "o": "0оοօσᴏⲟჿ०০੦૦௦౦೦൦๐໐၀〇ⵔøðɵөθѳ",
     "p": "рρᴘⲣϱ",
     "r": "гᴦʀꭇⲅ",
     "s": "ѕꜱƽ",
@@ -38,7 +38,13 @@ _LIKE: Final = {
     ":": "∶꞉ː׃܃܄",
     "/": "⁄∕╱⧸",
 }
-_AS: Final = {other: letter for letter, others in _LIKE.items() for other in others}
+_LISU: Final = dict(zip("ꓮꓓꓰꓧꓲꓡꓟꓳꓑꓣꓢꓔꓴꓦꓪ", "adehllmoprstuvw", strict=True))
+"""Letters that look like Latin capitals, and have no lower case."""
+_ALPHABETS: Final = (0x1F150, 0x1F170, 0x1F1E6)
+"""Where the letters A to Z in black circles, in black squares, and of flags begin."""
+_PICTURES: Final = {chr(first + at): chr(ord("a") + at) for first in _ALPHABETS for at in range(26)}
+_PLAIN: Final = {other: letter for letter, others in _LIKE.items() for other in others} | _LISU
+_AS: Final = _PLAIN | {picture: _PLAIN.get(letter, letter) for picture, letter in _PICTURES.items()}
 _INVISIBLE: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800") | frozenset(map(chr, range(0x2400, 0x2427)))
 """Fillers, and the pictures that `sanitize` puts in the place of control characters."""
 _MOST_CHARACTERS: Final = 20_000
