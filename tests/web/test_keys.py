@@ -77,6 +77,7 @@ async def test_the_list_says_when_a_key_was_last_used(
     assert listed[hash_key(of_file)]["last_used"] > 0
     assert [listed[hash_key(key)]["in"] for key in (used, of_file)] == ["catalog", "file"]
     assert all(each["hash"].startswith(each["id"]) for each in listed.values())
+    assert {each["expires_soon"] for each in listed.values()} == {False}
 
 
 async def test_a_rotated_key_keeps_tenant_name_scopes_and_length_of_life(keys: Keys) -> None:

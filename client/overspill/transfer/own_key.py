@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 SUPERUSER: Final = 0
 """Who can read every file anyway."""
+_INSTANT_CHARS: Final = len("2026-11-23T06:00:00Z")
 _log = logging.getLogger("overspill")
 _VARIABLE: Final = "OVERSPILL_PLAIN_HTTP"
 
@@ -31,6 +32,12 @@ def warn_of_plain_http(url: str) -> None:
             url,
             _VARIABLE,
         )
+
+
+@functools.lru_cache(maxsize=256)
+def warn_of_expiry(url: str, expires: str) -> None:
+    """Log once for each service that its key expires soon."""
+    _log.warning("the key for %s expires soon (%r): ask for another one", url, expires[:_INSTANT_CHARS])
 
 
 def own_key(address: Address) -> str:

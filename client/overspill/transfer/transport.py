@@ -18,8 +18,9 @@ from overspill.transfer import failures
 from overspill.transfer.attempts import attempts_of
 from overspill.transfer.connections import Connections
 from overspill.transfer.outgoing import Outgoing
-from overspill.transfer.own_key import own_key
+from overspill.transfer.own_key import own_key, warn_of_expiry
 from overspill.transfer.request_span import requesting
+from overspill.wire import Header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -144,6 +145,8 @@ class Transport:
                     raise outgoing.failure from None
                 raise failures.unreachable(self.address.url, error) from error
             answered(response.status)
+        if expires := response.headers.get(Header.KEY_EXPIRES):
+            warn_of_expiry(self.address.url, expires)
         if response.status in _OK:
             return response
         try:

@@ -22,6 +22,7 @@ class Header:
     SIZE: Final = "Overspill-Size"
     STATE: Final = "Overspill-State"
     EXPIRES: Final = "Overspill-Expires"
+    KEY_EXPIRES: Final = "Overspill-Key-Expires"
     REPR_DIGEST: Final = "Repr-Digest"
     REQUEST_ID: Final = "X-Request-Id"
 

@@ -16,7 +16,7 @@ from overspill_service.app import open_archive
 from overspill_service.archive.key_issuing import DAY, DEFAULT_LIFE, DEFAULT_OVERLAP, KeyIssuer
 from overspill_service.catalog.records import AccessMode, KeyRecord
 from overspill_service.settings.settings import SettingError
-from overspill_service.tenants.directory import KEY_ID_LENGTH, TENANT_PATTERN
+from overspill_service.tenants.directory import KEY_ID_LENGTH, TENANT_PATTERN, Expiry
 from overspill_service.tenants.keys import hash_key, new_key
 
 if TYPE_CHECKING:
@@ -82,6 +82,8 @@ def _facts(record: KeyRecord, last_used: float | None, where: str) -> dict[str, 
         "is_prefix": record.is_prefix,
         "created": record.created or None,
         "expires": record.expires,
+        "expires_soon": record.expires is not None
+        and Expiry(record.expires, record.created).is_near(time.time()),
         "last_used": last_used,
         "in": where,
         "secret": record.secret,

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 TENANT_PATTERN: Final = "^[a-z0-9][a-z0-9-]{0,62}" + END
 DEFAULT_TENANT: Final = "default"
 KEY_ID_LENGTH: Final = 12
+WARNING_SECONDS: Final = 14 * 24 * 3600.0
+"""How long before its end a key is said to expire."""
 LOCAL: Final = "local"
 """The id, in logs, of the key of this machine's user."""
 ALL_SCOPES: Final = frozenset(Scope)
@@ -75,6 +77,17 @@ class SessionBound(Struct, frozen=True):
         return f"sessions that begin with {self.session!r}" if self.is_prefix else f"session {self.session!r}"
 
 
+class Expiry(Struct, frozen=True):
+    """When a key expires, and when it was made, in seconds since the epoch; 0 if nobody knows."""
+
+    at: float
+    created: float = 0
+
+    def is_near(self, now: float) -> bool:
+        """Return whether it is in its last two weeks, or the last quarter of its life: tell its holder."""
+        return now >= self.at - min(WARNING_SECONDS, (self.at - self.created) / 4)
+
+
 class Principal(Struct, frozen=True, kw_only=True):
     """Who sent a request: the tenant, the scopes of the key, and the sessions that it may use."""
 
@@ -84,6 +97,8 @@ class Principal(Struct, frozen=True, kw_only=True):
     """None for a key of all sessions."""
     key_id: str = ""
     """The id of the key, for logs. Empty without one."""
+    expiry: Expiry | None = None
+    """None for a key without an end, and for tokens, whose holders renew them all the time."""
     subject: str = ""
     """Who the issuer of a token says that this is, for logs."""
 
@@ -232,4 +247,7 @@ class TenantDirectory:
             return None
         bound = None if key.session is None else SessionBound(key.session, key.is_prefix)
         scopes = frozenset(key.scopes)
-        return Principal(tenant=tenant, scopes=scopes, session=bound, key_id=key_hash[:KEY_ID_LENGTH])
+        expiry = None if key.expires is None else Expiry(key.expires)
+        return Principal(
+            tenant=tenant, scopes=scopes, session=bound, key_id=key_hash[:KEY_ID_LENGTH], expiry=expiry
+        )

@@ -14,7 +14,7 @@ from aiohttp import hdrs
 from overspill_service.catalog.records import AccessMode
 from overspill_service.errors import CatalogIncomplete, Forbidden, KeyNotFound, Unauthorized
 from overspill_service.telemetry import logs
-from overspill_service.tenants.directory import Principal, SessionBound
+from overspill_service.tenants.directory import Expiry, Principal, SessionBound
 from overspill_service.tenants.keys import LOCAL_PREFIX, hash_key, is_key
 from overspill_service.web.client_address import CLIENT_ADDRESS
 from overspill_service.web.request_rates import RequestRates
@@ -246,6 +246,7 @@ class Authenticator:
             scopes=frozenset(record.scopes),
             session=bound,
             key_id=record.id,
+            expiry=None if record.expires is None else Expiry(record.expires, record.created),
         )
 
 

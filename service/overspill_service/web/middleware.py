@@ -26,6 +26,7 @@ from overspill_service.web import auditing, request_span
 from overspill_service.web.client_address import CLIENT_ADDRESS
 from overspill_service.web.header_fields import require_small, require_well_formed
 from overspill_service.web.problems import allow_header, problem_of, response_of, underlying
+from overspill_service.web.registry import KEY_EXPIRES
 from overspill_service.web.service import SERVICE
 
 if TYPE_CHECKING:
@@ -155,6 +156,8 @@ async def set_headers(request: web.Request, response: web.StreamResponse) -> Non
     response.headers[Header.REQUEST_ID] = request_id
     for name, value in SECURITY_HEADERS.items():
         response.headers.setdefault(name, value)
+    if KEY_EXPIRES in request:
+        response.headers[Header.KEY_EXPIRES] = request[KEY_EXPIRES]
     service = request.app[SERVICE]
     if service.is_stopping or service.connections.is_full:
         response.force_close()

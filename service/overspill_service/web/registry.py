@@ -17,6 +17,7 @@ from overspill_service.web import auditing
 from overspill_service.web.conditions import SAFE, are_given, is_not_modified
 from overspill_service.web.context import RequestContext
 from overspill_service.web.header_fields import list_field
+from overspill_service.web.instants import text_of
 from overspill_service.web.negotiation import require_identity
 from overspill_service.web.service import SERVICE, Service
 
@@ -43,6 +44,8 @@ class Access(Enum):
 
 
 PUBLIC: Final = Access.PUBLIC
+KEY_EXPIRES: Final = web.RequestKey("key_expires", str)
+"""When the key of the request expires, if that is soon."""
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 """A parameter in a path. aiohttp's own takes no braces, which tool calls and sessions may have."""
 
@@ -113,6 +116,8 @@ def _handler_of(route: Route) -> Callable[[web.Request], Awaitable[web.StreamRes
         service = request.app[SERVICE]
         await auditing.require_log(service, request)
         principal = await _principal(service, route, request)
+        if principal.expiry is not None and principal.expiry.is_near(service.archive.clock()):
+            request[KEY_EXPIRES] = text_of(principal.expiry.at)
         auditing.note_principal(request, principal)
         _bind_log_fields(request.match_info.get("ref", ""))
         context = RequestContext(request, service, principal, _parse(route.query, request))
