@@ -19,6 +19,7 @@ PAGES = [
     path
     for pattern in ("*.md", "client/*.md", "client/docs/*.md", "service/**/*.md")
     for path in ROOT.glob(pattern)
+    if "node_modules" not in path.parts
 ]
 FIRST_PAGES = [ROOT / "README.md", ROOT / "client" / "README.md"]
 TWO_SCREENS = 120  # lines

@@ -37,6 +37,7 @@ from overspill_service.telemetry.scrapes import Scrapes
 from overspill_service.web.authentication import Authenticator, OpenMode
 from overspill_service.web.client_address import ClientAddresses
 from overspill_service.web.middleware import middleware, set_headers
+from overspill_service.web.page_sessions import PageSessions
 from overspill_service.web.registry import add_routes, with_private_metrics
 from overspill_service.web.routes import ROUTES
 from overspill_service.web.service import SERVICE, Service
@@ -212,11 +213,13 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
         is_settled = await access.try_to_settle(settings, directory, archive)
         mode = OpenMode(archive.catalog, archive.keyring)
         issuer = KeyIssuer(archive.keyring, settings.key_secret)
+        page_sessions = PageSessions(archive.store, archive.catalog, archive.shared_clock.now)
         authenticator = Authenticator(
             directory,
             archive.catalog,
             issuer,
             mode,
+            page_sessions,
             clock=archive.shared_clock.now,
             secrets=settings.key_secrets,
             tokens=Tokens(settings, archive.shared_clock.now) if settings.jwt_issuer else None,
@@ -232,6 +235,7 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
             metrics=metrics,
             scrapes=Scrapes(metrics.collect),
             audit=audit,
+            page_sessions=page_sessions,
             addresses=ClientAddresses(settings.trusted_networks, settings.client_address_header),
             hosts=settings.answered_hosts,
             spans=tracing.spans(),

@@ -115,11 +115,13 @@ def test_kept_the_service_answers_until_it_is_told_to_stop(tmp_path: Path, numbe
     lines = iter(process.stdout.readline, "")
     url = next(line for line in lines if "export OVERSPILL_URL=" in line).partition("=")[2].strip()
     shown = next(line for line in lines if "overspill grep" in line).split()
+    link = next(line for line in lines if line.strip().startswith(url)).strip()
     listed = Shell(url)("ls", "--session", "demo")
     found = Shell(url)(*shown[shown.index("grep") :])
     process.send_signal(number)
     process.communicate(timeout=60)
 
+    assert re.fullmatch(re.escape(url) + r"/#code=[\w-]+\.[\w-]+&to=/", link)
     assert len(listed.out.splitlines()) == len(TOOLS)
     assert "0777 FAILED" in found.out
     assert process.returncode == code

@@ -38,6 +38,7 @@ NOT_WRITTEN = {
     "GET /v1/stats",
     "GET /v1/admin/stats",
     "GET /v1/experiments",
+    "GET /v1/page/session",
 }
 """Routes that tell or change figures, and nothing of a capture."""
 

@@ -100,14 +100,6 @@ async def test_a_problem_carries_the_request_id(api: Api) -> None:
     assert (await problem(response)).instance == "abc-123"
 
 
-async def test_the_front_page_is_html_without_scripts(api: Api) -> None:
-    response = await api.get("/")
-
-    assert response.content_type == "text/html"
-    assert "script" not in (await response.text()).lower()
-    assert "default-src 'none'" in response.headers["Content-Security-Policy"]
-
-
 async def test_methods_of_other_protocols_make_no_labels(api: Api) -> None:
     for method in ("PROPFIND", "MKCOL", "NOTIFY"):
         await api.send(method, "/nowhere")

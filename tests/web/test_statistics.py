@@ -309,3 +309,14 @@ async def test_the_ends_of_the_calendar_are_instants_like_any_other(
     response = await api.get(f"{path}?{name}={when}")
 
     assert response.status in (200, 422), await response.text()
+
+
+async def test_what_a_person_looks_at_in_a_browser_is_no_read_back(api: Api) -> None:
+    entry = await api.put(b"one line\n")
+    for path in ("head", "content", "summary", "grep?pattern=one"):
+        await api.get(f"/v1/captures/{entry.id}/{path}", headers={"Sec-Fetch-Site": "same-origin"})
+    await settle(api)
+
+    seen = {name for row in figures(await stats(api)).values() for name in row}
+    assert "captures" in seen
+    assert seen.isdisjoint({"reads", "captures_read"})

@@ -39,6 +39,7 @@ COMMANDS: Final = {
     "usage": "Show what the tenant has stored, and its limits.",
     "advise": "Suggest a threshold and a preview for each tool.",
     "holdout": "Compare the sessions that guards hold out with all others.",
+    "open": "Open the web page in a browser, signed in with your key.",
     "grep": "Print the lines that match.",
     "cat": "Print all of a capture, or a range of bytes.",
     "head": "Print the first lines.",

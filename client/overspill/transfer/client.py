@@ -470,6 +470,17 @@ class Client:
         asked = request.Request(method="POST", path=wire.Path.SWEEP, repeatable=False)
         return await self._ask(asked, wire.Removed)
 
+    async def page_link(self, ref: str = "") -> str:
+        """Return a link that opens the web page, of a capture if one is given, signed in with this key.
+
+        It works once, for two minutes. Whoever has it may do what the key may.
+        """
+        asked = request.Request(method="POST", path=wire.Path.PAGE_CODE, repeatable=False)
+        made = await self._ask(asked, wire.SignInCode)
+        view = f"/captures/{wire.encode_path(ref)}" if ref else "/"
+        fragment = f"code={made.code}&to={view}" if made.code else view
+        return f"{self.address.url}/#{fragment}"
+
     async def healthy(self) -> bool:
         """Return whether the service's process answers."""
         return await self._is_fine(wire.Path.HEALTHZ)

@@ -246,6 +246,7 @@ class SyncClient:
     fleet_stats: Final = _method(Client.fleet_stats)
     experiments: Final = _method(Client.experiments)
     sweep: Final = _method(Client.sweep)
+    page_link: Final = _method(Client.page_link)
     healthy: Final = _method(Client.healthy)
     ready: Final = _method(Client.ready)
 

@@ -61,6 +61,7 @@ from overspill.wire.observations import (
     SpoolBacklog,
 )
 from overspill.wire.origins import ForeignRequest, host_name, is_loopback, require_own_origin
+from overspill.wire.page import SignedIn, SignIn, SignInCode
 from overspill.wire.paths import DEFAULT_URL, VERSION, Path, Scope, encode_path
 from overspill.wire.problems import PROBLEM_TYPE, Code, Problem
 from overspill.wire.queries import (
@@ -149,6 +150,9 @@ __all__ = [
     "Rotation",
     "Scope",
     "Severity",
+    "SignIn",
+    "SignInCode",
+    "SignedIn",
     "SpoolBacklog",
     "State",
     "Stats",

@@ -24,6 +24,7 @@ class Header:
     EXPIRES: Final = "Overspill-Expires"
     KEY_EXPIRES: Final = "Overspill-Key-Expires"
     REPR_DIGEST: Final = "Repr-Digest"
+    PAGE_TOKEN: Final = "Overspill-Page-Token"  # noqa: S105  (a name)
     REQUEST_ID: Final = "X-Request-Id"
 
 

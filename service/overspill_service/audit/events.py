@@ -52,6 +52,8 @@ class Action(StrEnum):
     KEY_LIST = "key.list"
     KEY_ROTATE = "key.rotate"
     KEY_REVOKE = "key.revoke"
+    PAGE_SIGN_IN = "page.sign_in"
+    PAGE_CODE = "page.code"
     ACCESS_CHOOSE = "access.choose"
     CATALOG_REBUILD = "catalog.rebuild"
     CATALOG_RESTORE = "catalog.restore"
@@ -76,11 +78,13 @@ class Action(StrEnum):
 _READS: Final = {Action.CAPTURE_READ, Action.CAPTURE_LIST, Action.KEY_LIST}
 _CATEGORIES: Final = {
     "key": "iam",
+    "page": "authentication",
     "access": "configuration",
     "catalog": "configuration",
     "clock": "configuration",
 }
 _TYPES: Final = {
+    "sign_in": "start",
     "store": "creation",
     "create": "creation",
     "delete": "deletion",

@@ -5,7 +5,7 @@ ServiceError
 │                       UnsupportedEncoding, UnsupportedMediaType, DamagedEncoding, IncompleteBody,
 │                       DigestMismatch
 ├── Denied              Unauthorized, Forbidden, ForeignOrigin
-├── Absent              NotFound, KeyNotFound, Expired, Deleted
+├── Absent              NotFound, KeyNotFound, NoRoute, Expired, Deleted
 ├── Refused             NotAcceptable, PreconditionFailed, ExpectationFailed, IdConflict, Held, KeyRefused,
 │                       SecretsFound, CaptureTooLarge, BodyTooLarge, HeadersTooLarge, RangeNotSatisfiable,
 │                       TooManyRequests, RateExceeded, CpuTimeUsed, QuotaExceeded
@@ -138,6 +138,10 @@ class ExpectationFailed(Refused):
 
 class IdConflict(Refused):
     code = Code.ID_CONFLICT
+
+
+class NoRoute(Absent):
+    code = Code.NO_ROUTE
 
 
 class KeyNotFound(Absent):

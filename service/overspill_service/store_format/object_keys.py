@@ -26,6 +26,8 @@ KEYS: Final = "v1-keys/"
 revision counts.
 """
 ACCESS: Final = f"{KEYS}access/"
+PAGE_SECRET: Final = "v1-page/secret"  # noqa: S105  (a name)
+"""The secret that sessions of the web page are sealed with. Without it they end, and the next one is made."""
 # Numbers have a fixed width, so that keys sort as segments do.
 _KEY: Final = re.compile(
     r"v1/(?P<tenant>[a-z0-9][a-z0-9-]{0,62})/(?P<capture>cap_[a-z2-7]{20})/"
@@ -107,7 +109,7 @@ def is_kept_elsewhere(key: str) -> bool:
 
 def is_service_key(key: str) -> bool:
     """Return whether the service ever uses this key."""
-    return is_kept_elsewhere(key) or key.startswith((GENERATIONS, PROBES))
+    return is_kept_elsewhere(key) or key.startswith((GENERATIONS, PROBES)) or key == PAGE_SECRET
 
 
 def parse(key: str) -> ObjectKey | None:

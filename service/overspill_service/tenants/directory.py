@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 from overspill.wire import END, Scope
 
+from overspill_service.errors import Forbidden
 from overspill_service.settings.units import BYTES, LONGEST_TTL, SECONDS, parse_values
 
 if TYPE_CHECKING:
@@ -101,6 +102,14 @@ class Principal(Struct, frozen=True, kw_only=True):
     """None for a key without an end, and for tokens, whose holders renew them all the time."""
     subject: str = ""
     """Who the issuer of a token says that this is, for logs."""
+    key_hash: str = ""
+    """What sessions of the web page name the key by. Empty if none can be made of the credential."""
+
+    def require(self, scope: Scope) -> None:
+        """Raise `Forbidden` if the key lacks the scope."""
+        if scope not in self.scopes:
+            own = ", ".join(sorted(self.scopes))
+            raise Forbidden(f"this needs the scope {scope.value}; the key has {own}")
 
 
 class FileKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -232,9 +241,11 @@ class TenantDirectory:
         """Return the principal of a service without keys: the default tenant with every scope."""
         return Principal(tenant=self.tenant(DEFAULT_TENANT), scopes=ALL_SCOPES)
 
-    def local(self) -> Principal:
+    def local(self, key_hash: str) -> Principal:
         """Return the principal of this machine's user: the default tenant with every scope."""
-        return Principal(tenant=self.tenant(DEFAULT_TENANT), scopes=ALL_SCOPES, key_id=LOCAL)
+        return Principal(
+            tenant=self.tenant(DEFAULT_TENANT), scopes=ALL_SCOPES, key_id=LOCAL, key_hash=key_hash
+        )
 
     def knows(self, key_hash: str) -> bool:
         """Return whether the tenants' file has this key, expired or not."""
@@ -249,5 +260,10 @@ class TenantDirectory:
         scopes = frozenset(key.scopes)
         expiry = None if key.expires is None else Expiry(key.expires)
         return Principal(
-            tenant=tenant, scopes=scopes, session=bound, key_id=key_hash[:KEY_ID_LENGTH], expiry=expiry
+            tenant=tenant,
+            scopes=scopes,
+            session=bound,
+            key_id=key_hash[:KEY_ID_LENGTH],
+            key_hash=key_hash,
+            expiry=expiry,
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from aiohttp import hdrs
 
 from overspill_service.catalog.records import AccessMode
-from overspill_service.errors import CatalogIncomplete, Forbidden, KeyNotFound, Unauthorized
+from overspill_service.errors import CatalogIncomplete, KeyNotFound, Unauthorized
 from overspill_service.telemetry import logs
 from overspill_service.tenants.directory import Expiry, Principal, SessionBound
 from overspill_service.tenants.keys import LOCAL_PREFIX, hash_key, is_key
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from aiohttp import web
-    from overspill.wire import Scope
 
     from overspill_service.archive.key_issuing import KeyIssuer
     from overspill_service.archive.keyring import Keyring
     from overspill_service.catalog import Catalog
     from overspill_service.catalog.records import KeyRecord
     from overspill_service.tenants.directory import TenantDirectory
+    from overspill_service.web.page_sessions import PageSessions
     from overspill_service.web.tokens import Tokens
 
 KEY_CACHE_SECONDS: Final = 10.0
@@ -100,6 +100,7 @@ class Authenticator:
         catalog: Catalog,
         issuer: KeyIssuer,
         mode: OpenMode,
+        sessions: PageSessions,
         *,
         clock: Callable[[], float],
         secrets: Sequence[str],
@@ -107,6 +108,7 @@ class Authenticator:
         tokens: Tokens | None = None,
     ) -> None:
         self._directory, self._catalog, self._issuer, self._mode = directory, catalog, issuer, mode
+        self._sessions = sessions
         self._clock, self._secrets, self._local_key = clock, secrets, local_key
         self._tokens, self._rates = tokens, RequestRates()
         self._cache: dict[str, CachedKey] = {}
@@ -119,24 +121,37 @@ class Authenticator:
         self._directory = directory
         self._cache.clear()
 
-    async def principal(self, request: web.Request, scope: Scope) -> Principal:
-        """Return the principal.
+    async def principal(self, request: web.Request) -> Principal:
+        """Return the principal: of the key, else of the web page's session.
 
-        Raises `Unauthorized` without a valid key, `Forbidden` without the scope, and `RateExceeded`.
+        Raises `Unauthorized` without a valid one, `RateExceeded`, and `Forbidden` for a change that lacks the
+        token of its session.
         """
         credentials = request.headers.getall(hdrs.AUTHORIZATION, ())
         if len(credentials) > 1:
             raise Unauthorized(f"Authorization is given {len(credentials)} times; send it once")
         if credentials:
             principal = await self._of_any(credentials[0], request[CLIENT_ADDRESS])
+        elif (claims := await self._sessions.claims(request)) is not None:
+            principal = await self.of_hash(claims.key)
         else:
             principal = await self._anonymous()
         _bind_log_fields(principal)
         self._rates.count(principal.tenant)
-        if scope not in principal.scopes:
-            raise Forbidden(
-                f"this needs the scope {scope.value}; the key has {', '.join(sorted(principal.scopes))}"
-            )
+        return principal
+
+    async def of_key(self, key: str, address: str) -> Principal:
+        """Return the principal of a key. Raises `Unauthorized`, `RateExceeded`."""
+        return await self._of_credential(f"Bearer {key}", address)
+
+    async def of_hash(self, key_hash: str) -> Principal:
+        """Return the principal of a key by its hash. Raises `Unauthorized` if the key is no more."""
+        if self._local_key and key_hash == hash_key(self._local_key):
+            return self._directory.local(key_hash)
+        principal = self._directory.find(key_hash, self._clock()) or self._cached(key_hash)
+        principal = principal or await self._find("", key_hash, is_current=True)
+        if principal is None:
+            raise Unauthorized("the session of the web page has ended with its key: sign in again")
         return principal
 
     async def report_uses(self) -> None:
@@ -173,7 +188,7 @@ class Authenticator:
     async def _of_local_key(self, key: str) -> Principal:
         """Return the principal of a machine's user: a client sends that key by itself, wanted or not."""
         if self._local_key and hmac.compare_digest(key, self._local_key):
-            return self._directory.local()
+            return self._directory.local(hash_key(key))
         if await self._mode.is_open():
             return self._directory.anonymous()
         raise Unauthorized(_NOT_LOCAL)
@@ -247,6 +262,7 @@ class Authenticator:
             session=bound,
             key_id=record.id,
             expiry=None if record.expires is None else Expiry(record.expires, record.created),
+            key_hash=record.hash,
         )
 
 

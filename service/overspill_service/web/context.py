@@ -33,6 +33,8 @@ B = TypeVar("B")
 POSITION_PARAMETERS = frozenset({"lines", "start", "end", "offset", "cursor"})
 """Parameters that say where a read begins and ends. Every answer's `next` replaces them."""
 JSON_TYPES = frozenset({"application/json", "application/merge-patch+json"})
+FETCH_SITE = "Sec-Fetch-Site"
+"""A header of browsers alone: scripts cannot set it, and agents do not."""
 MAX_BODY = 1024 * 1024
 """Bytes of a JSON body, at most."""
 BODY_COPIES = 2
@@ -143,7 +145,9 @@ class RequestContext(Generic[Q_co]):
         )
 
     def count_read(self, entry: Entry, mode: str, size: int) -> None:
-        """Count a read whose answer has `size` bytes."""
+        """Count a read whose answer has `size` bytes. What a person looks at in a browser is no read-back."""
+        if FETCH_SITE in self.request.headers:
+            return
         archive = self.service.archive
         self.service.metrics.read(entry, mode, size, archive.clock())
 

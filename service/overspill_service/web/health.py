@@ -1,10 +1,8 @@
-"""Routes for liveness, readiness, metrics and the front page."""
+"""Routes for liveness, readiness and metrics."""
 
 from __future__ import annotations
 
 import asyncio
-from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -52,22 +50,6 @@ async def metrics(context: RequestContext[wire.NoQuery]) -> web.Response:
     return web.Response(body=text, headers={"Content-Type": format_.content_type})
 
 
-async def front_page(_call: RequestContext[wire.NoQuery]) -> web.Response:
-    return web.Response(
-        body=_page(),
-        content_type="text/html",
-        charset="utf-8",
-        headers={
-            "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
-        },
-    )
-
-
-@cache
-def _page() -> bytes:
-    return (files("overspill_service.web") / "ui" / "index.html").read_bytes()
-
-
 ROUTES: Final = (
     Route(
         method="GET",
@@ -92,13 +74,5 @@ ROUTES: Final = (
         handler=metrics,
         summary="Figures for Prometheus.",
         answers={200: "text/plain"},
-    ),
-    Route(
-        method="GET",
-        path=Path.INDEX,
-        scope=PUBLIC,
-        handler=front_page,
-        summary="The front page.",
-        answers={200: "text/html"},
     ),
 )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 COMPONENT: Final = "#/components/schemas/{name}"
 ID: Final = "cap_[a-z2-7]{20}"
 PATH_PARAMETERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "file": ("Its name.", {}),
     "ref": ("A capture id, or call: and a tool-call id (the newest).", {"pattern": f"^({ID}|call:.+)$"}),
     "id": ("The id of a key, as the list shows it.", {}),
     "session": ("A session.", {"minLength": 1}),
@@ -73,10 +74,8 @@ def _operation(route: Route) -> dict[str, Any]:
     }
     if route.body is not None:
         operation["requestBody"] = {"required": True, "content": _content(route.body)}
-    if route.scope is PUBLIC or isinstance(route.scope, Access):
-        operation["security"] = []
-    else:
-        operation["security"] = [{"key": []}]
+    operation["security"] = [] if route.scope is PUBLIC else [{"key": []}]
+    if not isinstance(route.scope, Access):
         operation["description"] = f"Needs the scope `{route.scope.value}`."
     return operation
 

@@ -38,12 +38,15 @@ _TIME_MESSAGE: Final = (
 
 
 class Access(Enum):
-    """The access of a route that needs no key."""
+    """The access of a route that needs no scope."""
 
     PUBLIC = "public"
+    """Nor any key."""
+    ANY_KEY = "any key"
 
 
 PUBLIC: Final = Access.PUBLIC
+ANY_KEY: Final = Access.ANY_KEY
 KEY_EXPIRES: Final = web.RequestKey("key_expires", str)
 """When the key of the request expires, if that is soon."""
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
@@ -76,7 +79,7 @@ class Route:
 
     def __post_init__(self) -> None:
         if not isinstance(self.scope, Scope | Access):
-            raise TypeError(f"{self.method} {self.path} needs a scope, or PUBLIC")
+            raise TypeError(f"{self.method} {self.path} needs a scope, ANY_KEY or PUBLIC")
 
     @property
     def name(self) -> str:
@@ -163,9 +166,11 @@ async def _conditional(route: Route, context: RequestContext[Any]) -> web.Stream
 
 
 async def _principal(service: Service, route: Route, request: web.Request) -> Principal:
-    if isinstance(route.scope, Access):
+    if route.scope is PUBLIC:
         return service.directory.anonymous()
-    principal = await service.authenticator.principal(request, route.scope)
+    principal = await service.authenticator.principal(request)
+    if isinstance(route.scope, Scope):
+        principal.require(route.scope)
     if principal.session is not None and not route.is_of_session:
         raise Forbidden(f"the key is bound to {principal.session}, and this is about all sessions")
     return principal

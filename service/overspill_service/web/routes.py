@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from overspill_service.web import admin, captures, content, health, keys, openapi, reads, statistics, uploads
+from overspill_service.web import (
+    admin,
+    captures,
+    content,
+    health,
+    keys,
+    openapi,
+    page,
+    reads,
+    statistics,
+    uploads,
+)
 
 _DESCRIBED: Final = (
     *uploads.ROUTES,
@@ -14,6 +25,7 @@ _DESCRIBED: Final = (
     *statistics.ROUTES,
     *admin.ROUTES,
     *keys.ROUTES,
+    *page.ROUTES,
     *health.ROUTES,
 )
 ROUTES: Final = (*_DESCRIBED, openapi.route_for(_DESCRIBED))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from overspill_service.tenants.directory import TenantDirectory
     from overspill_service.web.authentication import Authenticator, OpenMode
     from overspill_service.web.client_address import ClientAddresses
+    from overspill_service.web.page_sessions import PageSessions
 
 
 class InFlight:
@@ -79,6 +80,7 @@ class Service:
     connections: Connections = field(default_factory=Connections)
     scrapes: Scrapes
     audit: AuditLog
+    page_sessions: PageSessions
     addresses: ClientAddresses
     hosts: frozenset[str] | None
     """The host names that requests may be sent to, besides loopback's; None if any name is allowed."""

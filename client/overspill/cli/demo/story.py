@@ -20,6 +20,7 @@ from overspill.guard.call_context import calling
 from overspill.guard.guard import Guard
 from overspill.text import measure
 from overspill.transfer.client import Client
+from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -160,8 +161,14 @@ def _print_totals(story: Story) -> None:
 def _keep(service: DemoService, handle: str) -> None:
     page.title("The service stays until Ctrl-C. In another terminal:")
     page.say(f"  export OVERSPILL_URL={service.url}")
+    with SyncClient(service.url) as client:
+        link = client.page_link()
     for words in ("ls", f"grep {handle} FAILED -C 2", "run -- ls -lR /usr/lib"):
         page.say(f"  {_prefix()}overspill {words}")
+    page.say(
+        "\n  Or in a browser, by this link. It works once, for two minutes; `overspill open` makes another:"
+    )
+    page.say(f"  {link}")
     try:
         service.wait()
     except KeyboardInterrupt:

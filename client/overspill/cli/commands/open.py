@@ -1,0 +1,39 @@
+"""The command open: shows the web page in a browser, signed in."""
+
+import webbrowser
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from overspill.cli import output
+from overspill.cli.declaration import command
+
+if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
+
+_EXAMPLES = (
+    "overspill open",
+    "overspill open cap_k3v7q2m5x4c6z2b7n5aa",
+    "overspill open --print",
+)
+
+
+def open_page(
+    invocation: "Invocation",
+    ref: Annotated[str, typer.Argument(metavar="REF", help="The capture to show.")] = "",
+    *,
+    is_printed: Annotated[bool, typer.Option("--print", help="Print the link, and open no browser.")] = False,
+) -> None:
+    """Open the web page in a browser, signed in with your key.
+
+    The link works once, for two minutes.
+    """
+    with invocation.client() as client:
+        link = client.page_link(ref)
+    if is_printed or not webbrowser.open(link):
+        output.line(link)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, examples=_EXAMPLES, name="open")(open_page)

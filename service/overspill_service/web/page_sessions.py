@@ -1,0 +1,132 @@
+"""Sessions of the web page: what a browser holds in the place of a key, sealed by the service.
+
+    base64url(claims as JSON) . base64url(HMAC-SHA-256 of that)
+
+The claims name the key by its hash, so a session has the scopes of its key and ends with it. Nothing is
+stored for a session. The secret of the seals is an object that all replicas share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import secrets
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import Struct
+from overspill.wire import Header
+
+from overspill_service.errors import Forbidden
+from overspill_service.store_format.object_keys import PAGE_SECRET
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aiohttp import web
+
+    from overspill_service.catalog import Catalog
+    from overspill_service.objects import ObjectStore
+
+COOKIE: Final = "overspill_page"
+SESSION_SECONDS: Final = 12 * 3600
+CODE_SECONDS: Final = 120
+SECRET_BYTES: Final = 32
+MAX_COOKIE: Final = 4096
+SAFE: Final = frozenset({"GET", "HEAD"})
+
+
+class Use(StrEnum):
+    """What sealed claims are good for."""
+
+    SESSION = "session"
+    CODE = "code"
+    """To sign in, once."""
+
+
+class Claims(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is sealed. `until` in seconds since the epoch."""
+
+    key: str
+    """The hash of the key that was signed in with."""
+    use: Use
+    until: int
+    nonce: str
+
+
+class PageSessions:
+    """Seals and opens the sessions of the web page. `clock` gives seconds since the epoch."""
+
+    def __init__(self, store: ObjectStore, catalog: Catalog, clock: Callable[[], float]) -> None:
+        self._store, self._catalog, self._clock = store, catalog, clock
+        self._secret = b""
+        self._lock = asyncio.Lock()
+
+    async def session_for(self, key: str) -> tuple[str, Claims]:
+        """Return a new session for a key, given by its hash."""
+        return await self._sealed(key, Use.SESSION, SESSION_SECONDS)
+
+    async def code_for(self, key: str) -> tuple[str, Claims]:
+        """Return a code that signs a browser in, once, within `CODE_SECONDS`."""
+        return await self._sealed(key, Use.CODE, CODE_SECONDS)
+
+    async def claims(self, request: web.Request) -> Claims | None:
+        """Return the claims of a request's session, None if it has none, or one that has ended.
+
+        Raises `Forbidden` if the request would change something without the session's token: a page of
+        another site can make a browser send the cookie, but cannot know the token.
+        """
+        sealed = request.cookies.get(COOKIE, "")
+        found = await self._opened(sealed, Use.SESSION) if sealed else None
+        if found is not None and request.method not in SAFE:
+            token = request.headers.get(Header.PAGE_TOKEN, "")
+            if not hmac.compare_digest(token.encode("utf-8", "replace"), self.token_of(sealed).encode()):
+                raise Forbidden(f"a session of the web page changes nothing without {Header.PAGE_TOKEN}")
+        return found
+
+    async def redeem(self, code: str) -> Claims | None:
+        """Return the claims of a code, None if it is wrong, has ended or was used before on any replica."""
+        found = await self._opened(code, Use.CODE)
+        if found is None:
+            return None
+        is_first = await self._catalog.lease(f"page:{found.nonce}", secrets.token_hex(8), 2.0 * CODE_SECONDS)
+        return found if is_first else None
+
+    def token_of(self, sealed: str) -> str:
+        """Return the token that requests of this session need to change something."""
+        return _encoded(_mac(self._secret, b"token:" + sealed.encode()))
+
+    async def _sealed(self, key: str, use: Use, seconds: int) -> tuple[str, Claims]:
+        until = int(self._clock()) + seconds
+        claims = Claims(key=key, use=use, until=until, nonce=secrets.token_hex(16))
+        body = _encoded(msgspec.json.encode(claims))
+        return f"{body}.{_encoded(_mac(await self._shared_secret(), body.encode()))}", claims
+
+    async def _opened(self, sealed: str, use: Use) -> Claims | None:
+        body, _, seal = sealed.partition(".")
+        if len(sealed) > MAX_COOKIE or not sealed.isascii():
+            return None
+        expected = _encoded(_mac(await self._shared_secret(), body.encode()))
+        if not hmac.compare_digest(seal, expected):
+            return None
+        claims = msgspec.json.decode(base64.urlsafe_b64decode(body + "=="), type=Claims)
+        return claims if claims.use is use and claims.until > self._clock() else None
+
+    async def _shared_secret(self) -> bytes:
+        """Return the secret of all replicas. The first one that needs it makes it."""
+        async with self._lock:
+            if not self._secret:
+                await self._store.put(PAGE_SECRET, [secrets.token_bytes(SECRET_BYTES)])
+                self._secret = await self._store.read(PAGE_SECRET, 0, SECRET_BYTES)
+            return self._secret
+
+
+def _mac(secret: bytes, data: bytes) -> bytes:
+    return hmac.digest(secret, data, hashlib.sha256)
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")

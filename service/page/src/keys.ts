@@ -1,0 +1,35 @@
+// Keys of the whole page. They do nothing while somebody types.
+import { useEffect } from "preact/hooks";
+
+type Actions = Record<string, () => void>;
+
+export const HELP: [string, string][] = [
+  ["?", "this help"],
+  ["d, c", "dashboard, captures"],
+  ["/", "search"],
+  ["n, N", "next, previous match"],
+  ["e", "next error"],
+  ["g, G", "first, last line"],
+  ["j, k, space, b", "a line or a screen down, up"],
+  [":", "go to a line by its number"],
+  ["w", "wrap long lines"],
+  ["Esc", "leave a field, close this help"],
+];
+
+export function useKeys(actions: Actions): void {
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      const target = event.target as HTMLElement;
+      const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) && target.getAttribute("type") !== "checkbox";
+      if (event.key === "Escape") target.blur();
+      if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.key === " " && target.tagName === "BUTTON") return;
+      const action = actions[event.key];
+      if (!action) return;
+      event.preventDefault();
+      action();
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  });
+}

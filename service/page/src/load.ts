@@ -1,0 +1,19 @@
+// What a view has asked the service for: nothing yet, an answer, or a problem.
+import { useEffect, useState } from "preact/hooks";
+
+export type Loaded<T> = { answer?: T; problem?: Error; isLoading: boolean };
+
+/** Ask again whenever one of `inputs` changes. An answer that comes too late is thrown away. */
+export function useLoaded<T>(ask: (signal: AbortSignal) => Promise<T>, inputs: unknown[]): Loaded<T> {
+  const [state, setState] = useState<Loaded<T>>({ isLoading: true });
+  useEffect(() => {
+    const controller = new AbortController();
+    setState((before) => ({ ...before, isLoading: true }));
+    ask(controller.signal).then(
+      (answer) => controller.signal.aborted || setState({ answer, isLoading: false }),
+      (problem: Error) => controller.signal.aborted || setState({ problem, isLoading: false }),
+    );
+    return () => controller.abort();
+  }, inputs);
+  return state;
+}

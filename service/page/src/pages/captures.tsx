@@ -1,0 +1,164 @@
+// The list of captures, with filters in the address, and the captures of one session in the order of time.
+import { useState } from "preact/hooks";
+import { type Entry, get, type Listing, type SignedIn } from "../api.ts";
+import { bytes, count } from "../format.ts";
+import { useLoaded } from "../load.ts";
+import { Clock, Empty, Name, Time, Trouble, Waiting } from "../parts/small.tsx";
+import { link, setQuery, useRoute } from "../route.ts";
+
+const PAGE = 50;
+
+export function CapturesPage() {
+  const { query } = useRoute();
+  const filters = {
+    tool: query.get("tool"),
+    session: query.get("session"),
+    call_id: query.get("call"),
+    state: query.get("state"),
+    cursor: query.get("cursor"),
+  };
+  const isFiltered = Object.values(filters).some(Boolean);
+  const found = useLoaded((signal) => get<Listing>("captures", { ...filters, limit: PAGE }, signal), Object.values(filters));
+  return (
+    <section>
+      <h1>Captures</h1>
+      <form
+        class="tools"
+        onSubmit={(event) => {
+          event.preventDefault();
+          const given = new FormData(event.currentTarget);
+          setQuery({ ...(Object.fromEntries(given) as Record<string, string>), cursor: null });
+        }}
+      >
+        <Filter name="tool" label="Tool" value={filters.tool} />
+        <Filter name="session" label="Session" value={filters.session} />
+        <Filter name="call" label="Call" value={filters.call_id} />
+        <label class="small">
+          State{" "}
+          <select name="state">
+            {["", "complete", "partial", "live"].map((state) => (
+              <option value={state} selected={state === (filters.state ?? "")}>{state || "any"}</option>
+            ))}
+          </select>
+        </label>
+        <button type="submit" class="small">Filter</button>
+        {isFiltered && <a class="small" href={link(["captures"])}>all captures</a>}
+      </form>
+      <Found found={found} isFiltered={isFiltered} />
+    </section>
+  );
+}
+
+function Filter({ name, label, value }: { name: string; label: string; value: string | null }) {
+  return (
+    <label class="small">
+      {label} <input name={name} defaultValue={value ?? ""} />
+    </label>
+  );
+}
+
+function Found({ found, isFiltered }: { found: ReturnType<typeof useLoaded<Listing>>; isFiltered: boolean }) {
+  if (found.problem) return <Trouble problem={found.problem} />;
+  if (!found.answer) return <Waiting />;
+  const { captures, cursor, incomplete } = found.answer;
+  if (captures.length === 0 && isFiltered)
+    return (
+      <Empty title="No capture fits">
+        <p>It may have expired, or a filter is too narrow. A filter must be equal, capitals included.</p>
+      </Empty>
+    );
+  if (captures.length === 0) return <FirstCapture />;
+  return (
+    <>
+      {incomplete && <p class="trouble" role="status">The catalog is being rebuilt: captures may be missing for a while.</p>}
+      <Table captures={captures} />
+      <p>{cursor && <a class="button" href={link(["captures"], { ...Object.fromEntries(new URLSearchParams(location.hash.split("?")[1])), cursor })}>Older captures</a>}</p>
+    </>
+  );
+}
+
+function FirstCapture() {
+  return (
+    <Empty title="Nothing is captured yet">
+      <p>Guard the tools of an agent, and their large outputs appear here:</p>
+      <pre>{`from overspill import Client, Guard
+
+async with Client() as client, Guard(client, session="run-42") as guard:
+    shown = await guard.process(output, tool="pytest")`}</pre>
+      <p>Or store something now:</p>
+      <pre>overspill run -- find / -name "*.py"</pre>
+    </Empty>
+  );
+}
+
+export function Table({ captures, isOfSession = false }: { captures: Entry[]; isOfSession?: boolean }) {
+  return (
+    <div class="scrolling">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Captured</th>
+            <th scope="col">Tool</th>
+            {!isOfSession && <th scope="col">Session</th>}
+            <th scope="col">Call</th>
+            <th scope="col">Status</th>
+            <th scope="col" class="figure">Size</th>
+            <th scope="col" class="figure">Lines</th>
+            <th scope="col">Read</th>
+            <th scope="col">Expires</th>
+          </tr>
+        </thead>
+        <tbody>
+          {captures.map((each) => (
+            <tr key={each.id}>
+              <td><a href={link(["captures", each.id])}><Time at={each.created} /></a></td>
+              <td><Name text={each.tool} /></td>
+              {!isOfSession && <td>{each.session ? <a href={link(["sessions", each.session])}><Name text={each.session} /></a> : <Name text="" />}</td>}
+              <td><Name text={each.call_id} /></td>
+              <td>{each.state === "complete" ? <Name text={each.status} /> : <span class={`state ${each.state}`}>{each.state}</span>}</td>
+              <td class="figure">{bytes(each.size)}</td>
+              <td class="figure">{count(each.lines)}</td>
+              <td>{each.first_read ? <Time at={each.first_read} /> : <span class="quiet">no</span>}</td>
+              <td>{each.held ? "on hold" : <Time at={each.expires} />}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** The calls of a session from the first to the last, a bar for each as long as its output. */
+export function SessionPage({ session }: { session: string; who: SignedIn }) {
+  const [limit, setLimit] = useState(200);
+  const found = useLoaded((signal) => get<Listing>("captures", { session, limit }, signal), [session, limit]);
+  if (found.problem) return <Trouble problem={found.problem} />;
+  if (!found.answer) return <Waiting />;
+  const captures = [...found.answer.captures].reverse();
+  const largest = Math.max(1, ...captures.map((each) => each.size));
+  if (captures.length === 0)
+    return (
+      <Empty title="This session has no captures">
+        <p>They have expired or were deleted, or every output of it was small.</p>
+      </Empty>
+    );
+  return (
+    <section>
+      <h1>Session <Name text={session} /></h1>
+      <p class="quiet">{count(captures.length)} captured outputs, {bytes(captures.reduce((sum, each) => sum + each.size, 0))}. What was small enough stayed in the conversation, and is not here.</p>
+      {found.answer.cursor && limit < 1000 && <p><button type="button" class="small" onClick={() => setLimit(1000)}>Show older ones too</button></p>}
+      <ol class="timeline">
+        {captures.map((each) => (
+          <li key={each.id}>
+            <a href={link(["captures", each.id])}>
+              <Clock at={each.created} /> <Name text={each.tool} empty="a tool without a name" />
+            </a>{" "}
+            <Name text={each.call_id} empty="" /> <Name text={each.status} empty="" />
+            <div class="bar"><div style={{ width: `${Math.max(0.5, (100 * each.size) / largest)}%` }} /></div>
+            <span class="small quiet">{bytes(each.size)}, {count(each.lines)} lines{each.first_read ? ", read" : ""}</span>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}

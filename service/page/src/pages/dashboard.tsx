@@ -1,0 +1,237 @@
+// What happened over time: how often outputs were too large, what that kept out of conversations, what was read back.
+import { useEffect, useRef } from "preact/hooks";
+import { type Entry, get, type Listing, type SignedIn, type Stats } from "../api.ts";
+import { bytes, count, percent } from "../format.ts";
+import { useLoaded } from "../load.ts";
+import { Empty, Name, Time, Trouble, Waiting } from "../parts/small.tsx";
+import { link, setQuery, useRoute } from "../route.ts";
+import { byGroup, bySize, type Group, overTime, sum } from "./sums.ts";
+
+const RANGES: [string, string, number][] = [
+  ["1h", "hour", 3600],
+  ["24h", "24 hours", 86400],
+  ["7d", "7 days", 7 * 86400],
+  ["30d", "30 days", 30 * 86400],
+];
+
+export function Dashboard({ who }: { who: SignedIn }) {
+  const { query } = useRoute();
+  const range = RANGES.find(([name]) => name === query.get("range")) ?? RANGES[1]!;
+  const isFleet = query.has("fleet") && who.scopes.includes("fleet");
+  const since = new Date(Math.floor(Date.now() / 60000) * 60000 - range[2] * 1000).toISOString();
+  const path = isFleet ? "admin/stats" : "stats";
+  const series = useLoaded((signal) => get<Stats>(path, { since }, signal), [path, range[0]]);
+  const newest = useLoaded((signal) => get<Listing>("captures", { limit: 200 }, signal), []);
+  return (
+    <section>
+      <h1>{isFleet ? "All tenants" : `Tenant ${who.tenant}`}</h1>
+      <nav class="tools" aria-label="Time and scope">
+        {RANGES.map(([name, label]) => (
+          <button type="button" class="small toggle" aria-pressed={name === range[0]} onClick={() => setQuery({ range: name })}>
+            {label}
+          </button>
+        ))}
+        {who.scopes.includes("fleet") && (
+          <button type="button" class="small toggle" aria-pressed={isFleet} onClick={() => setQuery({ fleet: isFleet ? null : 1 })}>
+            by tenant
+          </button>
+        )}
+      </nav>
+      {series.problem && <Trouble problem={series.problem} />}
+      {series.answer ? <Figures stats={series.answer} isFleet={isFleet} newest={newest.answer?.captures ?? []} /> : !series.problem && <Waiting />}
+    </section>
+  );
+}
+
+function Figures({ stats, isFleet, newest }: { stats: Stats; isFleet: boolean; newest: Entry[] }) {
+  const total = sum(stats.rows);
+  if (total.outputs === 0 && total.captures === 0) return <NothingYet />;
+  const groups = byGroup(stats.rows, isFleet ? "tenant" : "tool");
+  const costly = [...newest].sort((one, other) => other.size - one.size).slice(0, 8);
+  return (
+    <>
+      <p class="quiet">
+        Since <time dateTime={stats.since}>{new Date(stats.since).toLocaleString()}</time>, in steps of {stepName(stats.step)}.
+        Captures and reads follow within about five seconds.
+      </p>
+      <div class="cards">
+        <Card title="Outputs too large" value={percent(total.spilled, total.outputs)} note={`${count(total.spilled)} of ${count(total.outputs)} outputs`} />
+        <Card title="Kept out of conversations" value={bytes(Math.max(0, total.bytes - total.kept))} note={`about ${count(total.tokens)} tokens`} />
+        <Card title="Captures read back" value={percent(total.read, total.captures)} note={`${count(total.read)} of ${count(total.captures)} captures, ${count(total.reads)} reads`} />
+        <Card title="Run again after a notice" value={count(total.bursts)} note="bursts of calls of the same tool" />
+      </div>
+      <Charts stats={stats} />
+      <Groups groups={groups} kind={isFleet ? "Tenant" : "Tool"} />
+      <Sizes stats={stats} />
+      {!isFleet && costly.length > 0 && <Costly captures={costly} />}
+    </>
+  );
+}
+
+function stepName(seconds: number): string {
+  return { 60: "a minute", 900: "15 minutes", 86400: "a day (UTC)" }[seconds] ?? `${seconds} s`;
+}
+
+function Card({ title, value, note }: { title: string; value: string; note: string }) {
+  return (
+    <div class="card">
+      <h2>{title}</h2>
+      <p class="value">{value}</p>
+      <p class="quiet small">{note}</p>
+    </div>
+  );
+}
+
+/** Draw two series over time. The library for charts comes once the figures are shown. */
+function Charts({ stats }: { stats: Stats }) {
+  const points = overTime(stats);
+  const rate = points.map((point) => (point.outputs ? (100 * point.spilled) / point.outputs : null));
+  const kept = points.map((point) => Math.max(0, point.bytes - point.kept));
+  const times = points.map((point) => point.start);
+  return (
+    <>
+      <div class="charts">
+        <Chart title="Outputs too large, in percent" unit="%" times={times} values={rate} />
+        <Chart title="Bytes kept out of conversations" unit="B" times={times} values={kept} />
+      </div>
+      <details>
+        <summary>These charts as a table</summary>
+        <div class="scrolling short">
+          <table>
+            <thead>
+              <tr><th scope="col">From</th><th scope="col" class="figure">Outputs</th><th scope="col" class="figure">Too large</th><th scope="col" class="figure">Share</th><th scope="col" class="figure">Kept out</th></tr>
+            </thead>
+            <tbody>
+              {points.filter((point) => point.outputs || point.captures).reverse().map((point) => (
+                <tr key={point.start}>
+                  <td>{new Date(point.start * 1000).toLocaleString()}</td>
+                  <td class="figure">{count(point.outputs)}</td>
+                  <td class="figure">{count(point.spilled)}</td>
+                  <td class="figure">{percent(point.spilled, point.outputs)}</td>
+                  <td class="figure">{bytes(Math.max(0, point.bytes - point.kept))}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      </details>
+    </>
+  );
+}
+
+function Chart({ title, unit, times, values }: { title: string; unit: string; times: number[]; values: (number | null)[] }) {
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    let close = (): void => undefined;
+    let isOver = false;
+    void import("../parts/chart.ts").then(({ draw }) => {
+      if (!isOver && place.current) close = draw(place.current, times, values, unit);
+    });
+    return () => {
+      isOver = true;
+      close();
+    };
+  }, [times.join(), values.join(), unit]);
+  const known = values.filter((value) => value !== null);
+  const shown = (value: number) => (unit === "B" ? bytes(value) : `${value.toFixed(1)} %`);
+  const text = known.length ? `from ${shown(Math.min(...known))} to ${shown(Math.max(...known))}` : "no values";
+  return (
+    <figure>
+      <figcaption>{title}</figcaption>
+      <div ref={place} class="chart" role="img" aria-label={`${title}: ${text}`} />
+    </figure>
+  );
+}
+
+function Groups({ groups, kind }: { groups: Group[]; kind: string }) {
+  return (
+    <>
+      <h2>By {kind.toLowerCase()}</h2>
+      <div class="scrolling">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">{kind}</th><th scope="col" class="figure">Outputs</th><th scope="col" class="figure">Too large</th>
+              <th scope="col" class="figure">Share</th><th scope="col" class="figure">Kept out</th><th scope="col" class="figure">Tokens</th>
+              <th scope="col" class="figure">Captures</th><th scope="col" class="figure">Read back</th><th scope="col" class="figure">Run again</th>
+            </tr>
+          </thead>
+          <tbody>
+            {groups.map((each) => (
+              <tr key={each.name}>
+                <td>{kind === "Tool" && each.name ? <a href={link(["captures"], { tool: each.name })}><Name text={each.name} /></a> : <Name text={each.name} empty="without a name" />}</td>
+                <td class="figure">{count(each.outputs)}</td>
+                <td class="figure">{count(each.spilled)}</td>
+                <td class="figure">{percent(each.spilled, each.outputs)}</td>
+                <td class="figure">{bytes(Math.max(0, each.bytes - each.kept))}</td>
+                <td class="figure">{count(each.tokens)}</td>
+                <td class="figure">{count(each.captures)}</td>
+                <td class="figure">{percent(each.read, each.captures)}</td>
+                <td class="figure">{count(each.bursts)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+function Sizes({ stats }: { stats: Stats }) {
+  const classes = bySize(stats.rows);
+  const most = Math.max(1, ...classes.map((each) => each.captures));
+  if (classes.length === 0) return null;
+  return (
+    <>
+      <h2>Sizes of captures</h2>
+      <table class="bars">
+        <thead class="unseen"><tr><th scope="col">Size</th><th scope="col">Captures</th></tr></thead>
+        <tbody>
+          {classes.map((each) => (
+            <tr key={each.bound}>
+              <th scope="row">{each.bound === Infinity ? "larger" : `up to ${bytes(each.bound)}`}</th>
+              <td><div class="bar" aria-hidden="true"><div style={{ width: `${(100 * each.captures) / most}%` }} /></div> {count(each.captures)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </>
+  );
+}
+
+function Costly({ captures }: { captures: Entry[] }) {
+  return (
+    <>
+      <h2>Largest of the newest 200 captures</h2>
+      <div class="scrolling">
+        <table>
+          <thead><tr><th scope="col">Captured</th><th scope="col">Tool</th><th scope="col" class="figure">Size</th><th scope="col">Read</th></tr></thead>
+          <tbody>
+            {captures.map((each) => (
+              <tr key={each.id}>
+                <td><a href={link(["captures", each.id])}><Time at={each.created} /></a></td>
+                <td><Name text={each.tool} /></td>
+                <td class="figure">{bytes(each.size)}</td>
+                <td>{each.first_read ? <Time at={each.first_read} /> : <span class="quiet">no</span>}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+function NothingYet() {
+  return (
+    <Empty title="Nothing happened in this time">
+      <p>Guard the tools of an agent, and its figures appear here:</p>
+      <pre>{`from overspill import Client, Guard
+
+async with Client() as client, Guard(client, session="run-42") as guard:
+    shown = await guard.process(output, tool="pytest")`}</pre>
+      <p>Without code, in front of any MCP server:</p>
+      <pre>overspill mcp-proxy -- npx some-mcp-server</pre>
+    </Empty>
+  );
+}

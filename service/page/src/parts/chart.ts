@@ -1,0 +1,49 @@
+// A line over time, by uPlot. It is loaded once a chart is there to be drawn.
+import uPlot from "uplot";
+import { bytes } from "../format.ts";
+
+const HEIGHT = 180;
+
+/** Draw into an element, and again when its width or the theme changes. Return what removes the chart. */
+export function draw(place: HTMLElement, times: number[], values: (number | null)[], unit: string): () => void {
+  let chart = made(place, times, values, unit);
+  const observer = new ResizeObserver(() => chart.setSize({ width: place.clientWidth, height: HEIGHT }));
+  observer.observe(place);
+  const redraw = () => {
+    chart.destroy();
+    chart = made(place, times, values, unit);
+  };
+  addEventListener("themechange", redraw);
+  return () => {
+    observer.disconnect();
+    removeEventListener("themechange", redraw);
+    chart.destroy();
+  };
+}
+
+/** Return a colour of the theme as a canvas takes it. */
+function colourOf(place: HTMLElement, name: string): string {
+  const sample = document.createElement("span");
+  sample.style.color = `var(${name})`;
+  place.append(sample);
+  const colour = getComputedStyle(sample).color;
+  sample.remove();
+  return colour;
+}
+
+function made(place: HTMLElement, times: number[], values: (number | null)[], unit: string): uPlot {
+  const shown = (value: number | null) => (value === null ? "–" : unit === "B" ? bytes(value) : `${value.toFixed(1)} %`);
+  const axis = { stroke: colourOf(place, "--quiet"), grid: { stroke: colourOf(place, "--line"), width: 1 }, ticks: { show: false } };
+  const options: uPlot.Options = {
+    width: place.clientWidth,
+    height: HEIGHT,
+    legend: { show: true, live: true },
+    scales: { y: { range: (_chart, _least, most) => [0, most > 0 ? most * 1.1 : 1] } },
+    axes: [axis, { ...axis, size: 70, values: (_chart, ticks) => ticks.map((tick) => shown(tick)) }],
+    series: [
+      { value: (_chart, time) => (time === null ? "" : new Date(time * 1000).toLocaleString()) },
+      { label: unit === "B" ? "kept out" : "too large", stroke: colourOf(place, "--accent"), width: 2, points: { show: values.length < 3 ? true : false }, spanGaps: true, value: (_chart, value) => shown(value) },
+    ],
+  };
+  return new uPlot(options, [times, values], place);
+}

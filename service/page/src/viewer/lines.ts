@@ -1,0 +1,93 @@
+// The lines of one capture, fetched in blocks as they are looked at. Memory stays bounded whatever the size.
+import { get, pathOf, type Text } from "../api.ts";
+
+export const BLOCK = 200;
+const MAX_BLOCKS = 60;
+
+export interface Line {
+  text: string;
+  /** Bytes of the line that come before what is shown next, if the line is longer than one answer. */
+  more?: number;
+}
+
+export class Lines {
+  private blocks = new Map<number, Map<number, Line>>();
+  private running = new Map<number, AbortController>();
+
+  constructor(
+    readonly reference: string,
+    readonly total: number,
+    private changed: (problem?: Error) => void,
+  ) {}
+
+  /** Return a line, undefined while it is fetched. */
+  line(number: number): Line | undefined {
+    return this.blocks.get(Math.floor((number - 1) / BLOCK))?.get(number);
+  }
+
+  /** Fetch what is missing of the lines from `first` to `last`. What nobody looks at any more is cancelled. */
+  want(first: number, last: number): void {
+    const from = Math.floor((first - 1) / BLOCK);
+    const to = Math.floor((Math.min(last, this.total) - 1) / BLOCK);
+    for (const [block, controller] of this.running) {
+      if (block < from || block > to) controller.abort();
+    }
+    for (let block = from; block <= to; block += 1) {
+      if (!this.blocks.has(block) && !this.running.has(block)) void this.fetch(block);
+    }
+  }
+
+  close(): void {
+    for (const controller of this.running.values()) controller.abort();
+  }
+
+  /** Read on in a line that is longer than one answer. */
+  async readOn(number: number): Promise<void> {
+    const known = this.line(number);
+    if (known?.more === undefined) return;
+    const query = { start: number, end: number, offset: known.more, ansi: true };
+    const text = await get<Text>(`${pathOf(this.reference)}/lines`, query);
+    known.text += text.content.replace(/\n$/, "");
+    const next = text.next;
+    if (next && Number(next.start) === number) known.more = Number(next.offset);
+    else delete known.more;
+    this.changed();
+  }
+
+  private async fetch(block: number): Promise<void> {
+    const controller = new AbortController();
+    this.running.set(block, controller);
+    const lines = new Map<number, Line>();
+    try {
+      const end = Math.min((block + 1) * BLOCK, this.total);
+      let start = block * BLOCK + 1;
+      while (start <= end) start = await this.fetchFrom(start, end, lines, controller.signal);
+      this.keep(block, lines);
+      this.changed();
+    } catch (error) {
+      if (!controller.signal.aborted) this.changed(error as Error);
+    } finally {
+      this.running.delete(block);
+    }
+  }
+
+  /** Fetch one answer. Return the line to go on from. Of a line that is too long for it only the beginning counts. */
+  private async fetchFrom(start: number, end: number, lines: Map<number, Line>, signal: AbortSignal): Promise<number> {
+    const text = await get<Text>(`${pathOf(this.reference)}/lines`, { start, end, ansi: true }, signal);
+    const found = text.content.replace(/\n$/, "").split("\n");
+    for (let at = 0; at <= text.end_line - text.start_line; at += 1) {
+      lines.set(text.start_line + at, { text: found[at] ?? "" });
+    }
+    const last = lines.get(text.end_line);
+    if (text.next && last && Number(text.next.start) === text.end_line) last.more = Number(text.next.offset);
+    return Math.max(text.end_line, start) + 1;
+  }
+
+  private keep(block: number, lines: Map<number, Line>): void {
+    this.blocks.set(block, lines);
+    for (const oldest of this.blocks.keys()) {
+      if (this.blocks.size <= MAX_BLOCKS) break;
+      this.blocks.delete(oldest);
+    }
+  }
+}

@@ -1,0 +1,87 @@
+// Captured text is untrusted: what would move the cursor, change the direction of text or hide becomes visible, and of
+// escape sequences only colours and styles count.
+
+export interface Span {
+  text: string;
+  styles: string[];
+}
+
+// C0 and C1 controls but tab, bidirectional controls, zero-width and other invisible characters, lone surrogates.
+const HIDDEN =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e0fff}]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/gu;
+
+/** Return the text with every hidden character as `␛`, `␀` or `⟨U+202E⟩`. */
+export function visible(text: string): string {
+  return text.replace(HIDDEN, (found) => {
+    const code = found.codePointAt(0)!;
+    if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+    return `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
+  });
+}
+
+// CSI sequences, OSC strings up to BEL or ST, other strings, and two-character escapes (ECMA-48, section 5).
+const ESCAPE = /\u001b(?:\[([0-?]*)[ -/]*([@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[PX^_][^\u001b]*(?:\u001b\\)?|[@-Z\\-_])/g;
+const COLOURS = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
+const STYLES: Record<number, string> = { 1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "inverse", 9: "strike" };
+const ENDS: Record<number, string[]> = { 22: ["bold", "dim"], 23: ["italic"], 24: ["underline"], 27: ["inverse"], 29: ["strike"] };
+
+/** Split a line into spans of one style. `styles` are classes; the last span's go on in no other line. */
+export function spans(line: string): Span[] {
+  const found: Span[] = [];
+  const active = new Map<string, string>();
+  let position = 0;
+  const add = (text: string) => {
+    if (text) found.push({ text: visible(text), styles: [...active.values()] });
+  };
+  for (const match of line.matchAll(ESCAPE)) {
+    add(line.slice(position, match.index));
+    position = match.index + match[0].length;
+    if (match[2] === "m") applyStyles(match[1] ?? "", active);
+  }
+  add(line.slice(position));
+  return found;
+}
+
+function applyStyles(parameters: string, active: Map<string, string>): void {
+  const numbers = parameters.split(/[;:]/).map((each) => Number(each) || 0);
+  for (let at = 0; at < numbers.length; at += 1) {
+    const number = numbers[at]!;
+    if (number === 0) active.clear();
+    else if (STYLES[number]) active.set(STYLES[number]!, `a-${STYLES[number]}`);
+    else if (ENDS[number]) for (const style of ENDS[number]!) active.delete(style);
+    else if (number === 38 || number === 48) at = extendedColour(numbers, at, active);
+    else if (number === 39) active.delete("fg");
+    else if (number === 49) active.delete("bg");
+    else setColour(number, active);
+  }
+}
+
+function setColour(number: number, active: Map<string, string>): void {
+  for (const [base, ground, bright] of [[30, "fg", ""], [40, "bg", ""], [90, "fg", "bright-"], [100, "bg", "bright-"]] as const) {
+    const name = COLOURS[number - base];
+    if (name) active.set(ground, `a-${ground}-${bright}${name}`);
+  }
+}
+
+/** Read `5;n` or `2;r;g;b` behind a 38 or 48. The nearest of the sixteen colours of the theme stands for it. */
+function extendedColour(numbers: number[], at: number, active: Map<string, string>): number {
+  const ground = numbers[at] === 38 ? 30 : 40;
+  if (numbers[at + 1] === 5) {
+    const index = numbers[at + 2] ?? 0;
+    if (index < 16) setColour(ground + (index & 7) + (index > 7 ? 60 : 0), active);
+    else if (index < 232) setColour(ground + nearest(...cube(index)), active);
+    else setColour(ground + (index > 243 ? 7 : 0), active);
+    return at + 2;
+  }
+  setColour(ground + nearest(numbers[at + 2] ?? 0, numbers[at + 3] ?? 0, numbers[at + 4] ?? 0), active);
+  return at + 4;
+}
+
+function cube(index: number): [number, number, number] {
+  const value = index - 16;
+  return [Math.floor(value / 36) * 51, (Math.floor(value / 6) % 6) * 51, (value % 6) * 51];
+}
+
+function nearest(red: number, green: number, blue: number): number {
+  return (red > 127 ? 1 : 0) | (green > 127 ? 2 : 0) | (blue > 127 ? 4 : 0);
+}

@@ -1,0 +1,400 @@
+"""The web page in a real browser, before a real service with real captures."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from overspill import wire
+from overspill.errors import Deleted
+from overspill.transfer.client import Client
+from overspill_service.tenants.keys import hash_key, new_key
+
+from tests.e2e.programs import program
+from tests.faults.traffic import until
+from tests.servers.overspill import ForkedService
+
+playwright = pytest.importorskip("playwright.async_api")
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from playwright.async_api import BrowserContext, Page
+
+FLAGS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+]
+"""Chromium runs as root here, and must ask nobody but the service."""
+LOG = "".join(
+    f"{'ERROR' if number % 1000 == 7 else 'info'} line {number} of the log\n" for number in range(1, 50_001)
+)
+AXE = Path(__file__).parents[2] / "service" / "page" / "node_modules" / "axe-core" / "axe.min.js"
+KEYS = {name: new_key() for name in ("acme", "globex", "reader")}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A service with two tenants, and a key of the first that may only read."""
+    folder = tmp_path_factory.mktemp("page")
+    every = ", ".join(f'"{scope}"' for scope in wire.Scope if scope != "fleet")
+    file = folder / "tenants.toml"
+    file.write_text(
+        f'[[tenants]]\nname = "acme"\nkeys = [{{hash = "{hash_key(KEYS["acme"])}", scopes = [{every}]}}, '
+        f'{{hash = "{hash_key(KEYS["reader"])}", scopes = ["read"]}}]\n'
+        '[[tenants]]\nname = "globex"\n'
+        f'keys = [{{hash = "{hash_key(KEYS["globex"])}", scopes = [{every}]}}]\n'
+    )
+    started = ForkedService(folder / "run", tenants=file, anonymous=False)
+    started.start()
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+async def client(service: ForkedService) -> AsyncIterator[Client]:
+    async with Client(service.url, key=KEYS["acme"]) as made:
+        yield made
+
+
+@asynccontextmanager
+async def chromium(**options: Any) -> AsyncIterator[BrowserContext]:
+    path = program("chromium")
+    async with playwright.async_playwright() as started:
+        browser = await started.chromium.launch(executable_path=path, args=FLAGS)
+        try:
+            yield await browser.new_context(**options)
+        finally:
+            await browser.close()
+
+
+@pytest.fixture
+async def context() -> AsyncIterator[BrowserContext]:
+    async with chromium(viewport={"width": 1200, "height": 800}) as made:
+        yield made
+
+
+class Watched:
+    """A page whose errors, and requests to anybody else, fail the test."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self.page, self.url = page, url
+        self.troubles: list[str] = []
+        self.fetched = 0
+        page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
+        page.on("request", lambda asked: self._note(asked.url))
+        page.on("console", lambda message: self._note_console(message.text, message.type))
+
+    def _note(self, url: str) -> None:
+        if not url.startswith(self.url):
+            self.troubles.append(f"asked {url}")
+
+    def _note_console(self, text: str, kind: str) -> None:
+        if kind == "error" and "Failed to load resource" not in text:
+            self.troubles.append(f"console: {text}")
+
+    async def go(self, view: str) -> None:
+        await self.page.goto(f"{self.url}/#{view}")
+
+    async def sign_in(self, key: str, view: str = "/") -> None:
+        await self.go(view)
+        await self.page.get_by_label("Key").fill(key)
+        await self.page.get_by_role("button", name="Sign in").click()
+        await self.page.get_by_role("link", name="Dashboard").wait_for()
+
+
+@pytest.fixture
+async def watched(context: BrowserContext, service: ForkedService) -> AsyncIterator[Watched]:
+    made = Watched(await context.new_page(), service.url)
+    yield made
+    assert made.troubles == []
+
+
+async def test_a_wrong_key_is_refused_and_the_right_one_is_kept_over_a_reload(watched: Watched) -> None:
+    await watched.go("/")
+    await watched.page.get_by_label("Key").fill(new_key())
+    await watched.page.get_by_role("button", name="Sign in").click()
+    await watched.page.get_by_role("alert").wait_for()
+    await watched.sign_in(KEYS["acme"])
+    await watched.page.reload()
+    await watched.page.get_by_role("heading", name="Tenant acme").wait_for()
+
+    assert KEYS["acme"] not in await watched.page.content()
+    assert "ovs_" not in watched.page.url
+    assert (
+        await watched.page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])") == "[{},{}]"
+    )
+    await watched.page.get_by_role("button", name="Sign out").click()
+    await watched.page.get_by_label("Key").wait_for()
+    await watched.page.reload()
+    await watched.page.get_by_label("Key").wait_for()
+
+
+async def test_a_link_signs_in_once_and_leaves_the_address(watched: Watched, client: Client) -> None:
+    entry = await client.put(LOG, tool="build", call_id="by-link")
+    await watched.page.goto(await client.page_link(entry.id))
+    await watched.page.locator(".row").first.wait_for()
+
+    assert watched.page.url == f"{watched.url}/#/captures/{entry.id}"
+
+
+async def test_an_output_is_searched_and_walked_through_by_keys_alone(
+    watched: Watched, client: Client
+) -> None:
+    entry = await client.put(LOG, tool="build", call_id="search")
+    await watched.sign_in(KEYS["acme"], f"/captures/{entry.id}")
+    page = watched.page
+    await page.get_by_text("line 3 of the log").wait_for()
+    await page.keyboard.press("/")
+    await page.keyboard.type("ERROR")
+    await page.get_by_text("50 lines", exact=True).wait_for()
+    await page.get_by_text("line 7 of the log").wait_for()
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("n")
+    await page.get_by_text("line 1007 of the log").wait_for()
+    await page.keyboard.press("G")
+    await page.get_by_text("line 50000 of the log").wait_for()
+    await page.keyboard.press("?")
+    await page.get_by_role("dialog").wait_for()
+    await page.keyboard.press("Escape")
+    await page.keyboard.press(":")
+    await page.keyboard.type("25000")
+    await page.keyboard.press("Enter")
+    await page.get_by_text("line 25000 of the log").wait_for()
+
+    assert "q=ERROR" in page.url
+    assert "lines=25000" in page.url
+
+
+async def test_a_link_to_lines_opens_them_and_back_goes_back(watched: Watched, client: Client) -> None:
+    entry = await client.put(LOG, tool="build", call_id="deep")
+    await watched.sign_in(KEYS["acme"], "/captures")
+    await watched.go(f"/captures/{entry.id}?lines=40000-40002")
+    await watched.page.get_by_text("line 40001 of the log").wait_for()
+
+    assert await watched.page.locator(".row.selected").count() == 3
+    await watched.page.go_back()
+    await watched.page.get_by_role("heading", name="Captures").wait_for()
+    await watched.page.go_forward()
+    await watched.page.get_by_text("line 40001 of the log").wait_for()
+
+
+HOSTILE = (
+    "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\n"
+    "\x1b]8;;javascript:alert(1)\x07a link\x1b]8;;\x07 \x1b[31mred\x1b[0m \x1b[2J\x1b]0;owned\x07plain\n"
+    "right\u202eto left\u2066 zero\u200bwidth \u2028 nul\x00 bell\x07\n"
+)
+
+
+async def test_hostile_text_is_shown_and_does_nothing(watched: Watched, client: Client) -> None:
+    name = '<b onmouseover=alert(1)>\u202e"&amp;{}'
+    entry = await client.put(
+        HOSTILE.encode() + b"\xff\xfe not UTF-8\n", tool=name, session=name, call_id=name, labels={"a": name}
+    )
+    await watched.sign_in(KEYS["acme"], f"/captures/{entry.id}")
+    page = watched.page
+    await page.get_by_text("not UTF-8").wait_for()
+    text = await page.locator(".lines").inner_text()
+
+    assert "<script>document.title='owned'</script>" in text
+    assert "a link red plain" in text
+    assert "right⟨U+202E⟩to left⟨U+2066⟩ zero⟨U+200B⟩width ⟨U+2028⟩ nul␀ bell␇" in text
+    assert await page.locator(".a-fg-red").inner_text() == "red"
+    assert "owned" not in await page.title()
+    assert await page.locator("main script, main b, main img").count() == 0
+    for view in ("/captures", f"/sessions/{name}", "/"):
+        await watched.go(view.replace("%", "%25").replace("#", "%23"))
+        await page.wait_for_timeout(200)
+    assert await page.locator("main b, main img").count() == 0
+
+
+async def test_a_very_long_line_is_read_on_in_place(watched: Watched, client: Client) -> None:
+    entry = await client.put(b"short\n" + b"0123456789" * 30_000 + b"the end\nlast\n", call_id="long")
+    await watched.sign_in(KEYS["acme"], f"/captures/{entry.id}")
+    more = watched.page.get_by_role("button", name="read on in this line")
+    await more.wait_for()
+    for _ in range(6):
+        if not await more.count():
+            break
+        await more.click()
+        await watched.page.wait_for_timeout(300)
+
+    assert (await watched.page.locator('[data-line="2"] code').inner_text()).endswith("the end")
+    assert await watched.page.locator('[data-line="3"] code').inner_text() == "last"
+
+
+async def test_a_long_output_costs_no_more_than_a_short_one(watched: Watched, client: Client) -> None:
+    """Millions of lines: the first view is small, and so is a jump to the middle."""
+    total = 3_000_000
+    content = b"".join(b"%d\n" % number for number in range(1, total + 1))
+    entry = await client.put(content, call_id="millions")
+    page = watched.page
+    await watched.sign_in(KEYS["acme"])
+    sizes: list[int] = []
+
+    def note(response: Any) -> None:
+        sizes.append(int(response.headers.get("content-length", 0)))
+
+    page.on("response", note)
+    await watched.go(f"/captures/{entry.id}")
+    await page.locator('[data-line="5"] code').get_by_text("5", exact=True).wait_for()
+    first = sum(sizes)
+    sizes.clear()
+    await watched.go(f"/captures/{entry.id}?lines=1500000")
+    await page.reload()
+    await page.locator('[data-line="1500000"] code').get_by_text("1500000", exact=True).wait_for()
+    middle = sum(sizes)
+    await page.locator(".lines").evaluate("box => { box.scrollTop = box.scrollHeight }")
+    await page.locator(f'[data-line="{total}"] code').get_by_text(str(total), exact=True).wait_for()
+    await page.locator(".lines").evaluate("box => { box.scrollTop = 0 }")
+    await page.locator('[data-line="1"] code').get_by_text("1", exact=True).wait_for()
+
+    assert first < 200_000
+    assert middle < 1_000_000
+
+
+async def test_two_tenants_see_their_own(service: ForkedService, client: Client) -> None:
+    await client.put("acme's own output", tool="acme-tool", call_id="own")
+    async with chromium() as one, chromium() as other:
+        first, second = (
+            Watched(await one.new_page(), service.url),
+            Watched(await other.new_page(), service.url),
+        )
+        await first.sign_in(KEYS["acme"], "/captures")
+        await second.sign_in(KEYS["globex"], "/captures")
+        await first.page.get_by_text("acme-tool").first.wait_for()
+        await second.page.get_by_text("Nothing is captured yet").wait_for()
+
+        assert await second.page.get_by_text("acme-tool").count() == 0
+
+
+async def test_who_may_only_read_is_offered_nothing_else(watched: Watched, client: Client) -> None:
+    entry = await client.put(LOG, call_id="read only")
+    await watched.sign_in(KEYS["reader"], f"/captures/{entry.id}")
+    await watched.page.get_by_text("line 3 of the log").wait_for()
+
+    assert await watched.page.get_by_role("button", name="Delete").count() == 0
+    assert await watched.page.get_by_text("Keep for").count() == 0
+
+
+async def test_a_capture_is_kept_longer_and_deleted(watched: Watched, client: Client) -> None:
+    entry = await client.put(LOG, call_id="to be deleted")
+    await watched.sign_in(KEYS["acme"], f"/captures/{entry.id}")
+    await watched.page.get_by_label("Keep for").select_option("30")
+    await watched.page.get_by_text("in 30 days").wait_for()
+    watched.page.on("dialog", lambda dialog: asyncio.ensure_future(dialog.accept()))
+    await watched.page.get_by_role("button", name="Delete").click()
+    await watched.page.get_by_role("heading", name="Captures").wait_for()
+
+    with pytest.raises(Deleted):
+        await client.get(entry.id)
+
+
+async def test_json_is_a_tree_and_csv_a_table(watched: Watched, client: Client) -> None:
+    tree = await client.put(b'{"user": {"name": "<b>ada</b>", "tags": ["x", 1, null]}}', call_id="tree")
+    rows = await client.put(
+        b'name,note\nada,"says ""hi"", twice"\nbob,\n', call_id="rows", content_type="text/csv"
+    )
+    lines = await client.put(
+        b'{"a": 1}\n{"a": 2, "b": "x"}\n', call_id="lines", content_type="application/x-ndjson"
+    )
+    await watched.sign_in(KEYS["acme"], f"/captures/{tree.id}")
+    page = watched.page
+    await page.get_by_text("As a tree or a table").click()
+    await page.locator(".json-string").get_by_text('"<b>ada</b>"').wait_for()
+    await watched.go(f"/captures/{rows.id}")
+    await page.get_by_text("As a tree or a table").click()
+    await page.get_by_role("cell", name='says "hi", twice').wait_for()
+    await watched.go(f"/captures/{lines.id}")
+    await page.get_by_text("As a tree or a table").click()
+    await page.get_by_role("columnheader", name="b", exact=True).wait_for()
+
+    assert await page.locator(".structured tbody tr").count() == 2
+
+
+async def test_a_key_that_is_revoked_ends_the_session_in_view(
+    watched: Watched, service: ForkedService, client: Client
+) -> None:
+    """Its tenant is in the tenants' file, which the service reads again when it changes."""
+    file = service.data.parent.parent / "tenants.toml"
+    kept, key = file.read_text(), new_key()
+    entry = await client.put(LOG, call_id="to be revoked")
+    hashed = hash_key(key)
+    added = f'[[tenants]]\nname = "leaving"\nkeys = [{{hash = "{hashed}", scopes = ["read"]}}]\n'
+    file.write_text(kept + added)
+    page = watched.page
+
+    async def try_to_sign_in() -> bool:
+        await watched.go("/")
+        await page.get_by_label("Key").fill(key)
+        await page.get_by_role("button", name="Sign in").click()
+        await page.wait_for_timeout(500)
+        return bool(await page.get_by_role("link", name="Captures").count())
+
+    await until(try_to_sign_in, 30)
+    file.write_text(kept)
+
+    async def is_signed_out() -> bool:
+        await watched.go(f"/captures/{entry.id}")
+        await page.reload()
+        await page.wait_for_timeout(500)
+        return bool(await page.get_by_label("Key").count())
+
+    await until(is_signed_out, 30)
+
+
+async def test_a_service_that_restarts_is_said_and_found_again(
+    watched: Watched, service: ForkedService, client: Client
+) -> None:
+    entry = await client.put(LOG, call_id="restart")
+    await watched.sign_in(KEYS["acme"], f"/captures/{entry.id}")
+    page = watched.page
+    await page.get_by_text("line 3 of the log").wait_for()
+    await asyncio.to_thread(service.stop)
+    await page.keyboard.press("G")
+    await page.get_by_text("The service cannot be reached").first.wait_for()
+    await asyncio.to_thread(service.start)
+    await page.get_by_role("button", name="Try again").click()
+    await page.get_by_text("line 50000 of the log").wait_for()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_axe_finds_nothing_to_complain_about(
+    service: ForkedService, client: Client, scheme: str
+) -> None:
+    if not AXE.exists():
+        pytest.skip("no axe-core: npm ci in service/page brings it")
+    entry = await client.put(LOG, tool="build", session="axe", call_id="axe")
+    async with chromium(color_scheme=scheme) as context:
+        watched = Watched(await context.new_page(), service.url)
+        await watched.go("/")
+        await watched.page.get_by_label("Key").wait_for()
+        complaints = [await complaints_of(watched.page)]
+        await watched.sign_in(KEYS["acme"])
+        for view in (
+            "/",
+            "/captures",
+            "/captures?tool=none",
+            "/sessions/axe",
+            f"/captures/{entry.id}?q=ERROR",
+        ):
+            await watched.go(view)
+            await watched.page.wait_for_timeout(600)
+            complaints.append(await complaints_of(watched.page))
+        await watched.page.keyboard.press("?")
+        complaints.append(await complaints_of(watched.page))
+
+    assert [each for each in complaints if each] == []
+
+
+async def complaints_of(page: Page) -> list[str]:
+    await page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = await page.evaluate("axe.run()")
+    return [
+        f"{rule['id']}: {node['html'][:200]} ({node['failureSummary']})"
+        for rule in found["violations"]
+        for node in rule["nodes"]
+    ]
