@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from multidict import CIMultiDict
 from overspill.wire import Code
 
 from tests.web.conftest import Api, path_of, problem
@@ -22,6 +23,11 @@ FOREIGN: dict[str, dict[str, str]] = {
     "another machine": {"Host": "192.0.2.7"},
     "a broken name": {"Host": "[::1"},
     "an empty name": {"Host": ""},
+    "ours behind another as a user": {"Host": "attacker.example@127.0.0.1"},
+    "ours before a path": {"Host": "127.0.0.1/attacker.example"},
+    "ours before a fragment": {"Host": "localhost#attacker.example"},
+    "ours with a tab": {"Host": "local\thost"},
+    "ours, and a user, as the origin": {"Host": "localhost", "Origin": "http://a@localhost"},
     "another origin": {"Origin": "https://attacker.example"},
     "another port of this machine": {"Origin": "http://127.0.0.1:1"},
     "no origin that says its name": {"Origin": "null"},
@@ -64,6 +70,14 @@ async def test_a_page_of_another_site_is_refused_everywhere(api: Api, headers: d
 @pytest.mark.parametrize("headers", OWN.values(), ids=OWN)
 async def test_programs_and_the_own_page_are_served(api: Api, headers: dict[str, str]) -> None:
     assert (await api.get("/v1/usage", headers=headers)).status == 200
+
+
+@pytest.mark.parametrize("name", ["Origin", "Sec-Fetch-Site"])
+async def test_two_words_on_where_a_request_comes_from_are_refused(api: Api, name: str) -> None:
+    own, foreign = {"Origin": ("http://localhost", "null"), "Sec-Fetch-Site": ("none", "cross-site")}[name]
+    headers = CIMultiDict([("Host", "localhost"), (name, own), (name, foreign)])
+
+    assert (await api.get("/v1/usage", headers=headers)).status == 422
 
 
 async def test_a_link_from_another_site_may_lead_to_the_page_and_nowhere_else(api: Api) -> None:

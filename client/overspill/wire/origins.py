@@ -8,14 +8,16 @@ point to this machine (DNS rebinding) comes from "the same origin", but its name
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 OWN_SITE: Final = frozenset({"same-origin", "none"})
 """Values of `Sec-Fetch-Site`: of a page of this very origin, and of an address that a person typed."""
+_HOST: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s\[\]:@/?#\\]+))(?::\d*)?")
+"""A name or an address, with or without a port (RFC 9110, section 7.2): no user, no path."""
 
 
 class ForeignRequest(Exception):
@@ -44,10 +46,8 @@ def require_own_origin(
 
 def host_name(host: str) -> str:
     """Return the name of a `Host` field, without port and brackets, in lower case. Empty if it is none."""
-    try:
-        return (urlsplit(f"//{host}").hostname or "").removesuffix(".")
-    except ValueError:
-        return ""
+    found = _HOST.fullmatch(host)
+    return (found[1] or found[2]).lower().removesuffix(".") if found else ""
 
 
 def is_loopback(name: str) -> bool:

@@ -45,11 +45,14 @@ def require_small(request: web.Request) -> None:
 def require_well_formed(request: web.Request) -> None:
     """Raise `BadRequest` for a request without exactly one Host, or with a target that is not UTF-8.
 
-    Without the second check a grep for `%FF` would search for these three characters.
+    Without the last check a grep for `%FF` would search for these three characters. Raises `InvalidHeader`
+    if a browser's word on where a request comes from is given twice.
     """
     hosts = len(request.headers.getall(hdrs.HOST, ()))
     if hosts > 1 or (not hosts and request.version >= HttpVersion11):
         raise BadRequest(f"the request has {hosts} Host fields; it needs one (RFC 9112, section 3.2)")
+    for name in (hdrs.ORIGIN, "Sec-Fetch-Site"):
+        single_field(request.headers, name)
     target = request.raw_path.encode("utf-8", "surrogateescape")
     try:
         unquote_to_bytes(target).decode()
