@@ -361,19 +361,18 @@ def test_a_pipe_that_nobody_reads_takes_nothing(tmp_path: Path) -> None:
 async def test_lines_that_were_cut_short_leave_the_others_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, output = os.write, FileOutput(tmp_path / "a")
-    log = AuditLog(output)
+    """None that is there whole comes twice."""
+    monkeypatch.setattr("overspill_service.audit.log.RETRY_SECONDS", 3600.0)
+    write, size = os.write, len(event().line(0))
+    log = AuditLog(FileOutput(tmp_path / "a"))
     with monkeypatch.context() as patch:
-        patch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:40]))
-        await log.write(event(), 0)
-    await log.write(event(), 1)
-    torn, *whole = (tmp_path / "a").read_text().splitlines()
+        patch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[: size + 40]))
+        await asyncio.gather(*(log.write(event(), second) for second in range(3)))
+    await log.close()
+    first, torn, *others = (tmp_path / "a").read_text().splitlines()
 
     assert len(torn) == 40
-    assert [json.loads(each)["@timestamp"][:19] for each in whole] == [
-        "1970-01-01T00:00:00",
-        "1970-01-01T00:00:01",
-    ]
+    assert [json.loads(each)["@timestamp"][17:19] for each in (first, *others)] == ["00", "01", "02"]
 
 
 def test_syslog_gets_framed_messages_and_is_reached_again(tmp_path: Path) -> None:

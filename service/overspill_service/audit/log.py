@@ -14,6 +14,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.audit.events import Outcome
+from overspill_service.audit.outputs import PartlyWritten
 from overspill_service.errors import AuditUnavailable
 from overspill_service.resources.tasks import run_to_completion
 
@@ -89,7 +90,8 @@ class AuditLog:
             try:
                 await asyncio.to_thread(self._output.write, lines)
             except OSError as error:
-                self._waiting = lines + self._waiting
+                written = error.count if isinstance(error, PartlyWritten) else 0
+                self._waiting = lines[written:] + self._waiting
                 self._failed_at = time.monotonic()
                 self._note(error)
             else:

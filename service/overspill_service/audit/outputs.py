@@ -24,11 +24,22 @@ PRIORITY: Final = 13 * 8 + 5
 NAME: Final = "overspill-service"
 
 
+class PartlyWritten(OSError):
+    """The first `count` lines are there, and not all of the others."""
+
+    def __init__(self, message: str, count: int) -> None:
+        super().__init__(message)
+        self.count: int = count
+
+
 class Output(Protocol):
     """Takes whole lines. Called in a thread, never twice at once."""
 
     def write(self, lines: Sequence[bytes]) -> None:
-        """Write the lines, each with its newline. Raises `OSError` if they may not all be there."""
+        """Write the lines, each with its newline.
+
+        Raises `PartlyWritten` if it is known which are there, else `OSError` if they may not all be there.
+        """
 
     def close(self) -> None:
         """Release what is open."""
@@ -71,18 +82,20 @@ class FileOutput:
         descriptor = os.open(self._path, flags, FILE)
         try:
             is_torn = _ends_within_line(descriptor) if access == os.O_RDWR else self._is_torn
-            self._append(descriptor, (b"\n" if is_torn and lines else b"") + b"".join(lines))
+            self._append(descriptor, [b"\n", *lines] if is_torn and lines else lines)
         finally:
             os.close(descriptor)
 
     def close(self) -> None:
         pass
 
-    def _append(self, descriptor: int, data: bytes) -> None:
+    def _append(self, descriptor: int, parts: Sequence[bytes]) -> None:
+        data = b"".join(parts)
         written = os.write(descriptor, data)
         self._is_torn = 0 < written < len(data) or (self._is_torn and not written)
         if written < len(data):
-            raise OSError(f"only {written} of {len(data)} bytes could be written")
+            message = f"only {written} of {len(data)} bytes could be written"
+            raise PartlyWritten(message, data[:written].removeprefix(b"\n").count(b"\n"))
 
 
 def _ends_within_line(descriptor: int) -> bool:
@@ -117,8 +130,11 @@ class SyslogSocket:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as daemon:
             daemon.settimeout(SYSLOG_SECONDS)
             daemon.connect(self._path)
-            for line in lines:
-                daemon.send(local_message(line))
+            for count, line in enumerate(lines):
+                try:
+                    daemon.send(local_message(line))
+                except OSError as error:
+                    raise PartlyWritten(str(error), count) from error
 
     def close(self) -> None:
         pass
