@@ -17,7 +17,7 @@ from pydantic_ai.exceptions import (
     ToolFailedError,
     ToolRetryError,
 )
-from pydantic_ai.messages import ModelResponse
+from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import Model
 
 from overspill.guard.call_context import minted
@@ -28,7 +28,6 @@ from overspill.integrations.adapter import Adapter
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from pydantic_ai.messages import ToolCallPart
     from pydantic_ai.tools import ToolDefinition
 
     from overspill.agent_tools.agent_tool import AgentTool
@@ -125,7 +124,9 @@ def _is_from_program(ctx: RunContext[Any], call: ToolCallPart) -> bool:
     if not ctx.messages or not isinstance(ctx.model, Model):
         return False
     last = next((each for each in reversed(ctx.messages) if isinstance(each, ModelResponse)), None)
-    return last is None or all(part.tool_call_id != call.tool_call_id for part in last.tool_calls)
+    return last is None or not any(
+        isinstance(part, ToolCallPart) and part.tool_call_id == call.tool_call_id for part in last.parts
+    )
 
 
 def _with_metadata(guarded: Guarded) -> Any:
