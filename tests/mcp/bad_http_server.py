@@ -1,4 +1,4 @@
-"""An MCP server over HTTP that breaks in the way that the name of the tool says."""
+"""An MCP server over HTTP that breaks in the way that the name of the tool says, or tells what it got."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LINE = "a line of a log\n"
+REGION = {"type": "string", "x-mcp-header": "Region"}
+TOOL = {"name": "region", "inputSchema": {"type": "object", "properties": {"region": REGION}}}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -21,6 +23,8 @@ class Handler(BaseHTTPRequestHandler):
             self.answer("", status=202)
         elif asked["method"] == "tools/call":
             self.call(asked["id"], asked["params"]["name"])
+        elif asked["method"] == "tools/list":
+            self.result(asked["id"], {"tools": [TOOL]})
         else:
             self.result(asked["id"], {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {}})
 
@@ -39,8 +43,13 @@ class Handler(BaseHTTPRequestHandler):
                 content = [{"type": "text", "text": LINE * 100_000}]
                 message = {"jsonrpc": "2.0", "id": number, "result": {"content": content}}
                 self.answer(f"event: message\ndata: {json.dumps(message)}\n\n", kind="text/event-stream")
+            case "region":
+                self.text(number, self.headers.get("Mcp-Param-Region", "none"))
             case _:
-                self.result(number, {"content": [{"type": "text", "text": "fine"}]})
+                self.text(number, "fine")
+
+    def text(self, number: int, text: str) -> None:
+        self.result(number, {"content": [{"type": "text", "text": text}]})
 
     def result(self, number: int, result: dict[str, Any]) -> None:
         self.answer(json.dumps({"jsonrpc": "2.0", "id": number, "result": result}))

@@ -15,7 +15,7 @@ import pytest
 from mcp import StdioServerParameters
 from mcp.client.client import Client
 from mcp.client.stdio import stdio_client
-from overspill.mcp.rendering import MAX_RESULT_CHARS
+from overspill.mcp.rendering import MAX_RESULT_CHARS, VERSION
 
 from tests.client.shell import OVERSPILL
 from tests.mcp import bad_http_server, scripted_server
@@ -353,6 +353,18 @@ def test_a_list_in_the_place_of_metadata_passes(service: ServiceProcess) -> None
         peer.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={})
 
         assert peer.ask("tools/call", name="fine", arguments={}, _meta=[1])["result"]["content"]
+
+
+@pytest.mark.parametrize(("revision", "header"), [("2026-07-28", "west"), (None, "none")])
+def test_arguments_that_a_schema_puts_into_headers_are_there(
+    service: ServiceProcess, revision: str | None, header: str
+) -> None:
+    meta = {} if revision is None else {VERSION: revision}
+    with bad_http_server.running() as url, proxied(service.url, remote=url) as peer:
+        peer.ask("tools/list", _meta=meta)
+        found = peer.ask("tools/call", name="region", arguments={"region": "west"}, _meta=meta)
+
+    assert found["result"]["content"][0]["text"] == header
 
 
 def test_a_server_that_does_not_exist_is_said() -> None:

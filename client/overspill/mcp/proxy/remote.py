@@ -7,16 +7,15 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.inbound import encode_header_value
 from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from mcp.types.jsonrpc import INVALID_REQUEST, jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from overspill.mcp.proxy.child import drained, line_writer, lines, standard_streams
 from overspill.mcp.proxy.http_client import ProxyClient
+from overspill.mcp.proxy.http_headers import RequestHeaders
 from overspill.mcp.proxy.messages import NotAMessage, encoded, parsed
 from overspill.mcp.proxy.relay import Relay
-from overspill.mcp.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from overspill.mcp.proxy.relay import Choices
 
 _log = logging.getLogger("overspill.mcp")
-_NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""Which parameter of a request stands in the header `Mcp-Name`."""
 
 
 async def run(url: str, guard: Guard, choices: Choices, headers: Mapping[str, str]) -> int:
@@ -37,12 +34,13 @@ async def run(url: str, guard: Guard, choices: Choices, headers: Mapping[str, st
     reader, writer = await standard_streams()
     to_server: asyncio.Queue[bytes | None] = asyncio.Queue()
     relay = Relay(guard, line_writer(writer), to_server.put_nowait, choices)
+    known = RequestHeaders()
     async with (
         ProxyClient(dict(headers)) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=None) as (received, sent),
     ):
-        sending = asyncio.create_task(_send(to_server, sent, relay, line_writer(writer)))
-        receiving = asyncio.create_task(_receive(received, relay, writer))
+        sending = asyncio.create_task(_send(to_server, sent, relay, known, line_writer(writer)))
+        receiving = asyncio.create_task(_receive(received, relay, known, writer))
         async for line in lines(reader):
             relay.from_client(line)
         to_server.put_nowait(None)
@@ -54,7 +52,11 @@ async def run(url: str, guard: Guard, choices: Choices, headers: Mapping[str, st
 
 
 async def _send(
-    queue: asyncio.Queue[bytes | None], sent: Any, relay: Relay, to_client: Callable[[bytes], None]
+    queue: asyncio.Queue[bytes | None],
+    sent: Any,
+    relay: Relay,
+    known: RequestHeaders,
+    to_client: Callable[[bytes], None],
 ) -> None:
     """Post each message, with the headers that its revision asks for. Answer what is no message."""
     while (line := await queue.get()) is not None:
@@ -64,15 +66,16 @@ async def _send(
             _log.warning("the client's line is no JSON-RPC message: %s errors", error.error_count())
             to_client(_refusal(line))
             continue
-        metadata = ClientMessageMetadata(headers=_headers(line, relay.revision))
+        metadata = ClientMessageMetadata(headers=known.of(parsed(line), relay.revision))
         await sent.send(SessionMessage(message, metadata=metadata))
 
 
-async def _receive(received: Any, relay: Relay, writer: asyncio.StreamWriter) -> None:
+async def _receive(received: Any, relay: Relay, known: RequestHeaders, writer: asyncio.StreamWriter) -> None:
     async for item in received:
         if isinstance(item, Exception):
             _log.warning("the MCP server cannot be understood: %s", item)
             continue
+        known.note(getattr(item.message, "result", None) or {})
         relay.from_server(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
         await drained(writer)
 
@@ -85,22 +88,3 @@ def _refusal(line: bytes) -> bytes:
         named = None
     error = {"code": INVALID_REQUEST, "message": "this is no JSON-RPC message"}
     return encoded({"jsonrpc": "2.0", "id": named if isinstance(named, int | str) else None, "error": error})
-
-
-def _headers(line: bytes, agreed: str | None) -> dict[str, str]:
-    """Return what the HTTP transport says of a message beside it."""
-    message = parsed(line)
-    params = message.get("params")
-    params = params if isinstance(params, dict) else {}
-    own = Request(None, "", params).revision
-    if own is None:
-        return (
-            {}
-            if agreed is None or message.get("method") == "initialize"
-            else {"mcp-protocol-version": agreed}
-        )
-    headers = {"mcp-protocol-version": own, "mcp-method": str(message.get("method", ""))}
-    name = params.get(_NAMED_BY.get(headers["mcp-method"], ""))
-    if isinstance(name, str):
-        headers["mcp-name"] = encode_header_value(name)
-    return headers
