@@ -150,7 +150,7 @@ ROUTES: Final = (
             hdrs.IF_NONE_MATCH: "Answer 304 if the content has one of these validators.",
             hdrs.ACCEPT_ENCODING: "zstd gives the stored frames undecoded.",
         },
-        answers={200: "application/octet-stream", 206: "application/octet-stream", 304: None},
+        answers={200: "*/*", 206: "*/*", 304: None},  # the type of the content
         is_negotiated=True,
     ),
 )

@@ -96,7 +96,7 @@ def _answer(kind: type[Struct] | str | None, route: Route) -> dict[str, Any]:
 
 def _content(kind: type[Struct] | str) -> dict[str, Any]:
     if isinstance(kind, str):
-        return {kind: {"schema": {"type": "string"}}}
+        return {kind: {"schema": {"type": "object" if kind == "application/json" else "string"}}}
     return {"application/json": {"schema": _reference(kind)}}
 
 
