@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import time
@@ -13,6 +14,7 @@ from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from overspill_service.settings.settings import SettingError
 
+from tests.faults.traffic import until
 from tests.web.conftest import Api, path_of
 
 if TYPE_CHECKING:
@@ -152,10 +154,20 @@ class Issuer:
 
     def __init__(self) -> None:
         self.keys, self.asked = "", 0
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
 
-    async def answer(self, _request: web.Request) -> web.Response:
+    async def answer(self, request: web.Request) -> web.StreamResponse:
         self.asked += 1
-        return web.Response(text=self.keys) if self.keys else web.Response(status=500)
+        await self.may_answer.wait()
+        if not self.keys:
+            return web.Response(status=500)
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for half in (self.keys[:100], self.keys[100:]):  # as a long answer comes
+            await response.write(half.encode())
+            await asyncio.sleep(0.01)
+        return response
 
 
 @pytest.fixture
@@ -195,6 +207,24 @@ async def test_tokens_with_invented_keys_make_no_flood_of_requests(
     for number in range(20):
         assert await status(api, token(kid=f"invented-{number}")) == 401
     assert served.asked == 1
+
+
+async def test_who_names_a_known_key_waits_for_nobody_who_invents_one(
+    start_api: Callable[..., Any], issuer: tuple[Issuer, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served, url = issuer
+    served.keys = jwks(one=RSA)
+    api: Api = await start_api(jwt_issuer=ISSUER, jwt_keys=url)
+    assert await status(api, token()) == 200
+    monkeypatch.setattr("overspill_service.web.tokens.RETRY_SECONDS", 0.0)
+    served.may_answer.clear()
+    inventing = asyncio.create_task(status(api, token(kid="invented")))
+    await until(lambda: asyncio.sleep(0, served.asked == 2))
+
+    assert await status(api, token(jti="another")) == 200
+    assert not inventing.done()
+    served.may_answer.set()
+    assert await inventing == 401
 
 
 @pytest.mark.parametrize(

@@ -65,16 +65,23 @@ class IssuerKeys:
         self._lock = asyncio.Lock()
 
     async def find(self, key_id: str) -> Any:
-        """Return the key, None if the issuer has none with this id. Raises `CredentialsUnavailable`."""
-        async with self._lock:
-            now = time.monotonic()
-            is_old = now - self._read_at > REFRESH_SECONDS
-            if (is_old or key_id not in self._keys) and now - self._tried_at > RETRY_SECONDS:
-                self._tried_at = now
-                await self._refresh()
+        """Return the key, None if the issuer has none with this id. Raises `CredentialsUnavailable`.
+
+        Who names a known key waits for nobody who invents one.
+        """
+        if self._is_worth_reading(key_id):
+            async with self._lock:
+                if self._is_worth_reading(key_id):
+                    self._tried_at = time.monotonic()
+                    await self._refresh()
         if self._read_at == -math.inf:
             raise CredentialsUnavailable("the issuer's public keys cannot be read now; try again in a moment")
         return self._keys.get(key_id)
+
+    def _is_worth_reading(self, key_id: str) -> bool:
+        now = time.monotonic()
+        is_old = now - self._read_at > REFRESH_SECONDS
+        return (is_old or key_id not in self._keys) and now - self._tried_at > RETRY_SECONDS
 
     async def _refresh(self) -> None:
         """Read the keys. If that fails, those that were read before stay in use."""
@@ -96,7 +103,11 @@ class IssuerKeys:
             aiohttp.ClientSession() as session,
             session.get(self._source, allow_redirects=False, raise_for_status=True) as answer,
         ):
-            data = await answer.content.read(MAX_BYTES)
+            data = bytearray()
+            async for piece in answer.content.iter_any():
+                data += piece
+                if len(data) > MAX_BYTES:
+                    raise ValueError(f"more than {MAX_BYTES} bytes")
         return data.decode()
 
     def _load(self) -> str:
@@ -113,16 +124,17 @@ class Tokens:
         self._settings, self._clock = settings, clock
         self._keys = IssuerKeys(settings.jwt_keys)
         self._cache: OrderedDict[bytes, tuple[float, dict[str, Any]]] = OrderedDict()
+        """Claims of verified tokens, and until when by the monotonic clock they need no look at the keys."""
 
     async def principal(self, token: str, directory: TenantDirectory) -> Principal:
         """Return who the token stands for. Raises `Unauthorized`, and `CredentialsUnavailable`."""
         digest = hashlib.sha256(token.encode()).digest()
         until, claims = self._cache.get(digest, (-math.inf, {}))
-        if until <= self._clock():
+        if until <= time.monotonic() or float(claims["exp"]) <= self._clock():
             claims = await self._verify(token)
             if len(self._cache) >= MAX_CACHED:
                 self._cache.popitem(last=False)
-            self._cache[digest] = min(self._clock() + CACHE_SECONDS, float(claims["exp"])), claims
+            self._cache[digest] = time.monotonic() + CACHE_SECONDS, claims
         return self._principal_of(claims, directory)
 
     async def _verify(self, token: str) -> dict[str, Any]:
