@@ -66,9 +66,12 @@ def _with_reloaded(former: Settings, latter: Settings) -> Settings:
 
 
 async def replace_tenants(service: Service, settings: Settings) -> None:
-    """Use the tenants of these settings from now on. Raises `SettingError`, and then nothing has changed."""
+    """Use the tenants of these settings from now on.
+
+    Raises `SettingError`, `StoreUnavailable`, and then nothing has changed.
+    """
     directory = await asyncio.to_thread(directory_of, settings)
-    await settle(settings, directory, service.archive)
+    await settle(settings, directory, service.archive, is_running=True)
     service.directory = directory
     service.authenticator.replace_directory(directory)
 
@@ -92,10 +95,13 @@ async def try_to_settle(settings: Settings, directory: TenantDirectory, archive:
     return True
 
 
-async def settle(settings: Settings, directory: TenantDirectory, archive: Archive) -> None:
+async def settle(
+    settings: Settings, directory: TenantDirectory, archive: Archive, *, is_running: bool = False
+) -> None:
     """Remember the choice that the settings make, if they may make it.
 
-    Raises `SettingError` if the service would be open to everybody who never asked for it, or to nobody.
+    Raises `SettingError` if the service would be open to everybody who never asked for it, or to nobody. One
+    that runs may become that, because its last key was removed.
     """
     keyring = archive.keyring
     await keyring.restore()
@@ -110,7 +116,10 @@ async def settle(settings: Settings, directory: TenantDirectory, archive: Archiv
             "anonymous=true is ignored: this service has had keys, and requests need one; "
             "`overspill-service access open` lets everybody in"
         )
-    _require_safe(settings, is_open=mode is not None and mode.is_open, has_keys=has_keys)
+    is_open = mode is not None and mode.is_open
+    if not is_running and not has_keys and not is_open:
+        _require_use(settings)
+    _require_safe(settings, is_open=is_open, has_keys=has_keys)
 
 
 def _wanted(mode: AccessMode | None, *, anonymous: bool | None, has_keys: bool) -> AccessMode | None:
@@ -122,12 +131,21 @@ def _wanted(mode: AccessMode | None, *, anonymous: bool | None, has_keys: bool) 
     return AccessMode.CLOSED if mode is not None and anonymous is False else mode
 
 
-def _require_safe(settings: Settings, *, is_open: bool, has_keys: bool) -> None:
-    if settings.tenants is not None and not has_keys and not is_open:
+def _require_use(settings: Settings) -> None:
+    """Raise `SettingError` if nobody could use a service without keys, because it is not open."""
+    if settings.tenants is not None:
         raise SettingError(
             f"tenants: {settings.tenants} has no keys, and the catalog has none: nobody could use the "
             "service; make one with `overspill-service keys hash` or `overspill-service keys create`"
         )
+    if not settings.is_loopback:
+        raise SettingError(
+            f"listen={settings.listen} is reachable from elsewhere and there are no keys: create one with "
+            "`overspill-service keys create`, name a file with `--tenants`, or say `--anonymous true`"
+        )
+
+
+def _require_safe(settings: Settings, *, is_open: bool, has_keys: bool) -> None:
     if settings.is_loopback:
         return
     if is_open and not settings.anonymous:
@@ -139,11 +157,6 @@ def _require_safe(settings: Settings, *, is_open: bool, has_keys: bool) -> None:
         raise SettingError(
             f"key_secret is empty, and listen={settings.listen} is reachable from elsewhere: set "
             "OVERSPILL_KEY_SECRET to a random word (openssl rand -hex 32) and make new keys"
-        )
-    if not is_open and not has_keys:
-        raise SettingError(
-            f"listen={settings.listen} is reachable from elsewhere and there are no keys: create one with "
-            "`overspill-service keys create`, name a file with `--tenants`, or say `--anonymous true`"
         )
 
 

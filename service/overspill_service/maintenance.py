@@ -96,17 +96,20 @@ class Maintenance:
                 log.warning("corrected %d API keys of the catalog from the object store", restored)
 
     async def reread_tenants(self) -> None:
-        """Read the tenants' file again if it has changed. A wrong one is reported, and changes nothing."""
+        """Read the tenants' file again if it has changed. A wrong one is reported, and changes nothing.
+
+        If a back end does not answer, it is read again in the next round.
+        """
         stamp = await asyncio.to_thread(access.stamp_of, self._service.settings.tenants)
         if stamp == self._tenants_stamp:
             return
-        self._tenants_stamp = stamp
         try:
             await access.replace_tenants(self._service, self._service.settings)
         except SettingError as error:
             log.error("the tenants' file has changed, but stays as it was in use: %s", error)  # noqa: TRY400  (no traceback for a typo)
         else:
             log.info("the tenants' file has changed and is in use")
+        self._tenants_stamp = stamp
 
     async def close(self) -> None:
         """Record that this process writes nothing more, if the back ends answer in time."""

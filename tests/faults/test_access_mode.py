@@ -15,7 +15,7 @@ from overspill.errors import Unauthorized
 from overspill.wire import Scope
 from overspill_service.archive.key_issuing import DAY, KeyIssuer
 from overspill_service.catalog.records import AccessMode
-from overspill_service.errors import KeyRefused
+from overspill_service.errors import KeyRefused, StoreUnavailable
 from overspill_service.settings.settings import SettingError
 from overspill_service.store_format import object_keys
 from overspill_service.tenants.keys import hash_key, is_key, new_key
@@ -187,6 +187,55 @@ async def test_a_change_of_the_tenants_file_is_in_use_within_seconds(
     file.write_text("[[tenants]\n")
     await until(lambda: _is_read(apis[0], file))
     assert [await status(api, second) for api in apis] == [200, 200]
+
+
+async def test_the_last_key_can_be_taken_out_of_the_tenants_file_too(
+    start_api: Callable[..., Any], tmp_path: Path
+) -> None:
+    file, key = tmp_path / "tenants.toml", new_key()
+    file.write_text(
+        f'[[tenants]]\nname = "a"\n[[tenants.keys]]\nhash = "{hash_key(key)}"\nscopes = ["read"]\n'
+    )
+    api: Api = await start_api(tenants=file, anonymous=None)
+    assert await status(api, key) == 200
+    file.write_text('[[tenants]]\nname = "a"\n')
+
+    async def is_removed() -> bool:
+        return await status(api, key) == 401
+
+    await until(is_removed)
+    assert await status(api) == 401
+    with pytest.raises(SettingError, match="nobody could use"):
+        await start_api(tenants=file, anonymous=None)
+
+
+async def test_a_change_of_the_tenants_file_is_in_use_once_the_store_answers_again(
+    start_api: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, keys = tmp_path / "tenants.toml", [new_key(), new_key()]
+
+    def write(*keys: str) -> None:
+        lines = [f'[[tenants.keys]]\nhash = "{hash_key(key)}"\nscopes = ["read"]\n' for key in keys]
+        file.write_text('[[tenants]]\nname = "a"\n' + "".join(lines))
+
+    write(*keys)
+    api: Api = await start_api(tenants=file)
+    tried = asyncio.Event()
+
+    async def fail() -> int:
+        tried.set()
+        raise StoreUnavailable("down")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(api.service.archive.keyring, "restore", fail)
+        write(keys[0])
+        await tried.wait()
+        assert await status(api, keys[1]) == 200
+
+    async def is_removed() -> bool:
+        return [await status(api, key) for key in keys] == [200, 401]
+
+    await until(is_removed)
 
 
 async def _is_read(api: Api, file: Path) -> bool:
