@@ -1,12 +1,18 @@
 """One tenant that takes what it can get of a service, in a process of its own, until it is ended.
 
 python -m tests.bench.hostile URL KEY WAY LARGE SMALL      with two captures that it may read
+
+The process is nice: a hostile tenant has machines of its own, and takes no CPU time of the service's machine.
+It comes from another address of the loopback than others.
 """
 
 from __future__ import annotations
 
 import http.client
 import itertools
+import json
+import os
+import secrets
 import socket
 import sys
 import threading
@@ -21,6 +27,15 @@ if TYPE_CHECKING:
 SLOW_PATTERN: Final = r"(?:[^a]{1,40}[^b]{1,40}q){3}"
 """Its automaton outgrows the memory for it, so every byte takes long."""
 SECONDS: Final = 60
+ADDRESS: Final = "127.0.0.2"
+PAUSE_SECONDS: Final = 0.05
+"""How long it waits after a refusal: not for as long as it is told."""
+UPLOAD_BYTES: Final = 32 * 2**20
+CONNECTIONS: Final = 2500
+"""More than an address may have."""
+
+Request = tuple[str, str, bytes | None, dict[str, str]]
+"""Method, path, body and headers."""
 
 
 class Tenant:
@@ -29,32 +44,75 @@ class Tenant:
         self._headers = {"Authorization": f"Bearer {key}"}
         self._key, self.large, self.small = key, large, small
 
-    def get(self, paths: Callable[[], str]) -> None:
-        """Ask for one path after the other over one connection."""
+    def ask(self, requests: Callable[[], Request]) -> None:
+        """Send one request after the other over one connection."""
         while True:
-            connection = http.client.HTTPConnection(self._place, timeout=SECONDS)
+            connection = http.client.HTTPConnection(self._place, timeout=SECONDS, source_address=(ADDRESS, 0))
             with suppress(OSError, http.client.HTTPException):
                 while True:
-                    connection.request("GET", paths(), headers=self._headers)
+                    method, path, body, headers = requests()
+                    connection.request(method, path, body, self._headers | headers)
                     answer = connection.getresponse()
                     answer.read()
-                    if answer.status == http.client.TOO_MANY_REQUESTS:
-                        time.sleep(0.05)  # a hostile client does not wait for as long as it is told
+                    if answer.status >= http.client.BAD_REQUEST:
+                        time.sleep(PAUSE_SECONDS)
+            time.sleep(PAUSE_SECONDS)
+
+    def get(self, paths: Callable[[], str]) -> None:
+        self.ask(lambda: ("GET", paths(), None, {}))
+
+    def connect(self, buffer: int = 0) -> socket.socket:
+        host, port = self._place.split(":")
+        connection = socket.socket()
+        if buffer:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        connection.settimeout(SECONDS)
+        connection.bind((ADDRESS, 0))
+        connection.connect((host, int(port)))
+        return connection
+
+    def head(self, method: str, path: str, *lines: str) -> bytes:
+        fields = (f"Host: {self._place}", f"Authorization: Bearer {self._key}", *lines)
+        return "\r\n".join((f"{method} {path} HTTP/1.1", *fields, "")).encode()
 
     def trickle(self, number: int) -> None:
         """Send an upload, one byte a second."""
-        host, port = self._place.split(":")
         while True:
-            with suppress(OSError), socket.create_connection((host, int(port)), SECONDS) as connection:
-                head = (
-                    f"POST /v1/captures HTTP/1.1\r\nHost: {self._place}\r\nOverspill-Call-Id: c{number}\r\n"
-                )
-                connection.sendall(
-                    f"{head}Authorization: Bearer {self._key}\r\nContent-Length: 9999\r\n\r\n".encode()
-                )
+            with suppress(OSError), self.connect() as connection:
+                lines = f"Overspill-Call-Id: c{number}", "Content-Length: 9999"
+                connection.sendall(self.head("POST", "/v1/captures", *lines) + b"\r\n")
                 while True:
                     connection.sendall(b"x")
                     time.sleep(1)
+
+    def read_nothing(self, _: int) -> None:
+        """Ask for a long answer, and take next to nothing of it."""
+        while True:
+            with suppress(OSError), self.connect(buffer=4096) as connection:
+                connection.sendall(self.head("GET", f"/v1/captures/{self.large}/content") + b"\r\n")
+                while connection.recv(64):
+                    time.sleep(1)
+            time.sleep(PAUSE_SECONDS)
+
+    def flood_headers(self, _: int) -> None:
+        """Send heads that never end."""
+        line = b"X-%d: " + b"x" * 30_000 + b"\r\n"
+        while True:
+            with suppress(OSError), self.connect() as connection:
+                connection.sendall(self.head("GET", "/v1/captures"))
+                for number in range(120):
+                    connection.sendall(line % number)
+                connection.recv(1)
+            time.sleep(PAUSE_SECONDS)
+
+    def hold_connections(self, _: int) -> None:
+        held: list[socket.socket] = []
+        while True:
+            with suppress(OSError):
+                held.append(self.connect())
+            if len(held) > CONNECTIONS:
+                time.sleep(PAUSE_SECONDS)
+                held.pop(0).close()
 
 
 def searches(tenant: Tenant, _: int) -> None:
@@ -71,14 +129,70 @@ def compilations(tenant: Tenant, number: int) -> None:
     )
 
 
+def metadata(tenant: Tenant, number: int) -> None:
+    """Captures of a byte with as many labels as there may be."""
+    labels = {f"Overspill-Label-L{each}": "x" * 1800 for each in range(4)}
+    numbers = itertools.count()
+    tenant.ask(
+        lambda: ("POST", "/v1/captures", b"x", labels | {"Overspill-Call-Id": f"m{number}-{next(numbers)}"})
+    )
+
+
+def listings(tenant: Tenant, number: int) -> None:
+    """Pages of everything, and of what few captures meet."""
+    filters = "" if number % 2 else "&tool=none&session=none"
+    tenant.get(lambda: f"/v1/captures?limit=1000{filters}")
+
+
+def tool_names(tenant: Tenant, number: int) -> None:
+    """Reports of a thousand tools that nobody has."""
+    numbers = itertools.count()
+
+    def report() -> Request:
+        at = next(numbers)
+        seen = [
+            {
+                "tool": f"t{number}-{at}-{each}",
+                "outcome": "inline",
+                "count": 1,
+                "bytes_before": 9,
+                "bytes_after": 9,
+            }
+            for each in range(1000)
+        ]
+        body = json.dumps({"batch": secrets.token_hex(8), "observations": seen}).encode()
+        return "POST", "/v1/observations", body, {"Content-Type": "application/json"}
+
+    tenant.ask(report)
+
+
+def uploads(tenant: Tenant, number: int) -> None:
+    """Large captures that do not compress."""
+    content, numbers = secrets.token_bytes(UPLOAD_BYTES), itertools.count()
+    tenant.ask(lambda: ("POST", "/v1/captures", content, {"Overspill-Call-Id": f"u{number}-{next(numbers)}"}))
+
+
+def small_requests(tenant: Tenant, _: int) -> None:
+    tenant.get(lambda: f"/v1/captures/{tenant.small}")
+
+
 WAYS: Final[dict[str, tuple[int, Callable[[Tenant, int], None]]]] = {
     "two hostile searches": (2, searches),
     "many compilations": (16, compilations),
     "64 trickling uploads": (64, Tenant.trickle),
+    "large uploads": (8, uploads),
+    "300 slow readers": (300, Tenant.read_nothing),
+    "large metadata": (16, metadata),
+    "long listings": (16, listings),
+    "heads without end": (64, Tenant.flood_headers),
+    "2,500 connections": (1, Tenant.hold_connections),
+    "invented tool names": (4, tool_names),
+    "small requests": (16, small_requests),
 }
 
 
 def main(url: str, key: str, way: str, large: str, small: str) -> None:
+    os.nice(19)
     tenant = Tenant(url, key, large, small)
     ways = WAYS.values() if way == "all together" else [WAYS[way]]
     threads = [

@@ -16,7 +16,8 @@ from overspill_service.tenants.keys import hash_key, new_key
 
 from tests.bench import texts
 from tests.bench.hostile import WAYS
-from tests.bench.table import Goal, Row, listed
+from tests.bench.measuring import Memory
+from tests.bench.table import Goal, Row, listed, mebibytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tests.bench.servers import Servers
 
 GOAL: Final = Goal(2.0)
+MEMORY_GOAL: Final = Goal(512 * 2**20)
 HOSTILE, QUIET = new_key(), new_key()
 SMALL: Final = b"the first line\n" + b"one line like any other\n" * 2_000 + b"error: the last line\n"
 
@@ -34,22 +36,24 @@ def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
     file.write_text(
         "".join(
             f'[[tenants]]\nname = "{name}"\n[[tenants.keys]]\nhash = "{hash_key(key)}"\n'
-            'scopes = ["read", "write"]\n'
+            'scopes = ["read", "write", "observe"]\n'
             for name, key in (("hostile", HOSTILE), ("quiet", QUIET))
         )
     )
-    url = servers.service(tenants=file, anonymous=False).url
+    service = servers.service(tenants=file, anonymous=False)
+    url = service.url
     with closing(Caller(url, HOSTILE)) as hostile, closing(Caller(url, QUIET)) as quiet:
-        yield from rows(url, hostile, quiet, scale)
+        yield from rows(url, hostile, quiet, Memory(service.pid), scale)
 
 
-def rows(url: str, hostile: Caller, quiet: Caller, scale: Scale) -> Iterator[Row]:
+def rows(url: str, hostile: Caller, quiet: Caller, memory: Memory, scale: Scale) -> Iterator[Row]:
     large = hostile.post(texts.text("service log", scale.pick(200_000_000, 2_000_000)))
     small, own = hostile.post(SMALL), quiet.post(SMALL)
     requests = scale.pick(100, 5)
     for way in (*WAYS, "all together"):
         alone: list[Times] = []
         beside: list[Times] = []
+        memory.begin()
         for _ in range(scale.rounds):
             alone.append(quiet.times(own, requests))
             with abusing(url, HOSTILE, way, large, small):
@@ -63,6 +67,7 @@ def rows(url: str, hostile: Caller, quiet: Caller, scale: Scale) -> Iterator[Row
             GOAL,
             detail=listed(ratios),
         )
+        yield Row(f"{way}: peak memory of the service", memory.peak, MEMORY_GOAL, mebibytes)
 
 
 Times = dict[str, list[float]]
