@@ -26,6 +26,7 @@ from overspill_service.objects.file import FileStore
 from overspill_service.objects.urls import open_store, store_folder
 from overspill_service.resources.cpu import CpuThreads
 from overspill_service.resources.fair_places import FairPlaces, answer_places
+from overspill_service.resources.fair_threads import FairThreads
 from overspill_service.resources.memory_budget import MemoryBudget
 from overspill_service.resources.memory_limit import default_budget
 from overspill_service.resources.scans import ScanThreads, scan_places
@@ -89,13 +90,18 @@ async def open_archive(
 
 
 @asynccontextmanager
-async def open_scans(memory: MemoryBudget, metrics: Metrics) -> AsyncIterator[ScanThreads]:
-    """Start the threads for scans, and stop them at the end."""
-    scans = ScanThreads(scan_places(memory.size), note=metrics.scan_batch)
+async def open_scans(archive: Archive, metrics: Metrics) -> AsyncIterator[ScanThreads]:
+    """Start the threads for scans, and those for uploads, and stop them at the end."""
+    scans, uploads = (
+        ScanThreads(scan_places(archive.memory.size), note=metrics.scan_batch),
+        FairThreads("upload"),
+    )
+    archive.upload_workers = uploads.of
     try:
         yield scans
     finally:
         scans.close()
+        uploads.close()
 
 
 async def open_audit_log(settings: Settings) -> AuditLog:
@@ -208,7 +214,7 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
     directory = access.directory_of(settings)
     async with (
         open_archive(settings, metrics, clock=clock) as archive,
-        open_scans(archive.memory, metrics) as scans,
+        open_scans(archive, metrics) as scans,
     ):
         is_settled = await access.try_to_settle(settings, directory, archive)
         mode = OpenMode(archive.catalog, archive.keyring)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from overspill_service.errors import CpuTimeUsed, TooManyRequests
+from overspill_service.resources import fair_threads
 from overspill_service.resources import scans as scans_module
 from overspill_service.resources.fair_places import FairPlaces
 from overspill_service.resources.scans import MAX_PLACES, ScanThreads, ScanTurn, scan_places
@@ -267,7 +268,7 @@ async def test_a_place_that_is_granted_to_a_request_that_just_left_is_free_again
 async def test_work_that_holds_the_interpreter_is_one_at_a_time_for_a_tenant_and_pauses(
     scans: ScanThreads, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scans_module, "PAUSES", 10**9)
+    monkeypatch.setattr(fair_threads, "PAUSES", 10**9)
     async with scans.turn(HOSTILE, 0) as hostile, scans.turn(QUIET, 0) as quiet:
         first = asyncio.create_task(hostile.run_locking(jobs.held("first")))
         second = asyncio.create_task(hostile.run_locking(jobs.held("second")))
@@ -283,7 +284,7 @@ async def test_work_that_holds_the_interpreter_is_one_at_a_time_for_a_tenant_and
 async def test_abandoned_work_that_holds_the_interpreter_is_waited_for_too(
     scans: ScanThreads, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scans_module, "PAUSES", 0)
+    monkeypatch.setattr(fair_threads, "PAUSES", 0)
     async with scans.turn(HOSTILE, 0) as hostile:
         first = asyncio.create_task(hostile.run_locking(jobs.held("first")))
         await jobs.wait_for(1)

@@ -66,6 +66,8 @@ class Archive:
         self.store, self.catalog, self.cpu, self.memory = store, catalog, cpu, memory
         self.shared_clock, self.level = clock, level
         self.clock: Callable[[], float] = clock.now
+        self.upload_workers: Callable[[str], Workers] = lambda _: cpu
+        """The threads in which a tenant's uploads are hashed and compressed."""
         self.keyring = Keyring(store, catalog, clock.now)
         self.lookups = LookupLimits()
         self.damaged: deque[str] = deque(maxlen=MAX_DAMAGED)

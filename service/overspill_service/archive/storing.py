@@ -160,7 +160,8 @@ async def _receive(
     ingest = _ingest(captures, body)
     try:
         await upload.reservation.cover(size=body.size, stored_size=0)
-        await upload.fill(ingest, renewing(archive, upload, body.chunks))
+        workers = archive.upload_workers(captures.tenant.name)
+        await upload.fill(ingest, renewing(archive, upload, body.chunks), workers)
         ingest.verify(body.digest)
         ingest.require_no_secrets()
     except BaseException:
@@ -174,7 +175,8 @@ async def _repeat(
 ) -> Entry:
     """Answer a body for an id that is taken: read it to the end and compare it, but do not store it."""
     ingest = _ingest(captures, body, is_dry_run=True)
-    await _upload(captures, existing.id, existing.upload, body).fill(ingest, body.chunks)
+    workers = captures.archive.upload_workers(captures.tenant.name)
+    await _upload(captures, existing.id, existing.upload, body).fill(ingest, body.chunks, workers)
     ingest.verify(body.digest)
     require_same(existing, ingest.sha256)
     if not await verification.is_intact():

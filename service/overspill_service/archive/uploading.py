@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from overspill_service.archive.reservations import Reservation
     from overspill_service.archive.upload_memory import UploadMemory
     from overspill_service.objects import ObjectStore
-    from overspill_service.resources.cpu import CpuThreads
+    from overspill_service.resources.cpu import CpuThreads, Workers
     from overspill_service.store_format.frames import Frame
     from overspill_service.store_format.ingest import Framed, Ingest
 
@@ -85,13 +85,17 @@ class Upload:
     def newlines(self) -> int:
         return self._newlines + sum(frame.newlines for frame, _ in self._frames)
 
-    async def fill(self, ingest: Ingest, body: AsyncIterator[bytes]) -> None:
-        """Take the whole body. Afterwards every segment except the last is stored, or on its way."""
+    async def fill(self, ingest: Ingest, body: AsyncIterator[bytes], workers: Workers | None = None) -> None:
+        """Take the whole body. Afterwards every segment except the last is stored, or on its way.
+
+        `workers` decode, hash and compress it, by default `cpu`.
+        """
+        threads = workers or self._cpu
         async for chunks, is_last in read_batches(body):
             steps = ingest.take(chunks, is_last=is_last)
             more, runs_inline = True, ingest.runs_inline(chunks, is_last=is_last)
             while more:
-                frames, more = next(steps) if runs_inline else await self._cpu.run(next, steps)
+                frames, more = next(steps) if runs_inline else await threads.run(next, steps)
                 runs_inline = False
                 if ingest.is_refused_as_frame:  # it has to be decoded, for which no memory was taken
                     await self._memory.decode()

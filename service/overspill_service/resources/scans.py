@@ -1,26 +1,18 @@
 """Threads for scans, shared fairly among tenants: greps and summaries, which may read a whole capture.
 
-    turn     a scan waits for one of a few places, and a tenant holds at most half of them
-    batch    its work comes in batches of a few frames. A free thread goes to the tenant that has the fewest
-             batches running, then to the one that has used the least CPU time
-    CPU      each tenant has so many seconds of CPU time a minute
-
-One thread more than a tenant may use is there, so that the next tenant need not wait for a batch to end.
+turn     a scan waits for one of a few places, and a tenant holds at most half of them
+batch    its work comes in batches of a few frames, which tenants share fairly
+CPU      each tenant has so many seconds of CPU time a minute
 """
 
 from __future__ import annotations
 
-import asyncio
-import math
 import time
-from collections import deque
 from contextlib import asynccontextmanager
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from overspill_service.errors import CpuTimeUsed
 from overspill_service.resources.fair_places import FairPlaces
-from overspill_service.resources.threads import cpu_threads, give_way, started_pool
+from overspill_service.resources.fair_threads import FairThreads, Tenant, TenantThreads
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -31,11 +23,7 @@ MAX_PLACES: Final = 16
 """Scans of one process that run at once, at most."""
 SCAN_BYTES: Final = 16 * 2**20
 """Bytes of memory that a scan of a large capture takes, about."""
-MINUTE: Final = 60.0
-PAUSES: Final = 4
-"""A tenant may hold the interpreter's lock for a fifth of the time: then others get it in between."""
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -44,7 +32,7 @@ def scan_places(memory: int) -> int:
     return max(2, min(MAX_PLACES, memory // 4 // SCAN_BYTES))
 
 
-class ScanThreads:
+class ScanThreads(FairThreads):
     """The threads and places of one process. Belongs to one event loop."""
 
     def __init__(
@@ -55,14 +43,8 @@ class ScanThreads:
         clock: Callable[[], float] = time.monotonic,
         threads: int | None = None,
     ) -> None:
-        """`note` gets the tenant of each batch, the seconds that it waited and its seconds of CPU time."""
-        self.share = threads or cpu_threads()
-        """The most threads that one tenant uses at once."""
+        super().__init__("scan", note=note, clock=clock, threads=threads)
         self.places = FairPlaces(places, "greps and summaries")
-        self._idle = self.share + 1
-        self._executor = started_pool(self._idle, "scan", give_way)
-        self._tenants: dict[str, _Tenant] = {}
-        self._note, self._clock = note, clock
 
     @asynccontextmanager
     async def turn(self, name: str, cpu_limit: int) -> AsyncIterator[ScanTurn]:
@@ -70,7 +52,7 @@ class ScanThreads:
 
         `cpu_limit` is in seconds a minute, 0 for none. Raises `CpuTimeUsed`, `TooManyRequests`.
         """
-        tenant = self._tenants.setdefault(name, _Tenant(name))
+        tenant = self._tenants.setdefault(name, Tenant(name))
         tenant.require_cpu(cpu_limit, self._clock())
         async with self.places.hold(name, QUEUE_SECONDS):
             turn = ScanTurn(self, tenant)
@@ -79,57 +61,14 @@ class ScanThreads:
             finally:
                 turn.is_over = True
 
-    def start(self, tenant: _Tenant, work: Callable[[], T], lock: asyncio.Lock | None = None) -> _Batch:
-        """Begin `work` as soon as the tenant may have a thread. Release `lock` some time after its end."""
-        if tenant.is_idle:
-            busy = [each.used for each in self._tenants.values() if not each.is_idle]
-            tenant.used = max(tenant.used, min(busy, default=0.0))  # time without work earns nothing
-        batch = _Batch(tenant, work, self._clock(), lock)
-        tenant.waiting.append(batch)
-        self._begin_waiting()
-        return batch
 
-    def _begin_waiting(self) -> None:
-        while self._idle and (ready := [each for each in self._tenants.values() if self._may_begin(each)]):
-            batch = min(ready, key=lambda each: (each.running, each.used)).waiting.popleft()
-            if batch.result.cancelled():
-                batch.settle()
-                continue
-            self._idle -= 1
-            batch.tenant.running += 1
-            batch.waited = self._clock() - batch.since
-            ended = asyncio.get_running_loop().run_in_executor(self._executor, batch.run)
-            ended.add_done_callback(partial(self._end, batch))
+class ScanTurn(TenantThreads):
+    """One scan's use of the threads."""
 
-    def _may_begin(self, tenant: _Tenant) -> bool:
-        return bool(tenant.waiting) and tenant.running < self.share
-
-    def _end(self, batch: _Batch, _: asyncio.Future[None]) -> None:
-        self._idle += 1
-        batch.tenant.running -= 1
-        batch.tenant.charge(batch.cpu)
-        self._note(batch.tenant.name, batch.waited, batch.cpu)
-        batch.settle()
-        self._begin_waiting()
-
-    def close(self) -> None:
-        self._executor.shutdown(wait=True, cancel_futures=True)
-
-
-class ScanTurn:
-    """One scan's use of the threads, in the shape of `CpuThreads`."""
-
-    def __init__(self, scans: ScanThreads, tenant: _Tenant) -> None:
-        self._scans, self._tenant = scans, tenant
-        self.threads = scans.share
+    def __init__(self, scans: ScanThreads, tenant: Tenant) -> None:
+        super().__init__(scans, tenant)
         self.is_over = False
         """Whether the client has its answer or is gone. Work in a thread looks at it after each part."""
-
-    def start(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
-        return self._scans.start(self._tenant, lambda: work(*args, **kwargs)).result
-
-    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.start(work, *args, **kwargs)
 
     async def run_locking(self, work: Callable[[], T]) -> T:
         """Return the result of work that holds the interpreter's lock, so that nothing else runs meanwhile.
@@ -137,69 +76,6 @@ class ScanTurn:
         The tenant's next such work begins `PAUSES` times as long after it.
         """
         await self._tenant.locking.acquire()
-        batch = self._scans.start(self._tenant, work, self._tenant.locking)
+        batch = self._threads.start(self._tenant, work, self._tenant.locking)
         found: T = await batch.result
         return found
-
-
-class _Tenant:
-    """What one tenant has running and waiting, and the CPU time that it has used."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.waiting: deque[_Batch] = deque()
-        self.running = 0
-        self.locking = asyncio.Lock()
-        """Held while work of the tenant holds the interpreter's lock, and for a while after it."""
-        self.used = 0.0
-        """Seconds of CPU time, to compare tenants by."""
-        self._spent, self._at = 0.0, -math.inf
-        """Seconds that count against the limit, and when they were counted down last."""
-
-    @property
-    def is_idle(self) -> bool:
-        return not (self.waiting or self.running)
-
-    def charge(self, seconds: float) -> None:
-        self.used += seconds
-        self._spent += seconds
-
-    def require_cpu(self, limit: int, now: float) -> None:
-        """Raise `CpuTimeUsed` if `limit` seconds a minute are spent; 0 is no limit."""
-        regained = (now - self._at) * limit / MINUTE if limit else math.inf
-        self._spent, self._at = max(0.0, self._spent - regained), now
-        if limit and self._spent >= limit:
-            raise CpuTimeUsed(limit, 1 + int((self._spent - limit) * MINUTE / limit))
-
-
-class _Batch:
-    """Work that runs in one thread, and its result for the event loop."""
-
-    def __init__(
-        self, tenant: _Tenant, work: Callable[[], Any], since: float, lock: asyncio.Lock | None
-    ) -> None:
-        self.tenant, self._work, self.since, self._lock = tenant, work, since, lock
-        self.result: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.waited = self.cpu = 0.0
-        self._value: Any = None
-        self._error: Exception | None = None
-
-    def run(self) -> None:
-        """Do the work, in a thread."""
-        began = time.thread_time()
-        try:
-            self._value = self._work()
-        except Exception as error:  # noqa: BLE001  (`settle` raises it where the result is awaited)
-            self._error = error
-        self.cpu = time.thread_time() - began
-
-    def settle(self) -> None:
-        """Hand on the result, unless its caller is gone."""
-        if self._lock is not None:
-            asyncio.get_running_loop().call_later(PAUSES * self.cpu, self._lock.release)
-        if self.result.done():
-            return
-        if self._error is not None:
-            self.result.set_exception(self._error)
-        else:
-            self.result.set_result(self._value)

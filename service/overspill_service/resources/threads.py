@@ -55,7 +55,7 @@ def cpu_threads() -> int:
 
 
 def needed_threads() -> int:
-    return 2 * cpu_threads() + 1 + COMMON_THREADS + RESOLVER_THREADS + OTHER_THREADS
+    return 3 * cpu_threads() + 2 + COMMON_THREADS + RESOLVER_THREADS + OTHER_THREADS
 
 
 async def prepare_threads() -> None:

@@ -1,0 +1,164 @@
+"""Threads that tenants share fairly: a free one goes to the tenant that has the fewest running.
+
+Of several such tenants the one that has used the least CPU time comes first. One thread more than a tenant
+may use is there, so that the next tenant need not wait for work to end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+
+from overspill_service.errors import CpuTimeUsed
+from overspill_service.resources.threads import cpu_threads, give_way, started_pool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MINUTE: Final = 60.0
+PAUSES: Final = 4
+"""A tenant may hold the interpreter's lock for a fifth of the time: then others get it in between."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class FairThreads:
+    """The threads of one process for one kind of work. Belongs to one event loop."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        note: Callable[[str, float, float], None] = lambda *_: None,
+        clock: Callable[[], float] = time.monotonic,
+        threads: int | None = None,
+    ) -> None:
+        """`note` gets the tenant of each batch, the seconds that it waited and its seconds of CPU time."""
+        self.share = threads or cpu_threads()
+        """The most threads that one tenant uses at once."""
+        self._idle = self.share + 1
+        self._executor = started_pool(self._idle, name, give_way)
+        self._tenants: dict[str, Tenant] = {}
+        self._note, self._clock = note, clock
+
+    def of(self, name: str) -> TenantThreads:
+        """Return the threads as one tenant uses them."""
+        return TenantThreads(self, self._tenants.setdefault(name, Tenant(name)))
+
+    def start(self, tenant: Tenant, work: Callable[[], T], lock: asyncio.Lock | None = None) -> Batch:
+        """Begin `work` as soon as the tenant may have a thread. Release `lock` some time after its end."""
+        if tenant.is_idle:
+            busy = [each.used for each in self._tenants.values() if not each.is_idle]
+            tenant.used = max(tenant.used, min(busy, default=0.0))  # time without work earns nothing
+        batch = Batch(tenant, work, self._clock(), lock)
+        tenant.waiting.append(batch)
+        self._begin_waiting()
+        return batch
+
+    def _begin_waiting(self) -> None:
+        while self._idle and (ready := [each for each in self._tenants.values() if self._may_begin(each)]):
+            batch = min(ready, key=lambda each: (each.running, each.used)).waiting.popleft()
+            if batch.result.cancelled():
+                batch.settle()
+                continue
+            self._idle -= 1
+            batch.tenant.running += 1
+            batch.waited = self._clock() - batch.since
+            ended = asyncio.get_running_loop().run_in_executor(self._executor, batch.run)
+            ended.add_done_callback(partial(self._end, batch))
+
+    def _may_begin(self, tenant: Tenant) -> bool:
+        return bool(tenant.waiting) and tenant.running < self.share
+
+    def _end(self, batch: Batch, _: asyncio.Future[None]) -> None:
+        self._idle += 1
+        batch.tenant.running -= 1
+        batch.tenant.charge(batch.cpu)
+        self._note(batch.tenant.name, batch.waited, batch.cpu)
+        batch.settle()
+        self._begin_waiting()
+
+    def close(self) -> None:
+        self._executor.shutdown(wait=True, cancel_futures=True)
+
+
+class TenantThreads:
+    """One tenant's use of the threads, in the shape of `CpuThreads`."""
+
+    def __init__(self, threads: FairThreads, tenant: Tenant) -> None:
+        self._threads, self._tenant = threads, tenant
+        self.threads = threads.share
+
+    def start(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+        return self._threads.start(self._tenant, lambda: work(*args, **kwargs)).result
+
+    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.start(work, *args, **kwargs)
+
+
+class Tenant:
+    """What one tenant has running and waiting, and the CPU time that it has used."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.waiting: deque[Batch] = deque()
+        self.running = 0
+        self.locking = asyncio.Lock()
+        """Held while work of the tenant holds the interpreter's lock, and for a while after it."""
+        self.used = 0.0
+        """Seconds of CPU time, to compare tenants by."""
+        self._spent, self._at = 0.0, -math.inf
+        """Seconds that count against the limit, and when they were counted down last."""
+
+    @property
+    def is_idle(self) -> bool:
+        return not (self.waiting or self.running)
+
+    def charge(self, seconds: float) -> None:
+        self.used += seconds
+        self._spent += seconds
+
+    def require_cpu(self, limit: int, now: float) -> None:
+        """Raise `CpuTimeUsed` if `limit` seconds a minute are spent; 0 is no limit."""
+        regained = (now - self._at) * limit / MINUTE if limit else math.inf
+        self._spent, self._at = max(0.0, self._spent - regained), now
+        if limit and self._spent >= limit:
+            raise CpuTimeUsed(limit, 1 + int((self._spent - limit) * MINUTE / limit))
+
+
+class Batch:
+    """Work that runs in one thread, and its result for the event loop."""
+
+    def __init__(
+        self, tenant: Tenant, work: Callable[[], Any], since: float, lock: asyncio.Lock | None
+    ) -> None:
+        self.tenant, self._work, self.since, self._lock = tenant, work, since, lock
+        self.result: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.waited = self.cpu = 0.0
+        self._value: Any = None
+        self._error: Exception | None = None
+
+    def run(self) -> None:
+        """Do the work, in a thread."""
+        began = time.thread_time()
+        try:
+            self._value = self._work()
+        except Exception as error:  # noqa: BLE001  (`settle` raises it where the result is awaited)
+            self._error = error
+        self.cpu = time.thread_time() - began
+
+    def settle(self) -> None:
+        """Hand on the result, unless its caller is gone."""
+        if self._lock is not None:
+            asyncio.get_running_loop().call_later(PAUSES * self.cpu, self._lock.release)
+        if self.result.done():
+            return
+        if self._error is not None:
+            self.result.set_exception(self._error)
+        else:
+            self.result.set_result(self._value)
