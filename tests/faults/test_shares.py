@@ -26,7 +26,7 @@ def shared_service(tmp_path: Path) -> Iterator[ServiceProcess]:
     file.write_text(
         "".join(
             f'[[tenants]]\nname = "{name}"\n[[tenants.keys]]\nhash = "{hash_key(key)}"\n'
-            'scopes = ["read", "write"]\n'
+            'scopes = ["read", "write", "observe"]\n'
             for name, key in (("hostile", HOSTILE), ("quiet", QUIET))
         )
     )

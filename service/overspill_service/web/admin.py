@@ -50,6 +50,7 @@ ROUTES: Final = (
         path=Path.OBSERVATIONS,
         scope=Scope.OBSERVE,
         is_of_session=True,
+        is_paced=True,
         handler=observe,
         summary="Count tool outputs that a client saw; a batch counts once.",
         body=wire.Observations,

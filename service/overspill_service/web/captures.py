@@ -167,6 +167,7 @@ ROUTES: Final = (
         scope=Scope.READ,
         is_of_session=True,
         action=Action.CAPTURE_LIST,
+        is_paced=True,
         handler=find,
         summary="List captures, newest first.",
         query=wire.ListQuery,

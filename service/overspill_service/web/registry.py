@@ -49,6 +49,9 @@ PUBLIC: Final = Access.PUBLIC
 ANY_KEY: Final = Access.ANY_KEY
 KEY_EXPIRES: Final = web.RequestKey("key_expires", str)
 """When the key of the request expires, if that is soon."""
+SECONDS_BY_BYTE_RECEIVED: Final = 200e-9
+SECONDS_BY_BYTE_SENT: Final = 30e-9
+"""CPU time of reports of observations, and of listings, as measured."""
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 """A parameter in a path. aiohttp's own takes no braces, which tool calls and sessions may have."""
 
@@ -72,6 +75,8 @@ class Route:
     """Keys that are bound to sessions may use it: it tells and changes nothing of other sessions."""
     action: Action | None = None
     """What the audit log calls it; None if it is not written down."""
+    is_paced: bool = False
+    """It may keep the event loop busy for long: a tenant may do so for a fifth of the time."""
     is_negotiated: bool = False
     """The handler itself negotiates the coding and evaluates preconditions. For other routes the registry
     does.
@@ -124,9 +129,17 @@ def _handler_of(route: Route) -> Callable[[web.Request], Awaitable[web.StreamRes
         auditing.note_principal(request, principal)
         _bind_log_fields(request.match_info.get("ref", ""))
         context = RequestContext(request, service, principal, _parse(route.query, request))
-        return await _answer(route, context)
+        return await (_paced(route, context) if route.is_paced else _answer(route, context))
 
     return handle
+
+
+async def _paced(route: Route, context: RequestContext[Any]) -> web.StreamResponse:
+    async with context.service.loop_time.turn(context.principal.tenant.name) as account:
+        response = await _answer(route, context)
+        received, sent = context.request.content.total_bytes, response.content_length or 0
+        account.charge(received * SECONDS_BY_BYTE_RECEIVED + sent * SECONDS_BY_BYTE_SENT)
+    return response
 
 
 async def _answer(route: Route, context: RequestContext[Any]) -> web.StreamResponse:

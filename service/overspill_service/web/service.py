@@ -10,6 +10,7 @@ from aiohttp import web
 from overspill.reading.chunks import Caps
 
 from overspill_service.resources.connections import Connections
+from overspill_service.resources.loop_time import LoopTime
 from overspill_service.telemetry.failure_log import FailureLog
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class Service:
     answer_places: FairPlaces
     """For long answers."""
     scans: ScanThreads
+    loop_time: LoopTime = field(default_factory=LoopTime)
     connections: Connections = field(default_factory=Connections)
     scrapes: Scrapes
     audit: AuditLog

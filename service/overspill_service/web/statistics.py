@@ -175,6 +175,7 @@ def _route(path: str, scope: Scope, handler: object, summary: str) -> Route:
         method="GET",
         path=path,
         scope=scope,
+        is_paced=True,
         handler=handler,  # type: ignore[arg-type]  # both handlers take this query
         summary=summary,
         query=wire.StatsQuery,
@@ -188,6 +189,7 @@ ROUTES: Final = (
         method="GET",
         path=Path.EXPERIMENTS,
         scope=Scope.READ,
+        is_paced=True,
         handler=of_experiments,
         summary="The sums of experiments, by arm and group of sessions.",
         query=wire.ExperimentsQuery,
