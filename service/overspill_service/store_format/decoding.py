@@ -32,6 +32,7 @@ member.
 WINDOW_LOG: Final = 23
 WINDOW_SIZE: Final = 1 << WINDOW_LOG
 """8 MiB, the window that RFC 8878 (section 3.1.1.1.2) asks every decoder to support."""
+ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 MAX_HEADER_SIZE: Final = 18
 """The most bytes of a zstd frame's header, magic number included (RFC 8878, section 3.1.1.1)."""
 MAX_MEMBERS: Final = 1 << 18
@@ -105,10 +106,24 @@ class _ZstdFrame:
         self._stream = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: WINDOW_LOG})
         self._header: bytes | None = b""
         """The bytes of the header so far. None once the whole header was checked."""
+        self._size: int | None = None
+        """The bytes of content that the header announces, if it does."""
+        self._count = 0
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
         if self._header is not None:
-            self._header = _unchecked_header(self._header + data[:MAX_HEADER_SIZE])
+            header = self._header + data[:MAX_HEADER_SIZE]
+            self._header = _unchecked_header(header)
+            self._size = _announced_size(header) if self._header is None else None
+        for piece in self._decoded(data):
+            self._count += len(piece)
+            yield piece
+        if self._stream.eof and self._size not in (None, self._count):
+            raise DamagedEncoding(
+                f"the zstd body holds {self._count} bytes where its header says {self._size}; send it again"
+            )
+
+    def _decoded(self, data: bytes) -> Iterator[bytes]:
         yield self._stream.decompress(data, PIECE_SIZE)
         while not (self._stream.eof or self._stream.needs_input):  # a piece was full: more is buffered
             yield self._stream.decompress(b"", PIECE_SIZE)
@@ -135,6 +150,20 @@ def _unchecked_header(header: bytes) -> bytes | None:
             f"or below, and without --long or with --long={WINDOW_LOG} at most"
         )
     return None
+
+
+def _announced_size(header: bytes) -> int | None:
+    """Return the size of the content in a frame's header, None if it has none.
+
+    libzstd compares it with the content too, except in a frame that comes in pieces with an empty last block.
+    """
+    if not header.startswith(ZSTD_MAGIC):  # a frame to skip
+        return None
+    try:
+        size = zstandard.get_frame_parameters(header).content_size
+    except zstandard.ZstdError:
+        return None
+    return None if size == zstandard.CONTENTSIZE_UNKNOWN else size
 
 
 class _Members(BodyDecoder):
