@@ -9,9 +9,13 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
+from overspill import SyncClient
+from overspill.cli.demo import fleet
+from overspill.cli.demo.service import running
 
 from tests.client.shell import CAPTURE_ID, Shell, command, interruptible
 from tests.servers.overspill import clean_environment
+from tests.servers.redis import wait_until
 
 TOOLS = ("grep_search", "describe_python", "run_command")
 STORED = re.compile(r"^  (\w+) +([\d,]+) +([\d,]+) +[\d.]+ +([\d,]+)$", re.MULTILINE)
@@ -142,3 +146,33 @@ def test_without_the_service_it_says_what_to_install(scratch: Path) -> None:
     assert result.returncode == 2
     assert "pip install ./service" in result.stderr
     assert not list(scratch.iterdir())
+
+
+def test_a_simulated_fleet_is_counted_exactly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("OVERSPILL_KEY_FILE")
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with running(tmp_path) as service:
+        key = fleet.run(service, tmp_path, seconds=3)
+        told = re.findall(
+            r"^  ([a-z-]+) +([\d,]+) +[\d,]+ +([\d,]+) +[\d,]+$", capsys.readouterr().out, re.MULTILINE
+        )
+        expected = {name: [int(each.replace(",", "")) for each in figures] for name, *figures in told}
+        with SyncClient(service.url) as operator, SyncClient(service.url, key) as tenant:
+            wait_until(lambda: counted(operator) == expected, "the sums of all tenants")
+            usage = tenant.usage()
+
+    assert expected.keys() == fleet.AGENTS.keys()
+    assert usage.tenant == next(iter(fleet.AGENTS))
+
+
+def counted(operator: SyncClient) -> dict[str, list[int]]:
+    """Outputs and their bytes by tenant, as the service has them."""
+    found: dict[str, list[int]] = {}
+    for row in operator.fleet_stats(total=True).rows:
+        sums = found.setdefault(row.tenant, [0, 0])
+        sums[0] += row.figures.get("tool_outputs", 0)
+        sums[1] += row.figures.get("tool_output_bytes", 0)
+    return found

@@ -11,13 +11,16 @@ from overspill.cli.declaration import command
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
 
-_EXAMPLES = ("overspill demo", "overspill demo --keep --data ./demo-data")
+_EXAMPLES = ("overspill demo", "overspill demo --keep --data ./demo-data", "overspill demo --fleet --keep")
 
 
 def demo(
     invocation: "Invocation",  # noqa: ARG001  (it brings a service of its own)
     *,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the service running until Ctrl-C.")] = False,
+    fleet: Annotated[
+        bool, typer.Option("--fleet", help="Simulate twenty agents of three tenants for a minute instead.")
+    ] = False,
     data: Annotated[
         Path | None,
         typer.Option("--data", metavar="DIR", help="Keep the service's data in this folder."),
@@ -27,7 +30,7 @@ def demo(
 
     Three real tools, their notices, and reading back by handle.
     """
-    lazy.story.run(data, keep=keep)
+    lazy.story.run(data, keep=keep, fleet=fleet)
 
 
 def add_to(app: typer.Typer) -> None:

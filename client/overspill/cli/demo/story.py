@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill import wire
+from overspill.cli.demo import fleet as simulation
 from overspill.cli.demo import page
 from overspill.cli.demo import tools as demo_tools
 from overspill.cli.demo.service import running
@@ -52,15 +53,19 @@ class Story:
     seen: list[GuardedCall] = field(default_factory=list)
 
 
-def run(data: Path | None, *, keep: bool) -> None:
-    """Run the demo. With `keep` the service runs on until Ctrl-C. Raises `CommandFailure`."""
+def run(data: Path | None, *, keep: bool, fleet: bool) -> None:
+    """Run the demo, or a simulated fleet. With `keep` the service runs on until Ctrl-C.
+
+    Raises `CommandFailure`.
+    """
     started = time.monotonic()
     with _folder(data) as folder:
         with running(folder) as service:
-            handle = asyncio.run(_run_story(service))
+            key = simulation.run(service, folder) if fleet else ""
+            handle = "" if fleet else asyncio.run(_run_story(service))
             page.say(f"\nAll of this took {time.monotonic() - started:.0f} s.")
             if keep:
-                _keep(service, handle)
+                _keep(service, handle, key)
         page.say(
             f"\nThe demo's service is stopped. Its data is {'kept in ' + str(data) if data else 'removed'}."
         )
@@ -158,21 +163,26 @@ def _print_totals(story: Story) -> None:
     page.say(f"  Requests to the object store, storing and reading: {story.service.store_requests():,}.")
 
 
-def _keep(service: DemoService, handle: str) -> None:
+def _keep(service: DemoService, handle: str, key: str = "") -> None:
+    """Say how to go on, and wait for Ctrl-C. `key` is one of a tenant of the simulated fleet."""
     page.title("The service stays until Ctrl-C. In another terminal:")
-    page.say(f"  export OVERSPILL_URL={service.url}")
-    with SyncClient(service.url) as client:
-        link = client.page_link()
-    for words in ("ls", f"grep {handle} FAILED -C 2", "run -- ls -lR /usr/lib"):
+    page.say(f"  export OVERSPILL_URL={service.url}{' OVERSPILL_KEY=' + key if key else ''}")
+    found = f"grep {handle} FAILED -C 2" if handle else "top"
+    for words in ("ls", found, "run -- ls -lR /usr/lib"):
         page.say(f"  {_prefix()}overspill {words}")
-    page.say(
-        "\n  Or in a browser, by this link. It works once, for two minutes; `overspill open` makes another:"
-    )
-    page.say(f"  {link}")
+    page.say("\n  Or in a browser. A link works once, for two minutes; `overspill open` makes another:")
+    if key:
+        page.say(f"  {_page_link(service.url, None)}?fleet=1  (all tenants)")
+    page.say(f"  {_page_link(service.url, key or None)}")
     try:
         service.wait()
     except KeyboardInterrupt:
         page.say("")
+
+
+def _page_link(url: str, key: str | None) -> str:
+    with SyncClient(url, key) as client:
+        return client.page_link()
 
 
 def _say_next_steps(data: Path | None) -> None:

@@ -1,0 +1,63 @@
+"""Make the README's pictures of the web page, from a simulated fleet.
+
+uv sync --group browser && uv run --no-sync python -m tests.pictures
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill import SyncClient
+from overspill.cli.demo import fleet
+from overspill.cli.demo.service import running
+from playwright.sync_api import sync_playwright
+
+from tests.e2e.programs import program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FOLDER: Final = Path(__file__).parent.parent / "service" / "docs" / "pictures"
+SIZE: Final = {"width": 1100, "height": 700}
+FLAGS: Final = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--hide-scrollbars")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="overspill-pictures-") as home:
+        os.environ["HOME"] = home  # its service makes a key file there
+        with running(Path(home)) as service:
+            key = fleet.run(service, Path(home))
+            with SyncClient(service.url, key) as client:
+                take(client, list(largest(client)))
+
+
+def largest(client: SyncClient) -> Iterator[str]:
+    """The largest log among the newest captures."""
+    captures = [each for each in client.list(tool="read_logs", limit=100).captures if each.lines > 1]
+    yield max(captures, key=lambda each: each.size).id
+
+
+def take(client: SyncClient, captures: list[str]) -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program("chromium"), args=[*FLAGS])
+        page = browser.new_context(viewport=SIZE, device_scale_factor=1).new_page()
+        page.goto(client.page_link())
+        shoot(page, client, "/?range=1h", ".u-over", "dashboard")
+        shoot(page, client, f"/captures/{captures[0]}?q=ERROR", ".row.match", "capture")
+        browser.close()
+
+
+def shoot(page: Any, client: SyncClient, view: str, shown: str, name: str) -> None:
+    page.wait_for_selector("main h1")
+    page.goto(f"{client.address.url}/#{view}")
+    page.wait_for_selector(shown)
+    page.wait_for_timeout(1000)
+    page.screenshot(path=FOLDER / f"{name}.png")
+
+
+if __name__ == "__main__":
+    main()
