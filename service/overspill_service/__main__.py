@@ -13,7 +13,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from overspill_service.app import check_folders, open_audit_log, require_folder
+from overspill_service.app import check_folders, open_audit_log, require_folder, require_own_folders
 from overspill_service.commands import backups, keys, operations
 from overspill_service.commands.auditing import audited
 from overspill_service.errors import ServiceError
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 USAGE_ERROR = 2
 
 SECRET_FLAGS = frozenset({"--key-secret", "--previous-key-secret"})
+
+WRITE_ELSEWHERE = frozenset({"backup", "copy", "keys hash"})
+"""Commands that write nothing into the folders of the settings."""
 
 log = logging.getLogger("overspill_service.start")
 
@@ -96,6 +99,8 @@ def _run(command: str, settings: Settings, options: dict[str, Any], given: list[
 
 
 async def _operate(command: str, settings: Settings, options: dict[str, Any]) -> int:
+    if command not in WRITE_ELSEWHERE:
+        require_own_folders(settings)
     audit = await open_audit_log(settings)
     try:
         return await audited(operations.COMMANDS[command](settings, options), audit, command, options)

@@ -19,7 +19,7 @@ from overspill_service.audit.outputs import open_output
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from overspill_service.catalog.sqlite.clock import steady_seconds
 from overspill_service.catalog.urls import open_catalog, sqlite_file
-from overspill_service.errors.checks import folder_risk, foreign_parent
+from overspill_service.errors.checks import folder_risk, foreign_owner, foreign_parent
 from overspill_service.errors.system import failure
 from overspill_service.maintenance import Maintenance
 from overspill_service.objects.file import FileStore
@@ -151,6 +151,19 @@ def check_folders(settings: Settings) -> None:
     for folder in sorted({settings.data, *used.values()}):
         if folder.is_dir() and (sentence := folder_risk(folder)):
             log.warning(sentence)
+
+
+def require_own_folders(settings: Settings) -> None:
+    """Raise `SettingError` if a folder is another user's, whose service could not read what is written there.
+
+    The superuser could write there all the same, and nobody would notice before the next start.
+    """
+    for name, folder in folders(settings).items():
+        if (owner := foreign_owner(folder)) is not None:
+            raise SettingError(
+                f"{name}: {folder} belongs to the user {owner}, who could not read what this command writes: "
+                f"run it as that user (sudo -u '#{owner}')"
+            )
 
 
 def embedded_back_ends(settings: Settings) -> tuple[FileStore, Path]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from overspill_service.__main__ import main
 from overspill_service.app import check_folders
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from overspill_service.objects.file import FileStore
@@ -68,3 +69,19 @@ def test_no_link_of_another_user_is_followed(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=f"{link} belongs to another user"):
         check_folders(Settings(data=link))
     check_folders(Settings(data=tmp_path / "data"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can give folders away")
+def test_no_command_writes_what_the_service_could_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("overspill_service.telemetry.logs.configure", lambda *_: None)
+    words = ["keys", "create", "--tenant", "acme", "--data", str(tmp_path)]
+    (tmp_path / "objects").mkdir()
+    os.chown(tmp_path / "objects", STRANGER, STRANGER)
+
+    assert main(words) == 2
+    assert f"sudo -u '#{STRANGER}'" in capsys.readouterr().err
+    assert list((tmp_path / "objects").iterdir()) == []
+    os.chown(tmp_path / "objects", os.geteuid(), os.getegid())
+    assert main(words) == 0

@@ -52,6 +52,14 @@ def foreign_parent(folder: Path) -> str:
     return ""
 
 
+def foreign_owner(folder: Path) -> int | None:
+    """Return the id of another user, not the superuser, whom the folder belongs to. None if there is none."""
+    if not hasattr(os, "geteuid") or not folder.is_dir():
+        return None
+    owner = folder.stat().st_uid
+    return None if owner in {os.geteuid(), 0} else owner
+
+
 async def run_probe(name: str, probe: Callable[[], Awaitable[str]]) -> CheckResult:
     """Run one probe. It returns a detail, or raises a `ServiceError` that says what is wrong."""
     try:
