@@ -249,15 +249,15 @@ async def test_of_a_rotated_key_two_are_alive_for_a_while_and_never_three(
     issuer: KeyIssuer = api.service.issuer
     now = api.service.archive.clock()
     old = await issuer.issue("acme", [], now=now, session="s-", is_prefix=True, name="ci")
-    new = await issuer.rotate([old.record], now=now, life=DAY)
+    new = await issuer.rotate(old.record, now=now, life=DAY)
     (old_record,) = await issuer.named(old.record.id)
 
     assert old_record.expires == now + 7 * DAY
     assert (new.record.session, new.record.is_prefix, new.record.name) == ("s-", True, "ci")
     with pytest.raises(KeyRefused, match="two at once"):
-        await issuer.rotate([old_record], now=now, life=DAY)
+        await issuer.rotate(old_record, now=now, life=DAY)
     await issuer.revoke(new.record.id)
-    await issuer.rotate([old_record], now=now, life=DAY)
+    await issuer.rotate(old_record, now=now, life=DAY)
 
 
 async def test_of_rotations_at_once_one_or_none_makes_a_successor(start_api: Callable[..., Any]) -> None:
@@ -265,7 +265,7 @@ async def test_of_rotations_at_once_one_or_none_makes_a_successor(start_api: Cal
     issuer: KeyIssuer = api.service.issuer
     now = api.service.archive.clock()
     old = await issuer.issue("acme", [Scope.READ], now=now)
-    rotations = [issuer.rotate([old.record], now=now, life=DAY) for _ in range(8)]
+    rotations = [issuer.rotate(old.record, now=now, life=DAY) for _ in range(8)]
     ended = await asyncio.gather(*rotations, return_exceptions=True)
 
     made = [each.record.id for each in ended if not isinstance(each, BaseException)]
@@ -281,11 +281,31 @@ async def test_a_rotated_key_ends_whichever_secret_it_was_hashed_with(start_api:
     old = await KeyIssuer(ring, "former").issue("acme", [Scope.READ], now=now)
     assert await status(api, old.key) == 200
     records = await api.service.issuer.named(old.record.id)
-    await api.service.issuer.rotate(records, now=now - DAY, life=DAY, overlap=1)
+    await api.service.issuer.rotate(records[-1], now=now - DAY, life=DAY, overlap=1)
     api.service.authenticator._cache.clear()
 
     assert len(records) == 2
     assert await status(api, old.key) == 401
+
+
+@pytest.mark.parametrize("step", ["add", "has"])
+async def test_a_key_that_is_rotated_while_it_is_hashed_anew_ends_all_the_same(
+    start_api: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    api: Api = await start_api(key_secret="latter", previous_key_secret="former")
+    ring, now = api.service.archive.keyring, api.service.archive.clock()
+    old = await KeyIssuer(ring, "former").issue("acme", [Scope.READ], now=now)
+    original = getattr(ring, step)
+
+    async def rotated_first(argument: Any) -> Any:
+        monkeypatch.setattr(ring, step, original)
+        await api.service.issuer.rotate(old.record, now=now, life=DAY, overlap=1)
+        return await original(argument)
+
+    monkeypatch.setattr(ring, step, rotated_first)
+    await api.service.issuer.rehash(old.key, old.record)
+
+    assert [each.expires for each in await api.service.issuer.named(old.record.id)] == [now + 1] * 2
 
 
 async def test_foreign_names_beside_the_keys_change_nothing(start_api: Callable[..., Any]) -> None:

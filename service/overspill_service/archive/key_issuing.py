@@ -80,19 +80,12 @@ class KeyIssuer:
         return IssuedKey(key, record)
 
     async def rotate(
-        self,
-        former: Sequence[KeyRecord],
-        *,
-        now: float,
-        life: float | None,
-        overlap: float | None = DEFAULT_OVERLAP,
+        self, old: KeyRecord, *, now: float, life: float | None, overlap: float | None = DEFAULT_OVERLAP
     ) -> IssuedKey:
         """Make a key with the rights of another one, which works for another `overlap` seconds at most.
 
-        `former` are the records of the other key, one for each secret that it was hashed with, as `named`
-        returns them. Raises `KeyRefused` if the key has a successor already, or has expired.
+        Raises `KeyRefused` if the other key has a successor already, or has expired.
         """
-        old = former[-1]
         if old.is_expired(now):
             raise KeyRefused(f"the key {old.id} has expired: make a new one")
         await self._require_no_successor(old, now)
@@ -111,10 +104,19 @@ class KeyIssuer:
         except KeyRefused:  # of two rotations at once, each may see the other one: then both are refused
             await self._keyring.revoke(issued.record.hash)
             raise
-        for each in former:
-            if overlap is not None and (each.expires is None or each.expires > now + overlap):
-                await self._keyring.add(replace(each, expires=now + overlap))
+        if overlap is not None:
+            await self._end(old, now + overlap)
         return issued
+
+    async def _end(self, old: KeyRecord, at: float) -> None:
+        """Let a key end at `at` or before: each of its records, also one that comes meanwhile."""
+        while late := [
+            each
+            for each in await self._keyring.keys()
+            if each.id == old.id and (each.expires is None or each.expires > at)
+        ]:
+            for each in late:
+                await self._keyring.add(replace(each, expires=at))
 
     async def _require_no_successor(self, old: KeyRecord, now: float, *, but: str = "") -> None:
         for each in await self._keyring.keys():
@@ -150,6 +152,10 @@ class KeyIssuer:
         if not await self._keyring.has(old.hash):  # revoked between the two steps
             await self._keyring.revoke(fresh.hash)
             raise KeyNotFound(f"the key {old.id} was revoked")
+        ends = [each.expires for each in await self._keyring.keys() if each.hash == old.hash]
+        if ends and ends[0] != fresh.expires:  # rotated between the two steps
+            fresh = replace(fresh, expires=ends[0])
+            await self._keyring.add(fresh)
         return fresh
 
     async def named(self, name: str, tenant: str | None = None) -> list[KeyRecord]:

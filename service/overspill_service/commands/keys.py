@@ -95,10 +95,10 @@ async def rotate(settings: Settings, options: Mapping[str, Any]) -> int:
     """Create a key with the rights of another one, and print it. The other key works for some days more."""
     overlap = _seconds(options, "overlap_days", DEFAULT_OVERLAP)
     async with _issuer(settings) as issuer:
-        former = await issuer.named(options["key"])
-        usual = None if former[-1].expires is None else former[-1].expires - former[-1].created
+        old = (await issuer.named(options["key"]))[-1]
+        usual = None if old.expires is None else old.expires - old.created
         life = _seconds(options, "expires_days", usual)
-        issued = await issuer.rotate(former, now=time.time(), life=life, overlap=overlap)
+        issued = await issuer.rotate(old, now=time.time(), life=life, overlap=overlap)
     print(issued.key)
     return 0
 

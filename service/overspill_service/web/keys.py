@@ -50,10 +50,10 @@ async def show(context: RequestContext[wire.NoQuery]) -> web.Response:
 async def rotate(context: RequestContext[wire.NoQuery]) -> web.Response:
     issuer = context.service.issuer
     async with context.body(wire.Rotation) as wanted:
-        former = await issuer.named(context.request.match_info["id"], context.principal.tenant.name)
-        _require_own_scopes(context, former[-1].scopes)
+        old = (await issuer.named(context.request.match_info["id"], context.principal.tenant.name))[-1]
+        _require_own_scopes(context, old.scopes)
         now = context.service.archive.clock()
-        issued = await issuer.rotate(former, now=now, life=wanted.ttl, overlap=wanted.overlap)
+        issued = await issuer.rotate(old, now=now, life=wanted.ttl, overlap=wanted.overlap)
     return _issued(context, issued)
 
 

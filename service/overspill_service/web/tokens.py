@@ -13,9 +13,10 @@ import re
 import time
 from collections import OrderedDict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import aiohttp
+from msgspec.structs import replace
 from overspill.wire import Scope, fit, host_name, is_loopback
 
 from overspill_service.errors import CredentialsUnavailable, Unauthorized
@@ -115,6 +116,16 @@ class IssuerKeys:
             return file.read(MAX_BYTES).decode()
 
 
+class VerifiedToken(NamedTuple):
+    """A token that was verified a moment ago. Claims that nobody asks for are not kept."""
+
+    until: float
+    """By the monotonic clock: until when it is not verified again."""
+    expires: float
+    """By the shared clock."""
+    principal: Principal
+
+
 class Tokens:
     """Verifies tokens. Belongs to one event loop."""
 
@@ -123,19 +134,20 @@ class Tokens:
         _check(settings)
         self._settings, self._clock = settings, clock
         self._keys = IssuerKeys(settings.jwt_keys)
-        self._cache: OrderedDict[bytes, tuple[float, dict[str, Any]]] = OrderedDict()
-        """Claims of verified tokens, and until when by the monotonic clock they need no look at the keys."""
+        self._cache: OrderedDict[bytes, VerifiedToken] = OrderedDict()
 
     async def principal(self, token: str, directory: TenantDirectory) -> Principal:
         """Return who the token stands for. Raises `Unauthorized`, and `CredentialsUnavailable`."""
         digest = hashlib.sha256(token.encode()).digest()
-        until, claims = self._cache.get(digest, (-math.inf, {}))
-        if until <= time.monotonic() or float(claims["exp"]) <= self._clock():
+        known = self._cache.get(digest)
+        if known is None or known.until <= time.monotonic() or known.expires <= self._clock():
             claims = await self._verify(token)
+            principal = self._principal_of(claims, directory)
+            known = VerifiedToken(time.monotonic() + CACHE_SECONDS, float(claims["exp"]), principal)
             if len(self._cache) >= MAX_CACHED:
                 self._cache.popitem(last=False)
-            self._cache[digest] = time.monotonic() + CACHE_SECONDS, claims
-        return self._principal_of(claims, directory)
+            self._cache[digest] = known
+        return replace(known.principal, tenant=directory.tenant(known.principal.tenant.name))
 
     async def _verify(self, token: str) -> dict[str, Any]:
         import jwt  # noqa: PLC0415  (an extra)
