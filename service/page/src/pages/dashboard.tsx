@@ -3,7 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { type Entry, get, type Listing, type SignedIn, type Stats } from "../api.ts";
 import { bytes, count, percent } from "../format.ts";
 import { useLoaded } from "../load.ts";
-import { Empty, Name, Time, Trouble, Waiting } from "../parts/small.tsx";
+import { Copy, Empty, Name, Time, Trouble, Waiting } from "../parts/small.tsx";
 import { link, setQuery, useRoute } from "../route.ts";
 import { byGroup, bySize, type Group, overTime, sum } from "./sums.ts";
 
@@ -173,6 +173,12 @@ function Groups({ groups, kind }: { groups: Group[]; kind: string }) {
           </tbody>
         </table>
       </div>
+      {kind === "Tool" && (
+        <p class="quiet small">
+          <code>overspill advise</code> suggests a threshold and a preview for each tool, as lines of a policy file.{" "}
+          <Copy text="overspill advise" label="Copy command" />
+        </p>
+      )}
     </>
   );
 }
