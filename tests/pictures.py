@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FOLDER: Final = Path(__file__).parent.parent / "service" / "docs" / "pictures"
-SIZE: Final = {"width": 1100, "height": 700}
 FLAGS: Final = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--hide-scrollbars")
 
 
@@ -44,7 +43,7 @@ def take(client: SyncClient, captures: list[str]) -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program("chromium"), args=[*FLAGS])
-        page = browser.new_context(viewport=SIZE, device_scale_factor=1).new_page()
+        page = browser.new_context(viewport={"width": 1100, "height": 700}).new_page()
         page.goto(client.page_link())
         shoot(page, client, "/?range=1h", ".u-over", "dashboard")
         shoot(page, client, f"/captures/{captures[0]}?q=ERROR", ".row.match", "capture")

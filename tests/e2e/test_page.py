@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from aiohttp import ClientSession, web
 from overspill import wire
 from overspill.errors import Deleted
 from overspill.transfer.client import Client
 from overspill_service.tenants.keys import hash_key, new_key
+from yarl import URL
 
 from tests.e2e.programs import program
 from tests.faults.traffic import until
@@ -33,6 +36,7 @@ LOG = "".join(
     f"{'ERROR' if number % 1000 == 7 else 'info'} line {number} of the log\n" for number in range(1, 50_001)
 )
 AXE = Path(__file__).parents[2] / "service" / "page" / "node_modules" / "axe-core" / "axe.min.js"
+PASSED_ON = {"Content-Type", "Set-Cookie", "Content-Security-Policy", "Cache-Control"}
 KEYS = {name: new_key() for name in ("acme", "globex", "reader")}
 
 
@@ -398,3 +402,46 @@ async def complaints_of(page: Page) -> list[str]:
         for rule in found["violations"]
         for node in rule["nodes"]
     ]
+
+
+@asynccontextmanager
+async def behind_prefix(target: str, prefix: str) -> AsyncIterator[str]:
+    """A proxy that serves `target` under a prefix of the path."""
+
+    async def passed_on(request: web.Request) -> web.Response:
+        assert request.raw_path.startswith(prefix)
+        async with session.request(
+            request.method,
+            URL(target + request.raw_path.removeprefix(prefix), encoded=True),
+            headers=request.headers,
+            data=await request.read(),
+        ) as answer:
+            kept = {name: answer.headers[name] for name in answer.headers if name in PASSED_ON}
+            return web.Response(body=await answer.read(), status=answer.status, headers=kept)
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", passed_on)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    listener = socket.create_server(("127.0.0.1", 0))
+    await web.SockSite(runner, listener).start()
+    try:
+        async with ClientSession() as session:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}{prefix}"
+    finally:
+        await runner.cleanup()
+
+
+async def test_the_page_works_behind_a_prefix_of_the_path(
+    context: BrowserContext, service: ForkedService, client: Client
+) -> None:
+    entry = await client.put(LOG, call_id="prefix")
+    async with behind_prefix(service.url, "/ops/overspill") as url:
+        watched = Watched(await context.new_page(), url)
+        await watched.sign_in(KEYS["acme"], f"/captures/{entry.id}?q=ERROR")
+        await watched.page.get_by_text("50 lines", exact=True).wait_for()
+        await watched.go("/")
+        await watched.page.locator(".u-over, .empty").first.wait_for()
+        await context.close()
+
+        assert watched.troubles == []
