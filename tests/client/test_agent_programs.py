@@ -150,6 +150,18 @@ def test_a_server_cannot_name_a_file_that_is_not_its_result(
     assert answered("claude-code", of_a_server(paths[place], tmp_path / "s-1")) == {}
 
 
+@pytest.mark.parametrize("name", ["x" * 10_000, "a\0b", "x/" * 5_000])
+def test_a_name_that_no_file_can_have_hides_no_result(
+    service_of_the_environment: ServiceProcess, name: str
+) -> None:
+    said = f"Error: result (1 characters) exceeds maximum allowed tokens. Output has been saved to {name}.\n"
+    of_server = claude(said + OUTPUT, tool_name="mcp__x__y", transcript_path="/t.jsonl")
+    of_shell = claude({"stdout": OUTPUT, "stderr": "", "persistedOutputPath": name})
+
+    for event in (of_server, of_shell):
+        assert "[overspill]" in json.dumps(answered("claude-code", event))
+
+
 def test_a_server_cannot_name_a_file_as_a_shell_does(
     service_of_the_environment: ServiceProcess, tmp_path: Path
 ) -> None:

@@ -71,13 +71,13 @@ class _Hooks:
 
     def __init__(self, adapter: Adapter) -> None:
         self.adapter = adapter
-        self._sessions: OrderedDict[str, str] = OrderedDict()
+        self._sessions: OrderedDict[str, str | None] = OrderedDict()
         """The sessions of calls of the reading tools: MCP tells only the id of a call."""
 
     async def begin(self, called: Any, call_id: str | None, _: Any) -> dict[str, Any]:
         """Remember in which session a tool that reads is called."""
         if call_id is not None:
-            self._sessions[call_id] = called["session_id"]
+            self._sessions[call_id] = called.get("session_id")
             while len(self._sessions) > _MAX_REMEMBERED:
                 self._sessions.popitem(last=False)
         return {}

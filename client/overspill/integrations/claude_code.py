@@ -91,6 +91,13 @@ def _named(guard: Guard, event: Mapping[str, Any]) -> dict[str, Any]:
 
 def _file_of(event: Mapping[str, Any]) -> Path | None:
     """Return the file in which Claude Code has put all of an output, if it is on this machine."""
+    try:
+        return _named_file(event)
+    except (OSError, ValueError):  # a name that no file can have
+        return None
+
+
+def _named_file(event: Mapping[str, Any]) -> Path | None:
     result = event["tool_response"]
     if isinstance(result, str):
         return _results_file(event, result)
