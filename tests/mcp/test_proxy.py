@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 from mcp import StdioServerParameters
 from mcp.client.client import Client
 from mcp.client.stdio import stdio_client
+from overspill.mcp.proxy.child import MessageTooLong, lines
 from overspill.mcp.rendering import MAX_RESULT_CHARS, VERSION
 
 from tests.client.shell import OVERSPILL
@@ -250,6 +252,16 @@ def test_no_line_of_the_client_ends_the_connection(peer: Peer, line: str) -> Non
 
     assert seen["method"] == "notifications/seen"
     assert peer.call("echo", x=1)["content"]
+
+
+async def test_a_line_that_is_too_long_is_told_from_other_errors() -> None:
+    reader = asyncio.StreamReader(limit=100)
+    reader.feed_data(b"short\n" + b"x" * 1_000)
+    found = lines(reader)
+
+    assert await anext(found) == b"short"
+    with pytest.raises(MessageTooLong):
+        await anext(found)
 
 
 def test_a_flood_on_standard_error_passes(service: ServiceProcess) -> None:

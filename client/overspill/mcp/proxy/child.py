@@ -39,6 +39,10 @@ class ServerNotStarted(Exception):
         self.code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
 
 
+class MessageTooLong(Exception):
+    """A line is longer than what is held to be read: what comes after it is not known to be a message."""
+
+
 async def run(words: Sequence[str], guard: Guard, choices: Choices) -> int:
     """Guard the server that `words` start. Return its exit code, 128 + n for signal n.
 
@@ -79,7 +83,11 @@ class _Session:
         relay = Relay(self._guard, line_writer(writer), line_writer(to_server), self._choices)
         self._take_signals()
         from_client = asyncio.create_task(self._from_client(reader, to_server, relay))
-        await self._from_server(writer, relay)
+        try:
+            await self._from_server(writer, relay)
+        except MessageTooLong:
+            _print_error(b"overspill: a message of the MCP server has more than %d bytes" % _MAX_MESSAGE)
+            self._end_in_time(signal.SIGTERM)
         code = await self._exit_code()
         from_client.cancel()
         relay.server_ended(f"the MCP server ended (exit code {code}) before it answered; start it again")
@@ -151,11 +159,18 @@ def _own_file(descriptor: int, mode: str) -> Any:
 
 
 async def lines(reader: asyncio.StreamReader) -> Any:
-    """Yield each line that is not empty, without its end."""
-    while line := await reader.readline():
+    """Yield each line that is not empty, without its end. Raises `MessageTooLong`."""
+    while line := await _line(reader):
         stripped = line.rstrip(b"\r\n")
         if stripped:
             yield stripped
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.readline()
+    except ValueError as error:  # the reader's limit
+        raise MessageTooLong from error
 
 
 def line_writer(writer: asyncio.StreamWriter) -> Callable[[bytes], None]:
