@@ -71,16 +71,17 @@ def _remember(batch: tuple[str, str], now: float, until: float, db: sqlite3.Conn
 
 
 def _add(tenant: str, sums: Mapping[Cell, int], now: float, db: sqlite3.Connection) -> bool:
+    named = [(cell.encode(), cell._replace(tool=OTHER).encode(), amount) for cell, amount in sums.items()]
     for resolution in RESOLUTIONS:
         bucket = tenant, resolution.seconds, bucket_start(now, resolution)
         select = "SELECT cell FROM sums WHERE tenant = ? AND seconds = ? AND start = ?"
         known = {cell for (cell,) in db.execute(select, bucket)}
-        for cell, amount in sums.items():
-            name = cell.encode()
-            if name not in known and len(known) >= MAX_CELLS:
-                name = cell._replace(tool=OTHER).encode()
+        amounts: dict[str, int] = {}  # many cells of one batch may be the same of other tools
+        for own, other, amount in named:
+            name = own if own in known or len(known) < MAX_CELLS else other
             known.add(name)
-            db.execute(_ADD, (*bucket, name, bounded(amount), MAX_SUM))
+            amounts[name] = bounded(amounts.get(name, 0) + amount)
+        db.executemany(_ADD, [(*bucket, name, amount, MAX_SUM) for name, amount in amounts.items()])
         db.execute(
             "DELETE FROM sums WHERE tenant = ? AND seconds = ? AND start < ?",
             (tenant, resolution.seconds, now - resolution.seconds - resolution.kept),
