@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from overspill.wire import Code, Scope
+from overspill_service.archive.lookup_limits import BURST, LookupLimits
 from overspill_service.errors import KeyRefused
 from overspill_service.web.registry import PUBLIC, Route
 from overspill_service.web.routes import ROUTES
@@ -81,6 +82,20 @@ async def test_a_bound_key_finds_its_own_and_others_are_as_if_they_never_were(
     await keys.send("DELETE", path_of(FOREIGN), unbound)
     gone = await keys.send(route.method, concrete(route, FOREIGN, "theirs"), key, **body)
     assert gone.status == 404
+
+
+async def test_who_looks_for_too_many_captures_cannot_tell_foreign_ones_by_that(keys: Keys) -> None:
+    keys.api.service.archive.lookups = LookupLimits(clock=lambda: 0.0)
+    key = await keys.key(*ALL, session="mine")
+    paths = [path_of(OWN), path_of(FOREIGN), path_of(b"never")]
+    for number in range(BURST):
+        path = path_of(FOREIGN) if number % 2 else path_of(b"%d" % number)
+        assert (await keys.send("GET", path, key)).status == 404
+
+    for method in ("GET", "HEAD", "DELETE"):
+        statuses = [(await keys.send(method, path, key)).status for path in paths[1:]]
+        assert statuses == [429, 429]
+    assert (await keys.send("GET", paths[0], key)).status == 200
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ class Captures:
             return await self._find_call(call_id, self._session_of_call(session, any_session=any_session))
         match found := await self._current(ref):
             case Entry() | Tombstone() if not self.allows(found):
-                pass
+                await self._look_for_nothing(ref)
             case Entry() if found.is_expired(self.archive.clock()):
                 raise Expired(ref, instant(found.expires))
             case Entry() if session in (None, found.session):
@@ -106,6 +106,11 @@ class Captures:
         return await self.archive.lookups.find(
             self.tenant.name, capture, lambda: self._recover(capture), is_limited=is_limited
         )
+
+    async def _look_for_nothing(self, capture: str) -> None:
+        """Take the time, and the tenant's share of look-ups, that a capture takes which is not there."""
+        nothing = object_keys.provisional_id()
+        await self.archive.lookups.find(self.tenant.name, capture, lambda: self._recover(nothing))
 
     async def is_lost(self, capture: str, upload: str) -> bool:
         """Return whether a missing object was lost: its upload is the one to read, so it was not removed.
