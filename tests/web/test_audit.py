@@ -202,13 +202,17 @@ async def test_hostile_names_cannot_forge_a_line(api: Api, file: Path) -> None:
 async def test_keys_are_never_in_a_line(api: Api, file: Path) -> None:
     made = await (await api.send("POST", "/v1/keys", json={"scopes": ["read", "admin"]})).json()
     headers = {"Authorization": f"Bearer {made['key']}"}
+    path = f"/v1/keys/{made['about']['id']}/rotate"
+    second = await (await api.send("POST", path, json={}, headers=headers)).json()
     await api.send("DELETE", f"/v1/keys/{made['about']['id']}", headers=headers)
-    created, revoked = lines(file)
+    created, rotated, revoked = lines(file)
 
-    assert [short(each) for each in (created, revoked)] == [
+    assert [short(each) for each in (created, rotated, revoked)] == [
         ("key.create", "success"),
+        ("key.rotate", "success"),
         ("key.revoke", "success"),
     ]
+    assert rotated["overspill"] == {"api_key": made["about"]["id"], "new_api_key": second["about"]["id"]}
     assert created["overspill"]["api_key"] == revoked["overspill"]["api_key"] == made["about"]["id"]
     assert created["event"]["category"] == ["iam"]
     assert made["key"] not in file.read_text(encoding="utf-8")
@@ -449,7 +453,16 @@ def test_commands_are_written_with_the_user_who_ran_them(
     assert {each["event"]["type"][-1] for each in begun} == {"start"}
     assert {each["event"]["type"][-1] for each in ended} == {"end"}
     assert {each["user"]["id"] for each in written} == {pwd.getpwuid(os.getuid()).pw_name}
+    key = created["overspill"].pop("api_key")
     assert created["overspill"] == {"command": "keys create", "scopes": "write,read,observe"}
+    assert ended[2]["overspill"] == {
+        "command": "erase",
+        "api_keys": 1,
+        "captures": 0,
+        "stored_size": 0,
+        "held": 0,
+    }
+    assert re.fullmatch("[0-9a-f]{12}", key)
     assert "ovs_" in capsys.readouterr().out
     assert "ovs_" not in file.read_text()
 

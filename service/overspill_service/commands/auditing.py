@@ -5,9 +5,11 @@ from __future__ import annotations
 import getpass
 import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill_service.audit.events import Action, Event, Outcome, Phase
+from overspill_service.telemetry.logs import bound_fields, current_fields
 
 try:
     import pwd
@@ -15,7 +17,7 @@ except ImportError:  # Windows
     pwd = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
     from overspill_service.audit.log import AuditLog
 
@@ -45,9 +47,14 @@ async def audited(
     action = ACTIONS.get(command)
     if action is None or (command == "access" and options["mode"] is None):
         return await work
+    with bound_fields():
+        return await _audited(work, log, partial(_event, action, command=command, options=options))
+
+
+async def _audited(work: Coroutine[Any, Any, int], log: AuditLog, event: Callable[..., Event]) -> int:
     outcome, phase = Outcome.UNKNOWN, Phase.START
     try:
-        await log.write(_event(action, outcome, phase, command, options), time.time())
+        await log.write(event(outcome, phase), time.time())
         await log.require_working()
         outcome, phase = Outcome.FAILURE, Phase.END
         code = await work
@@ -56,10 +63,11 @@ async def audited(
     finally:
         work.close()
         if phase is Phase.END:
-            await log.write(_event(action, outcome, phase, command, options), time.time())
+            await log.write(event(outcome, phase), time.time())
 
 
 def _event(action: Action, outcome: Outcome, phase: Phase, command: str, options: Mapping[str, Any]) -> Event:
+    """Return a line of a command. It has what the command has bound to the fields of the log."""
     about = {ours: options[theirs] for theirs, ours in _ABOUT.items() if options.get(theirs)}
     return Event(
         action=action,
@@ -67,7 +75,7 @@ def _event(action: Action, outcome: Outcome, phase: Phase, command: str, options
         phase=phase,
         tenant=options.get("tenant") or "",
         user=_user(),
-        about={"command": command, **about},
+        about={"command": command, **about, **current_fields()},
     )
 
 

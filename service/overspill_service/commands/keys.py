@@ -16,6 +16,7 @@ from overspill_service.app import open_archive
 from overspill_service.archive.key_issuing import DAY, DEFAULT_LIFE, DEFAULT_OVERLAP, KeyIssuer
 from overspill_service.catalog.records import AccessMode, KeyRecord
 from overspill_service.settings.settings import SettingError
+from overspill_service.telemetry.logs import bind_fields
 from overspill_service.tenants.directory import KEY_ID_LENGTH, TENANT_PATTERN, Expiry
 from overspill_service.tenants.keys import hash_key, new_key
 
@@ -53,6 +54,7 @@ async def create(settings: Settings, options: Mapping[str, Any]) -> int:
             session=session if prefix is None else prefix,
             is_prefix=prefix is not None,
         )
+    bind_fields(api_key=issued.record.id)
     print(issued.key)
     return 0
 
@@ -99,6 +101,7 @@ async def rotate(settings: Settings, options: Mapping[str, Any]) -> int:
         usual = None if old.expires is None else old.expires - old.created
         life = _seconds(options, "expires_days", usual)
         issued = await issuer.rotate(old, now=time.time(), life=life, overlap=overlap)
+    bind_fields(api_key=old.id, new_api_key=issued.record.id)
     print(issued.key)
     return 0
 

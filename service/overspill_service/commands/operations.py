@@ -26,6 +26,7 @@ from overspill_service.commands.backups import backup, copy, restore
 from overspill_service.errors import CatalogIncomplete, StoreUnavailable
 from overspill_service.objects import Checkable, ListsForeignNames
 from overspill_service.settings.settings import SettingError
+from overspill_service.telemetry.logs import bind_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -110,6 +111,9 @@ async def erase(settings: Settings, options: Mapping[str, Any]) -> int:
         removed = await erasure.delete_all(Captures(archive, tenant), Query())
         orphan_age = settings.orphan_age
         receipt = await erasure.receipt(archive, removed, orphan_age=orphan_age, is_whole=True)
+    bind_fields(
+        api_keys=revoked, captures=removed.captures, stored_size=removed.stored_size, held=removed.held
+    )
     _print({"keys": revoked, **to_builtins(receipt)})
     return 1 if removed.held else 0
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _ACTION: Final = web.RequestKey("action", Action)
 _READS_WANTED: Final = web.RequestKey("reads_wanted", bool)
 _REFUSED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
-_ABOUT: Final = ("capture", "captures", "stored_size", "held", "session", "api_key")
+_ABOUT: Final = ("capture", "captures", "stored_size", "held", "session", "api_key", "new_api_key")
 """Fields of the request's log lines that say what it was about."""
 _NAMED: Final = {"id": "api_key"}
 """What parameters of paths are called here."""

@@ -35,6 +35,7 @@ async def create(context: RequestContext[wire.NoQuery]) -> web.Response:
             session=wanted.session,
             is_prefix=wanted.is_prefix,
         )
+    logs.bind_fields(api_key=issued.record.id)
     return _issued(context, issued)
 
 
@@ -54,6 +55,7 @@ async def rotate(context: RequestContext[wire.NoQuery]) -> web.Response:
         _require_own_scopes(context, old.scopes)
         now = context.service.archive.clock()
         issued = await issuer.rotate(old, now=now, life=wanted.ttl, overlap=wanted.overlap)
+    logs.bind_fields(api_key=old.id, new_api_key=issued.record.id)
     return _issued(context, issued)
 
 
@@ -72,7 +74,6 @@ def _require_own_scopes(context: RequestContext[wire.NoQuery], scopes: Iterable[
 
 
 def _issued(context: RequestContext[wire.NoQuery], issued: IssuedKey) -> web.Response:
-    logs.bind_fields(api_key=issued.record.id)
     return context.json(wire.IssuedKey(key=issued.key, about=_to_wire(issued.record, None)), status=201)
 
 
