@@ -9,7 +9,7 @@ from overspill.integrations.agno import guard_agent
 
 from tests.integrations.agno.harness import Script, results
 from tests.integrations.kit import tools
-from tests.integrations.kit.conftest import guard, session
+from tests.integrations.kit.fixtures import guard, session
 from tests.integrations.kit.harness import Call
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from overspill.integrations.claude_agent_sdk import guarded_options
 from tests.integrations.claude_agent_sdk.harness import isolated, messages, results, scripted
 from tests.integrations.kit import tools
 from tests.integrations.kit.cases import MANY, handle_in, stored
-from tests.integrations.kit.conftest import guard, session
+from tests.integrations.kit.fixtures import guard, session
 from tests.integrations.kit.harness import Call, Result
 
 if TYPE_CHECKING:

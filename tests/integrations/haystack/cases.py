@@ -21,7 +21,7 @@ from overspill.integrations.haystack_store import OverspillResultStore
 from tests.integrations.haystack.harness import Script, results
 from tests.integrations.kit import tools
 from tests.integrations.kit.cases import MANY, handle_in, stored
-from tests.integrations.kit.conftest import guard, session
+from tests.integrations.kit.fixtures import guard, session
 from tests.integrations.kit.harness import Call
 
 if TYPE_CHECKING:

@@ -13,7 +13,10 @@ import pytest
 from overspill import Guard, Policy, SyncClient
 
 from tests.integrations.kit import tools
+from tests.integrations.kit.fixtures import guard, possible, session, way
 from tests.integrations.kit.harness import Call, Harness, Result
+
+__all__ = ["guard", "possible", "session", "way"]
 
 MANY = 20_000
 PAGES = Path(__file__).parents[3] / "client" / "docs" / "integrations"

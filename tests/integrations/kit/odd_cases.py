@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.integrations.kit import tools
+from tests.integrations.kit.fixtures import guard, possible, session, way
 from tests.integrations.kit.harness import Call, Harness, Result
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from overspill import Guard
 
+__all__ = ["guard", "possible", "session", "way"]
 HARNESS: Harness = import_module(f"tests.integrations.{os.environ['KIT_FRAMEWORK']}.harness").harness
 MANY = 20_000
 PER_RUN = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8}-[0-9a-f-]{27}|call_[0-9a-f]{24}")

@@ -33,7 +33,7 @@ from typing_extensions import TypedDict
 
 from tests.integrations.kit import tools
 from tests.integrations.kit.cases import MANY, handle_in, stored
-from tests.integrations.kit.conftest import guard, session
+from tests.integrations.kit.fixtures import guard, session
 
 if TYPE_CHECKING:
     from overspill import Guard

@@ -26,7 +26,7 @@ from pydantic_ai.tools import DeferredToolRequests
 
 from tests.integrations.kit import tools
 from tests.integrations.kit.cases import MANY, handle_in, stored
-from tests.integrations.kit.conftest import guard, session
+from tests.integrations.kit.fixtures import guard, session
 from tests.integrations.kit.harness import Call
 from tests.integrations.pydantic_ai.harness import Script
 

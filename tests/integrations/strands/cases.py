@@ -25,7 +25,7 @@ from strands.vended_plugins.context_offloader import ContextOffloader
 
 from tests.integrations.kit import tools
 from tests.integrations.kit.cases import MANY, handle_in, stored
-from tests.integrations.kit.conftest import guard, session
+from tests.integrations.kit.fixtures import guard, session
 from tests.integrations.kit.harness import Call
 from tests.integrations.strands.harness import Script, results
 

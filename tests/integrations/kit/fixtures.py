@@ -1,4 +1,7 @@
-"""What the cases of all frameworks start from."""
+"""What the cases of all frameworks start from.
+
+This is no conftest: the project's own run would read it, and there is no framework then.
+"""
 
 from __future__ import annotations
 
