@@ -219,7 +219,7 @@ class IdConflict(Refused, code=Code.ID_CONFLICT):
 
 
 class Held(Refused, code=Code.HELD):
-    """The capture is on hold: it cannot be deleted, nor its life be changed, before it is released."""
+    """The capture is on hold: nobody can delete it, or change its life. Ask an admin to release it."""
 
 
 class KeyRefused(Refused, code=Code.KEY_REFUSED):
@@ -279,7 +279,7 @@ class CredentialsUnavailable(Unavailable, code=Code.CREDENTIALS_UNAVAILABLE):
 
 
 class AuditUnavailable(Unavailable, code=Code.AUDIT_UNAVAILABLE):
-    """The service cannot write its audit log, and changes nothing before it can. Its operator must act."""
+    """The service cannot write its audit log, and changes nothing before it can. Tell its operator."""
 
 
 class CatalogUnavailable(Unavailable, code=Code.CATALOG_UNAVAILABLE):

@@ -30,10 +30,15 @@ def encrypting_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Se
     folder = tmp_path_factory.mktemp("encrypting-swift")
     if reason := obstacle(folder):
         pytest.skip(f"no S3 server: {reason}")
-    with swift(folder, encrypts=True) as server, pytest.MonkeyPatch.context() as patch:
-        for name, value in server.environment.items():
-            patch.setenv(name, value)
+    with swift(folder, encrypts=True) as server:
         yield server
+
+
+@pytest.fixture(autouse=True)
+def credentials(encrypting_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set the server's credentials for one test: those of the whole session stay as they are."""
+    for name, value in encrypting_server.environment.items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture

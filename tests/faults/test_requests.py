@@ -91,6 +91,13 @@ async def test_several_tenants_are_swept_at_once(api: Api, faulty_s3: FaultyProx
     assert counted(faulty_s3) == {"POST": len(names)}
 
 
+@pytest.fixture
+async def versions_known(api: Api) -> None:
+    """The service has asked the bucket whether it keeps versions, as it does every five minutes."""
+    await api.service.archive.store.keeps_versions()
+
+
+@pytest.mark.usefixtures("versions_known")
 async def test_a_removal_takes_four_requests(api: Api, faulty_s3: FaultyProxy) -> None:
     await api.put(LOG)
     faulty_s3.forget()
@@ -99,6 +106,7 @@ async def test_a_removal_takes_four_requests(api: Api, faulty_s3: FaultyProxy) -
     assert counted(faulty_s3) == {"GET": 1, "PUT": 1, "DELETE": 2}
 
 
+@pytest.mark.usefixtures("versions_known")
 async def test_the_erasure_of_a_session_takes_a_listing_for_each_capture_and_three_requests_for_all(
     api: Api, faulty_s3: FaultyProxy
 ) -> None:
