@@ -14,6 +14,7 @@ from overspill import Client, SyncClient
 from overspill.errors import Unauthorized
 from overspill.wire import Scope
 from overspill_service.archive.key_issuing import DAY, KeyIssuer
+from overspill_service.archive.recovery.rebuild import rebuild
 from overspill_service.catalog.records import AccessMode
 from overspill_service.errors import KeyRefused, StoreUnavailable
 from overspill_service.settings.settings import SettingError
@@ -85,6 +86,23 @@ async def test_the_loss_of_redis_opens_nothing_and_loses_no_key(
         return [await status(api, key) for api in (old, new)] == [200, 200]
 
     await until(is_back)
+
+
+async def test_a_rebuilt_catalog_has_the_keys_too(
+    start_api: Callable[..., Any],
+    on_redis: dict[str, Any],
+    own_redis: RedisServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whenever it was lost: a complete catalog without its keys would refuse them for good."""
+    monkeypatch.setattr("overspill_service.maintenance.POLL_SECONDS", 3600.0)
+    api: Api = await start_api(**on_redis)
+    key = await issue(api)
+    await until(api.service.archive.catalog.is_complete)
+    own_redis.command("FLUSHALL")
+    await rebuild(api.service.archive)
+
+    assert await status(api, key) == 200
 
 
 async def test_open_access_survives_the_loss_of_redis_too(

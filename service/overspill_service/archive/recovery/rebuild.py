@@ -36,11 +36,13 @@ log = logging.getLogger(__name__)
 async def rebuild(archive: Archive, holder: str = "") -> int:
     """Put every unexpired capture of the object store into the catalog, and return their number.
 
+    The API keys come first: a catalog that calls itself complete, and lacks them, would refuse them all.
     First finish interrupted removals; at the end drop entries whose objects are gone. Entries that the
     catalog has stay as they are, so a rebuild may run at any time, and twice at once. The lease of `holder`
     is renewed on the way.
     """
     began = await archive.catalog.begin_rebuild()
+    await archive.keyring.restore()
     removed = await _unfinished_removals(archive)
     listed = UploadFilter(secrets.token_bytes(16))
     count = 0
