@@ -320,3 +320,18 @@ async def test_what_a_person_looks_at_in_a_browser_is_no_read_back(api: Api) -> 
     seen = {name for row in figures(await stats(api)).values() for name in row}
     assert "captures" in seen
     assert seen.isdisjoint({"reads", "captures_read"})
+
+
+async def test_all_tools_together_are_one_row_for_each_outcome(api: Api) -> None:
+    """However many tools there are: charts over a month of a thousand tools stay small."""
+    for number in range(30):
+        await report(api, observed(f"tool-{number}"), observed(f"tool-{number}", Outcome.INLINE))
+    await settle(api)
+    together = await stats(api, "/v1/stats?tools=false")
+
+    assert {(row.tenant, row.tool, row.outcome) for row in together.rows} >= {
+        ("default", "", "captured"),
+        ("default", "", "inline"),
+    }
+    assert sum(row.figures.get("tool_outputs", 0) for row in together.rows) == 30 * 2 * 3
+    assert len({row.outcome for row in together.rows}) == len({(r.start, r.outcome) for r in together.rows})

@@ -24,6 +24,8 @@ class StatsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     until: datetime | None = None
     step: int | None = None
     """The length of a bucket in seconds: 60, 900 or 86400. The longer, the longer it is kept."""
+    tools: bool = True
+    """False: all tools of a tenant together, in rows without a tool."""
     total: bool = False
     """Sum up all buckets: rows by tool and outcome, which all start at `since`."""
 

@@ -99,6 +99,8 @@ async def _answer(context: RequestContext[wire.StatsQuery], tenant: str) -> web.
     since = min(until, max(since, now - resolution.kept - resolution.seconds))
     async with archive.memory.reads.shares(ANSWER_SIZE):
         found = _buckets(archive.catalog, tenant, resolution, since, until)
+        if not query.tools and tenant != FLEET:
+            found = _without_tools(found)
         rows = await (_total if query.total else _series)(found, tenant, since)
         return context.json(
             wire.Stats(since=instant(since), until=instant(until), step=resolution.seconds, rows=rows)
@@ -131,6 +133,16 @@ async def _buckets(
         for start in sorted(found):
             yield start, found[start]
             await asyncio.sleep(0)  # a full bucket takes the event loop milliseconds
+
+
+async def _without_tools(buckets: AsyncIterator[tuple[int, Sums]]) -> AsyncIterator[tuple[int, Sums]]:
+    """Yield the buckets with the sums of all tools together."""
+    async for start, sums in buckets:
+        together: Sums = {}
+        for cell, amount in sums.items():
+            key = cell._replace(tool="")
+            together[key] = together.get(key, 0) + amount
+        yield start, together
 
 
 async def _series(

@@ -20,7 +20,8 @@ export function Dashboard({ who }: { who: SignedIn }) {
   const isFleet = query.has("fleet") && who.scopes.includes("fleet");
   const since = new Date(Math.floor(Date.now() / 60000) * 60000 - range[2] * 1000).toISOString();
   const path = isFleet ? "admin/stats" : "stats";
-  const series = useLoaded((signal) => get<Stats>(path, { since }, signal), [path, range[0]]);
+  const series = useLoaded((signal) => get<Stats>(path, isFleet ? { since } : { since, tools: false }, signal), [path, range[0]]);
+  const groups = useLoaded((signal) => get<Stats>(path, { since, total: true }, signal), [path, range[0]]);
   const newest = useLoaded((signal) => get<Listing>("captures", { limit: 200 }, signal), []);
   return (
     <section>
@@ -37,16 +38,20 @@ export function Dashboard({ who }: { who: SignedIn }) {
           </button>
         )}
       </nav>
-      {series.problem && <Trouble problem={series.problem} />}
-      {series.answer ? <Figures stats={series.answer} isFleet={isFleet} newest={newest.answer?.captures ?? []} /> : !series.problem && <Waiting />}
+      {(series.problem ?? groups.problem) && <Trouble problem={(series.problem ?? groups.problem)!} />}
+      {series.answer && groups.answer ? (
+        <Figures stats={series.answer} totals={groups.answer} isFleet={isFleet} newest={newest.answer?.captures ?? []} />
+      ) : (
+        !(series.problem ?? groups.problem) && <Waiting />
+      )}
     </section>
   );
 }
 
-function Figures({ stats, isFleet, newest }: { stats: Stats; isFleet: boolean; newest: Entry[] }) {
-  const total = sum(stats.rows);
+function Figures({ stats, totals, isFleet, newest }: { stats: Stats; totals: Stats; isFleet: boolean; newest: Entry[] }) {
+  const total = sum(totals.rows);
   if (total.outputs === 0 && total.captures === 0) return <NothingYet />;
-  const groups = byGroup(stats.rows, isFleet ? "tenant" : "tool");
+  const groups = byGroup(totals.rows, isFleet ? "tenant" : "tool");
   const costly = [...newest].sort((one, other) => other.size - one.size).slice(0, 8);
   return (
     <>
@@ -62,7 +67,7 @@ function Figures({ stats, isFleet, newest }: { stats: Stats; isFleet: boolean; n
       </div>
       <Charts stats={stats} />
       <Groups groups={groups} kind={isFleet ? "Tenant" : "Tool"} />
-      <Sizes stats={stats} />
+      <Sizes stats={totals} />
       {!isFleet && costly.length > 0 && <Costly captures={costly} />}
     </>
   );
