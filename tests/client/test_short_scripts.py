@@ -33,11 +33,13 @@ from overspill import Guard, SyncClient
 from overspill.guard.counts import report_job
 
 report_job.LAST_REPORT = 30.0  # however busy the machine is: a service that takes no report is sent no output
+kept = []  # as programs keep their guards: what is collected before the end uploads nothing then
 
 def work(url, size):
     client = SyncClient(url, retries=0)
     guard = Guard(client)
     print(guard.process_sync("a line" * size, tool="t", call_id="own").outcome, flush=True)
+    kept.append(guard)
     return client, guard
 """
 UNCLOSED: Final = "client, guard = work(sys.argv[1], 1)"
