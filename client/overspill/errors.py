@@ -99,6 +99,8 @@ class ProblemError(OverspillError):
         """When the capture expired; None for other problems."""
         self.limit: int | None = problem.limit
         """The limit that the request goes over; None for other problems."""
+        self.offset: int | None = problem.offset
+        """Where the next append must begin; None for other problems."""
         self.retry_after: int | None = problem.retry_after
         """Seconds to wait before trying again; None for problems that do not say it."""
 
@@ -220,6 +222,22 @@ class IdConflict(Refused, code=Code.ID_CONFLICT):
 
 class Held(Refused, code=Code.HELD):
     """The capture is on hold: nobody can delete it, or change its life. Ask an admin to release it."""
+
+
+class WrongOffset(Refused, code=Code.WRONG_OFFSET):
+    """The append does not begin where the content ends. Go on at `offset`."""
+
+
+class NotLive(Refused, code=Code.NOT_LIVE):
+    """The capture has ended, so nothing can be appended. Begin another one."""
+
+
+class OtherProducer(Refused, code=Code.OTHER_PRODUCER):
+    """Another producer appends to this capture. Let only one do so, or begin another capture."""
+
+
+class BufferFull(Refused, code=Code.BUFFER_FULL):
+    """The object store is behind with what was accepted. Wait `retry_after` seconds, then send it again."""
 
 
 class KeyRefused(Refused, code=Code.KEY_REFUSED):

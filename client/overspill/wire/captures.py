@@ -41,6 +41,14 @@ class State(StrEnum):
     PARTIAL = "partial"
 
 
+class Gap(Struct, frozen=True, kw_only=True):
+    """Bytes that the service had accepted and lost: neither the catalog nor the producer has them."""
+
+    offset: int
+    size: int | None = None
+    """Null if nobody knows how many."""
+
+
 class Entry(Struct, frozen=True, kw_only=True):
     """What is known of one capture. Sizes in bytes; `lines` counts a last line without a newline too."""
 
@@ -64,6 +72,12 @@ class Entry(Struct, frozen=True, kw_only=True):
     """On hold: it neither expires nor can it be deleted. `expires` is in the year 9999 meanwhile."""
     first_read: datetime | None = None
     """When the content was first read; null if nobody has read it, or that was forgotten."""
+    durable: int | None = None
+    """Of a live capture: how many bytes of it are in the object store."""
+    last_append: datetime | None = None
+    """Of a live capture: when its producer was last heard of."""
+    gap: Gap | None = None
+    """Of a partial capture: what is missing at its end, if anything is known to be."""
 
 
 class Listing(Struct, frozen=True, kw_only=True):

@@ -24,6 +24,12 @@ class Header:
     EXPIRES: Final = "Overspill-Expires"
     KEY_EXPIRES: Final = "Overspill-Key-Expires"
     REPR_DIGEST: Final = "Repr-Digest"
+    CONTENT_DIGEST: Final = "Content-Digest"
+    UPLOAD_OFFSET: Final = "Upload-Offset"
+    UPLOAD_COMPLETE: Final = "Upload-Complete"
+    DURABLE_OFFSET: Final = "Overspill-Durable-Offset"
+    PRODUCER: Final = "Overspill-Producer"
+    """A random word of the producer, so that two producers of one capture are noticed."""
     PAGE_TOKEN: Final = "Overspill-Page-Token"  # noqa: S105  (a name)
     REQUEST_ID: Final = "X-Request-Id"
 

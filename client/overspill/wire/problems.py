@@ -39,6 +39,10 @@ class Code(StrEnum):
     DELETED = "deleted"
     ID_CONFLICT = "id_conflict"
     HELD = "held"
+    WRONG_OFFSET = "wrong_offset"
+    NOT_LIVE = "not_live"
+    OTHER_PRODUCER = "other_producer"
+    BUFFER_FULL = "buffer_full"
     KEY_REFUSED = "key_refused"
     SECRETS_FOUND = "secrets_found"
     CAPTURE_TOO_LARGE = "capture_too_large"
@@ -98,6 +102,10 @@ _CODES: Final[dict[Code, tuple[int, str]]] = {
     Code.DELETED: (410, "The capture was deleted"),
     Code.ID_CONFLICT: (409, "The id holds another content"),
     Code.HELD: (409, "The capture is on hold"),
+    Code.WRONG_OFFSET: (409, "The append does not begin where the content ends"),
+    Code.NOT_LIVE: (409, "The capture does not grow any more"),
+    Code.OTHER_PRODUCER: (409, "Another producer appends to this capture"),
+    Code.BUFFER_FULL: (429, "The object store is behind with what was accepted"),
     Code.KEY_REFUSED: (409, "The key cannot be made or changed so"),
     Code.SECRETS_FOUND: (422, "The tenant stores no secrets"),
     Code.CAPTURE_TOO_LARGE: (413, "The capture is larger than the limit"),
@@ -135,5 +143,7 @@ class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     expired: datetime | None = None
     """When the capture expired (code `expired`)."""
     limit: int | None = None
+    offset: int | None = None
+    """Where the next append must begin (code `wrong_offset`)."""
     retry_after: int | None = None
     """Seconds to wait before trying again."""

@@ -6,6 +6,8 @@ from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType
 
+from overspill.wire.captures import State  # noqa: TC001  (msgspec resolves annotations at run time)
+
 
 def approx_tokens(size: int) -> int:
     """Estimate how many tokens `size` bytes of text are, rounded up: 3.3 bytes a token.
@@ -45,6 +47,8 @@ class Text(Struct, frozen=True, kw_only=True):
     next: dict[str, str] | None = None
     replaced: bool = False
     """Bytes that are not UTF-8 were replaced by U+FFFD."""
+    state: State | UnsetType = UNSET
+    """Given unless the capture is complete. While it is live, the totals are as of this answer."""
     matches: list[Match] | UnsetType = UNSET
     match_count: int | UnsetType = UNSET
     """Matching lines found in the part that was searched; a `cursor` in `next` goes on."""

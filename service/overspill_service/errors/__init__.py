@@ -33,6 +33,8 @@ class ServiceError(Exception):
     code: ClassVar[Code] = Code.INTERNAL
     expired: datetime | None = None
     limit: int | None = None
+    offset: int | None = None
+    """Where an append must begin."""
     retry_after: int | None = None
     failure_name: str = ""
     """One word for a failure of the system, as in the table of `errors.system`. Empty for other failures."""
@@ -150,6 +152,27 @@ class KeyNotFound(Absent):
 
 class Held(Refused):
     code = Code.HELD
+
+
+class WrongOffset(Refused):
+    code = Code.WRONG_OFFSET
+
+    def __init__(self, sent: int, expected: int) -> None:
+        super().__init__(f"the append begins at byte {sent}, the content ends at {expected}: go on there")
+        self.offset = expected
+
+
+class NotLive(Refused):
+    code = Code.NOT_LIVE
+
+
+class OtherProducer(Refused):
+    code = Code.OTHER_PRODUCER
+
+
+class BufferFull(Refused):
+    code = Code.BUFFER_FULL
+    retry_after = 1
 
 
 class KeyRefused(Refused):

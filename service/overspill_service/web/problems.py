@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 from aiohttp import web
-from overspill.wire import PROBLEM_TYPE, Code, Problem
+from overspill.wire import PROBLEM_TYPE, Code, Header, Problem
 
 from overspill_service.errors import ServiceError, Unavailable
 from overspill_service.errors.system import resource_failure
@@ -40,6 +40,7 @@ def problem_of(error: Exception, request_id: str) -> Problem:
             request_id,
             expired=error.expired,
             limit=error.limit,
+            offset=error.offset,
             retry_after=error.retry_after,
         )
     if isinstance(error, web.HTTPException):
@@ -59,6 +60,8 @@ def response_of(problem: Problem) -> web.Response:
         # draft-ietf-httpapi-ratelimit-headers-10
         headers["RateLimit-Policy"] = f'"max";q={problem.limit}'
         headers["RateLimit"] = f'"max";r=0;t={problem.retry_after or 1}'
+    if problem.offset is not None:
+        headers[Header.UPLOAD_OFFSET] = str(problem.offset)
     if problem.code == Code.UNAUTHORIZED:
         headers["WWW-Authenticate"] = 'Bearer realm="overspill"'
     if problem.code == Code.UNSUPPORTED_ENCODING:

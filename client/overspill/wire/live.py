@@ -1,0 +1,125 @@
+"""Live captures: how a producer appends to them, and how readers follow them and wait.
+
+The field names `Upload-Offset` and `Upload-Complete` are those of draft-ietf-httpbis-resumable-upload-09.
+Appends carry their CRC32C as `Content-Digest: crc32c=:BASE64:` (RFC 9530).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct
+
+from overspill.wire.captures import State
+from overspill.wire.queries import Count, RefQuery
+from overspill.wire.reads import Match  # noqa: TC001  (msgspec resolves annotations at run time)
+
+MAX_APPEND: Final = 4 * 2**20
+"""Bytes of content that one append may carry."""
+MAX_UNSTORED: Final = 16 * 2**20
+"""Bytes that the service accepts beyond the durable offset. A producer keeps no more than these."""
+FOLLOW_TYPE: Final = "text/event-stream"
+KEEP_ALIVE_SECONDS: Final = 15.0
+"""A followed capture without news sends a comment so often, so that no proxy ends the connection."""
+MAX_WAIT_SECONDS: Final = 600
+EXIT_CODE_LABEL: Final = "overspill.exit_code"
+TERMINAL_LABEL: Final = "overspill.terminal"
+"""The label of a capture of a terminal: the terminal's name."""
+COMMAND_LABEL: Final = "overspill.command"
+"""The label of a capture of a process: the beginning of its command line."""
+
+Offset = Annotated[int, Meta(ge=0, le=2**53)]
+
+
+class LiveStatus(Struct, frozen=True, kw_only=True):
+    """How far a live capture is. Answers appends, and `GET …/live`."""
+
+    id: str
+    state: State
+    accepted: int
+    """Bytes that the service has taken: the offset of the next append."""
+    durable: int
+    """Bytes that are in the object store. A producer keeps what comes after them, and sends it again."""
+
+
+class Completion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The end of a live capture, as its producer tells it."""
+
+    offset: Offset
+    """The content's size. The service must have accepted all of it."""
+    state: Literal[State.COMPLETE, State.PARTIAL] = State.COMPLETE
+    """`partial`: the producer gives up before the end."""
+    status: str | None = None
+    exit_code: int | None = None
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")] | None = None
+    """The digest of the whole content, for the service to compare."""
+
+
+class FollowQuery(RefQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where following begins: at byte `offset`, or with the last `lines` lines (by default all of it).
+
+    A `Last-Event-ID` field, which browsers and clients send when they connect again, comes before both.
+    """
+
+    offset: Offset | None = None
+    lines: Annotated[int, Meta(ge=0, le=1000)] | None = None
+
+
+class FollowedOutput(Struct, frozen=True, kw_only=True):
+    """The data of an `output` event: content as it came. The event's id is `next_offset`.
+
+    Bytes that are not UTF-8 are replaced by U+FFFD; ANSI escape sequences stay.
+    """
+
+    offset: int
+    next_offset: int
+    content: str
+
+
+class FollowedEnd(Struct, frozen=True, kw_only=True):
+    """The data of the last event, `end`."""
+
+    state: State
+    size: int
+    status: str = ""
+    exit_code: int | None = None
+
+
+class WaitQuery(RefQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to wait for: a line that matches `pattern`, `lines` new lines, the end, or `timeout` seconds."""
+
+    pattern: str | None = None
+    fixed: bool = False
+    ignore_case: bool = False
+    lines: Count | None = None
+    timeout: Annotated[float, Meta(ge=0, le=MAX_WAIT_SECONDS)] = 30
+    cursor: Offset = 0
+    """The byte after the last line that the reader has seen: `cursor` of its last answer. 0: nothing yet."""
+    ansi: bool = False
+    """Keep ANSI escape sequences."""
+    max_bytes: Annotated[int, Meta(ge=256, le=65536)] | None = None
+    """Bytes of text that the answer has at most, if that is less than the service's own cap."""
+
+
+class Waited(Struct, frozen=True, kw_only=True):
+    """The answer of a wait: why it ended, and the new lines since the reader's cursor."""
+
+    reason: Literal["pattern", "lines", "ended", "timeout"]
+    state: State
+    content: str
+    """The new lines. If they are too many, the last ones, or those from the first match on."""
+    start_line: int
+    end_line: int
+    total_lines: int
+    total_bytes: int
+    """As of this answer, while the capture is live."""
+    matches: list[Match] = []
+    skipped_lines: int = 0
+    """New lines before `start_line` that are not in `content`: `lines` reads them."""
+    cursor: int
+    """What to send as `cursor` next time."""
+    approx_tokens: int
+    advice: str = ""
+    """What to do next, if waiting again in the same way would not help."""
+    status: str = ""
+    exit_code: int | None = None
