@@ -37,7 +37,7 @@ def loop_threads() -> list[threading.Thread]:
 
 
 def public(kind: type) -> dict[str, Any]:
-    return {name: value for name, value in vars(kind).items() if not name.startswith("_") and callable(value)}
+    return {name: value for name, value in inspect.getmembers(kind, callable) if not name.startswith("_")}
 
 
 def test_it_has_every_method_of_the_asynchronous_client() -> None:

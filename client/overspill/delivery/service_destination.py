@@ -17,7 +17,7 @@ from overspill.delivery.destinations import Failure
 from overspill.delivery.health import ServiceHealth
 from overspill.delivery.upload import Upload, captured
 from overspill.execution import forks, threads
-from overspill.transfer.client import load_transport
+from overspill.transfer.caller import load_transport
 from overspill.transfer.sync import SyncClient, running
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from overspill.spools import files, own_directory
 from overspill.spools.absence import Absence
 from overspill.spools.flush import Flush, Flushed
 from overspill.spools.own_directory import NotSpooled
-from overspill.transfer.client import load_transport
+from overspill.transfer.caller import load_transport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, P
 
 from overspill.errors import ClientClosed
 from overspill.execution.calls import OWN_LOOP, Calls
-from overspill.transfer.client import CLOSED, CONNECT_TIMEOUT, RETRIES, TIMEOUT, Client
+from overspill.transfer.caller import CLOSED, CONNECT_TIMEOUT, RETRIES, TIMEOUT
+from overspill.transfer.client import Client
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine

@@ -1,0 +1,178 @@
+"""The calls that store captures, find them, keep them longer and remove them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from overspill import wire
+from overspill.transfer import request
+from overspill.transfer.caller import Caller, decode, fit_or_none
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Mapping
+    from datetime import datetime
+
+    from overspill.transfer.source import Source
+
+_TEXT_TYPE: Final = "text/plain; charset=utf-8"
+
+
+class CaptureCalls(Caller):
+    """Stores captures, lists them, and changes how long they live."""
+
+    async def put(  # noqa: PLR0913  (one keyword for each thing that is kept with a capture)
+        self,
+        content: Source,
+        *,
+        call_id: str = "",
+        session: str | None = None,
+        tool: str = "",
+        content_type: str | None = None,
+        ttl: int | None = None,
+        status: str = "",
+        labels: Mapping[str, str] | None = None,
+        id: str | None = None,  # noqa: A002  (the field's own name)
+        sha256: bytes | None = None,
+        progress: Callable[[int], object] | None = None,
+    ) -> wire.Entry:
+        """Store `content`, and return its entry once it is durable. Repeating the call changes nothing.
+
+        A `str` is stored as UTF-8; lone surrogates keep the bytes that they would have. A path or a seekable
+        file is read twice; other iterables go through a temporary file. `ttl` is seconds from now; None takes
+        the service's default. `id` is computed from session, call id and content if it is not given.
+        `sha256` is the digest of the content, 32 bytes, if the caller has it already: the client does not
+        compute it again. `progress` is called with the number of bytes of each piece that was sent.
+
+        Raises `ContentChanged` if a file changes meanwhile, `DigestMismatch` if `sha256` is wrong,
+        `IdConflict` if the id holds other content, `TypeError` if `content` has no bytes, `ValueError` for a
+        wrong label's name, and the `OSError` of a file.
+        """
+        transport = await self._transport()
+        from overspill.transfer import source, upload  # noqa: PLC0415  (loaded by `_transport`, in a thread)
+
+        where = self.session if session is None else session
+        known_type = content_type or (_TEXT_TYPE if isinstance(content, str) else "")
+        headers = request.metadata(
+            where, call_id=call_id, tool=tool, status=status, labels=labels, ttl=ttl, content_type=known_type
+        )
+        async with source.opened(content, sha256) as known:
+            name = id or wire.capture_id(where, call_id, known.sha256)
+            body = await upload.body_for(known, compress=self._compress, is_near=self.address.is_near)
+            sent = request.upload(name, headers, known.sha256, body, on_sent=progress)
+            return decode(await transport.call(sent), wire.Entry)
+
+    async def get(self, ref: str, *, session: str | None = None) -> wire.Entry:
+        """Return what is known of a capture, without its content."""
+        query = self._narrowed(ref, session)
+        return await self._ask(request.about("GET", wire.Path.CAPTURE, ref, query), wire.Entry)
+
+    async def list(  # noqa: PLR0913  (one keyword for each filter of the listing)
+        self,
+        *,
+        session: str | None = None,
+        call_id: str | None = None,
+        tool: str | None = None,
+        state: wire.State | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> wire.Listing:
+        """Return a page of at most `limit` captures, newest first. Each filter that is given narrows it.
+
+        Without `session` it has captures of all sessions. `cursor` is that of the page before.
+        """
+        query = wire.ListQuery(
+            session=fit_or_none(session),
+            call_id=fit_or_none(call_id),
+            tool=fit_or_none(tool),
+            state=state,
+            since=since,
+            until=until,
+            cursor=cursor,
+            limit=limit,
+        )
+        asked = request.Request(method="GET", path=wire.Path.CAPTURES, query=request.encode_query(query))
+        return await self._ask(asked, wire.Listing)
+
+    async def iterate(
+        self,
+        *,
+        session: str | None = None,
+        call_id: str | None = None,
+        tool: str | None = None,
+        state: wire.State | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        page: int = 100,
+    ) -> AsyncGenerator[wire.Entry, None]:
+        """Yield all captures that `list` would give. `page` is how many are asked for at once."""
+        cursor: str | None = None
+        while True:
+            listing = await self.list(
+                session=session,
+                call_id=call_id,
+                tool=tool,
+                state=state,
+                since=since,
+                until=until,
+                cursor=cursor,
+                limit=page,
+            )
+            for entry in listing.captures:
+                yield entry
+            if (cursor := listing.cursor) is None:
+                return
+
+    async def set_ttl(self, ref: str, ttl: int, *, session: str | None = None) -> wire.Entry:
+        """Let a capture live `ttl` seconds from now."""
+        query = self._narrowed(ref, session)
+        asked = request.about("PATCH", wire.Path.CAPTURE, ref, query)
+        return await self._ask(request.with_json(asked, wire.Amendment(ttl=ttl)), wire.Entry)
+
+    async def delete(self, ref: str, *, session: str | None = None) -> wire.Removed:
+        """Remove a capture, and say how many were removed: 0 if it was removed before. Raises `Held`.
+
+        The receipt says what remains of it, and until when.
+        """
+        if ref.startswith(wire.CALL_PREFIX):  # repeated, it would remove the next older capture as well
+            ref = (await self.get(ref, session=session)).id
+        query = self._narrowed(ref, session)
+        return await self._ask(request.about("DELETE", wire.Path.CAPTURE, ref, query), wire.Removed)
+
+    async def hold(self, ref: str, *, session: str | None = None) -> wire.Entry:
+        """Put a capture on hold: it neither expires nor can it be deleted. Needs the scope admin."""
+        query = self._narrowed(ref, session)
+        return await self._ask(request.about("PUT", wire.Path.HOLD, ref, query), wire.Entry)
+
+    async def release(self, ref: str, *, session: str | None = None) -> wire.Entry:
+        """End a capture's hold. It lives on for the tenant's default TTL. Needs the scope admin."""
+        query = self._narrowed(ref, session)
+        return await self._ask(request.about("DELETE", wire.Path.HOLD, ref, query), wire.Entry)
+
+    async def hold_session(self, session: str) -> wire.Held:
+        """Put every capture of a session on hold. Those that are stored later are not.
+
+        Raises `InvalidParameter` if its name is empty.
+        """
+        return await self._ask(request.of_session("PUT", wire.Path.SESSION_HOLD, session), wire.Held)
+
+    async def release_session(self, session: str) -> wire.Held:
+        """End the hold of every capture of a session. Raises `InvalidParameter` if its name is empty."""
+        return await self._ask(request.of_session("DELETE", wire.Path.SESSION_HOLD, session), wire.Held)
+
+    async def erase_tenant(self, tenant: str) -> wire.Removed:
+        """Remove every capture of the key's tenant, except those on hold. `tenant` confirms it.
+
+        Needs the scope admin. The receipt says what remains, and until when.
+        """
+        query = request.encode_query(wire.TenantQuery(tenant=tenant))
+        asked = request.Request(method="DELETE", path=wire.Path.CAPTURES, query=query)
+        return await self._ask(asked, wire.Removed)
+
+    async def delete_session(self, session: str) -> wire.Removed:
+        """Remove every capture of a session, except those on hold. The receipt says what remains, till when.
+
+        Raises `InvalidParameter` if its name is empty.
+        """
+        return await self._ask(request.of_session("DELETE", wire.Path.SESSION, session), wire.Removed)
