@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from overspill import SyncClient
 from overspill.cli.demo import fleet
@@ -16,9 +16,6 @@ from overspill.cli.demo.service import running
 from playwright.sync_api import sync_playwright
 
 from tests.e2e.programs import program
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FOLDER: Final = Path(__file__).parent.parent / "service" / "docs" / "pictures"
 FLAGS: Final = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--hide-scrollbars")
@@ -30,23 +27,23 @@ def main() -> None:
         with running(Path(home)) as service:
             key = fleet.run(service, Path(home))
             with SyncClient(service.url, key) as client:
-                take(client, list(largest(client)))
+                take(client, largest(client))
 
 
-def largest(client: SyncClient) -> Iterator[str]:
-    """The largest log among the newest captures."""
+def largest(client: SyncClient) -> str:
+    """Return the id of the largest log among the newest captures."""
     captures = [each for each in client.list(tool="read_logs", limit=100).captures if each.lines > 1]
-    yield max(captures, key=lambda each: each.size).id
+    return max(captures, key=lambda each: each.size).id
 
 
-def take(client: SyncClient, captures: list[str]) -> None:
+def take(client: SyncClient, capture: str) -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program("chromium"), args=[*FLAGS])
         page = browser.new_context(viewport={"width": 1100, "height": 700}).new_page()
         page.goto(client.page_link())
         shoot(page, client, "/?range=1h", ".u-over", "dashboard")
-        shoot(page, client, f"/captures/{captures[0]}?q=ERROR", ".row.match", "capture")
+        shoot(page, client, f"/captures/{capture}?q=ERROR", ".row.match", "capture")
         browser.close()
 
 

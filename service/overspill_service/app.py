@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from overspill_service.catalog import Catalog
     from overspill_service.objects import ObjectStore
+    from overspill_service.tenants.directory import TenantDirectory
 
 T = TypeVar("T")
 
@@ -230,49 +231,74 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
         open_scans(archive, metrics) as scans,
     ):
         is_settled = await access.try_to_settle(settings, directory, archive)
-        mode = OpenMode(archive.catalog, archive.keyring)
-        issuer = KeyIssuer(archive.keyring, settings.key_secret)
-        page_sessions = PageSessions(archive.store, archive.catalog, archive.shared_clock.now)
-        authenticator = Authenticator(
-            directory,
-            archive.catalog,
-            issuer,
-            mode,
-            page_sessions,
-            clock=archive.shared_clock.now,
-            secrets=settings.key_secrets,
-            tokens=Tokens(settings, archive.shared_clock.now) if settings.jwt_issuer else None,
-            local_key=await asyncio.to_thread(access.local_key, settings),
-        )
-        audit = await open_audit_log(settings)
-        app[SERVICE] = service = Service(
-            archive=archive,
-            directory=directory,
-            authenticator=authenticator,
-            mode=mode,
-            issuer=issuer,
-            metrics=metrics,
-            scrapes=Scrapes(metrics.collect),
-            audit=audit,
-            page_sessions=page_sessions,
-            addresses=ClientAddresses(settings.trusted_networks, settings.client_address_header),
-            hosts=settings.answered_hosts,
-            spans=tracing.spans(),
-            settings=settings,
-            upload_places=FairPlaces(settings.max_uploads, "uploads"),
-            answer_places=FairPlaces(answer_places(archive.memory.size), "long answers"),
-            scans=scans,
-        )
-        maintenance = Maintenance(service, is_settled=is_settled)
-        running = asyncio.create_task(maintenance.run(), name="maintenance")
+        app[SERVICE] = service = await _assemble(settings, metrics, directory, archive, scans)
         try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(FIRST_ROUND_SECONDS):
-                    await maintenance.first_round_ended.wait()
-            yield
+            async with _maintained(service, is_settled=is_settled):
+                yield
         finally:
-            running.cancel()
-            with suppress(asyncio.CancelledError):
-                await running
-            await maintenance.close()
-            await audit.close()
+            await service.audit.close()
+
+
+async def _assemble(
+    settings: Settings, metrics: Metrics, directory: TenantDirectory, archive: Archive, scans: ScanThreads
+) -> Service:
+    """Return the parts of the service, wired. Raises `SettingError` if the audit log cannot be written."""
+    mode = OpenMode(archive.catalog, archive.keyring)
+    issuer = KeyIssuer(archive.keyring, settings.key_secret)
+    page_sessions = PageSessions(archive.store, archive.catalog, archive.shared_clock.now)
+    return Service(
+        archive=archive,
+        directory=directory,
+        authenticator=await _authenticator(settings, directory, archive, issuer, mode, page_sessions),
+        mode=mode,
+        issuer=issuer,
+        metrics=metrics,
+        scrapes=Scrapes(metrics.collect),
+        audit=await open_audit_log(settings),
+        page_sessions=page_sessions,
+        addresses=ClientAddresses(settings.trusted_networks, settings.client_address_header),
+        hosts=settings.answered_hosts,
+        spans=tracing.spans(),
+        settings=settings,
+        upload_places=FairPlaces(settings.max_uploads, "uploads"),
+        answer_places=FairPlaces(answer_places(archive.memory.size), "long answers"),
+        scans=scans,
+    )
+
+
+async def _authenticator(
+    settings: Settings,
+    directory: TenantDirectory,
+    archive: Archive,
+    issuer: KeyIssuer,
+    mode: OpenMode,
+    sessions: PageSessions,
+) -> Authenticator:
+    return Authenticator(
+        directory,
+        archive.catalog,
+        issuer,
+        mode,
+        sessions,
+        clock=archive.shared_clock.now,
+        secrets=settings.key_secrets,
+        tokens=Tokens(settings, archive.shared_clock.now) if settings.jwt_issuer else None,
+        local_key=await asyncio.to_thread(access.local_key, settings),
+    )
+
+
+@asynccontextmanager
+async def _maintained(service: Service, *, is_settled: bool) -> AsyncIterator[None]:
+    """Run the background job during the block. A short first round ends before the block begins."""
+    maintenance = Maintenance(service, is_settled=is_settled)
+    running = asyncio.create_task(maintenance.run(), name="maintenance")
+    try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_ROUND_SECONDS):
+                await maintenance.first_round_ended.wait()
+        yield
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+        await maintenance.close()

@@ -101,6 +101,21 @@ async def test_a_session_ends_with_its_key(api: Api, monkeypatch: pytest.MonkeyP
     assert (ended.status, (await problem(ended)).code) == (401, Code.UNAUTHORIZED)
 
 
+async def test_a_request_of_a_session_counts_as_a_use_of_its_key(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill_service.web.authentication.USE_SECONDS", 0.0)
+    browser, archive = Browser(api), api.service.archive
+    key = hash_key(given := await key_of(api, Scope.READ))
+    await browser.sign_in(key=given)
+    await api.service.authenticator.report_uses()
+    signed_in = (await archive.catalog.uses())[key]
+    await browser.send("GET", path_of(LOG))
+    await api.service.authenticator.report_uses()
+
+    assert (await archive.catalog.uses())[key] > signed_in
+
+
 async def test_a_session_reads_its_own_sessions_only_as_its_key_does(api: Api) -> None:
     await api.put(LOG, Overspill_Session="mine")
     await api.put(b"other\n", Overspill_Session="theirs")

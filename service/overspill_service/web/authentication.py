@@ -152,6 +152,7 @@ class Authenticator:
         principal = principal or await self._find("", key_hash, is_current=True)
         if principal is None:
             raise Unauthorized("the session of the web page has ended with its key: sign in again")
+        self._note_use(key_hash)
         return principal
 
     async def report_uses(self) -> None:

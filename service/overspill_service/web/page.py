@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import cache
 from http.cookies import SimpleCookie
 from importlib.resources import files
@@ -28,6 +29,7 @@ POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+PAGE: Final = "index.html"
 TYPES: Final = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 _NOT_FOR_TOKENS: Final = "sign in with a key: a token of an issuer has no session of the web page"
 FOREVER: Final = "public, max-age=31536000, immutable"
@@ -35,17 +37,19 @@ FOREVER: Final = "public, max-age=31536000, immutable"
 
 
 async def front_page(_context: RequestContext[wire.NoQuery]) -> web.Response:
-    return _file("index.html", cached="no-cache")
+    content = await asyncio.to_thread(_files)
+    return _file(PAGE, content[PAGE], cached="no-cache")
 
 
 async def asset(context: RequestContext[wire.NoQuery]) -> web.Response:
-    return _file(context.request.match_info["file"], cached=FOREVER)
-
-
-def _file(name: str, *, cached: str) -> web.Response:
-    data, kind = _files().get(name), TYPES.get(name.rpartition(".")[2], "")
-    if data is None or (name == "index.html") != (cached != FOREVER):
+    name, content = context.request.match_info["file"], await asyncio.to_thread(_files)
+    if name == PAGE or name not in content:
         raise NoRoute(f"the page has no file {name[:100]!r}")
+    return _file(name, content[name], cached=FOREVER)
+
+
+def _file(name: str, data: bytes, *, cached: str) -> web.Response:
+    kind = TYPES[name.rpartition(".")[2]]
     headers = {"Content-Security-Policy": POLICY, hdrs.CACHE_CONTROL: cached}
     return web.Response(body=data, content_type=kind, charset="utf-8", headers=headers)
 
