@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trustme
-from overspill_service.app import catalog_of, store_of
+from overspill_service.back_ends import catalog_of, store_of
 from overspill_service.catalog.urls import open_catalog
 from overspill_service.errors import CatalogUnavailable
 from overspill_service.settings.settings import SettingError, Settings

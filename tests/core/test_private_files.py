@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from overspill_service.__main__ import main
-from overspill_service.app import check_folders
+from overspill_service.back_ends import check_folders
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from overspill_service.objects.file import FileStore
 from overspill_service.settings.settings import SettingError, Settings

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from overspill_service.app import catalog_of, embedded_back_ends, open_archive, store_of
 from overspill_service.archive.recovery.entries import captures_in, entry_of
 from overspill_service.archive.recovery.generations import Generations
 from overspill_service.archive.recovery.rebuild import rebuild
 from overspill_service.archive.verification import is_intact
+from overspill_service.back_ends import catalog_of, embedded_back_ends, open_archive, store_of
 from overspill_service.commands.folder_backup import BackupRefused, make_backup, restore_backup
 from overspill_service.commands.object_copy import copy_objects
 from overspill_service.errors import StoreUnavailable

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from overspill.wire import Scope
 
 from overspill_service.access import directory_of
-from overspill_service.app import open_archive
 from overspill_service.archive.key_issuing import DAY, DEFAULT_LIFE, DEFAULT_OVERLAP, KeyIssuer
+from overspill_service.back_ends import open_archive
 from overspill_service.catalog.records import AccessMode, KeyRecord
 from overspill_service.settings.settings import SettingError
 from overspill_service.telemetry.logs import bind_fields

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 from msgspec import to_builtins
 
 from overspill_service.access import directory_of
-from overspill_service.app import open_archive
 from overspill_service.archive import erasure
 from overspill_service.archive.captures import Captures
 from overspill_service.archive.recovery.rebuild import YOUNG_SECONDS
 from overspill_service.archive.recovery.rebuild import rebuild as rebuild_catalog
 from overspill_service.archive.removal import REMOVAL_SECONDS, finish_removals
 from overspill_service.archive.sweep import sweep_all, sweep_orphans
+from overspill_service.back_ends import open_archive
 from overspill_service.catalog import HasWarnings
 from overspill_service.catalog.checks import check_operations as check_catalog
 from overspill_service.catalog.records import Query
