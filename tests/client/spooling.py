@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from overspill.execution.waiting import result, wait_blocking
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
-from overspill.shapes.content import BinaryShape, TextShape
+from overspill.shapes.single_values import BinaryShape, TextShape
 from overspill.spools.store_request import Origin, StoreRequest
 
 if TYPE_CHECKING:

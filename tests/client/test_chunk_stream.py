@@ -17,14 +17,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill.shapes.captured import kind_of
-from overspill.shapes.chunk_stream import ChunkStream, HeldChunks, StreamShape
+from overspill.shapes.chunk_stream import ChunkStream
 from overspill.shapes.guarded_chunks import (
     guarded_chunks,
     guarded_chunks_async,
     is_async_chunk_iterator,
     is_chunk_iterator,
 )
+from overspill.shapes.held_chunks import HeldChunks
 from overspill.shapes.records import Reserve
+from overspill.shapes.stream_shapes import StreamShape
 from overspill.text import measure
 from overspill.text.body import FileBody
 from overspill.text.buffer import MEMORY_BYTES_WITHOUT_FILE, Buffer, BufferFull

@@ -23,6 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overspill.guard.guard import Guard
 from overspill.shapes import content
+from overspill.shapes.single_values import TextShape
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.writer import Writer, as_text
 from overspill.text import measure
@@ -445,7 +446,7 @@ def test_it_is_known_beforehand_what_takes_long_to_measure(value: Any, is_light:
 
 
 def test_of_a_very_long_text_it_is_known_at_once_that_it_is_too_long() -> None:
-    assert content.is_quick(content.TextShape("x" * 70_000), Limits(50_000))
+    assert content.is_quick(TextShape("x" * 70_000), Limits(50_000))
 
 
 # --- size -----------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from overspill.guard.band import Band
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.previews.notice import Kept
-from overspill.shapes.content import TextShape
+from overspill.shapes.single_values import TextShape
 from overspill.spools import flush, own_directory
 from overspill.spools.claim import Claim
 from overspill.spools.flush import Flushed

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from overspill.guard.output import Output
     from overspill.guard.policy import Policy
     from overspill.guard.trial import Oversized, Trial
-    from overspill.shapes.chunk_stream import StreamShape
     from overspill.shapes.content import Shape
+    from overspill.shapes.stream_shapes import StreamShape
 
 TOO_MUCH_TOGETHER: Final = "too long beside the other results of this turn"
 _NOWHERE: Final = Kept(outcome=Outcome.TRUNCATED, reason=NO_CLIENT)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from overspill.redaction.environment import secret_values
 from overspill.redaction.masking import Redaction
 from overspill.redaction.redactor import Redactor
-from overspill.shapes.chunk_stream import StreamShape
 from overspill.shapes.masked_buffer import MaskedBuffer
+from overspill.shapes.stream_shapes import StreamShape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

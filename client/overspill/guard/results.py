@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from overspill.delivery.destinations import reason
 from overspill.guard.guarded import Guarded
 from overspill.previews import notice
-from overspill.shapes.chunk_stream import StreamShape
 from overspill.shapes.content import examine, size_of
 from overspill.shapes.fields import Unchangeable
 from overspill.shapes.masked_copy import masked_copy
+from overspill.shapes.stream_shapes import StreamShape
 from overspill.text.measure import extent_of
 from overspill.text.reasons import one_safe_line
 from overspill.wire import Outcome

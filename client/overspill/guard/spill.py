@@ -22,9 +22,9 @@ from overspill.previews.notice import Facts, Kept
 from overspill.reading.chunks import Extent
 from overspill.redaction.masking import counts_text
 from overspill.shapes import content
-from overspill.shapes.chunk_stream import StreamShape
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.masked_copy import masked_copy
+from overspill.shapes.stream_shapes import StreamShape
 from overspill.spools.store_request import Origin, StoreRequest
 from overspill.text import measure
 from overspill.text.body import FileBody

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from overspill.guard.output import Output
     from overspill.guard.pipeline import Pipeline
     from overspill.guard.policy import Policy
-    from overspill.shapes.chunk_stream import StreamShape
+    from overspill.shapes.stream_shapes import StreamShape
 
 R = TypeVar("R")
 

@@ -14,23 +14,19 @@ from itertools import groupby
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.shapes.content import TextShape
 from overspill.shapes.fields import is_a
+from overspill.shapes.held_chunks import HeldChunks
 from overspill.shapes.masked_buffer import MaskedBuffer
 from overspill.shapes.masked_copy import masked_copy
-from overspill.shapes.records import MAX_HELD_BYTES, NDJSON_TYPE, Records, Reserve, short_record
-from overspill.text import measure
+from overspill.shapes.records import Records, Reserve
+from overspill.shapes.stream_shapes import RecordStreamShape, StreamShape
 from overspill.text.buffer import MAX_BUFFER_BYTES, Buffer, BufferFull
-from overspill.text.limits import exceeds
 from overspill.text.rendering import BINARY_TYPE, TEXT_TYPE, printable, sniff_media_type
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
-    from overspill.previews.notice import Notice
     from overspill.redaction.redactor import Redactor
-    from overspill.text.body import Body
     from overspill.text.limits import Limits
 
     Chunk = str | bytes
@@ -38,119 +34,6 @@ if TYPE_CHECKING:
 _LONGEST_MAGIC: Final = 16
 """Bytes in which the signature of a file format stands."""
 _NO_RESERVE: Final = Reserve()
-
-
-class HeldChunks:
-    """Chunks that are held back, and whether they are within `limits` together. No I/O."""
-
-    def __init__(self, limits: Limits) -> None:
-        self.chunks: list[Chunk] = []
-        self._limits = limits
-        self._size = self._chars = self._newlines = 0
-        self._ends_line = True
-
-    def take(self, chunk: Chunk) -> bool:
-        """Add a chunk. Return whether all may still be within the limits; tokens are counted at the end."""
-        self.chunks.append(chunk)
-        if chunk:
-            newline: Any = "\n" if isinstance(chunk, str) else b"\n"
-            self._size += measure.size(chunk)
-            self._chars += len(chunk)
-            self._newlines += chunk.count(newline)
-            self._ends_line = chunk[-1:] == newline
-        return self._may_fit()
-
-    def fits(self) -> bool:
-        """Return whether all chunks are within all limits."""
-        if not self._may_fit():
-            return False
-        if self._limits.max_tokens is None:
-            return True
-        texts = [chunk if isinstance(chunk, str) else chunk.decode(errors="replace") for chunk in self.chunks]
-        return not exceeds("".join(texts), self._limits)
-
-    def _may_fit(self) -> bool:
-        max_bytes, limits = min(self._limits.max_bytes, MAX_HELD_BYTES), self._limits
-        return (
-            self._size <= max_bytes
-            and self._newlines + (not self._ends_line) <= limits.max_lines
-            and (limits.max_chars is None or self._chars <= limits.max_chars)
-        )
-
-
-class StreamShape:
-    """A stream that was too long. `missing` says why `body` is not all that came; empty if it is.
-
-    `masked` is how many secrets of each kind were masked in the body.
-    """
-
-    remaining: Limits | None = None
-    """What the limits leave for the notice, if some of the stream has passed already."""
-    passed = 0
-    """Bytes that passed before the stream was too long."""
-
-    def __init__(
-        self,
-        body: Body,
-        content_type: str,
-        *,
-        is_bytes: bool,
-        missing: str = "",
-        masked: Mapping[str, int] | None = None,
-    ) -> None:
-        self.masked: Mapping[str, int] = masked or {}
-        self.body = body
-        self.content_type = content_type
-        self.missing = missing
-        self._is_bytes = is_bytes
-
-    def exceeds(self, limits: Limits) -> bool:
-        """Return whether the captured body exceeds the limits. Raises `OSError`."""
-        return exceeds(self.body, limits)
-
-    def notices(self) -> list[str]:
-        """Return the body if it is a notice already."""
-        return TextShape(self.body).notices() if isinstance(self.body, str) else []
-
-    def whole(self) -> Any:
-        """Return all of a short stream as one chunk of the same class. Raises `OSError`."""
-        body = self.body if isinstance(self.body, (str, bytes)) else self.body.read(0, self.body.size)
-        return measure.encode(body) if self._is_bytes and isinstance(body, str) else body
-
-    def replaced(self, notice: Notice) -> Any:
-        """Return the notice as a chunk of the same class."""
-        return measure.encode(str(notice)) if self._is_bytes else str(notice)
-
-    def read(self, notice: Notice) -> str:
-        """Return the text that a model gets with `notice`."""
-        return str(notice)
-
-    def items(self, value: Any) -> list[Any]:
-        """Return what comes out at the end of the stream if `value` stands for it."""
-        return [value]
-
-
-class RecordStreamShape(StreamShape):
-    """A stream of records that was too long. The records that have not passed wait while they are few."""
-
-    def __init__(self, body: Body, records: Records, missing: str, masked: Mapping[str, int]) -> None:
-        super().__init__(body, NDJSON_TYPE, is_bytes=False, missing=missing, masked=masked)
-        self.remaining: Limits | None = records.remaining()
-        self.passed: int = records.passed
-        self._first = records.first
-        self._waiting = records.waiting
-
-    def whole(self) -> Any:
-        """Return all records of a short stream that have not passed yet."""
-        return self._waiting
-
-    def replaced(self, notice: Notice) -> Any:
-        """Return a record like the others with the notice in it."""
-        return short_record(self._first, notice)
-
-    def items(self, value: Any) -> list[Any]:
-        """Return what comes out at the end of the stream if `value` stands for it."""
-        return self._waiting or [] if value is self._waiting else [value]
 
 
 class ChunkStream:

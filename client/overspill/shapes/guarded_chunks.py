@@ -16,7 +16,8 @@ from overspill.text.rendering import printable
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
 
-    from overspill.shapes.chunk_stream import ChunkStream, StreamShape
+    from overspill.shapes.chunk_stream import ChunkStream
+    from overspill.shapes.stream_shapes import StreamShape
 
     Run = Callable[..., Awaitable[Any]]
 

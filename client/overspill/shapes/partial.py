@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from overspill.previews.cut import ENDS, cut, less, scaled
 from overspill.previews.excerpt import excerpt_of_text
-from overspill.shapes.content import BinaryShape, PrintedShape, examine
+from overspill.shapes.content import examine
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.exceptions import ExceptionShape
 from overspill.shapes.fields import with_text
 from overspill.shapes.replacing import REMOVED, is_removable, with_values
 from overspill.shapes.short_copy import short_copy
+from overspill.shapes.single_values import BinaryShape, PrintedShape
 from overspill.shapes.writer import as_text, text_of
 from overspill.text import measure
 from overspill.text.limits import UNLIMITED, Limits, exceeds

@@ -12,14 +12,13 @@ next are answered with 503 at once. Long request heads have a limit of their own
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from ipaddress import IPv6Address, ip_address, ip_network
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
+from overspill_service.resources.connection_limit import RESERVED_CONNECTIONS
 from overspill_service.resources.request_heads import HeadCount, RequestHeads
 from overspill_service.resources.tasks import run_to_completion
 
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterator
 
-RESERVED_CONNECTIONS: Final = 8
-"""Connections beyond the limit, for health checks."""
 HANDSHAKE_SECONDS: Final = 10.0
 """How long a client may take for its TLS handshake."""
 HANDSHAKE_GRACE: Final = 1.0
@@ -38,51 +35,8 @@ RESERVED_SECONDS: Final = 5.0
 """How long a reserved connection may stay open."""
 PAUSE_SECONDS: Final = 0.2
 """How long nothing is accepted after the system refused a connection."""
-MIN_CONNECTIONS: Final = 4
 MIN_SHARED: Final = 32
 """A limit below this is not divided among addresses: a single client may need all of it."""
-FEW_CONNECTIONS: Final = 1000
-"""A limit below this is reported to the operator at the start."""
-UNKNOWN_LIMIT: Final = 1024
-
-log = logging.getLogger("overspill_service.start")
-
-
-def connection_limit() -> int:
-    """Return how many client connections leave as many descriptors for the back ends and files.
-
-    First the soft limit of this process is raised to the hard limit.
-    """
-    limit, used = _raised_limit(), _open_descriptors()
-    limit = max(MIN_CONNECTIONS, (limit - used) // 2 - RESERVED_CONNECTIONS)
-    if limit < FEW_CONNECTIONS:
-        log.warning(
-            "at most %d clients are served at once: this process may have %d files open; raise the limit "
-            "(ulimit -n, LimitNOFILE=)",
-            limit,
-            limit,
-        )
-    return limit
-
-
-def _raised_limit() -> int:
-    try:
-        import resource  # noqa: PLC0415  (there is none on Windows)
-    except ImportError:
-        return UNKNOWN_LIMIT
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if sys.platform != "darwin" and soft != hard:  # macOS reports a hard limit that it does not grant
-        with suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-            return hard
-    return soft
-
-
-def _open_descriptors() -> int:
-    try:
-        return sum(1 for _ in Path("/dev/fd").iterdir())
-    except OSError:
-        return 0
 
 
 class Connections:
