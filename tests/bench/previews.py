@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill.guard.policy import PREVIEW_BYTES
+from overspill.guard.policy_defaults import PREVIEW_BYTES
 from overspill.previews.preview import preview
 
 from tests.bench import table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from overspill.guard.policy import PREVIEW_BYTES
+from overspill.guard.policy_defaults import PREVIEW_BYTES
 
 from tests.bench.previews import CASES, QUICK, WAYS, Output, outputs
 

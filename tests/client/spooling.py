@@ -12,7 +12,7 @@ from overspill.spools.store_request import Origin, StoreRequest
 
 if TYPE_CHECKING:
     from overspill.delivery.storage import Storage
-    from overspill.previews.notice import Kept
+    from overspill.previews.notice_facts import Kept
 
 URL: Final = "http://service.example"
 NOON: Final = 1_780_000_000.0

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill.previews import notice, notice_forms
-from overspill.previews.notice import Facts
+from overspill.previews.notice_facts import Facts
 from overspill.shapes import content
 from overspill.shapes.content import Shape
 from overspill.shapes.envelope import Envelope, joined

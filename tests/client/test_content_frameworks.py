@@ -12,7 +12,7 @@ import pydantic
 import pytest
 from overspill.guard.guard import Guard
 from overspill.previews import notice
-from overspill.previews.notice import Facts
+from overspill.previews.notice_facts import Facts
 from overspill.previews.notice_forms import is_notice, notices_among
 from overspill.shapes import content
 from overspill.shapes.content import Shape

@@ -11,7 +11,7 @@ from overspill import Guard, SyncClient
 from overspill.guard.decisions import Decision, Decisions
 from overspill.guard.duplicates import Earlier
 from overspill.guard.policy import Policy
-from overspill.previews.notice import Kept
+from overspill.previews.notice_facts import Kept
 from overspill.wire import Outcome
 
 from tests.client.spooling import NOON, Clock

@@ -15,7 +15,7 @@ import pydantic
 import pytest
 from overspill.guard.guard import Guard
 from overspill.previews import notice
-from overspill.previews.notice import Facts
+from overspill.previews.notice_facts import Facts
 from overspill.shapes import content
 from overspill.shapes.exceptions import ExceptionShape
 from overspill.text.limits import Limits

@@ -7,7 +7,7 @@ import pytest
 from overspill import AgentTool, Guard, Outcome, Policy, clamp_messages, inspection_tool, reading_tools
 from overspill.agent_tools.inspect_request import MOST_CHARS
 from overspill.guard.exemption import own_name
-from overspill.guard.policy import ANSWER_CHARS
+from overspill.guard.policy_defaults import ANSWER_CHARS
 from overspill.integrations.adapter import Adapter, OwnAnswer
 from overspill.integrations.claude_code import post_tool_use
 from overspill.previews.notice_forms import is_notice

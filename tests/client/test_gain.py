@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from overspill import Guard, Workspace
-from overspill.guard.policy import LEAST_GAIN, Policy
+from overspill.guard.policy import Policy
+from overspill.guard.policy_defaults import LEAST_GAIN
 from overspill.shapes.content import examine, size_of
 from overspill.text import measure
 from overspill.text.limits import Limits

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill.guard.policy import MODES, READER
+from overspill.guard.policy_defaults import MODES, READER
 from overspill.previews import notice, notice_forms
-from overspill.previews.notice import Facts, Kept
+from overspill.previews.notice_facts import Facts, Kept
 from overspill.previews.notice_marks import marked
 from overspill.text.reasons import for_model, one_safe_line
 from overspill.text.tokens import Basis, TokenCount

@@ -23,8 +23,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overspill.guard.guard import Guard
 from overspill.shapes import content
-from overspill.shapes.single_values import TextShape
 from overspill.shapes.envelope import Envelope
+from overspill.shapes.single_values import TextShape
 from overspill.shapes.writer import Writer, as_text
 from overspill.text import measure
 from overspill.text.limits import Limits

@@ -16,7 +16,7 @@ from overspill.guard.duplicates import Earlier
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.previews.cut import ENDS, HEAD, TAIL, Strategy
-from overspill.previews.notice import Kept
+from overspill.previews.notice_facts import Kept
 from overspill.previews.notice_forms import is_notice
 from overspill.previews.notice_marks import marked
 from overspill.shapes.content import examine, measured_text

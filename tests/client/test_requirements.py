@@ -35,7 +35,7 @@ from overspill import (
     spill_messages_sync,
     system_prompt,
 )
-from overspill.guard.policy import (
+from overspill.guard.policy_defaults import (
     CLAMP_BYTES,
     CONTEXT_SHARE,
     CONTEXT_TOKENS,

@@ -7,7 +7,7 @@ from overspill.guard.duplicates import Earlier
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.previews.case import Previews
-from overspill.previews.notice import Kept
+from overspill.previews.notice_facts import Kept
 from overspill.shapes import data_view
 from overspill.shapes.content import examine
 from overspill.spools.store_request import Origin

@@ -18,7 +18,7 @@ from overspill.delivery.storage import Storage
 from overspill.guard.band import Band
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
-from overspill.previews.notice import Kept
+from overspill.previews.notice_facts import Kept
 from overspill.shapes.single_values import TextShape
 from overspill.spools import flush, own_directory
 from overspill.spools.claim import Claim

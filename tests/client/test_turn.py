@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from overspill.guard.duplicates import Earlier
 from overspill.guard.guard import Guard
+from overspill.guard.notice_size import NOTICE_BYTES
 from overspill.guard.policy import Policy
-from overspill.guard.spill import NOTICE_BYTES, Spill
+from overspill.guard.spill import Spill
 from overspill.guard.turn import PendingResult, Turn, choose_spills, current, notice_limits
-from overspill.previews.notice import Kept
+from overspill.previews.notice_facts import Kept
 from overspill.shapes.content import examine
 from overspill.spools.store_request import Origin
 from overspill.wire import Outcome

@@ -14,7 +14,7 @@ from msgspec import Struct
 from overspill import wire
 from overspill.agent_tools import lenient_arguments
 from overspill.agent_tools.error_answers import A_HANDLE, InvalidArguments
-from overspill.guard.policy import ANSWER_CHARS
+from overspill.guard.policy_defaults import ANSWER_CHARS
 from overspill.text import measure
 from overspill.text.lookalikes import defuse
 from overspill.transfer.client import call

@@ -10,7 +10,7 @@ from overspill.execution.threads import is_lack_of_threads
 if TYPE_CHECKING:
     from asyncio import Future
 
-    from overspill.previews.notice import Kept
+    from overspill.previews.notice_facts import Kept
     from overspill.spools.folder import Spooled
     from overspill.spools.spool import Partition
     from overspill.spools.store_request import StoreRequest

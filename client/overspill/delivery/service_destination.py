@@ -21,7 +21,7 @@ from overspill.transfer.caller import load_transport
 from overspill.transfer.sync import SyncClient, running
 
 if TYPE_CHECKING:
-    from overspill.previews.notice import Kept
+    from overspill.previews.notice_facts import Kept
     from overspill.spools.absence import Absence
     from overspill.spools.store_request import StoreRequest
     from overspill.transfer.client import Client

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from overspill.delivery.destinations import Failure
 from overspill.execution.waiting import wait
-from overspill.previews.notice import Kept
+from overspill.previews.notice_facts import Kept
 from overspill.spools.claim import Claim
 from overspill.spools.order import Order
 from overspill.spools.own_directory import NotSpooled, disk_reason

@@ -17,7 +17,7 @@ from overspill.wire import Outcome
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from overspill.previews.notice import Kept
+    from overspill.previews.notice_facts import Kept
 
 log: Final = logging.getLogger("overspill.state")
 

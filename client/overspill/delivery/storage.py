@@ -25,7 +25,7 @@ from overspill.delivery.slots import Overfull
 from overspill.delivery.spool_destination import SpoolDestination, kept_in_spool
 from overspill.delivery.spool_uploads import SpoolUploads
 from overspill.execution import at_exit, forks, threads
-from overspill.previews.notice import Kept
+from overspill.previews.notice_facts import Kept
 from overspill.spools import location
 from overspill.spools.absence import Absence
 from overspill.spools.own_directory import NotSpooled

@@ -22,7 +22,7 @@ from overspill.errors import (
     Unreachable,
 )
 from overspill.execution import threads
-from overspill.previews.notice import Kept
+from overspill.previews.notice_facts import Kept
 from overspill.spools import flush
 from overspill.spools.own_directory import NotSpooled
 from overspill.text.body import FileBody

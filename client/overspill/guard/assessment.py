@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from overspill import wire
 from overspill.guard import gain
 from overspill.guard.exemption import is_exempt
+from overspill.guard.notice_size import DATA_BYTES, NOTICE_BYTES, escape_factor, notice_overhead
 from overspill.guard.output import name_text
-from overspill.guard.spill import DATA_BYTES, NOTICE_BYTES, Spill, escape_factor, notice_overhead
+from overspill.guard.spill import Spill
 from overspill.guard.turn import PendingResult
-from overspill.previews.notice import Kept
+from overspill.previews.notice_facts import Kept
 from overspill.previews.styles import Marked
 from overspill.redaction.masking import Redaction
 from overspill.shapes import content

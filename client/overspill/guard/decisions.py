@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from overspill.guard.duplicates import Earlier
-    from overspill.previews.notice import Kept
+    from overspill.previews.notice_facts import Kept
 
 
 class Decision(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from overspill.guard.policy import ANSWER_CHARS, READING_TOOLS
+from overspill.guard.policy_defaults import ANSWER_CHARS, READING_TOOLS
 from overspill.text.limits import MAX_BYTES_PER_CHARACTER, Limits
 
 if TYPE_CHECKING:

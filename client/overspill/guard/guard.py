@@ -7,7 +7,6 @@ notice says so.
 from __future__ import annotations
 
 import functools
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 from overspill.delivery.storage import Storage
@@ -15,17 +14,16 @@ from overspill.execution import pacing, threads
 from overspill.guard import argument_checks, call_context, output_capture, turn
 from overspill.guard.executors import AsyncExecutor, SyncExecutor, run_sync
 from overspill.guard.output import name_text
+from overspill.guard.partial_updates import clamp_update
 from overspill.guard.pipeline import Pipeline
-from overspill.guard.policy import INLINE_CHARS, INLINE_LINES, Policy
+from overspill.guard.policy import Policy
+from overspill.guard.policy_defaults import INLINE_CHARS, INLINE_LINES
 from overspill.guard.streams import Stream
 from overspill.guard.tool_objects import is_tool_object, with_guarded
 from overspill.guard.trial import Trial
 from overspill.guard.turn import Turn
 from overspill.guard.wrapping import Wrapper
-from overspill.previews.filling import Filling, shortened
 from overspill.shapes.guarded_chunks import is_async_chunk_iterator, is_chunk_iterator
-from overspill.shapes.masked_copy import masked_copy
-from overspill.shapes.partial import clamp_partial
 from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
@@ -272,16 +270,7 @@ class Guard:
         It keeps its shape. A style that fills the limits cuts it in the style's own words. Secrets are masked
         in what is cut.
         """
-        if call_context.is_bypassed():
-            return update
-        limits, style = self.policy.limits(tool), self.policy.notice_style
-        shorten = None
-        if isinstance(style, Filling):
-            shorten = partial(shortened, style, self.policy.cut_strategy(tool), limits)
-        clamped, redactor = clamp_partial(update, limits, shorten), self.policy.redactor()
-        if redactor is None or (clamped is update and not self.policy.masks_inline):
-            return clamped
-        return masked_copy(clamped, redactor).value
+        return clamp_update(update, self.policy, tool)
 
     def turn(self, budget: int) -> Turn:
         """Return a block, for `with` or `async with`, whose results share `budget` bytes: see `Turn`.

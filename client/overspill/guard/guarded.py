@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from overspill.previews.notice import Notice  # noqa: TC001  (`help` and signatures resolve the annotation)
+from overspill.previews.notice_facts import Notice  # noqa: TC001  (`help` and signatures resolve the annotation)
 from overspill.previews.notice_forms import as_dict
 from overspill.shapes.block_types import is_error
 from overspill.wire import Outcome

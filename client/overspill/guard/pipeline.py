@@ -1,4 +1,4 @@
-"""The steps that one output takes through the guard: examine, decide, store, replace, count.
+"""The steps that one output takes through the guard: examine, decide, spill or leave it, count.
 
 Nothing here raises an error of its own. An output that cannot be stored is cut, and its notice says so.
 """
@@ -7,48 +7,33 @@ from __future__ import annotations
 
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from overspill.delivery.storage import NO_CLIENT
-from overspill.execution import threads
-from overspill.execution.loop_thread import NoLoop
 from overspill.guard import call_context, exemption
 from overspill.guard.assessment import pending_result, saves_enough, surely_saves_enough
 from overspill.guard.bursts import Bursts
 from overspill.guard.counts.report_job import ReportJob
 from overspill.guard.counts.tally import Tally
-from overspill.guard.decisions import Decision, Decisions
-from overspill.guard.duplicates import Duplicates, Earlier
 from overspill.guard.fast_path import FastPath
 from overspill.guard.guarded import Guarded
 from overspill.guard.intake import Intake
 from overspill.guard.results import (
     as_read,
     inline,
-    left_whole,
     lost,
     masked_inline,
-    passed_bytes,
-    text_bytes,
     unmeasured,
-    why_unchangeable,
 )
-from overspill.guard.spill import Spill
-from overspill.guard.spill_span import spilling
+from overspill.guard.spiller import Spiller, Verdict
 from overspill.guard.trial import oversized
-from overspill.previews import notice
 from overspill.previews.case import Previews
-from overspill.previews.notice import Kept
+from overspill.previews.notice_facts import TOO_LONG
 from overspill.shapes.content import examine, is_quick, size_of
-from overspill.shapes.envelope import Envelope
-from overspill.shapes.exceptions import ExceptionShape
 from overspill.spools.store_request import Origin
-from overspill.text.limits import UNLIMITED
-from overspill.text.reasons import one_safe_line
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Hashable
 
     from overspill.delivery.storage import Storage
     from overspill.guard.executors import Executor
@@ -59,16 +44,7 @@ if TYPE_CHECKING:
     from overspill.shapes.stream_shapes import StreamShape
 
 TOO_MUCH_TOGETHER: Final = "too long beside the other results of this turn"
-_NOWHERE: Final = Kept(outcome=Outcome.TRUNCATED, reason=NO_CLIENT)
 _MOST_TOOLS: Final = 1000
-
-
-class _Verdict(NamedTuple):
-    """Why an output spills, and how many bytes may replace it. Without a reason, `why`, it stays."""
-
-    why: str = ""
-    room: int = UNLIMITED
-    previews: Previews | None = None
 
 
 class Pipeline:
@@ -82,8 +58,7 @@ class Pipeline:
         self.tally: Tally = Tally()
         self.reports: ReportJob = ReportJob(storage, self.tally, None if trial is None else trial.counts)
         self.tally.on_outputs = self.reports.start
-        self._duplicates = Duplicates()
-        self._decisions = Decisions()
+        self._spiller = Spiller(storage, self.intake)
         self._bursts = Bursts()
         self._fast_paths: dict[str, FastPath] = {}
         self.owner: object = None
@@ -127,13 +102,13 @@ class Pipeline:
         try:
             content, flow = examine(output.result), self.flow(output)
             above = await _oversized(executor, flow, output, content)
-            verdict = _Verdict() if content is None else await self._verdict(executor, flow, output, content)
+            verdict = Verdict() if content is None else await self._verdict(executor, flow, output, content)
             if content is None or not verdict.why:
                 guarded = inline(output, await _measured(executor, flow, content))
                 if output.policy.masks_inline and not call_context.is_bypassed():
                     guarded = await executor.run(flow, masked_inline, guarded, output.policy)
             else:
-                guarded = await self._spilled(executor, flow, output, content, verdict)
+                guarded = await self._spiller.spilled(executor, flow, output, content, verdict)
         except Exception as error:  # noqa: BLE001  (the boundary: the guard never breaks its agent)
             guarded = unmeasured(output, error)
         self.count(output, guarded, above)
@@ -146,7 +121,7 @@ class Pipeline:
             flow = self.flow(output)
             above = await _oversized(executor, flow, output, content)
             if await self._is_worth_it(executor, flow, output, content):
-                guarded = await self._spilled(executor, flow, output, content, _Verdict(notice.TOO_LONG))
+                guarded = await self._spiller.spilled(executor, flow, output, content, Verdict(TOO_LONG))
             else:
                 guarded = inline(as_read(output, content), size_of(content))
         except Exception as error:  # noqa: BLE001  (as above)
@@ -190,10 +165,10 @@ class Pipeline:
         if self._bursts.called(session, tool):
             self.tally.add_burst(tool)
 
-    async def _verdict(self, executor: Executor, flow: Hashable, output: Output, content: Shape) -> _Verdict:
+    async def _verdict(self, executor: Executor, flow: Hashable, output: Output, content: Shape) -> Verdict:
         """Decide on an output. The other results of its turn may make it spill, or leave it less room."""
         if call_context.is_bypassed():
-            return _Verdict()
+            return Verdict()
         limits, is_exempt = output.policy.limits(output.tool), False
         if output.tool in output.policy.exempt:
             is_exempt = await executor.run(flow, exemption.is_exempt, output.policy, output.tool, content)
@@ -202,12 +177,12 @@ class Pipeline:
         if is_long:
             is_long = await self._is_worth_it(executor, flow, output, content, previews)
         if output.call is None:
-            return _Verdict(notice.TOO_LONG if is_long else "", previews=previews)
+            return Verdict(TOO_LONG if is_long else "", previews=previews)
         pending = await executor.run(flow, pending_result, output, content, is_long, is_exempt)
         room = await executor.decide(output.call, pending)
         if room is not None:
-            return _Verdict(notice.TOO_LONG if pending.exceeds else TOO_MUCH_TOGETHER, room, previews)
-        return _Verdict(notice.TOO_LONG if is_long else "", pending.size, previews)
+            return Verdict(TOO_LONG if pending.exceeds else TOO_MUCH_TOGETHER, room, previews)
+        return Verdict(TOO_LONG if is_long else "", pending.size, previews)
 
     async def _is_worth_it(
         self,
@@ -223,96 +198,6 @@ class Pipeline:
         check = partial(saves_enough, is_kept=self.storage.can_keep, previews=previews)
         return await executor.run(flow, check, content, output.policy, Origin(output.tool, "", ""))
 
-    async def _spilled(
-        self, executor: Executor, flow: Hashable, output: Output, content: Shape, verdict: _Verdict
-    ) -> Guarded:
-        """Store the output and make its notice. The loop thread does so once the output has a slot."""
-        if output.assignment is not None:
-            output = output._replace(policy=output.assignment.spilling)
-        with spilling(self.intake.origin(output), can_keep=self.storage.can_keep) as (origin, settled):
-            prepare = partial(self._prepared, output, content, verdict, origin)
-            if not self.storage.can_keep:
-                return settled(await executor.run(flow, self._unstored, output, prepare))
-            why, chars = "", await _body_length(executor, flow, content)
-            for _ in range(2):  # a loop thread that has just ended leaves room for another
-                try:
-                    stored = self.storage.loop.begin(self._stored(flow, output, chars, prepare))
-                    return settled(await executor.result(stored))
-                except NoLoop as error:
-                    why = str(error)
-            return settled(await executor.run(flow, self._stored_here, output, prepare, why))
-
-    async def _stored(
-        self, flow: Hashable, output: Output, size: int, prepare: Callable[[], Spill | Guarded]
-    ) -> Guarded:
-        """Wait for a slot, then prepare, store and settle. Runs in the loop thread."""
-        async with self.storage.slot(flow, size) as slot:
-            spill = await threads.run_fairly(flow, size, prepare)
-            if isinstance(spill, Guarded):
-                return spill
-            kept = await self.storage.put(spill.request, slot)
-            return await threads.run_fairly(flow, size, self._settled, output, spill, kept)
-
-    def _stored_here(self, output: Output, prepare: Callable[[], Spill | Guarded], why: str) -> Guarded:
-        spill = prepare()
-        if isinstance(spill, Guarded):
-            return spill
-        return self._settled(output, spill, self.storage.keep_here(spill.request, why))
-
-    def _unstored(self, output: Output, prepare: Callable[[], Spill | Guarded]) -> Guarded:
-        spill = prepare()
-        return spill if isinstance(spill, Guarded) else self._settled(output, spill, _NOWHERE)
-
-    def _prepared(self, output: Output, content: Shape, verdict: _Verdict, origin: Origin) -> Spill | Guarded:
-        """Encode and hash the output. Return it as it is if nothing can stand in its place."""
-        spill = Spill.of(
-            content,
-            output.policy if output.call is None else output.policy.with_short_notices(),
-            origin,
-            why=verdict.why,
-            room=verdict.room,
-            identify=self.storage.can_keep,
-            previews=verdict.previews,
-        )
-        problem = why_unchangeable(spill)
-        return spill if problem is None else left_whole(output, content, problem)
-
-    def _settled(self, output: Output, spill: Spill, kept: Kept) -> Guarded:
-        try:
-            return self._noticed(output, spill, kept)
-        except MemoryError:  # what is stored must not be called lost
-            return self._noticed(output, spill.with_small_preview(), kept)
-
-    def _noticed(self, output: Output, spill: Spill, kept: Kept) -> Guarded:
-        kept, earlier = self._decisions.first(spill.id, Decision(kept, self._earlier(spill, kept)))
-        made = spill.notice(kept, earlier=earlier)
-        value = spill.replaced(made)
-        if spill.is_too_long(value):
-            return inline(as_read(output, spill.content), size_of(spill.content))
-        return Guarded(
-            value=value,
-            outcome=kept.outcome,
-            bytes_before=max(spill.size, size_of(spill.content)),
-            bytes_after=passed_bytes(spill.content) + text_bytes(value),
-            capture=made.id or None,
-            lines=spill.lines,
-            reason=one_safe_line(kept.reason) if kept.reason else None,
-            matches_dropped=output.matches_dropped,
-            notice=made,
-            same_as=None if earlier is None else earlier.id,
-            masked=dict(sorted(spill.masked.items())) or None,
-        )
-
-    def _earlier(self, spill: Spill, kept: Kept) -> Earlier | None:
-        """Return the earlier capture of the session with the same bytes, or None."""
-        if kept.outcome is Outcome.TRUNCATED:
-            return None
-        session, content = spill.origin.session, spill.sha256
-        earlier = self._duplicates.earlier(session, content, spill.id)
-        if earlier is None or spill.id not in self._decisions:  # a later one counts once, however often shown
-            self._duplicates.remember(session, content, spill.id, kept.expires)
-        return earlier
-
 
 async def _oversized(
     executor: Executor, flow: Hashable, output: Output, content: Shape | None
@@ -322,13 +207,6 @@ async def _oversized(
     if assigned is None or content is None:
         return None
     return await executor.run(flow, oversized, content, assigned.limits)
-
-
-async def _body_length(executor: Executor, flow: Hashable, content: Shape) -> int:
-    """Return the length of the body. That of data has to be written first, as JSON."""
-    if isinstance(content, (Envelope, ExceptionShape)):
-        return await executor.run(flow, lambda: len(content.body))
-    return len(content.body)
 
 
 async def _measured(executor: Executor, flow: Hashable, content: Shape | None) -> int:

@@ -7,14 +7,23 @@ Frozen once built; knows no output. The profiles have the exact settings of othe
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from overspill.guard import policy_defaults as defaults
 from overspill.guard.band import Band
 from overspill.guard.hosts import at_most, host_named
-from overspill.guard.policy_checks import by_name, check_policy, check_window, redaction_named
+from overspill.guard.policy_checks import (
+    by_name,
+    check_policy,
+    check_window,
+    redaction_named,
+    strategies_by_tool,
+)
 from overspill.guard.redacting import redactor_of
+from overspill.guard.tool_limits import most_tokens, share_in_chars, whole_limits
 from overspill.previews.cut import ENDS, HEAD, PREVIEW, STRATEGIES, Strategy
 from overspill.previews.filling import CAPPED_BYTES
 from overspill.previews.styles import CAPPED, CLAMPED, COUNTED, MARKED, PARTIAL, PERSISTED, STYLES
@@ -32,40 +41,6 @@ if TYPE_CHECKING:
     from overspill.redaction.redactor import Redactor
     from overspill.text.tokenizers import Tokenizer
 
-MAX_BYTES: Final = 50_000
-MAX_LINES: Final = 2_000
-PREVIEW_BYTES: Final = 2_048
-LEAST_GAIN: Final = 0.33
-INLINE_CHARS: Final = 5_000
-INLINE_LINES: Final = 100
-CONTEXT_SHARE: Final = 0.30
-CONTEXT_TOKENS: Final = 128_000
-MAX_STREAM_BYTES: Final = 1024**3
-SLOWEST_UPLOAD: Final = 256 * 1024
-"""Bytes a second. If nothing else can keep an output, its upload gets the time that this rate takes."""
-CLAMP_BYTES: Final = 50 * 1024
-SHARE_FLOOR: Final = 2_000
-SHARE_CEILING: Final = 400_000
-_SHARE_WORDS: Final = 1_000
-"""Characters for a notice's own words, on top of the smallest share of a window."""
-_TOKENS_KEPT: Final = 0.8
-_LINE_SPARE: Final = 0.2
-
-TOOL_BYTES: Final[Mapping[str, int]] = MappingProxyType(
-    {
-        "grep_search": 20_000,
-        "find_by_name": 20_000,
-        "run_command": 50_000,
-        "command_status": 50_000,
-        "read_file": 100_000,
-    }
-)
-READER: Final = 'inspect_output("{id}")'
-MODES: Final = "modes: tail, range, grep, summary"
-READING_TOOLS: Final = frozenset({"inspect_output", "list_captures"})
-"""The tools that read captures."""
-ANSWER_CHARS: Final = 40_000
-"""Characters that their answers have at most."""
 _DEFAULT_BAND: Final = Band()
 
 
@@ -102,29 +77,29 @@ class Policy:
     Raises `ValueError`, which names the setting, for a value that makes no sense.
     """
 
-    max_bytes: int = MAX_BYTES
-    max_lines: int = MAX_LINES
+    max_bytes: int = defaults.MAX_BYTES
+    max_lines: int = defaults.MAX_LINES
     max_chars: int | None = None
     max_tokens: int | None = None
     context_tokens: int | None = None
-    context_share: float = CONTEXT_SHARE
+    context_share: float = defaults.CONTEXT_SHARE
     tokenizer: Tokenizer | None = None
     chars_per_token: float | None = None
     tools: Mapping[str, int | Limits] = field(default_factory=dict)
-    exempt: frozenset[str] = READING_TOOLS
+    exempt: frozenset[str] = defaults.READING_TOOLS
     strategy: Strategy | str = PREVIEW
     strategies: Mapping[str, Strategy | str] = field(default_factory=dict)
     style: Style | str = MARKED
     bands: tuple[Band, ...] = (_DEFAULT_BAND,)
-    preview_bytes: int = PREVIEW_BYTES
+    preview_bytes: int = defaults.PREVIEW_BYTES
     preview_lines: int = 100
-    lost_preview_bytes: int | None = 4 * PREVIEW_BYTES
-    least_gain: float | None = LEAST_GAIN
+    lost_preview_bytes: int | None = 4 * defaults.PREVIEW_BYTES
+    least_gain: float | None = defaults.LEAST_GAIN
     identical: bool = True
-    max_stream_bytes: int = MAX_STREAM_BYTES
+    max_stream_bytes: int = defaults.MAX_STREAM_BYTES
     ttl: int | None = None
     wait: float = 2.0
-    reader: str = READER
+    reader: str = defaults.READER
     redaction: Redaction | str = Redaction.TAG
     redact_patterns: Mapping[str, str] = field(default_factory=dict)
     redact_inline: bool = False
@@ -134,15 +109,15 @@ class Policy:
     def __post_init__(self) -> None:
         object.__setattr__(self, "strategy", by_name("strategy", self.strategy, STRATEGIES))
         object.__setattr__(self, "style", by_name("style", self.style, STYLES))
-        object.__setattr__(self, "strategies", MappingProxyType(self._named_strategies()))
+        object.__setattr__(self, "strategies", MappingProxyType(strategies_by_tool(self.strategies)))
         object.__setattr__(self, "redaction", redaction_named(self.redaction))
         object.__setattr__(self, "redact_patterns", MappingProxyType(dict(self.redact_patterns)))
         check_policy(self)
-        object.__setattr__(self, "tools", MappingProxyType({**TOOL_BYTES, **self.tools}))
+        object.__setattr__(self, "tools", MappingProxyType({**defaults.TOOL_BYTES, **self.tools}))
         object.__setattr__(self, "exempt", frozenset(self.exempt))
         object.__setattr__(self, "bands", tuple(self.bands))
         usual = Limits(self.max_bytes, self.max_lines, self.max_chars, self._most_tokens(), self._counter())
-        table = {tool: self._whole(limit, usual) for tool, limit in self.tools.items()}
+        table = {tool: whole_limits(limit, usual) for tool, limit in self.tools.items()}
         object.__setattr__(self, "_usual", usual)
         object.__setattr__(self, "_limits", table)
 
@@ -151,11 +126,7 @@ class Policy:
         given = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
         given |= {"tools": dict(self.tools), "strategies": dict(self.strategies)}
         given |= {"redact_patterns": dict(self.redact_patterns)}
-        return _new, (type(self), given)
-
-    def _named_strategies(self) -> dict[str, Any]:
-        given = dict(self.strategies).items()
-        return {tool: by_name(f"the strategy of {tool!r}", each, STRATEGIES) for tool, each in given}
+        return partial(type(self), **given), ()
 
     def cut_strategy(self, tool: str) -> Strategy:
         """Return the strategy for a tool's outputs: its own, or else the usual one."""
@@ -197,29 +168,28 @@ class Policy:
         )
 
     @classmethod
-    def clamped(cls, *, max_bytes: int = CLAMP_BYTES, max_lines: int = MAX_LINES) -> Policy:
+    def clamped(cls, *, max_bytes: int = defaults.CLAMP_BYTES, max_lines: int = defaults.MAX_LINES) -> Policy:
         """As a hard clamp: one limit for all tools, lines first. Keep as much of the beginning as fits."""
         return cls(strategy=HEAD, style=CLAMPED).uniform(Limits(max_bytes, max_lines))
 
     @classmethod
     def clamped_to_share(
-        cls, context_tokens: int = CONTEXT_TOKENS, *, context_share: float = CONTEXT_SHARE
+        cls, context_tokens: int = defaults.CONTEXT_TOKENS, *, context_share: float = defaults.CONTEXT_SHARE
     ) -> Policy:
         """As a clamp to a share of the context window, at 4 characters a token: 2,000 to 400,000 characters.
 
         Keep the beginning, up to the end of a line if that costs no more than a fifth.
         """
         check_window(context_tokens, context_share)
-        share = min(int(context_tokens * context_share) * CHARS_PER_TOKEN, SHARE_CEILING)
-        limits = Limits(UNLIMITED, max_chars=max(share, SHARE_FLOOR + _SHARE_WORDS))
-        return cls(strategy=HEAD._replace(spare=_LINE_SPARE), style=PARTIAL).uniform(limits)
+        limits = share_in_chars(context_tokens, context_share)
+        return cls(strategy=HEAD._replace(spare=defaults.LINE_SPARE), style=PARTIAL).uniform(limits)
 
     @classmethod
     def token_limited(
         cls,
-        context_tokens: int = CONTEXT_TOKENS,
+        context_tokens: int = defaults.CONTEXT_TOKENS,
         *,
-        context_share: float = CONTEXT_SHARE,
+        context_share: float = defaults.CONTEXT_SHARE,
         tokenizer: Tokenizer | None = None,
     ) -> Policy:
         """As a limit in tokens, a share of the context window. Of a longer output keep 80 % of the limit.
@@ -233,13 +203,15 @@ class Policy:
             context_share=context_share,
             tokenizer=Tiktoken() if tokenizer is None else tokenizer,
             chars_per_token=CHARS_PER_TOKEN,
-            strategy=HEAD._replace(share=_TOKENS_KEPT),
+            strategy=HEAD._replace(share=defaults.TOKENS_KEPT),
             style=COUNTED,
         )
-        return replace(policy, tools=dict.fromkeys(TOOL_BYTES, policy.limits("")))
+        return replace(policy, tools=dict.fromkeys(defaults.TOOL_BYTES, policy.limits("")))
 
     @classmethod
-    def file_based(cls, *, inline_chars: int = INLINE_CHARS, inline_lines: int = INLINE_LINES) -> Policy:
+    def file_based(
+        cls, *, inline_chars: int = defaults.INLINE_CHARS, inline_lines: int = defaults.INLINE_LINES
+    ) -> Policy:
         """As file-based output management: the same limits for all tools, and a day of retention."""
         return cls(ttl=DEFAULT_TTL, least_gain=0.0).limited(inline_chars, inline_lines)
 
@@ -309,7 +281,7 @@ class Policy:
 
     def deadline(self, size: int) -> float:
         """Return the seconds that an upload of `size` bytes may take if there is no spool to keep it."""
-        return self.wait + size / SLOWEST_UPLOAD
+        return self.wait + size / defaults.SLOWEST_UPLOAD
 
     def redactor(self) -> Redactor | None:
         """Return what masks secrets, with those of the environment as it is now; None if nothing does."""
@@ -324,16 +296,4 @@ class Policy:
         return None if self.tokenizer is None and self.chars_per_token is None else self.counter()
 
     def _most_tokens(self) -> int | None:
-        if self.context_tokens is None:
-            return self.max_tokens
-        share = int(self.context_tokens * self.context_share)
-        return share if self.max_tokens is None else min(share, self.max_tokens)
-
-    def _whole(self, limit: int | Limits, usual: Limits) -> Limits:
-        if not isinstance(limit, Limits):
-            return usual._replace(max_bytes=limit)
-        return limit._replace(counter=usual.counter) if limit.counter is None else limit
-
-
-def _new(policy: type[Policy], given: dict[str, Any]) -> Policy:
-    return policy(**given)
+        return most_tokens(self.max_tokens, self.context_tokens, self.context_share)

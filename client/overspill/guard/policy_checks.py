@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from overspill.guard import checks
 from overspill.guard.band import check_bands
-from overspill.previews.cut import Strategy
+from overspill.previews.cut import STRATEGIES, Strategy
 from overspill.redaction.masking import Redaction
 from overspill.redaction.patterns import check_patterns
 from overspill.text.limits import Limits
@@ -102,3 +102,10 @@ def by_name(what: str, given: Any, choices: Mapping[str, Any]) -> Any:
     if given.upper() not in choices:
         raise ValueError(f"{what} must be {', '.join(choices)} or one of your own; it is {given!r}")
     return choices[given.upper()]
+
+
+def strategies_by_tool(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the strategies of single tools as objects, even if they were given by name."""
+    return {
+        tool: by_name(f"the strategy of {tool!r}", each, STRATEGIES) for tool, each in dict(given).items()
+    }

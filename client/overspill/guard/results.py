@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from overspill.delivery.destinations import reason
 from overspill.guard.guarded import Guarded
 from overspill.previews import notice
+from overspill.previews.notice_facts import Facts
 from overspill.shapes.content import examine, size_of
 from overspill.shapes.fields import Unchangeable
 from overspill.shapes.masked_copy import masked_copy
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
     from overspill.guard.spill import Spill
     from overspill.shapes.content import Shape
 
-_SAMPLE: Final = notice.truncated(
-    notice.Facts(id="", tool="", size=0, lines=0, preview="", reader=""), "a sample"
-)
+_SAMPLE: Final = notice.truncated(Facts(id="", tool="", size=0, lines=0, preview="", reader=""), "a sample")
 """A notice for finding out whether one can be put into an output at all."""
 
 
@@ -75,9 +74,7 @@ def unmeasured(output: Output, error: Exception) -> Guarded:
 def lost(output: Output, content: Shape, error: Exception) -> Guarded:
     """Return a notice without a preview, for an output that is gone."""
     size, lines = extent_of(content.body)
-    facts = notice.Facts(
-        id="", tool=output.tool, size=size, lines=lines, preview="", reader=output.policy.reader
-    )
+    facts = Facts(id="", tool=output.tool, size=size, lines=lines, preview="", reader=output.policy.reader)
     made = notice.truncated(facts, reason(error))
     value = content.replaced(made)
     return Guarded(

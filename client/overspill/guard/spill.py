@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from overspill import wire
 from overspill.guard import gain
-from overspill.guard.policy import MODES, READER
+from overspill.guard.notice_size import cut_to_fit, escape_factor, notice_overhead, within_room
+from overspill.guard.policy_defaults import MODES, READER
 from overspill.guard.redacting import masked_content
-from overspill.previews import notice
 from overspill.previews.case import Case, Previews
 from overspill.previews.cut import HEAD
-from overspill.previews.notice import Facts, Kept
+from overspill.previews.notice_facts import TOO_LONG, Facts, Kept
 from overspill.reading.chunks import Extent
 from overspill.redaction.masking import counts_text
 from overspill.shapes import content
@@ -31,7 +31,6 @@ from overspill.text.body import FileBody
 from overspill.text.buffer import Buffer, BufferFull
 from overspill.text.limits import PREVIEW_BYTES_PER_TOKEN, UNLIMITED, Limits, exceeds
 from overspill.text.measure import extent_of
-from overspill.text.rendering import JSON_TYPE
 from overspill.text.tokens import estimate_from_size
 from overspill.wire import Outcome
 
@@ -40,17 +39,11 @@ if TYPE_CHECKING:
 
     from overspill.guard.duplicates import Earlier
     from overspill.guard.policy import Policy
-    from overspill.previews.notice import Notice
+    from overspill.previews.notice_facts import Notice
     from overspill.shapes.content import Shape
     from overspill.text.body import Body
     from overspill.text.tokens import TokenCount
 
-NOTICE_BYTES: Final = 1_536
-"""The most bytes that a notice in the guard's own words has around its preview."""
-DATA_BYTES: Final = 512
-"""The bytes that a notice in JSON data takes beside that: names, quotes, the first items of a list."""
-_FILLING_RESERVE_BYTES: Final = 900
-"""Bytes kept free for the words of a style that fills the limits."""
 _IN_MEMORY_CHARS: Final = 64 * 1024 * 1024
 """A text of more characters is encoded into a temporary file: its bytes would take as much memory again."""
 
@@ -122,7 +115,7 @@ class Spill:
         Without `identify` nothing is encoded or hashed. `previews` has the previews that were made of the
         output before. Raises `OSError` if a long text cannot be written to a temporary file.
         """
-        content = _cut_to_fit(content, policy, origin.tool, room)
+        content = cut_to_fit(content, policy, origin.tool, room)
         previews = Previews() if previews is None else previews
         content, masked = masked_content(content, policy.redactor())
         made = partial(
@@ -225,7 +218,7 @@ class Spill:
 
         An output that spills for another reason than its limits gets at most `lost_preview_bytes`.
         """
-        limits = _within_room(self.policy.limits(self.origin.tool), self.room)
+        limits = within_room(self.policy.limits(self.origin.tool), self.room)
         if isinstance(self.content, (Envelope, StreamShape)) and self.content.remaining is not None:
             limits = self.content.remaining
         if not self.why or exceeds(self.content.body, limits):
@@ -255,7 +248,7 @@ class Spill:
             preview="",
             reader=reader,
             modes=MODES if reader == READER else "",
-            why=self.why or notice.TOO_LONG,
+            why=self.why or TOO_LONG,
             tokens=tokens,
             call_id="" if origin.is_minted else origin.call_id,
             status=origin.status,
@@ -268,29 +261,6 @@ class Spill:
     def _tokens(self, body: Body, size: int) -> TokenCount | None:
         counter = self.policy.counter()
         return counter.count(body, size) if isinstance(body, str) else counter.count_data(body)
-
-
-def _cut_to_fit(content: Shape, policy: Policy, tool: str, room: int) -> Shape:
-    """Cut a result of several parts no more than its limits and `room` ask for."""
-    if not isinstance(content, Envelope):
-        return content
-    fills = policy.notice_style.fills
-    reserve = _FILLING_RESERVE_BYTES if fills else policy.preview_bytes + notice_overhead(content)
-    return content.within(_within_room(policy.limits(tool), room), reserve, fills=fills)
-
-
-def _within_room(limits: Limits, room: int) -> Limits:
-    return limits._replace(max_bytes=min(limits.max_bytes, room))
-
-
-def notice_overhead(content: Shape) -> int:
-    """Return the most bytes that a notice for `content` has around its preview."""
-    return NOTICE_BYTES + (DATA_BYTES if content.content_type == JSON_TYPE else 0)
-
-
-def escape_factor(content: Shape) -> int:
-    """Return how many bytes one byte of a preview becomes at most: JSON escapes quotes and newlines."""
-    return 2 if content.content_type == JSON_TYPE else 1
 
 
 def _encoded(text: str) -> bytes | FileBody:

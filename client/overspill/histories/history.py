@@ -16,7 +16,7 @@ from overspill.guard.spill import Spill
 from overspill.histories.aging import NEWEST, beyond_budget, for_old_results
 from overspill.histories.replacement import shortened, with_new_values, with_spilled
 from overspill.histories.tool_results import tool_results
-from overspill.previews.notice import Kept
+from overspill.previews.notice_facts import Kept
 from overspill.shapes.fields import Unchangeable
 from overspill.spools.store_request import Origin
 from overspill.wire import Outcome

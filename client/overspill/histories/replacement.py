@@ -13,7 +13,7 @@ from overspill.shapes.replacing import with_values
 if TYPE_CHECKING:
     from overspill.guard.guarded import Guarded
     from overspill.histories.tool_results import ToolResult
-    from overspill.previews.notice import Notice
+    from overspill.previews.notice_facts import Notice
     from overspill.shapes.fields import FieldPath
 
 COPY_FIELDS: Final = ("artifact", "details")

@@ -9,7 +9,7 @@ from overspill.guard.call_context import calling
 from overspill.guard.environment_policy import environment_policy
 from overspill.guard.exemption import for_foreign
 from overspill.guard.guard import Guard
-from overspill.guard.policy import READING_TOOLS
+from overspill.guard.policy_defaults import READING_TOOLS
 from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from pydantic_ai.models import Model
 
 from overspill.guard.call_context import minted
 from overspill.guard.guarded import METADATA
-from overspill.guard.policy import READING_TOOLS
+from overspill.guard.policy_defaults import READING_TOOLS
 from overspill.integrations.adapter import Adapter
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from overspill.previews.cut import Strategy
     from overspill.previews.excerpt import Excerpt
-    from overspill.previews.notice import Facts, Kept, Notice
+    from overspill.previews.notice_facts import Facts, Kept, Notice
     from overspill.reading.chunks import Extent
     from overspill.text.body import Body
     from overspill.text.limits import Limits

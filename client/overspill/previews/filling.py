@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.previews import cut, notice_forms
 from overspill.previews.case import Case
-from overspill.previews.notice import Facts, Kept, Notice
+from overspill.previews.notice_facts import Facts, Kept, Notice
 from overspill.previews.notice_marks import marked
 from overspill.text import measure
 from overspill.text.limits import MAX_BYTES_PER_CHARACTER, UNLIMITED, Limits, exceeds

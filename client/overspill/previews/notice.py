@@ -1,37 +1,26 @@
-"""The notice, which takes the place of an output: what happened, how to read more, a preview.
+"""The words of a notice: what happened, until when the output is kept, how to read more of it.
 
-    [overspill] Output of run_command (call_1, failed: exit 1) too long: 223893 bytes, …
-    Read more: inspect_output("cap_…"); modes: … Do not rerun.
-    --- preview ---
-    …
-    [/overspill 482915302817]
-
-The same facts give the same bytes. The last line has the mark by which guards recognise a notice: see
-`notice_marks`. The preview is untrusted: anything in it that looks like a line of ours is defused. An output
-that is stored nowhere has no handle.
+The same facts give the same bytes. An output that is stored nowhere has no handle.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC
 from typing import TYPE_CHECKING, Final
 
 from overspill.previews.call_status import status_words
-from overspill.previews.notice_marks import marked
+from overspill.previews.notice_facts import Facts, Kept, Notice
 from overspill.text import measure
 from overspill.text.lookalikes import defuse
 from overspill.text.reasons import for_model
 from overspill.text.sanitize import sanitize
-from overspill.text.tokens import TokenCount, estimate_from_size
+from overspill.text.tokens import estimate_from_size
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime
 
-TOO_LONG: Final = "too long"
-"""The usual end of a notice's first sentence: why the output is not shown."""
 _MAX_TOOL: Final = 100
 _MAX_CALL_ID: Final = 64
 """The most characters of an id. A longer one, such as one with a signature in it, helps no model."""
@@ -42,102 +31,10 @@ _SHORT_STATUS: Final = 24
 """Characters of a reason and of a status in a terse notice, at most."""
 _BEGIN: Final = "[overspill]"
 _LOST: Final = "[overspill NOT STORED]"
-_END: Final = "[/overspill]"
-_PREVIEW: Final = "--- preview ---\n"
 _WHOLE: Final = "Stored whole"
 DO_NOT_RERUN: Final = "Do not rerun."
-POINTER_REPEATS: Final = 2
-"""From so many repeats on there is no preview: the model has seen it twice, and did not heed the notice."""
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 """The months in English: `strftime` writes them in the language of the process's locale."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """What became of an output that was too long, and until when it is kept.
-
-    `reason` says why the service does not have it. `is_refused` says that the service will not take it later
-    either. `path` names a file that the agent can open.
-    """
-
-    outcome: Outcome
-    expires: datetime | None = None
-    reason: str = ""
-    path: str = ""
-    is_refused: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """What a notice says of an output: bytes and lines of the whole, and a `preview` that is safe to show.
-
-    `id` is empty if nobody tries to store the output. `reader` is the call that reads more, with `{id}` in
-    it; `modes` are its other modes. `tokens` is estimated if None. `call_id` and `status` are empty if
-    unknown. `same_as` is the id of the first capture of the same content in the session, and `repeats` is how
-    many followed it, this one included. `missing` says why only the beginning of the output is there.
-    `masked` is how many secrets of each kind were masked in it.
-    """
-
-    id: str
-    tool: str
-    size: int
-    lines: int
-    preview: str
-    reader: str
-    modes: str = ""
-    why: str = TOO_LONG
-    tokens: TokenCount | None = None
-    call_id: str = ""
-    status: str = ""
-    same_as: str | None = None
-    repeats: int = 0
-    missing: str = ""
-    masked: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the model got the same bytes so often that a notice only points at the capture."""
-        return self.repeats >= POINTER_REPEATS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
-    """A notice: `head` has the mark and what to do, `preview` is the untrusted part, `str()` is the whole.
-
-    `read_more` is the call in `head` that reads the capture. It and `id` are empty if nothing is stored.
-    `path` is a file that the agent can open, if there is one. `text` is the whole, for styles with another
-    form. A notice that `is_alone` leaves no room beside it: the output's other texts go without a
-    placeholder. `tokens` is about how many tokens the whole output has.
-    """
-
-    id: str
-    outcome: Outcome
-    size: int
-    lines: int
-    head: str
-    read_more: str
-    preview: str
-    path: str = ""
-    text: str | None = None
-    is_alone: bool = False
-    tokens: int = 0
-
-    @property
-    def stored(self) -> bool:
-        """Whether the whole can be read, wherever it is."""
-        return self.outcome is not Outcome.TRUNCATED
-
-    def __str__(self) -> str:
-        if self.text is not None:
-            return marked(self.text) if has_own_end(self.text) else self.text
-        newline = "" if self.preview.endswith("\n") else "\n"
-        shown = f"{_PREVIEW}{self.preview}{newline}" if self.preview else ""
-        return marked(f"{self.head}\n{shown}{_END}")
-
-
-def has_own_end(text: str) -> bool:
-    """Return whether the last line is one of ours, as `closing` makes it: the others of a style are not."""
-    return text.endswith("]") and text.startswith("[overspill", text.rfind("\n") + 1)
 
 
 def make_notice(facts: Facts, kept: Kept, *, is_terse: bool = False) -> Notice:
@@ -197,7 +94,7 @@ def _terse(facts: Facts, kept: Kept) -> Notice:
 
 
 def without_middle(made: Notice, gone: int, why: str) -> Notice:
-    """Return a notice of `of` for an output that was handed over without `gone` bytes of its middle."""
+    """Return a notice that also says that `gone` bytes of the output's middle were never handed over."""
     said = f"Stored without {measure.plural(gone, 'byte')} of its middle ({for_model(why)})"
     return replace(made, head=made.head.replace(f". {_WHOLE}", f". {said}", 1))
 

@@ -14,7 +14,7 @@ from overspill.wire import Outcome
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from overspill.previews.notice import Facts, Kept, Notice
+    from overspill.previews.notice_facts import Facts, Kept, Notice
 
 MAX_NOTICE: Final = 64 * 1024
 """A longer text is no notice, whatever mark it has."""

@@ -23,7 +23,7 @@ from overspill.text.sanitize import sanitize
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
-    from overspill.previews.notice import Facts, Kept, Notice
+    from overspill.previews.notice_facts import Facts, Kept, Notice
     from overspill.reading.chunks import Extent
 
 __all__ = [

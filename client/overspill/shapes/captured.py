@@ -13,7 +13,7 @@ from overspill.text.measure import extent_of
 from overspill.text.rendering import JSON_TYPE
 
 if TYPE_CHECKING:
-    from overspill.previews.notice import Notice
+    from overspill.previews.notice_facts import Notice
     from overspill.text.body import Body
 
 ContentKind: TypeAlias = Literal["text", "json", "log", "unknown"]

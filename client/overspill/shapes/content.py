@@ -28,7 +28,7 @@ from overspill.text.rendering import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from overspill.previews.notice import Notice
+    from overspill.previews.notice_facts import Notice
     from overspill.text.body import Body
     from overspill.text.limits import Limits
 

@@ -25,7 +25,7 @@ from overspill.text.rendering import JSON_TYPE, TEXT_TYPE, compact_json, is_plai
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from overspill.previews.notice import Notice
+    from overspill.previews.notice_facts import Notice
     from overspill.text.body import Body
     from overspill.text.limits import Limits
     from overspill.text.rendering import PlainStats

@@ -16,7 +16,7 @@ from overspill.text import measure
 from overspill.text.limits import UNLIMITED
 
 if TYPE_CHECKING:
-    from overspill.previews.notice import Notice
+    from overspill.previews.notice_facts import Notice
     from overspill.text.limits import Limits
 
 _MAX_PLACEHOLDERS: Final = 16

@@ -24,7 +24,7 @@ from overspill.text.rendering import (
 )
 
 if TYPE_CHECKING:
-    from overspill.previews.notice import Notice
+    from overspill.previews.notice_facts import Notice
     from overspill.text.buffer import Buffer
     from overspill.text.limits import Limits
 

@@ -16,7 +16,7 @@ from overspill.text.rendering import TEXT_TYPE, media_type_of, printable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from overspill.previews.notice import Notice
+    from overspill.previews.notice_facts import Notice
     from overspill.text.body import Body
     from overspill.text.limits import Limits
 

@@ -12,7 +12,7 @@ from overspill.text.limits import exceeds
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from overspill.previews.notice import Notice
+    from overspill.previews.notice_facts import Notice
     from overspill.text.body import Body
     from overspill.text.limits import Limits
 

@@ -21,8 +21,8 @@ from overspill_service.access import reload
 from overspill_service.app import make_app
 from overspill_service.errors import OutOfResources, ServiceError
 from overspill_service.errors.system import failure
-from overspill_service.resources.connections import Connections
 from overspill_service.resources.connection_limit import connection_limit
+from overspill_service.resources.connections import Connections
 from overspill_service.resources.threads import prepare_threads
 from overspill_service.server.certificate import certificate_of, run_rereads
 from overspill_service.settings.settings import SettingError

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
     from overspill.guard.guarded import Guarded
     from overspill.guard.policy import Policy
-    from overspill.previews.notice import Notice
+    from overspill.previews.notice_facts import Notice
     from overspill.transfer.sync import SyncClient
 
 _PLACEHOLDER = "CAPTURE"
