@@ -12,6 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, AnyStr, Final, Generic, NamedTuple, Protocol
 
 from overspill.redaction.groups import groups_of
+from overspill.redaction.holding import held_from
 from overspill.redaction.masking import Redaction
 from overspill.redaction.patterns import PatternPass, ValuePass
 from overspill.redaction.rule import FURTHEST_BEHIND, LONGEST_HEAD
@@ -59,6 +60,7 @@ class Redactor:
         values: Iterable[str] = (),
     ) -> None:
         self.redaction: Redaction = redaction
+        self._has_patterns = bool(patterns)
         own = [PatternPass(kind, pattern) for kind, pattern in (patterns or {}).items()]
         known = list(dict.fromkeys(form for value in values for form in (value, _in_json(value))))
         self._passes: tuple[_Pass, ...] = (
@@ -67,6 +69,7 @@ class Redactor:
             *(ValuePass(VALUE_KIND, value) for value in known),
         )
         encoded = [value.encode().decode("latin-1") for value in known]
+        self._values, self._byte_values = [value for value in known if value], [v for v in encoded if v]
         self._byte_passes: tuple[_Pass, ...] = (
             *_default_passes(),
             *own,
@@ -95,6 +98,11 @@ class Redactor:
     def stream(self, kind: type[AnyStr]) -> RedactingStream[AnyStr]:
         """Return what masks the secrets of one text that comes in chunks: of `str`, or of `bytes`."""
         return RedactingStream(self, kind)
+
+    def held_from(self, text: str, start: int, *, is_bytes: bool) -> int:
+        """Return where, from `start` on, a secret may have begun that goes on behind the text."""
+        values = self._byte_values if is_bytes else self._values
+        return held_from(text, start, values, is_by_line=self._has_patterns)
 
     def found(self, text: str, start: int, end: int, *, is_bytes: bool) -> list[Found]:
         """Return the secrets with an anchor or a beginning between `start` and `end`, in no order."""
@@ -133,13 +141,28 @@ class RedactingStream(Generic[AnyStr]):
         self._waiting_chars += len(text)
         if self._waiting_chars < _BATCH_CHARS:
             return self._encoded("")
-        return self._encoded(self._step(is_last=False))
+        self._gather()
+        return self._encoded(self._step(max(self._decided, len(self._text) - _AHEAD)))
+
+    def settle(self) -> AnyStr:
+        """Return what was held back, for a reader who cannot wait: all but what may be half a secret.
+
+        If it pauses in the middle of a secret of a user's own pattern that has several lines, or in what
+        tells a secret apart behind its end, the result is not that of the whole text.
+        """
+        self._gather()
+        least = max(self._decided, len(self._text) - _AHEAD)
+        if self._open is not None and self._open.has_lines:
+            return self._encoded(self._step(least))
+        held = self._redactor.held_from(self._text, least, is_bytes=self._is_bytes)
+        return self._encoded(self._step(max(least, held)))
 
     def finish(self, chunk: AnyStr | None = None) -> AnyStr:
         """Take the last chunk, if there is one more. Return what was held back."""
         if chunk is not None:
             self._waiting.append(self._decoded(chunk))
-        return self._encoded(self._step(is_last=True))
+        self._gather()
+        return self._encoded(self._step(len(self._text), is_last=True))
 
     def _decoded(self, chunk: AnyStr) -> str:
         return chunk if isinstance(chunk, str) else chunk.decode("latin-1")
@@ -148,11 +171,12 @@ class RedactingStream(Generic[AnyStr]):
         result: AnyStr = text.encode("latin-1") if self._is_bytes else text  # type: ignore[assignment]
         return result
 
-    def _step(self, *, is_last: bool) -> str:
-        """Decide on what has come, but for its end."""
-        text = self._text = self._text + "".join(self._waiting)
+    def _gather(self) -> None:
+        self._text += "".join(self._waiting)
         self._waiting, self._waiting_chars = [], 0
-        safe = len(text) if is_last else max(self._decided, len(text) - _AHEAD)
+
+    def _step(self, safe: int, *, is_last: bool = False) -> str:
+        """Decide on what has come before `safe`."""
         self._look(safe, is_last=is_last)
         given = "".join(self._pieces(safe, is_last=is_last))
         self._forget()

@@ -60,6 +60,11 @@ class Found(NamedTuple):
     kind: str
     more: re.Pattern[str] | None
 
+    @property
+    def has_lines(self) -> bool:
+        """Whether it goes on behind the end of a line."""
+        return self.more is not None and "end" in self.more.groupindex
+
 
 class Probe:
     """A rule with one of its prefixes, ready to be tried where the prefix's anchor stands."""

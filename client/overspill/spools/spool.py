@@ -25,15 +25,17 @@ from overspill.spools.folder import Dropped, Folder, Spooled, is_of
 from overspill.spools.location import FINGERPRINT, fingerprint
 from overspill.spools.own_directory import LOCK_TIMEOUT_SECONDS, LockedFile, NotSpooled, is_directory
 from overspill.spools.room import Room
+from overspill.spools.stream_entry import content_of, stream_entry
+from overspill.text.body import FileBody
 from overspill.transfer.request import call_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
+    from overspill.live.ports import WholeStream
     from overspill.spools.claim import Claim
     from overspill.spools.order import Order
     from overspill.spools.store_request import StoreRequest
-    from overspill.text.body import FileBody
 
 LONG_LOCK_TIMEOUT_SECONDS: Final = 20.0
 """Seconds that outputs of agents wait for others, which keep the spool busy."""
@@ -87,6 +89,18 @@ class Spool:
             return []
         names = sorted(name for name in os.listdir(self.path) if FINGERPRINT.fullmatch(name))  # noqa: PTH208
         return [Partition(self, Folder(self.path / name)) for name in names]
+
+    def keep_stream(self, stream: WholeStream, url: str, key: str) -> str:
+        """Keep a stream that the service at `url` could not take as it came; return its handle.
+
+        Raises `NotSpooled`, also if `stream` is not whole, and `OSError`.
+        """
+        if stream.missing:
+            raise NotSpooled(stream.missing)
+        entry = stream_entry(stream, datetime.fromtimestamp(self.clock(), UTC), url)
+        body = stream.body if isinstance(stream.body, FileBody) else content_of(stream)
+        self.partition(url, key).add(entry, body, lock_timeout=LONG_LOCK_TIMEOUT_SECONDS)
+        return entry.id
 
     def used(self) -> int:
         """Count the bytes that captures take of the disk. Raises `NotSpooled` and `OSError`."""

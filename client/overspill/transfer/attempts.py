@@ -71,7 +71,7 @@ class Attempts:
 @asynccontextmanager
 async def attempts_of(request: Request, address: Address) -> AsyncIterator[Attempts]:
     """Give the block the attempts of a request. Raises `Unreachable` after the client's timeout."""
-    seconds = address.timeout
+    seconds = address.timeout + request.answer_seconds
     timeout = asyncio.timeout(seconds)
     deadline = Deadline(seconds, timeout)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from overspill import wire
 from overspill.transfer.capture_calls import CaptureCalls
+from overspill.transfer.live_calls import LiveCalls
 from overspill.transfer.read_calls import ReadCalls
 from overspill.transfer.service_calls import ServiceCalls
 
@@ -13,7 +14,7 @@ def call(call_id: str) -> str:
     return wire.CALL_PREFIX + wire.fit(call_id)
 
 
-class Client(CaptureCalls, ReadCalls, ServiceCalls):
+class Client(CaptureCalls, ReadCalls, LiveCalls, ServiceCalls):
     """Overspill for asyncio code: `async with Client() as client`.
 
     `url`, `key` and `session` default to `OVERSPILL_URL`, `OVERSPILL_KEY` and `OVERSPILL_SESSION`. Captures

@@ -37,7 +37,8 @@ class Body(Struct, frozen=True, kw_only=True):
 class Request(Struct, frozen=True, kw_only=True):
     """One request. `path` is percent-encoded. `repeatable`: sending it twice has the effect of once.
 
-    `route` is the path with its parameters in braces, if it has any.
+    `route` is the path with its parameters in braces, if it has any. The service may take `answer_seconds`
+    longer than others to answer.
     """
 
     method: str
@@ -47,6 +48,7 @@ class Request(Struct, frozen=True, kw_only=True):
     headers: dict[str, str] = {}
     body: Body | None = None
     repeatable: bool = True
+    answer_seconds: float = 0
 
 
 def call_id_of(ref: str) -> str | None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from overspill.execution.waiting import Reply
+    from overspill.live.live_capture import LiveCapture
+    from overspill.live.sync_capture import SyncLiveCapture
     from overspill.transfer.address import Address
 
 P = ParamSpec("P")
@@ -94,6 +96,21 @@ def _iterator(
     def method(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> Iteration[T]:
         calls, client = self._running()
         return Iteration(calls, asynchronous(client, *args, **kwargs))
+
+    return method
+
+
+def _live(
+    asynchronous: Callable[Concatenate[Client, P], LiveCapture],
+) -> Callable[Concatenate[SyncClient, P], SyncLiveCapture]:
+    """Return the synchronous form of a method that returns a live capture."""
+
+    @functools.wraps(asynchronous)
+    def method(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> SyncLiveCapture:
+        from overspill.live.sync_capture import SyncLiveCapture  # noqa: PLC0415  (loaded when it is needed)
+
+        calls, client = self._running()
+        return SyncLiveCapture(calls, asynchronous(client, *args, **kwargs))
 
     return method
 
@@ -240,6 +257,11 @@ class SyncClient:
     lines: Final = _method(Client.lines)
     grep: Final = _method(Client.grep)
     summary: Final = _method(Client.summary)
+
+    live: Final = _live(Client.live)
+    live_status: Final = _method(Client.live_status)
+    follow: Final = _iterator(Client.follow)
+    wait: Final = _method(Client.wait)
 
     observe: Final = _method(Client.observe)
     usage: Final = _method(Client.usage)

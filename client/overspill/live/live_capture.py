@@ -1,0 +1,228 @@
+"""A capture that is written while it is read: the asynchronous producer's view of it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Self
+
+from overspill import wire
+from overspill.errors import OverspillError
+from overspill.execution import threads
+from overspill.live.intake import Intake, bytes_of
+from overspill.live.ports import WholeStream
+from overspill.live.producer import Producer, may_pass
+from overspill.text.buffer import Buffer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from overspill.live.ports import Description, LiveService, StreamSpool
+    from overspill.redaction.redactor import Redactor
+
+PATIENCE_SECONDS: Final = 60.0
+"""So long the service may take nothing before a producer gives it up."""
+CANCELLED_SECONDS: Final = 5.0
+"""So long a cancelled producer takes to end its capture."""
+WRITE_BYTES: Final = 1024 * 1024
+"""A longer write is taken in pieces of this size, as there is room for them."""
+
+
+class LiveCapture:
+    """An output that is stored as it is written. Use it in an `async with` block.
+
+    Leaving the block ends the capture: `complete`, or `partial` if an exception leaves it, whose class is the
+    status then. Entering raises what the service refuses; with a spool, a service that is down is no error.
+    """
+
+    def __init__(
+        self,
+        service: LiveService,
+        description: Description,
+        *,
+        redactor: Redactor | None = None,
+        spool: tuple[StreamSpool, str, str] | None = None,
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
+        self.id: str = description.id
+        """The handle, under which the output can be read at once."""
+        self.entry: wire.Entry | None = None
+        """The capture's entry, once it has ended in the service."""
+        self.spooled: str = ""
+        """Why the stream is on this machine only until it is uploaded; empty if the service has it."""
+        self._service, self._description, self._spool = service, description, spool
+        self._intake = Intake(redactor)
+        self._whole = None if spool is None else Buffer()
+        self._producer = Producer(service, self._intake, patience=patience, whole=self._whole)
+        self._sending: asyncio.Task[None] | None = None
+        self._is_begun = self._is_over = False
+        self._status: str | None = None
+        self._exit_code: int | None = None
+
+    @property
+    def handle(self) -> str:
+        """The same as `id`."""
+        return self.id
+
+    @property
+    def accepted(self) -> int:
+        """Bytes that the service has taken. Readers see them."""
+        return self._producer.accepted
+
+    @property
+    def durable(self) -> int:
+        """Bytes that are in the service's object store."""
+        return self._producer.durable
+
+    @property
+    def masked(self) -> Mapping[str, int]:
+        """How many secrets of each kind were masked until now."""
+        return self._intake.masked
+
+    async def __aenter__(self) -> Self:
+        await self.begin()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._is_over:
+            return
+        if error is None:
+            await self.complete()
+        elif isinstance(error, asyncio.CancelledError):
+            with suppress(TimeoutError, OverspillError, OSError):
+                async with asyncio.timeout(CANCELLED_SECONDS):
+                    await self._end(wire.State.PARTIAL, type(error).__name__)
+        else:
+            with suppress(OverspillError, OSError):  # the block's own error is what its caller must see
+                await self._end(wire.State.PARTIAL, type(error).__name__)
+        await self.aclose()
+
+    async def begin(self) -> None:
+        """Make the capture in the service. Entering the block does it."""
+        try:
+            await self._service.begin()
+            self._is_begun = True
+        except OverspillError as error:
+            if self._spool is None or not may_pass(error):
+                raise
+            self._producer.failure = error
+        self._sending = asyncio.create_task(self._producer.run(), name=f"live capture {self.id}")
+
+    async def write(self, data: str | bytes | bytearray | memoryview) -> int:
+        """Write text, as UTF-8, or bytes; return how many bytes that are. It is sent in the background.
+
+        Waits while 16 MiB are not durable yet. Raises what ended sending: `Unreachable` after a minute
+        without the service, or the `ProblemError` that it refused an append with.
+        """
+        content = bytes_of(data)
+        for start in range(0, len(content), WRITE_BYTES):
+            piece = content[start : start + WRITE_BYTES]
+            while not self.offer(piece):
+                await self._producer.until_room()
+            self.wake()
+        return len(content)
+
+    async def until_room(self) -> None:
+        """Wait until `offer` takes bytes, or raises."""
+        await self._producer.until_room()
+
+    def offer(self, data: bytes) -> bool:
+        """Take bytes if there is room for them now, and return whether. Raises as `write` does.
+
+        Safe to call from any thread. `wake` has to be called after it, in the event loop's own thread.
+        """
+        if self._is_over:
+            raise ValueError("this live capture has ended: nothing can be written to it")
+        if self._producer.has_given_up and self._producer.failure is not None:
+            raise self._producer.failure
+        if not self._producer.has_room:
+            return False
+        self._intake.add(data)
+        return True
+
+    def wake(self) -> None:
+        """Let what was written be sent. For the event loop's own thread."""
+        self._producer.wake()
+
+    async def flush(self) -> None:
+        """Wait until the service has accepted what was written. Raises as `write` does."""
+        await self._producer.until_sent()
+        if self._producer.has_given_up and self._producer.failure is not None:
+            raise self._producer.failure
+
+    def ends_with(self, *, status: str | None = None, exit_code: int | None = None) -> None:
+        """Set the status and the exit code that the capture gets when its block is left."""
+        self._status, self._exit_code = status, exit_code
+
+    async def complete(self, *, status: str | None = None, exit_code: int | None = None) -> wire.Entry | None:
+        """Send what is left and end the capture. Return its entry, or None if it is in the spool.
+
+        Raises as `write` does, and `OSError` if the spool cannot take what the service does not.
+        """
+        if status is not None or exit_code is not None:
+            self.ends_with(status=status, exit_code=exit_code)
+        return await self._end(wire.State.COMPLETE, self._status)
+
+    async def abort(self, status: str | None = None) -> wire.Entry | None:
+        """Send what is left and end the capture as `partial`. Raises as `complete` does."""
+        return await self._end(wire.State.PARTIAL, status)
+
+    async def aclose(self) -> None:
+        """End the sending, if it goes on. The service calls the capture partial after five minutes."""
+        self._is_over = True
+        sending, self._sending = self._sending, None
+        if sending is not None and not sending.done():
+            sending.cancel()
+            with suppress(asyncio.CancelledError):
+                await sending
+        if self._whole is not None:
+            self._whole.close()
+
+    async def _end(self, state: wire.State, status: str | None) -> wire.Entry | None:
+        if self._is_over:
+            return self.entry
+        self._is_over = True
+        self._producer.end()
+        try:
+            if self._sending is not None:
+                await asyncio.shield(self._sending)
+            if self._producer.failure is not None:
+                raise self._producer.failure
+            self.entry = await self._producer.complete(self._completion(state, status))
+        except OverspillError as error:
+            if self._spool is None:
+                raise
+            await threads.run_blocking(self._keep, error, status)
+        finally:
+            await self.aclose()
+        return self.entry
+
+    def _completion(self, state: wire.State, status: str | None) -> wire.Completion:
+        is_whole = state is wire.State.COMPLETE
+        return wire.Completion(
+            offset=self._producer.size,
+            state=wire.State.COMPLETE if is_whole else wire.State.PARTIAL,
+            status=None if status is None else wire.fit(status, wire.SHORT_VALUE),
+            exit_code=self._exit_code,
+            sha256=self._producer.sha256.hexdigest(),
+        )
+
+    def _keep(self, error: OverspillError, status: str | None) -> None:
+        """Keep the whole stream in the spool. Raises `OSError`."""
+        assert self._spool is not None
+        assert self._whole is not None
+        spool, url, key = self._spool
+        stream = WholeStream(
+            description=self._description,
+            body=self._whole.finish(),
+            status=status or "",
+            exit_code=self._exit_code,
+            reason=str(error),
+            missing=self._whole.missing,
+            is_begun=self._is_begun,
+        )
+        self.id = spool.keep_stream(stream, url, key)
+        self.spooled = str(error)

@@ -1,0 +1,231 @@
+"""Sends a live capture to the service, in the order of writing, until all of it has arrived.
+
+    writes ──▶ Intake ──masked──▶ Unstored ──append──▶ service
+                                │     ▲  wrong_offset: send again from there
+                                └▶ Buffer, if a spool may have to take the whole
+
+Writes that come while a request is under way go together in the next one. The caller's task and the sender's
+task share one event loop; only `Intake.add` is for any thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from overspill import wire
+from overspill.errors import OverspillError, ProblemError, ProtocolError, Unreachable, WrongOffset
+from overspill.execution import threads
+from overspill.execution.backoff import Backoff
+from overspill.live.unstored import Unstored
+from overspill.text.buffer import BufferFull
+
+if TYPE_CHECKING:
+    from overspill.live.intake import Intake
+    from overspill.live.ports import LiveService
+    from overspill.text.buffer import Buffer
+
+KEEP_ALIVE_SECONDS: Final = 60.0
+"""So often an idle producer says that it is still there. The service gives one up after five minutes."""
+PACE_SECONDS: Final = 0.02
+"""Small appends begin no closer to each other than this. The first one after a pause goes at once."""
+_ASK_SECONDS: Final = 0.2
+"""So often it is asked what is durable by now, if a write waits for that."""
+_LARGE: Final = 256 * 1024
+"""So many bytes are sent without waiting for more."""
+_WORTH_A_THREAD: Final = 128 * 1024
+"""Bytes whose masking and hashing take longer than handing them to another thread."""
+_BACKOFF: Final = Backoff(first=0.2, longest=5.0)
+_PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Statuses after which the same append may succeed."""
+
+
+class Producer:
+    """Sends what `intake` takes. Raises nothing by itself: `failure` says why it gave up, if it did.
+
+    It gives up when the service refuses an append for good, or takes nothing for `patience` seconds. `whole`
+    gets all bytes as well, also after that.
+    """
+
+    def __init__(
+        self, service: LiveService, intake: Intake, *, patience: float, whole: Buffer | None = None
+    ) -> None:
+        self.failure: OverspillError | None = None
+        self.whole = whole
+        self.accepted: int = 0
+        self.durable: int = 0
+        self.sha256 = hashlib.sha256()
+        self._service, self._intake, self._patience = service, intake, patience
+        self._unstored = Unstored()
+        self._wake = asyncio.Event()
+        self._moved = asyncio.Condition()
+        self._is_ending = False
+        self._is_drained = False
+
+    @property
+    def size(self) -> int:
+        """Bytes that were prepared for sending; all of them, once the stream has ended."""
+        return self._unstored.end
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another write is taken at once."""
+        unstored = 0 if self.failure is not None else len(self._unstored)
+        return self._intake.size + unstored < wire.MAX_UNSTORED
+
+    def wake(self) -> None:
+        """Say that something was written. For the event loop's own thread."""
+        self._wake.set()
+
+    def end(self) -> None:
+        """Say that nothing more will be written: `run` returns once everything has arrived."""
+        self._is_ending = True
+        self._wake.set()
+
+    async def until_room(self) -> None:
+        """Wait until another write is taken, or sending has failed."""
+        async with self._moved:
+            await self._moved.wait_for(lambda: self.has_room or self.has_given_up)
+
+    async def until_sent(self) -> None:
+        """Wait until the service has accepted all that was written before, or sending has failed.
+
+        The last word may wait for what comes after it, if secrets are masked.
+        """
+        self.wake()
+        async with self._moved:
+            await self._moved.wait_for(lambda: self._is_idle or self.failure is not None)
+
+    @property
+    def has_given_up(self) -> bool:
+        """Whether nothing takes what is written any more."""
+        return self.failure is not None and self.whole is None
+
+    @property
+    def _is_idle(self) -> bool:
+        return not self._intake.size and self.accepted == self._unstored.end
+
+    async def run(self) -> None:
+        """Send until the end, or until it fails; then keep the rest, if something keeps it."""
+        try:
+            while self.failure is None and not (self._is_drained and self._is_idle):
+                is_quiet = not await self._wait_for_writes()
+                await self._prepare()
+                if is_quiet or self.accepted < self._unstored.end:
+                    await self._send_patiently()
+                await self._tell()
+        except OverspillError as error:
+            self.failure = error
+        finally:
+            await self._tell()
+        while not (self._is_drained or self.has_given_up):
+            await self._wait_for_writes()
+            await self._prepare()
+            await self._tell()
+
+    async def _wait_for_writes(self) -> bool:
+        """Wait for a write or the end. Return False if it is time to ask the service how far it is."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(KEEP_ALIVE_SECONDS if self.has_room else _ASK_SECONDS):
+                await self._wake.wait()
+        woken = self._wake.is_set()
+        self._wake.clear()
+        return woken
+
+    async def _prepare(self) -> None:
+        """Move what was written to the bytes to send: masked, hashed and kept."""
+        work = self._last if self._is_ending and not self._is_drained else self._more
+        if self.whole is not None:
+            data = await threads.run_blocking(work)
+        elif self._intake.size > _WORTH_A_THREAD:
+            data = await threads.run(work)
+        else:
+            data = work()
+        if self.failure is None:
+            self._unstored.add(data)
+        self._is_drained = self._is_ending and not self._intake.size
+
+    def _more(self) -> bytes:
+        return self._noted(self._intake.taken())
+
+    def _last(self) -> bytes:
+        return self._noted(self._intake.last())
+
+    def _noted(self, data: bytes) -> bytes:
+        self.sha256.update(data)
+        if self.whole is not None and data:
+            with suppress(BufferFull):  # it says what is missing
+                self.whole.write(data)
+        return data
+
+    async def _send_patiently(self) -> None:
+        """Send all that is prepared; without any, say that the producer is there. Raises `OverspillError`."""
+        loop = asyncio.get_running_loop()
+        failures, since = 0, loop.time()
+        is_first = True
+        while is_first or self.accepted < self._unstored.end:
+            is_first = False
+            try:
+                await self._append()
+            except OverspillError as error:
+                if not may_pass(error) or loop.time() - since > self._patience:
+                    raise
+                await asyncio.sleep(_BACKOFF.pause(failures))
+                failures += 1
+            else:
+                failures, since = 0, loop.time()
+                await self._tell()
+
+    async def _append(self) -> None:
+        began = asyncio.get_running_loop().time()
+        data = self._unstored.read(self.accepted, wire.MAX_APPEND)
+        try:
+            self._note(await self._service.append(self.accepted, data))
+        except WrongOffset as error:
+            self._go_on_at(error)
+        if len(data) < _LARGE and not self._is_ending:
+            await asyncio.sleep(max(0.0, began + PACE_SECONDS - asyncio.get_running_loop().time()))
+
+    def _note(self, status: wire.LiveStatus) -> None:
+        if not self._unstored.has(status.accepted):
+            raise ProtocolError(f"the service has accepted {status.accepted} bytes, of {self._unstored.end}")
+        self.accepted, self.durable = status.accepted, max(self.durable, status.durable)
+        self._unstored.drop_before(min(self.durable, self.accepted))
+
+    def _go_on_at(self, error: WrongOffset) -> None:
+        """Go on where the service says: behind what a lost answer would have told, or where bytes were lost.
+
+        Raises the error if those bytes are not kept any more: the service has called them durable.
+        """
+        if error.offset is None or not self._unstored.has(error.offset):
+            raise error
+        self.accepted = error.offset
+
+    async def complete(self, completion: wire.Completion) -> wire.Entry:
+        """End the capture, once `run` has ended. Raises `OverspillError`."""
+        loop = asyncio.get_running_loop()
+        failures, since = 0, loop.time()
+        while True:
+            try:
+                return await self._service.complete(completion)
+            except WrongOffset as error:  # accepted bytes were lost meanwhile
+                self._go_on_at(error)
+                await self._send_patiently()
+            except OverspillError as error:
+                if not may_pass(error) or loop.time() - since > self._patience:
+                    raise
+                await asyncio.sleep(_BACKOFF.pause(failures))
+                failures += 1
+
+    async def _tell(self) -> None:
+        async with self._moved:
+            self._moved.notify_all()
+
+
+def may_pass(error: OverspillError) -> bool:
+    """Return whether the same request may succeed later."""
+    if isinstance(error, ProblemError):
+        return error.status in _PASSING
+    return isinstance(error, Unreachable)

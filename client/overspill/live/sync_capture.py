@@ -1,0 +1,117 @@
+"""A live capture for synchronous code, from any thread: the loop thread sends what is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from overspill.live.files import LiveFile, text_file
+from overspill.live.intake import bytes_of
+from overspill.live.live_capture import WRITE_BYTES
+
+if TYPE_CHECKING:
+    import io
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from overspill import wire
+    from overspill.execution.calls import Calls
+    from overspill.live.live_capture import LiveCapture
+
+
+class SyncLiveCapture:
+    """An output that is stored as it is written, for a `with` block. It does what a `LiveCapture` does.
+
+    A write returns once its bytes wait in memory, and needs no turn of the loop thread.
+    """
+
+    def __init__(self, calls: Calls, capture: LiveCapture) -> None:
+        self._calls, self._capture = calls, capture
+        self._is_woken = False
+
+    @property
+    def id(self) -> str:
+        """The handle, under which the output can be read at once."""
+        return self._capture.id
+
+    @property
+    def handle(self) -> str:
+        """The same as `id`."""
+        return self._capture.id
+
+    @property
+    def entry(self) -> wire.Entry | None:
+        """The capture's entry, once it has ended in the service."""
+        return self._capture.entry
+
+    @property
+    def spooled(self) -> str:
+        """Why the stream is on this machine only until it is uploaded; empty if the service has it."""
+        return self._capture.spooled
+
+    @property
+    def accepted(self) -> int:
+        """Bytes that the service has taken. Readers see them."""
+        return self._capture.accepted
+
+    @property
+    def durable(self) -> int:
+        """Bytes that are in the service's object store."""
+        return self._capture.durable
+
+    @property
+    def masked(self) -> Mapping[str, int]:
+        """How many secrets of each kind were masked until now."""
+        return self._capture.masked
+
+    def __enter__(self) -> Self:
+        self._calls.run(self._capture.begin())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._calls.run(self._capture.__aexit__(kind, error, trace))
+
+    def write(self, data: str | bytes | bytearray | memoryview) -> int:
+        """Write text, as UTF-8, or bytes; return how many bytes that are. See `LiveCapture.write`."""
+        content = bytes_of(data)
+        for start in range(0, len(content), WRITE_BYTES):
+            piece = content[start : start + WRITE_BYTES]
+            while not self._capture.offer(piece):
+                self._calls.run(self._capture.until_room())
+            self._wake()
+        return len(content)
+
+    def flush(self) -> None:
+        """Wait until the service has accepted what was written. Raises as `write` does."""
+        self._calls.run(self._capture.flush())
+
+    def ends_with(self, *, status: str | None = None, exit_code: int | None = None) -> None:
+        """Set the status and the exit code that the capture gets when its block is left."""
+        self._capture.ends_with(status=status, exit_code=exit_code)
+
+    def complete(self, *, status: str | None = None, exit_code: int | None = None) -> wire.Entry | None:
+        """Send what is left and end the capture. See `LiveCapture.complete`."""
+        return self._calls.run(self._capture.complete(status=status, exit_code=exit_code))
+
+    def abort(self, status: str | None = None) -> wire.Entry | None:
+        """Send what is left and end the capture as `partial`. See `LiveCapture.abort`."""
+        return self._calls.run(self._capture.abort(status))
+
+    def file(self) -> LiveFile:
+        """Return a binary file that writes to the capture. Closing it ends only the file."""
+        return LiveFile(self)
+
+    def text_file(self) -> io.TextIOWrapper:
+        """Return a text file that writes to the capture at once. Closing it ends only the file."""
+        return text_file(self)
+
+    def _wake(self) -> None:
+        """Let the loop thread send what was written. One call is enough for all writes until it comes."""
+        if not self._is_woken:
+            self._is_woken = True
+            self._calls.thread.loop.call_soon_threadsafe(self._woken)
+
+    def _woken(self) -> None:
+        self._is_woken = False
+        self._capture.wake()

@@ -1,0 +1,60 @@
+"""Where the end of a text may be the beginning of a secret, so that it waits for what comes next.
+
+A text that comes with pauses, as from a terminal, cannot wait for thousands of characters more. A secret has
+no spaces in it, but for private keys, a user's own patterns and literal values. So a word that may go on
+waits, and so do these.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_WORD: Final = re.compile(r"[A-Za-z0-9-]")
+_LAST_RUN: Final = re.compile(r"\S*\Z")
+_KEY: Final = "-----BEGIN "
+_KEY_NAME: Final = "PRIVATE KEY"
+_KEY_END: Final = re.compile(r"-----END [A-Z0-9 ]{0,50}-----")
+
+
+def held_from(text: str, start: int, values: Sequence[str], *, is_by_line: bool) -> int:
+    """Return where, from `start` on, a secret may have begun that goes on behind the text; else its length.
+
+    `values` are literal secrets. `is_by_line`: a line without an end waits as a whole.
+    """
+    return min(
+        _line(text, start) if is_by_line else _word(text, start),
+        _private_key(text, start),
+        *(_value(text, start, value) for value in values),
+    )
+
+
+def _line(text: str, start: int) -> int:
+    return max(start, text.rfind("\n", start) + 1)
+
+
+def _word(text: str, start: int) -> int:
+    found = _LAST_RUN.search(text, start)
+    return len(text) if found is None or not _WORD.search(found[0]) else found.start()
+
+
+def _private_key(text: str, start: int) -> int:
+    at = text.rfind(_KEY, start)
+    if at < 0:
+        return len(text)
+    heading, _, rest = text[at:].partition("\n")
+    may_go_on = not rest or (_KEY_NAME in heading and _KEY_END.search(text, at) is None)
+    return at if may_go_on else len(text)
+
+
+def _value(text: str, start: int, value: str) -> int:
+    """Return where the text ends with the longest beginning of a value."""
+    at = text.find(value[0], max(start, len(text) - len(value) + 1))
+    while at >= 0:
+        if value.startswith(text[at:]):
+            return at
+        at = text.find(value[0], at + 1)
+    return len(text)

@@ -1,0 +1,144 @@
+"""The producer's parts that need no service: what is kept, what is masked, how events are read."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from overspill import Spool, SyncClient, Unreachable
+from overspill.live.files import LiveFile, text_file
+from overspill.live.intake import Intake
+from overspill.live.unstored import Unstored
+from overspill.redaction.redactor import Redactor
+from overspill.transfer.events import Event, EventParser
+
+from tests.redaction.corpus import planted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOWHERE = "http://127.0.0.1:1"
+
+
+@given(st.lists(st.tuples(st.binary(max_size=9), st.integers(0, 80)), max_size=20))
+def test_bytes_are_kept_from_the_durable_offset_on(steps: list[tuple[bytes, int]]) -> None:
+    unstored, whole, start = Unstored(), b"", 0
+    for data, durable in steps:
+        unstored.add(data)
+        whole += data
+        unstored.drop_before(durable)
+        start = max(start, min(durable, len(whole)))
+
+        assert (unstored.start, unstored.end) == (start, len(whole))
+        assert unstored.read(start, 100) == whole[start : start + 100]
+        assert unstored.has(start)
+        assert not unstored.has(start - 1)
+        assert not unstored.has(len(whole) + 1)
+
+
+def test_a_secret_that_two_writes_cut_never_leaves() -> None:
+    random_ = random.Random(1)
+    for each in planted(3)[::9]:
+        intake, data = Intake(Redactor()), f"before {each.text} after\n".encode()
+        cut = random_.randrange(len(data))
+        intake.add(data[:cut])
+        sent = intake.taken()
+        intake.add(data[cut:])
+
+        assert sent + intake.taken() + intake.last() == Redactor().redact(data).text
+        assert sum(intake.masked.values()) >= 1
+
+
+def test_what_ends_with_a_space_or_a_line_is_sent_at_once() -> None:
+    intake = Intake(Redactor())
+    for told in (b"$ make\n", b"password: ", b"compiling ...\r", b"done.\n"):
+        intake.add(told)
+
+        assert intake.taken() == told
+
+
+@given(st.data())
+def test_events_are_the_same_in_any_pieces(data: st.DataObject) -> None:
+    text = b": hello\n\nevent: output\r\nid: 7\r\ndata: {\r\ndata: }\r\n\r\nid: 9\ndata:x\n\nevent: end\n\n"
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
+    parser, found = EventParser(), []
+    for first, last in zip([0, *cuts], [*cuts, len(text)], strict=True):
+        found += parser.feed(text[first:last])
+
+    assert found == [Event("output", "7", b"{\n}"), Event("message", "9", b"x")]
+
+
+class Lines:
+    def __init__(self) -> None:
+        self.data = b""
+
+    def write(self, data: bytes) -> int:
+        self.data += data
+        return len(data)
+
+
+def test_files_write_through_and_keep_smuggled_bytes() -> None:
+    written = Lines()
+    print("grün", "\udcff", file=text_file(written))
+    with LiveFile(written) as file:
+        file.write(memoryview(b"raw"))
+
+    assert written.data == b"gr\xc3\xbcn \xff\nraw"
+    with pytest.raises(ValueError, match="closed"):
+        file.write(b"more")
+
+
+def test_without_the_service_the_stream_is_kept_under_its_own_handle(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool")
+    with (
+        SyncClient(NOWHERE, retries=0) as client,
+        client.live(tool="make", session="s", call_id="c1", spool=spool) as out,
+    ):
+        handle = out.id
+        for number in range(300_000):
+            out.write(f"line {number}\n")
+        out.ends_with(status="exit 2", exit_code=2)
+
+    partition = spool.partition(NOWHERE, "")
+    entry = partition.find(handle)
+    assert entry is not None
+    assert (out.id, entry.tool, entry.status, entry.lines) == (handle, "make", "exit 2", 300_000)
+    assert entry.labels == {"overspill.exit_code": "2"}
+    assert "cannot be reached" in out.spooled
+    with partition.open(entry) as file:
+        assert file.read() == b"".join(b"line %d\n" % number for number in range(300_000))
+
+
+def test_without_the_service_and_a_spool_entering_raises() -> None:
+    with (
+        SyncClient(NOWHERE, retries=0) as client,
+        pytest.raises(Unreachable, match="cannot be reached"),
+        client.live(tool="make"),
+    ):
+        raise AssertionError("nothing runs")
+
+
+def test_secrets_are_masked_before_anything_is_kept(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool")
+    with (
+        SyncClient(NOWHERE, retries=0) as client,
+        client.live(redactor=Redactor(), spool=spool) as out,
+    ):
+        out.write("token ghp_" + "aB3" * 6)
+        out.write("aB3" * 6 + "\n")
+
+    entry = spool.partition(NOWHERE, "").find(out.id)
+    assert entry is not None
+    with spool.partition(NOWHERE, "").open(entry) as file:
+        assert file.read() == b"token [REDACTED github-token]\n"
+    assert out.masked == {"github-token": 1}
+
+
+def test_an_ended_capture_takes_nothing_more(tmp_path: Path) -> None:
+    with SyncClient(NOWHERE, retries=0) as client, client.live(spool=Spool(tmp_path)) as out:
+        out.complete()
+        with pytest.raises(ValueError, match="has ended"):
+            out.write("more")
