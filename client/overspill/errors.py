@@ -225,15 +225,15 @@ class Held(Refused, code=Code.HELD):
 
 
 class WrongOffset(Refused, code=Code.WRONG_OFFSET):
-    """The append does not begin where the content ends. Go on at `offset`."""
+    """The append does not begin where the content ends. Send what comes from `offset` on."""
 
 
 class NotLive(Refused, code=Code.NOT_LIVE):
-    """The capture has ended, so nothing can be appended. Begin another one."""
+    """The capture has ended, so nothing can be appended. Start another one."""
 
 
 class OtherProducer(Refused, code=Code.OTHER_PRODUCER):
-    """Another producer appends to this capture. Let only one do so, or begin another capture."""
+    """Another producer appends to this capture. Use one producer for each capture."""
 
 
 class BufferFull(Refused, code=Code.BUFFER_FULL):
