@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,26 +15,18 @@ from overspill.transfer.client import Client
 from overspill_service.tenants.keys import hash_key, new_key
 from yarl import URL
 
-from tests.e2e.programs import program
+from tests.e2e.web_page import AXE, Watched, chromium, complaints_of
 from tests.faults.traffic import until
 from tests.servers.overspill import ForkedService
-
-playwright = pytest.importorskip("playwright.async_api")
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from playwright.async_api import BrowserContext, Page
+    from playwright.async_api import BrowserContext
 
-FLAGS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-]
-"""Chromium runs as root here, and must ask nobody but the service."""
 LOG = "".join(
     f"{'ERROR' if number % 1000 == 7 else 'info'} line {number} of the log\n" for number in range(1, 50_001)
 )
-AXE = Path(__file__).parents[2] / "service" / "page" / "node_modules" / "axe-core" / "axe.min.js"
 PASSED_ON = {"Content-Type", "Set-Cookie", "Content-Security-Policy", "Cache-Control"}
 KEYS = {name: new_key() for name in ("acme", "globex", "reader")}
 
@@ -64,50 +55,10 @@ async def client(service: ForkedService) -> AsyncIterator[Client]:
         yield made
 
 
-@asynccontextmanager
-async def chromium(**options: Any) -> AsyncIterator[BrowserContext]:
-    path = program("chromium")
-    async with playwright.async_playwright() as started:
-        browser = await started.chromium.launch(executable_path=path, args=FLAGS)
-        try:
-            yield await browser.new_context(**options)
-        finally:
-            await browser.close()
-
-
 @pytest.fixture
 async def context() -> AsyncIterator[BrowserContext]:
     async with chromium(viewport={"width": 1200, "height": 800}) as made:
         yield made
-
-
-class Watched:
-    """A page whose errors, and requests to anybody else, fail the test."""
-
-    def __init__(self, page: Page, url: str) -> None:
-        self.page, self.url = page, url
-        self.troubles: list[str] = []
-        self.fetched = 0
-        page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
-        page.on("request", lambda asked: self._note(asked.url))
-        page.on("console", lambda message: self._note_console(message.text, message.type))
-
-    def _note(self, url: str) -> None:
-        if not url.startswith(self.url):
-            self.troubles.append(f"asked {url}")
-
-    def _note_console(self, text: str, kind: str) -> None:
-        if kind == "error" and "Failed to load resource" not in text:
-            self.troubles.append(f"console: {text}")
-
-    async def go(self, view: str) -> None:
-        await self.page.goto(f"{self.url}/#{view}")
-
-    async def sign_in(self, key: str, view: str = "/") -> None:
-        await self.go(view)
-        await self.page.get_by_label("Key").fill(key)
-        await self.page.get_by_role("button", name="Sign in").click()
-        await self.page.get_by_role("link", name="Dashboard").wait_for()
 
 
 @pytest.fixture
@@ -392,16 +343,6 @@ async def test_axe_finds_nothing_to_complain_about(
         complaints.append(await complaints_of(watched.page))
 
     assert [each for each in complaints if each] == []
-
-
-async def complaints_of(page: Page) -> list[str]:
-    await page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = await page.evaluate("axe.run()")
-    return [
-        f"{rule['id']}: {node['html'][:200]} ({node['failureSummary']})"
-        for rule in found["violations"]
-        for node in rule["nodes"]
-    ]
 
 
 @asynccontextmanager

@@ -3,6 +3,7 @@
 export interface SignedIn {
   tenant: string;
   scopes: string[];
+  /** The only session that the key may use, or what the names of its sessions begin with; null for all. */
   session: string | null;
   is_prefix: boolean;
   key: string;
@@ -149,7 +150,7 @@ export async function get<T>(path: string, query: Query = {}, signal?: AbortSign
   return (await request("GET", path, query, undefined, signal)).json() as Promise<T>;
 }
 
-export async function change<T>(method: "POST" | "PUT" | "PATCH" | "DELETE", path: string, body?: unknown): Promise<T> {
+export async function change<T>(method: "POST" | "PATCH" | "DELETE", path: string, body?: unknown): Promise<T> {
   const response = await request(method, path, {}, body);
   return (response.status === 204 ? undefined : await response.json()) as T;
 }

@@ -6,6 +6,7 @@ import { HELP, useKeys } from "./keys.ts";
 import { CapturePage } from "./pages/capture.tsx";
 import { CapturesPage, SessionPage } from "./pages/captures.tsx";
 import { Dashboard } from "./pages/dashboard.tsx";
+import { OwnSessions } from "./pages/own_sessions.tsx";
 import { Name, Trouble, Waiting } from "./parts/small.tsx";
 import { link, useRoute } from "./route.ts";
 import { themes } from "./theme.ts";
@@ -101,10 +102,10 @@ function Page({ who, onLeft }: { who: SignedIn; onLeft(): void }) {
 
 function View({ path, who }: { path: string[]; who: SignedIn }) {
   const [view, name] = path;
-  if (view === undefined) return <Dashboard who={who} />;
+  if (view === undefined) return who.session === null ? <Dashboard who={who} /> : <OwnSessions session={who.session} isPrefix={who.is_prefix} />;
   if (view === "captures" && name) return <CapturePage key={name} reference={name} who={who} />;
   if (view === "captures") return <CapturesPage />;
-  if (view === "sessions" && name) return <SessionPage session={name} who={who} />;
+  if (view === "sessions" && name) return <SessionPage session={name} />;
   return <Trouble problem={new Error("There is no such view. The captures are a good place to begin.")} />;
 }
 

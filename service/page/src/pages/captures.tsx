@@ -1,6 +1,6 @@
 // The list of captures, with filters in the address, and the captures of one session in the order of time.
 import { useState } from "preact/hooks";
-import { type Entry, get, type Listing, type SignedIn } from "../api.ts";
+import { type Entry, get, type Listing } from "../api.ts";
 import { bytes, count } from "../format.ts";
 import { useLoaded } from "../load.ts";
 import { Clock, Empty, Name, Time, Trouble, Waiting } from "../parts/small.tsx";
@@ -91,7 +91,7 @@ async with Client() as client, Guard(client, session="run-42") as guard:
   );
 }
 
-export function Table({ captures, isOfSession = false }: { captures: Entry[]; isOfSession?: boolean }) {
+function Table({ captures }: { captures: Entry[] }) {
   return (
     <div class="scrolling">
       <table>
@@ -99,7 +99,7 @@ export function Table({ captures, isOfSession = false }: { captures: Entry[]; is
           <tr>
             <th scope="col">Captured</th>
             <th scope="col">Tool</th>
-            {!isOfSession && <th scope="col">Session</th>}
+            <th scope="col">Session</th>
             <th scope="col">Call</th>
             <th scope="col">Status</th>
             <th scope="col" class="figure">Size</th>
@@ -113,7 +113,7 @@ export function Table({ captures, isOfSession = false }: { captures: Entry[]; is
             <tr key={each.id}>
               <td><a href={link(["captures", each.id])}><Time at={each.created} /></a></td>
               <td><Name text={each.tool} /></td>
-              {!isOfSession && <td>{each.session ? <a href={link(["sessions", each.session])}><Name text={each.session} /></a> : <Name text="" />}</td>}
+              <td>{each.session ? <a href={link(["sessions", each.session])}><Name text={each.session} /></a> : <Name text="" />}</td>
               <td><Name text={each.call_id} /></td>
               <td>{each.state === "complete" ? <Name text={each.status} /> : <span class={`state ${each.state}`}>{each.state}</span>}</td>
               <td class="figure">{bytes(each.size)}</td>
@@ -129,7 +129,7 @@ export function Table({ captures, isOfSession = false }: { captures: Entry[]; is
 }
 
 /** The calls of a session from the first to the last, a bar for each as long as its output. */
-export function SessionPage({ session }: { session: string; who: SignedIn }) {
+export function SessionPage({ session }: { session: string }) {
   const [limit, setLimit] = useState(200);
   const found = useLoaded((signal) => get<Listing>("captures", { session, limit }, signal), [session, limit]);
   if (found.problem) return <Trouble problem={found.problem} />;

@@ -1,0 +1,83 @@
+"""The dashboard of the web page in a real browser."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from aiohttp import ClientSession
+from overspill import wire
+from overspill.transfer.client import Client
+from overspill_service.tenants.keys import hash_key, new_key
+
+from tests.e2e.web_page import Watched, chromium
+from tests.servers.overspill import ForkedService
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+KEY = new_key()
+OUTPUT = "one line of output\n" * 4_000
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("dashboard")
+    scopes = ", ".join(f'"{scope}"' for scope in wire.Scope if scope != "fleet")
+    file = folder / "tenants.toml"
+    file.write_text(
+        f'[[tenants]]\nname = "acme"\nkeys = [{{hash = "{hash_key(KEY)}", scopes = [{scopes}]}}]\n'
+    )
+    started = ForkedService(folder / "run", tenants=file, anonymous=False)
+    started.start()
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+async def client(service: ForkedService) -> AsyncIterator[Client]:
+    async with Client(service.url, key=KEY) as made:
+        yield made
+
+
+@pytest.fixture
+async def watched(service: ForkedService) -> AsyncIterator[Watched]:
+    async with chromium(viewport={"width": 1200, "height": 900}) as context:
+        made = Watched(await context.new_page(), service.url)
+        yield made
+        assert made.troubles == []
+
+
+async def bound_key(service: ForkedService, **bound: object) -> str:
+    """Make a key that is bound to sessions."""
+    asked = {"scopes": ["read"], **bound}
+    headers = {"Authorization": f"Bearer {KEY}"}
+    async with (
+        ClientSession(headers=headers) as session,
+        session.post(f"{service.url}{wire.Path.KEYS}", json=asked) as answer,
+    ):
+        return str((await answer.json())["key"])
+
+
+async def test_a_key_of_one_session_sees_the_captures_of_that_session_first(
+    watched: Watched, service: ForkedService, client: Client
+) -> None:
+    await client.put(OUTPUT, tool="its-own", session="run-1", call_id="own")
+    await client.put(OUTPUT, tool="foreign", session="run-2", call_id="foreign")
+    await watched.sign_in(await bound_key(service, session="run-1"))
+    await watched.page.get_by_text("This key is for one session").wait_for()
+    await watched.page.get_by_text("its-own").wait_for()
+
+    assert await watched.page.get_by_text("foreign").count() == 0
+    assert await watched.page.get_by_role("alert").count() == 0
+
+
+async def test_a_key_of_several_sessions_asks_for_one_of_them(
+    watched: Watched, service: ForkedService, client: Client
+) -> None:
+    await client.put(OUTPUT, tool="its-own", session="team/7", call_id="own")
+    await watched.sign_in(await bound_key(service, session="team/", is_prefix=True))
+    await watched.page.get_by_label("Session").fill("team/7")
+    await watched.page.keyboard.press("Enter")
+    await watched.page.get_by_role("heading", name="Session team/7").wait_for()
+    await watched.page.get_by_text("its-own").wait_for()
