@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import zstandard
 
 from tests.bench import (
+    dashboard,
     fetched,
     fleet,
     grep,
@@ -64,6 +65,7 @@ BENCHMARKS: Final[dict[str, Callable[[Servers, Scale], Iterator[Row]]]] = {
     "mcp-proxy": mcp_proxy.measure,
     "fleet": fleet.measure,
     "page": page.measure,
+    "dashboard": dashboard.measure,
     "peers": peers.measure,
     "previews": previews.measure,
     "redaction": redaction.measure,

@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 import os
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+from urllib.request import urlopen
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill import Guard, Policy, SyncClient
-from overspill.advice.advice import LEAST_BYTES, MOST_BYTES, Advice, Now, advice_on
+from overspill import Guard, Policy, SyncClient, wire
+from overspill.advice.advice import LEAST_BYTES, MOST_BYTES, Now, advice_on
 from overspill.advice.figures import LARGEST, Share, ToolFigures, figures_of
+from overspill.advice.policy_text import toml_of
+from overspill.advice.usual import TOOL_BYTES, usual_settings
 from overspill.cli.commands.advise import write_policy
-from overspill.guard.policy_file import MAX_FILE_BYTES, toml_of
+from overspill.guard.policy_file import MAX_FILE_BYTES
 from overspill.previews.cut import PREVIEW, TAIL
 from overspill.text.limits import Limits
-from overspill.wire import Stats, StatsRow
+from overspill.wire import Advice, Stats, StatsRow
 
 from tests.client.shell import Shell
 
@@ -333,9 +337,14 @@ def test_three_kinds_of_agents_get_the_advice_that_fits_and_then_it_is_quiet(
         printed = shell("advise", "-o", str(path))
         policy = Policy.load(path)
         again = shell("advise", "--policy", str(path))
+        shown = overview(own_service.url)
 
         assert Agent(client, policy).run(1) == 2
 
+    assert shown.keys() == advice.keys()
+    for tool, each in shown.items():
+        assert {name: each[name] for name in advice[tool]} == advice[tool]
+        assert each["policy"] in path.read_text()
     assert advice["wanted"]["max_bytes"] == 65_536
     assert advice["ignored"]["max_bytes"] == 25_000
     assert (advice["tailed"]["strategy"], advice["tailed"].get("max_bytes")) == ("TAIL", None)
@@ -344,6 +353,22 @@ def test_three_kinds_of_agents_get_the_advice_that_fits_and_then_it_is_quiet(
     assert (policy.limits("wanted").max_bytes, policy.cut_strategy("tailed")) == (65_536, TAIL)
     assert "wanted" in again.out
     assert "65,536 ->" not in again.out
+
+
+def overview(url: str) -> dict[str, dict[str, Any]]:
+    """Return the advice that the web page shows, by tool."""
+    since = urlencode({"since": (datetime.now(UTC) - timedelta(days=7)).isoformat()})
+    with urlopen(f"{url}{wire.Path.OVERVIEW}?{since}") as answer:
+        return {each["tool"]: each for each in json.load(answer)["advice"]}
+
+
+@pytest.mark.parametrize("tool", [*TOOL_BYTES, "any other"])
+def test_the_usual_settings_are_those_of_a_policy_that_sets_none(tool: str) -> None:
+    policy = Policy()
+
+    assert usual_settings(tool) == Now(
+        max_bytes=policy.limits(tool).max_bytes, strategy=policy.cut_strategy(tool).name.upper()
+    )
 
 
 def wait_for(client: SyncClient, *, reads: int) -> None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import typer.main
 from overspill import Client, Policy, SyncClient, errors
+from overspill.advice.usual import TOOL_BYTES
 from overspill.agent_tools.inspect_output import INSPECT_OUTPUT_SCHEMA
 from overspill.cli.app import app
-from overspill.guard.policy_defaults import TOOL_BYTES
 
 from tests.readme_examples import examples_of
 

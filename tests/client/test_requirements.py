@@ -35,18 +35,17 @@ from overspill import (
     spill_messages_sync,
     system_prompt,
 )
+from overspill.advice.usual import MAX_BYTES, TOOL_BYTES
 from overspill.guard.policy_defaults import (
     CLAMP_BYTES,
     CONTEXT_SHARE,
     CONTEXT_TOKENS,
     INLINE_CHARS,
     INLINE_LINES,
-    MAX_BYTES,
     MAX_LINES,
     PREVIEW_BYTES,
     SHARE_CEILING,
     SHARE_FLOOR,
-    TOOL_BYTES,
 )
 from overspill.histories.recovery import MAX_COMPACTIONS
 from overspill.previews.cut import PREVIEW

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from overspill.advice.figures import LARGEST, Share
+from overspill.wire import Advice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,24 +40,6 @@ class Now(Struct, frozen=True, kw_only=True):
 
     max_bytes: int
     strategy: str
-
-
-class Advice(Struct, frozen=True, kw_only=True):
-    """The advice on one tool. A setting that may stay is None. `reasons` has a sentence for each rule.
-
-    `missing` says what there is too little of; then there is no advice.
-    """
-
-    tool: str
-    max_bytes: int | None = None
-    strategy: str | None = None
-    reasons: list[str] = []
-    missing: str = ""
-
-    @property
-    def is_change(self) -> bool:
-        """Whether a setting should change."""
-        return self.max_bytes is not None or self.strategy is not None
 
 
 def advice_on(figures: ToolFigures, now: Now) -> Advice:

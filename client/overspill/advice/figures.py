@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
@@ -75,22 +74,23 @@ def figures_of(stats: Stats) -> list[ToolFigures]:
 
 
 def _of_tool(tool: str, rows: Iterable[StatsRow]) -> ToolFigures:
-    by_outcome: dict[str, Counter[str]] = {}
+    by_outcome: dict[str, dict[str, int]] = {}
     for row in rows:
         for figure, amount in row.figures.items():
-            by_outcome.setdefault(figure, Counter())[row.outcome] += amount
+            amounts = by_outcome.setdefault(figure, {})
+            amounts[row.outcome] = amounts.get(row.outcome, 0) + amount
     sums = {figure: sum(amounts.values()) for figure, amounts in by_outcome.items()}
-    outputs = by_outcome.get("tool_outputs", Counter())
+    outputs = sums.get("tool_outputs", 0)
     return ToolFigures(
         tool=tool,
-        outputs=outputs.total(),
-        spilled=outputs.total() - outputs[_INLINE],
+        outputs=outputs,
+        spilled=outputs - by_outcome.get("tool_outputs", {}).get(_INLINE, 0),
         again=sums.get("identical_tool_outputs", 0) + sums.get("tool_rerun_bursts", 0),
-        captures=by_outcome.get("captures", Counter())["created"],
+        captures=by_outcome.get("captures", {}).get("created", 0),
         read=sums.get("captures_read", 0),
         sizes=_by_size(by_outcome.get("captures_by_size", {})),
         at_once=_by_size(by_outcome.get("captures_read_at_once", {})),
-        modes=dict(by_outcome.get("reads", {})),
+        modes=by_outcome.get("reads", {}),
     )
 
 

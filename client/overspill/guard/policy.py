@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from overspill.advice.usual import MAX_BYTES, TOOL_BYTES
 from overspill.guard import policy_defaults as defaults
 from overspill.guard.band import Band
 from overspill.guard.hosts import at_most, host_named
@@ -77,7 +78,7 @@ class Policy:
     Raises `ValueError`, which names the setting, for a value that makes no sense.
     """
 
-    max_bytes: int = defaults.MAX_BYTES
+    max_bytes: int = MAX_BYTES
     max_lines: int = defaults.MAX_LINES
     max_chars: int | None = None
     max_tokens: int | None = None
@@ -113,7 +114,7 @@ class Policy:
         object.__setattr__(self, "redaction", redaction_named(self.redaction))
         object.__setattr__(self, "redact_patterns", MappingProxyType(dict(self.redact_patterns)))
         check_policy(self)
-        object.__setattr__(self, "tools", MappingProxyType({**defaults.TOOL_BYTES, **self.tools}))
+        object.__setattr__(self, "tools", MappingProxyType({**TOOL_BYTES, **self.tools}))
         object.__setattr__(self, "exempt", frozenset(self.exempt))
         object.__setattr__(self, "bands", tuple(self.bands))
         usual = Limits(self.max_bytes, self.max_lines, self.max_chars, self._most_tokens(), self._counter())
@@ -206,7 +207,7 @@ class Policy:
             strategy=HEAD._replace(share=defaults.TOKENS_KEPT),
             style=COUNTED,
         )
-        return replace(policy, tools=dict.fromkeys(defaults.TOOL_BYTES, policy.limits("")))
+        return replace(policy, tools=dict.fromkeys(TOOL_BYTES, policy.limits("")))
 
     @classmethod
     def file_based(

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-MAX_BYTES: Final = 50_000
 MAX_LINES: Final = 2_000
 PREVIEW_BYTES: Final = 2_048
 LEAST_GAIN: Final = 0.33
@@ -24,16 +19,6 @@ SHARE_FLOOR: Final = 2_000
 SHARE_CEILING: Final = 400_000
 TOKENS_KEPT: Final = 0.8
 LINE_SPARE: Final = 0.2
-
-TOOL_BYTES: Final[Mapping[str, int]] = MappingProxyType(
-    {
-        "grep_search": 20_000,
-        "find_by_name": 20_000,
-        "run_command": 50_000,
-        "command_status": 50_000,
-        "read_file": 100_000,
-    }
-)
 READER: Final = 'inspect_output("{id}")'
 MODES: Final = "modes: tail, range, grep, summary"
 READING_TOOLS: Final = frozenset({"inspect_output", "list_captures"})

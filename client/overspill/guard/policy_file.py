@@ -11,14 +11,13 @@ strategy = "TAIL"
 from __future__ import annotations
 
 import difflib
-import json
 import logging
 import os
-import re
 import stat
 import tomllib
 from typing import TYPE_CHECKING, Any, Final
 
+from overspill.advice.policy_text import VERSION
 from overspill.text.limits import Limits
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _log = logging.getLogger("overspill")
-VERSION: Final = 1
 MAX_FILE_BYTES: Final = 1024 * 1024
 SETTINGS: Final = (
     *("max_bytes", "max_lines", "max_chars", "max_tokens", "context_tokens", "context_share"),
@@ -35,8 +33,6 @@ SETTINGS: Final = (
     *("redaction", "redact_inline", "redact_patterns"),
 )
 """The settings of a `Policy` that a file may have."""
-_UNSAFE: Final = re.compile("[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
-"""DEL, C1 controls, and characters that are not seen or reorder others."""
 OTHER_LIMITS: Final = ("max_lines", "max_chars", "max_tokens")
 """The limits beside `max_bytes`."""
 TOOL_SETTINGS: Final = ("max_bytes", "max_lines", "max_chars", "max_tokens", "strategy")
@@ -106,25 +102,3 @@ def _limits(table: Mapping[str, Any]) -> int | Limits:
     if "max_bytes" not in table:
         raise ValueError("a tool with limits needs max_bytes")
     return Limits(table["max_bytes"], **others) if others else table["max_bytes"]
-
-
-def toml_of(
-    tools: Mapping[str, tuple[Mapping[str, int | str], Sequence[str]]], *, head: Sequence[str]
-) -> str:
-    """Return the text of a file: for each tool its settings, and comments that say why."""
-    lines = [*(f"# {line}" for line in head), f"version = {VERSION}"]
-    for tool, (settings, reasons) in tools.items():
-        lines += ["", *(f"# {reason}" for reason in reasons), f"[tools.{_quoted(tool)}]"]
-        lines += [
-            f"{name} = {_quoted(value) if isinstance(value, str) else value}"
-            for name, value in settings.items()
-        ]
-    return "\n".join(lines) + "\n"
-
-
-def _quoted(text: str) -> str:
-    """Return a basic string of TOML: as in JSON, but DEL is escaped too (https://toml.io/en/v1.0.0#string).
-
-    So is what a terminal obeys, or what changes the order in which a person reads a line.
-    """
-    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))

@@ -79,6 +79,7 @@ from overspill.wire.observations import (
     SpoolBacklog,
 )
 from overspill.wire.origins import ForeignRequest, host_name, is_loopback, require_own_origin
+from overspill.wire.overview import Advice, Overview, OverviewQuery, UsualAdvice
 from overspill.wire.page import SignedIn, SignIn, SignInCode
 from overspill.wire.paths import DEFAULT_URL, VERSION, Path, Scope, encode_path
 from overspill.wire.problems import PROBLEM_TYPE, Code, Problem
@@ -134,6 +135,7 @@ __all__ = [
     "TERMINAL_LABEL",
     "VERSION",
     "Accepted",
+    "Advice",
     "Amendment",
     "Arm",
     "ByteRange",
@@ -170,6 +172,8 @@ __all__ = [
     "Observation",
     "Observations",
     "Outcome",
+    "Overview",
+    "OverviewQuery",
     "Path",
     "PreviewKind",
     "Problem",
@@ -196,6 +200,7 @@ __all__ = [
     "Text",
     "UnsafeKeyFile",
     "Usage",
+    "UsualAdvice",
     "WaitQuery",
     "Waited",
     "approx_tokens",

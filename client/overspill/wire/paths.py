@@ -33,6 +33,8 @@ class Path:
     USAGE: Final = "/v1/usage"
     STATS: Final = "/v1/stats"
     FLEET_STATS: Final = "/v1/admin/stats"
+    OVERVIEW: Final = "/v1/overview"
+    FLEET_OVERVIEW: Final = "/v1/admin/overview"
     EXPERIMENTS: Final = "/v1/experiments"
     KEYS: Final = "/v1/keys"
     KEY: Final = "/v1/keys/{id}"

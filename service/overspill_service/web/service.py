@@ -12,6 +12,7 @@ from overspill.reading.chunks import Caps
 from overspill_service.resources.connections import Connections
 from overspill_service.resources.loop_time import LoopTime
 from overspill_service.telemetry.failure_log import FailureLog
+from overspill_service.web.history import History
 
 if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
@@ -87,6 +88,7 @@ class Service:
     hosts: frozenset[str] | None
     """The host names that requests may be sent to, besides loopback's; None if any name is allowed."""
     spans: Spans | None = None
+    history: History = field(default_factory=History)
     failure_log: FailureLog = field(default_factory=FailureLog)
     in_flight: InFlight = field(default_factory=InFlight)
     is_stopping: bool = field(default=False)

@@ -80,11 +80,27 @@ export interface StatsRow {
   figures: Record<string, number>;
 }
 
-export interface Stats {
+/** Advice on a tool, for a policy that sets nothing for it. A setting that may stay is missing. */
+export interface Advice {
+  tool: string;
+  max_bytes: number | null;
+  strategy: string | null;
+  reasons: string[];
+  missing: string;
+  usual_max_bytes: number;
+  usual_strategy: string;
+  policy: string;
+}
+
+export interface Overview {
   since: string;
   until: string;
   step: number;
-  rows: StatsRow[];
+  /** All tools together, by start and outcome. */
+  series: StatsRow[];
+  /** The tools, or tenants, that kept the most out of conversations; the rest are `other`. */
+  tools: StatsRow[];
+  advice: Advice[];
 }
 
 export type Query = Record<string, string | number | boolean | null | undefined>;

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from overspill.advice.advice import Advice, Now, advice_on
+from overspill.advice.advice import Now, advice_on
 from overspill.advice.figures import figures_of
+from overspill.advice.policy_text import toml_of
 from overspill.cli import output
 from overspill.cli.color import Paint
 from overspill.cli.declaration import command
@@ -17,8 +18,9 @@ from overspill.cli.options import COLORED
 from overspill.cli.parsers import seconds
 from overspill.cli.table import Column, Table
 from overspill.guard.policy import Policy
-from overspill.guard.policy_file import OTHER_LIMITS, toml_of
+from overspill.guard.policy_file import OTHER_LIMITS
 from overspill.text.limits import Limits
+from overspill.wire import Advice
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation

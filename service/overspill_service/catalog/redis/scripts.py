@@ -208,6 +208,11 @@ end
 return 1
 """)
 
+BUCKET: Final = Script("""
+-- KEYS: a bucket. Returns its fields and sums in turn, packed: a client takes long over thousands of answers.
+return cmsgpack.pack(redis.call('HGETALL', KEYS[1]))
+""")
+
 LEASE: Final = Script("""
 -- ARGV: holder, lifetime in ms. Returns 1 if the holder has the lease now, else 0.
 local stored = redis.call('GET', KEYS[1])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from overspill_service.catalog.redis import key_names, scripts
 from overspill_service.catalog.redis.access import RedisAccess
@@ -25,6 +27,8 @@ from overspill_service.catalog.statistics import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_WORDS: Final = msgspec.msgpack.Decoder(list[str])
 
 
 class RedisStatistics(RedisAccess):
@@ -49,11 +53,11 @@ class RedisStatistics(RedisAccess):
     ) -> dict[int, Sums]:
         starts = bucket_starts(since, until, resolution)
         keys = (key_names.statistics(tenant, resolution.seconds, start) for start in starts)
-        answers = await asyncio.gather(*(self._client.call("HGETALL", key) for key in keys))
+        answers = await asyncio.gather(*(self._client.step(scripts.BUCKET, [key]) for key in keys))
         found: dict[int, Sums] = {}
         for start, answer in zip(starts, answers, strict=True):
-            if answer:
-                found[start] = _decoded(answer)
+            if sums := _decoded(answer):
+                found[start] = sums
                 await asyncio.sleep(0)  # a full bucket takes the event loop milliseconds
         return found
 
@@ -62,5 +66,7 @@ def _words(cell: Cell, amount: int) -> tuple[str, str, int]:
     return cell.encode(), cell._replace(tool=OTHER).encode(), bounded(amount)
 
 
-def _decoded(answer: dict[bytes, bytes]) -> Sums:
-    return {Cell.decode(field.decode()): int(amount) for field, amount in answer.items()}
+def _decoded(answer: bytes) -> Sums:
+    """Read what the script `BUCKET` returns."""
+    words = _WORDS.decode(answer)
+    return dict(zip(map(Cell.decode, words[::2]), map(int, words[1::2]), strict=True))

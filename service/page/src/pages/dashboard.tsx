@@ -1,11 +1,16 @@
 // What happened over time: how often outputs were too large, what that kept out of conversations, what was read back.
 import { useEffect, useRef } from "preact/hooks";
-import { type Entry, get, type Listing, type SignedIn, type Stats } from "../api.ts";
+import { type Entry, get, type Listing, type Overview, type SignedIn, type StatsRow } from "../api.ts";
 import { bytes, count, percent } from "../format.ts";
 import { useLoaded } from "../load.ts";
-import { Copy, Empty, Name, Time, Trouble, Waiting } from "../parts/small.tsx";
+import { Empty, Name, Time, Trouble, Waiting } from "../parts/small.tsx";
 import { link, setQuery, useRoute } from "../route.ts";
-import { byGroup, bySize, type Group, overTime, sum } from "./sums.ts";
+import { AdviceOnTools } from "./advice.tsx";
+import { byGroup, bySize, type Group, OTHER, overTime, sum } from "./sums.ts";
+
+/** How many tools are told apart: at first, and at most. */
+const TOOLS = 25;
+const MOST_TOOLS = 200;
 
 const RANGES: [string, string, number][] = [
   ["1h", "hour", 3600],
@@ -19,9 +24,9 @@ export function Dashboard({ who }: { who: SignedIn }) {
   const range = RANGES.find(([name]) => name === query.get("range")) ?? RANGES[1]!;
   const isFleet = query.has("fleet") && who.scopes.includes("fleet");
   const since = new Date(Math.floor(Date.now() / 60000) * 60000 - range[2] * 1000).toISOString();
-  const path = isFleet ? "admin/stats" : "stats";
-  const series = useLoaded((signal) => get<Stats>(path, isFleet ? { since } : { since, tools: false }, signal), [path, range[0]]);
-  const groups = useLoaded((signal) => get<Stats>(path, { since, total: true }, signal), [path, range[0]]);
+  const path = isFleet ? "admin/overview" : "overview";
+  const top = query.has("all") ? MOST_TOOLS : TOOLS;
+  const found = useLoaded((signal) => get<Overview>(path, { since, top }, signal), [path, range[0], top]);
   const newest = useLoaded((signal) => get<Listing>("captures", { limit: 200 }, signal), []);
   return (
     <section>
@@ -38,25 +43,21 @@ export function Dashboard({ who }: { who: SignedIn }) {
           </button>
         )}
       </nav>
-      {(series.problem ?? groups.problem) && <Trouble problem={(series.problem ?? groups.problem)!} />}
-      {series.answer && groups.answer ? (
-        <Figures stats={series.answer} totals={groups.answer} isFleet={isFleet} newest={newest.answer?.captures ?? []} />
-      ) : (
-        !(series.problem ?? groups.problem) && <Waiting />
-      )}
+      {found.problem && <Trouble problem={found.problem} />}
+      {found.answer ? <Figures found={found.answer} isFleet={isFleet} newest={newest.answer?.captures ?? []} /> : !found.problem && <Waiting />}
     </section>
   );
 }
 
-function Figures({ stats, totals, isFleet, newest }: { stats: Stats; totals: Stats; isFleet: boolean; newest: Entry[] }) {
-  const total = sum(totals.rows);
+function Figures({ found, isFleet, newest }: { found: Overview; isFleet: boolean; newest: Entry[] }) {
+  const total = sum(found.series);
   if (total.outputs === 0 && total.captures === 0) return <NothingYet />;
-  const groups = byGroup(totals.rows, isFleet ? "tenant" : "tool");
+  const groups = byGroup(found.tools, isFleet ? "tenant" : "tool");
   const costly = [...newest].sort((one, other) => other.size - one.size).slice(0, 8);
   return (
     <>
       <p class="quiet">
-        Since <time dateTime={stats.since}>{new Date(stats.since).toLocaleString()}</time>, in steps of {stepName(stats.step)}.
+        Since <time dateTime={found.since}>{new Date(found.since).toLocaleString()}</time>, in steps of {stepName(found.step)}.
         Captures and reads follow within about five seconds.
       </p>
       <div class="cards">
@@ -65,9 +66,10 @@ function Figures({ stats, totals, isFleet, newest }: { stats: Stats; totals: Sta
         <Card title="Captures read back" value={percent(total.read, total.captures)} note={`${count(total.read)} of ${count(total.captures)} captures, ${count(total.reads)} reads`} />
         <Card title="Run again after a notice" value={count(total.bursts)} note="bursts of calls of the same tool" />
       </div>
-      <Charts stats={stats} />
+      <Charts found={found} />
       <Groups groups={groups} kind={isFleet ? "Tenant" : "Tool"} />
-      <Sizes stats={totals} />
+      {!isFleet && <AdviceOnTools advice={found.advice} />}
+      <Sizes rows={found.series} />
       {!isFleet && costly.length > 0 && <Costly captures={costly} />}
     </>
   );
@@ -88,8 +90,8 @@ function Card({ title, value, note }: { title: string; value: string; note: stri
 }
 
 /** Draw two series over time. The library for charts comes once the figures are shown. */
-function Charts({ stats }: { stats: Stats }) {
-  const points = overTime(stats);
+function Charts({ found }: { found: Overview }) {
+  const points = overTime(found);
   const rate = points.map((point) => (point.outputs ? (100 * point.spilled) / point.outputs : null));
   const kept = points.map((point) => Math.max(0, point.bytes - point.kept));
   const times = points.map((point) => point.start);
@@ -164,7 +166,7 @@ function Groups({ groups, kind }: { groups: Group[]; kind: string }) {
           <tbody>
             {groups.map((each) => (
               <tr key={each.name}>
-                <td>{kind === "Tool" && each.name ? <a href={link(["captures"], { tool: each.name })}><Name text={each.name} /></a> : <Name text={each.name} empty="without a name" />}</td>
+                <td><GroupName name={each.name} kind={kind} /></td>
                 <td class="figure">{count(each.outputs)}</td>
                 <td class="figure">{count(each.spilled)}</td>
                 <td class="figure">{percent(each.spilled, each.outputs)}</td>
@@ -178,18 +180,21 @@ function Groups({ groups, kind }: { groups: Group[]; kind: string }) {
           </tbody>
         </table>
       </div>
-      {kind === "Tool" && (
-        <p class="quiet small">
-          <code>overspill advise</code> suggests a threshold and a preview for each tool, as lines of a policy file.{" "}
-          <Copy text="overspill advise" label="Copy command" />
-        </p>
+      {groups.some((each) => each.name === OTHER) && groups.length <= MOST_TOOLS && (
+        <p><button type="button" class="small" onClick={() => setQuery({ all: 1 })}>Tell more {kind.toLowerCase()}s apart</button></p>
       )}
     </>
   );
 }
 
-function Sizes({ stats }: { stats: Stats }) {
-  const classes = bySize(stats.rows);
+function GroupName({ name, kind }: { name: string; kind: string }) {
+  if (name === OTHER) return <span class="quiet">all other {kind.toLowerCase()}s</span>;
+  if (kind === "Tool" && name) return <a href={link(["captures"], { tool: name })}><Name text={name} /></a>;
+  return <Name text={name} empty="without a name" />;
+}
+
+function Sizes({ rows }: { rows: StatsRow[] }) {
+  const classes = bySize(rows);
   const most = Math.max(1, ...classes.map((each) => each.captures));
   if (classes.length === 0) return null;
   return (

@@ -1,5 +1,5 @@
 // Sums of the service's statistics. The names of the figures are those of the metrics in service/docs/metrics.md.
-import type { Stats, StatsRow } from "../api.ts";
+import type { Overview, StatsRow } from "../api.ts";
 
 export interface Sums {
   outputs: number;
@@ -48,6 +48,9 @@ export function sum(rows: StatsRow[]): Sums {
   return total;
 }
 
+/** What the service calls all tools or tenants beyond those that are told apart. */
+export const OTHER = "other";
+
 /** Return the sums of each tool or tenant, those first whose outputs kept the most out of conversations. */
 export function byGroup(rows: StatsRow[], field: "tool" | "tenant"): Group[] {
   const groups = new Map<string, Group>();
@@ -56,16 +59,17 @@ export function byGroup(rows: StatsRow[], field: "tool" | "tenant"): Group[] {
     groups.set(row[field], group);
     add(group, row);
   }
-  return [...groups.values()].sort((one, other) => other.bytes - other.kept - (one.bytes - one.kept) || other.outputs - one.outputs);
+  const rank = (group: Group) => (group.name === OTHER ? -Infinity : group.bytes - group.kept);
+  return [...groups.values()].sort((one, other) => rank(other) - rank(one) || other.outputs - one.outputs);
 }
 
 /** Return the sums of every step, those without any event too. */
-export function overTime(stats: Stats): Point[] {
+export function overTime(stats: Overview): Point[] {
   const points = new Map<number, Point>();
   const first = Math.ceil(Date.parse(stats.since) / 1000 / stats.step) * stats.step;
   const last = Date.parse(stats.until) / 1000;
   for (let start = first; start < last; start += stats.step) points.set(start, { start, ...nothing() });
-  for (const row of stats.rows) {
+  for (const row of stats.series) {
     const point = points.get(Date.parse(row.start) / 1000);
     if (point) add(point, row);
   }

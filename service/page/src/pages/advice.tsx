@@ -1,0 +1,55 @@
+// Advice per tool: what `overspill advise` says, with the lines of a policy file to copy.
+import type { Advice } from "../api.ts";
+import { count } from "../format.ts";
+import { Copy, Name } from "../parts/small.tsx";
+import { visible } from "../viewer/text.ts";
+
+const VERSION = "version = 1\n";
+
+export function AdviceOnTools({ advice }: { advice: Advice[] }) {
+  const told = advice.filter((each) => each.reasons.length > 0);
+  const lacking = advice.filter((each) => each.missing).length;
+  const fine = advice.length - told.length - lacking;
+  const file = VERSION + told.map((each) => each.policy && `\n${each.policy}`).join("");
+  if (advice.length === 0) return null;
+  return (
+    <section aria-label="Advice">
+      <h2>Advice</h2>
+      {told.length > 0 && <Told advice={told} />}
+      {file !== VERSION && (
+        <details>
+          <summary>All of it as a policy file</summary>
+          <p><Copy text={file} label="Copy policy file" /> It is for <code>Policy.load("policy.toml")</code>.</p>
+          <pre>{visible(file)}</pre>
+        </details>
+      )}
+      <p class="quiet small">
+        {[fine && `${count(fine)} of these tools may stay as they are`, lacking && `of ${count(lacking)} there are too few captures for advice`].filter(Boolean).join("; ")}
+        {fine + lacking > 0 && ". "}
+        The present settings are taken to be those of a policy that sets nothing. For a policy of your own:{" "}
+        <code>overspill advise --policy policy.toml</code>
+      </p>
+    </section>
+  );
+}
+
+function Told({ advice }: { advice: Advice[] }) {
+  return (
+    <div class="scrolling">
+      <table>
+        <thead><tr><th scope="col">Tool</th><th scope="col" class="figure">Limit in bytes</th><th scope="col">Preview</th><th scope="col">Why</th><th scope="col"><span class="unseen">Policy</span></th></tr></thead>
+        <tbody>
+          {advice.map((each) => (
+            <tr key={each.tool}>
+              <td><Name text={each.tool} /></td>
+              <td class="figure">{count(each.usual_max_bytes)}{each.max_bytes !== null && <> → <strong>{count(each.max_bytes)}</strong></>}</td>
+              <td>{each.usual_strategy}{each.strategy !== null && <> → <strong>{each.strategy}</strong></>}</td>
+              <td class="text">{each.reasons.join("; ")}</td>
+              <td>{each.policy && <Copy text={each.policy} label="Copy policy lines" />}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

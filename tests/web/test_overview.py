@@ -1,0 +1,179 @@
+"""What dashboards ask for: the same sums as statistics, the tools with the most, past buckets read once."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from overspill import wire
+from overspill.wire import Code, Outcome, Path
+from overspill_service.catalog.statistics import DAYS, QUARTERS, Cell
+from overspill_service.tenants.keys import hash_key, new_key
+from overspill_service.web.buckets import Span
+from overspill_service.web.history import KEPT_SECONDS, LATE_SECONDS, MAX_CELLS_KEPT, Figures, History
+
+from tests.web.conftest import problem
+from tests.web.test_statistics import figures, observed, query, report, settle, stats
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path as Folder
+
+    from overspill_service.catalog import Catalog
+
+    from tests.web.conftest import Api
+
+
+async def overview(api: Api, path: str = Path.OVERVIEW, **sent: Any) -> wire.Overview:
+    response = await api.get(path, **sent)
+    assert response.status == 200, await response.text()
+    return msgspec.json.decode(await response.read(), type=wire.Overview)
+
+
+def sums(rows: list[wire.StatsRow]) -> dict[tuple[str, str, str], dict[str, int]]:
+    moment = wire.StatsRow(**msgspec.structs.asdict(rows[0])).start if rows else None
+    return {} if moment is None else figures(wire.Stats(since=moment, until=moment, step=60, rows=rows))
+
+
+async def fill(api: Api, tools: int) -> None:
+    """Report tools, of which each keeps more out of conversations than the one before."""
+    for number in range(tools):
+        await report(api, observed(f"tool {number}", bytes_before=1_000 * (number + 1)))
+
+
+async def test_the_sums_are_those_of_the_statistics(api: Api) -> None:
+    await fill(api, 3)
+    await report(api, observed("ls", Outcome.INLINE), observed("", Outcome.SPOOLED, bursts=2))
+    await api.put(b"x" * 1000, Overspill_Tool="tool 1")
+    await settle(api)
+    found = await overview(api)
+
+    assert sums(found.tools) == figures(await stats(api, **query(total=True)))
+    assert sums(found.series) == figures(await stats(api, **query(tools="false")))
+    assert found.step == (await stats(api, **query(since=found.since.isoformat()))).step
+
+
+async def test_the_tools_that_kept_out_the_most_are_told_apart_and_no_sum_is_lost(api: Api) -> None:
+    await fill(api, 5)
+    found = sums((await overview(api, **query(top=2))).tools)
+    everything = sums((await overview(api)).tools)
+
+    assert {tool for _, tool, _ in found} == {"tool 4", "tool 3", "other"}
+    assert found["default", "other", "captured"] == {
+        "tool_outputs": 9,
+        "tool_output_bytes": 6_000,
+        "tool_output_kept_bytes": 90,
+    }
+    assert found["default", "tool 4", "captured"] == everything["default", "tool 4", "captured"]
+    assert len(everything) == 5
+
+
+async def test_what_was_counted_is_there_at_once_however_often_one_asks(api: Api) -> None:
+    counts = []
+    for _ in range(3):
+        await report(api, observed("grep"))
+        counts.append(sums((await overview(api)).tools)["default", "grep", "captured"]["tool_outputs"])
+
+    assert counts == [3, 6, 9]
+
+
+async def test_advice_is_on_the_shown_tools(api: Api) -> None:
+    await fill(api, 2)
+    found = await overview(api)
+    few = await overview(api, **query(top=1))
+
+    assert [each.tool for each in found.advice] == ["tool 0", "tool 1"]
+    assert [each.tool for each in few.advice] == ["tool 1"]
+    assert found.advice[0].missing == "0 of the 30 captures that advice needs"
+    assert (found.advice[0].usual_max_bytes, found.advice[0].policy) == (50_000, "")
+
+
+async def test_the_overview_of_all_tenants_has_them_in_the_place_of_tools(
+    start_api: Callable[..., Any], tmp_path: Folder
+) -> None:
+    keys = {name: new_key() for name in ("acme", "globex", "fleet")}
+    scopes = {"acme": ["observe", "read"], "globex": ["observe"], "fleet": ["fleet"]}
+    file = tmp_path / "tenants.toml"
+    file.write_text(
+        "".join(
+            f'[[tenants]]\nname = "{name}"\nkeys = [{{hash = "{hash_key(key)}", scopes = {scopes[name]}}}]\n'
+            for name, key in keys.items()
+        )
+    )
+    api: Api = await start_api(tenants=file, anonymous=False)
+    sent: dict[str, Any] = {
+        name: {"headers": {"Authorization": f"Bearer {key}"}} for name, key in keys.items()
+    }
+    await report(api, observed("grep"), **sent["acme"])
+    await report(api, observed("grep"), **sent["globex"])
+    await settle(api)
+    found = await overview(api, Path.FLEET_OVERVIEW, **sent["fleet"])
+
+    assert {row.tenant for row in found.tools} == {"acme", "globex"}
+    assert sum(row.figures.get("tool_outputs", 0) for row in found.series) == 6
+    assert found.advice == []
+    assert (await problem(await api.get(Path.FLEET_OVERVIEW, **sent["acme"]))).code == Code.FORBIDDEN
+
+
+# --- past buckets ---------------------------------------------------------------------------------
+
+GREP = Cell("tool_outputs", "grep", "captured")
+NOW = 1_800_014_400.0
+
+
+async def add(catalog: Catalog, amount: int, at: float) -> None:
+    await catalog.add_sums("acme", {GREP: amount}, now=at, batch=secrets.token_hex(8), memory=60)
+
+
+async def total(history: History, catalog: Catalog, since: float, now: float = NOW) -> int:
+    parts = await history.figures(catalog, "acme", Span(since, now, QUARTERS), now)
+    return sum(part.tools["grep"][GREP] for part in parts if "grep" in part.tools)
+
+
+async def test_past_buckets_are_kept_for_a_while_and_the_present_one_never(api: Api) -> None:
+    catalog, seconds = api.service.archive.catalog, [0.0]
+    history = History(lambda: seconds[0])
+    since, late = NOW - 4 * QUARTERS.seconds, NOW - 3 * QUARTERS.seconds
+    await add(catalog, 1, late)
+    await add(catalog, 2, NOW)
+    first = await total(history, catalog, since, NOW + 1)
+    await add(catalog, 10, late)
+    await add(catalog, 20, NOW)
+    second = await total(history, catalog, since, NOW + 1)
+    seconds[0] += KEPT_SECONDS + 1
+
+    assert (first, second) == (3, 23)
+    assert await total(history, catalog, since, NOW + 1) == 33
+
+
+async def test_a_bucket_that_has_just_ended_is_still_read_anew(api: Api) -> None:
+    catalog, history = api.service.archive.catalog, History()
+    since, ended = NOW - QUARTERS.seconds, NOW + LATE_SECONDS - 1
+    await add(catalog, 1, since)
+    before = await total(history, catalog, since, ended)
+    await add(catalog, 1, since)
+
+    assert (before, await total(history, catalog, since, ended)) == (1, 2)
+
+
+async def test_what_is_kept_of_many_tenants_is_bounded(api: Api) -> None:
+    catalog, history = api.service.archive.catalog, History()
+    many = {Cell("tool_outputs", f"tool {number}", "inline"): 1 for number in range(4_000)}
+    for tenant in range(20):
+        at = NOW - 3 * DAYS.seconds
+        await catalog.add_sums(f"tenant {tenant}", many, now=at, batch="one", memory=60)
+        await history.figures(catalog, f"tenant {tenant}", Span(at - DAYS.seconds, NOW, DAYS), NOW)
+
+    assert 40_000 < history.size <= MAX_CELLS_KEPT
+
+
+def test_figures_have_each_sum_by_bucket_and_by_tool() -> None:
+    found = Figures()
+    for start in (0, 60):
+        found.add(start, {GREP: 2, Cell("tool_output_bytes", "grep", "captured"): 100})
+        found.add(start + 30, {Cell("tool_output_kept_bytes", "grep", "captured"): 30})
+
+    assert found.tools["grep"][GREP] == 4
+    assert found.kept_out == {"grep": 140}
+    assert found.series[0][Cell("tool_outputs", "", "captured")] == 2
