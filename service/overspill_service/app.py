@@ -14,6 +14,8 @@ from overspill_service.archive.key_issuing import KeyIssuer
 from overspill_service.audit.log import AuditLog
 from overspill_service.audit.outputs import open_output
 from overspill_service.back_ends import open_archive
+from overspill_service.live.flusher import Flusher
+from overspill_service.live.views import LiveViews
 from overspill_service.maintenance import Maintenance
 from overspill_service.resources.fair_places import FairPlaces, answer_places
 from overspill_service.resources.fair_threads import FairThreads
@@ -91,7 +93,7 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
         is_settled = await access.try_to_settle(settings, directory, archive)
         app[SERVICE] = service = await _assemble(settings, metrics, directory, archive, scans)
         try:
-            async with _maintained(service, is_settled=is_settled):
+            async with _maintained(service, is_settled=is_settled), _flushed(service.flusher):
                 yield
         finally:
             await service.audit.close()
@@ -121,6 +123,8 @@ async def _assemble(
         upload_places=FairPlaces(settings.max_uploads, "uploads"),
         answer_places=FairPlaces(answer_places(archive.memory.size), "long answers"),
         scans=scans,
+        flusher=Flusher(archive, age=settings.live_flush_seconds, timeout=settings.live_timeout),
+        live_views=LiveViews(archive),
     )
 
 
@@ -160,3 +164,16 @@ async def _maintained(service: Service, *, is_settled: bool) -> AsyncIterator[No
         with suppress(asyncio.CancelledError):
             await running
         await maintenance.close()
+
+
+@asynccontextmanager
+async def _flushed(flusher: Flusher) -> AsyncIterator[None]:
+    """Store what live captures have accepted during the block."""
+    running = asyncio.create_task(flusher.run(), name="live captures")
+    try:
+        yield
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+        await flusher.close()

@@ -134,6 +134,7 @@ class Maintenance:
         tenants = await catalog.tenants()
         totals = await asyncio.gather(*map(catalog.totals, tenants))
         self._service.metrics.stored(dict(zip(tenants, totals, strict=True)))
+        self._service.metrics.live_captures(await catalog.live_count())
         now = self._archive.clock()
         self._service.metrics.spooled(await catalog.backlogs(now), now)
 

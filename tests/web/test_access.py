@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from overspill.wire import Code, Scope
+from overspill.wire import Code, Header, Scope
 from overspill_service.catalog.records import KeyRecord
 from overspill_service.settings.settings import SettingError
 from overspill_service.tenants.keys import hash_key, new_key
@@ -91,9 +91,10 @@ async def test_another_tenants_capture_answers_exactly_as_one_that_never_was(
     guarded: Api, route: Route
 ) -> None:
     assert isinstance(route.scope, Scope)
-    headers = bearer(KEYS["globex", route.scope])
+    headers = {**bearer(KEYS["globex", route.scope]), Header.PRODUCER: "me", Header.UPLOAD_OFFSET: "0"}
     query = "?pattern=x" if route.path.endswith("grep") else ""
-    body: dict[str, Any] = {"json": {"ttl": 60}} if route.method == "PATCH" else {}
+    bodies = {"PATCH": {"ttl": 60}, "POST": {"offset": 0}}
+    body: dict[str, Any] = {"json": bodies[route.method]} if route.method in bodies else {}
     never = id_of(b"never stored")
     path = concrete(route) + query
     foreign = await guarded.send(route.method, path, headers=headers, **body)

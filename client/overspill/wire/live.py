@@ -10,9 +10,9 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
-from overspill.wire.captures import State
+from overspill.wire.captures import State  # noqa: TC001  (msgspec resolves annotations at run time)
 from overspill.wire.queries import Count, RefQuery
-from overspill.wire.reads import Match  # noqa: TC001  (msgspec resolves annotations at run time)
+from overspill.wire.reads import Match  # noqa: TC001  (as above)
 
 MAX_APPEND: Final = 4 * 2**20
 """Bytes of content that one append may carry."""
@@ -47,7 +47,7 @@ class Completion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     offset: Offset
     """The content's size. The service must have accepted all of it."""
-    state: Literal[State.COMPLETE, State.PARTIAL] = State.COMPLETE
+    state: Literal["complete", "partial"] = "complete"
     """`partial`: the producer gives up before the end."""
     status: str | None = None
     exit_code: int | None = None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from overspill_service.archive.frame_map_cache import FrameMapCache
 from overspill_service.archive.frame_reader import Reader
+from overspill_service.archive.growing import GrowingEntry, GrowingReader
 from overspill_service.archive.keyring import Keyring
 from overspill_service.archive.lookup_limits import LookupLimits
 from overspill_service.errors import CaptureDamaged, ObjectMissing
@@ -97,11 +98,19 @@ class Archive:
 
         Raises `CaptureDamaged`, `StoreUnavailable`.
         """
-        frames = self.maps.get(entry.upload)
+        parts = self.store, workers or self.cpu, self.memory.reads, entry
+        if isinstance(entry, GrowingEntry):
+            stored, last = await self._map_of(entry.stored), entry.tail.frames
+            frames = await self.cpu.run_for_frames(len(stored) + len(last), stored.with_segment, last)
+            return GrowingReader(*parts, frames)
+        return Reader(*parts, await self._map_of(entry))
+
+    async def _map_of(self, entry: Entry) -> FrameMap:
+        frames = self.maps.get(entry.version)
         if frames is None:
             frames = await self._load(entry)
-            self.maps.add(entry.upload, frames)
-        return Reader(self.store, workers or self.cpu, self.memory.reads, entry, frames)
+            self.maps.add(entry.version, frames)
+        return frames
 
     async def verify(self, entry: Entry) -> None:
         """Read everything that is stored for a capture. Raises `CaptureDamaged` if any of it is wrong."""

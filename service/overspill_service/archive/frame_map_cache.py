@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class FrameMapCache:
-    """Frame maps by upload name, `limit` bytes at most. The least recently used map is dropped first."""
+    """Frame maps by `Entry.version`, `limit` bytes at most. The least recently used map is dropped first."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
 from overspill.reading.chunks import Chunk
 
@@ -47,15 +47,20 @@ class Reader:
         self._held: Sequence[MemoryShare] = ()
 
     @asynccontextmanager
-    async def with_memory(self, size: int) -> AsyncIterator[Reader]:
+    async def with_memory(self, size: int) -> AsyncIterator[Self]:
         """Hold the memory for all reads of the block, one after the other, and `size` bytes more.
 
         Yield a reader that uses it. Raises `Overloaded`.
         """
-        reader = Reader(self._store, self._cpu, self._memory, self.entry, self.frames)
+        reader = type(self)(self._store, self._cpu, self._memory, self.entry, self.frames)
         largest = self.frames.largest(range(len(self.frames)))
-        async with self._memory.shares(size, *largest) as (_, *reader._held):
+        async with self._memory.shares(size, *largest) as (_, *held):
+            reader.use(held)
             yield reader
+
+    def use(self, shares: Sequence[MemoryShare]) -> None:
+        """Use memory that is held already, for all reads."""
+        self._held = shares
 
     @asynccontextmanager
     async def _shares(self, frames: range) -> AsyncIterator[Sequence[MemoryShare]]:

@@ -67,10 +67,11 @@ async def erase(archive: Archive, tenant: str, entries: Iterable[Entry]) -> wire
 
 async def _erase(archive: Archive, tenant: str, removals: Sequence[PendingRemoval]) -> wire.Removed:
     keys = [*chain.from_iterable(removal.keys for removal in removals)]
-    if not keys:
+    if not removals:
         return wire.Removed(captures=0, stored_size=0)
     record = object_keys.new_removal(tenant)
-    await archive.store.put(record, ["\n".join(keys).encode()])
+    if keys:  # a live capture may have no object yet
+        await archive.store.put(record, ["\n".join(keys).encode()])
     replaced = await put_tombstones(archive, removals, "deleted")
     removed = await delete_objects(archive, replaced)
     if len(replaced) < len(removals):  # entries that the catalog has lost meanwhile have objects too
@@ -100,7 +101,10 @@ async def put_tombstones(
         entry = removal.entry
         at = entry.expires if reason == "expired" else now
         tombstone = Tombstone(id=entry.id, reason=reason, at=at, keys=removal.keys)
-        return await archive.catalog.remove(entry, tombstone, keep=retention.TOMBSTONE_TTL)
+        is_replaced = await archive.catalog.remove(entry, tombstone, keep=retention.TOMBSTONE_TTL)
+        if is_replaced and entry.is_live:
+            await archive.catalog.forget_live(entry.tenant, entry.id)
+        return is_replaced
 
     replaced = await fan_out(one, removals, concurrency=CONCURRENT_TOMBSTONES)
     return [removal for removal, is_replaced in zip(removals, replaced, strict=True) if is_replaced]

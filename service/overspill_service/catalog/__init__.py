@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from overspill_service.catalog.live import LiveBuffers, LiveNews, LiveSchedule
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -203,7 +205,19 @@ class Backlogs(Protocol):
         """Return what waits in all spools of each tenant."""
 
 
-class Catalog(Entries, Ledger, Reservations, Coordination, KeyStore, Statistics, Backlogs, Protocol):
+class Catalog(
+    Entries,
+    Ledger,
+    Reservations,
+    Coordination,
+    KeyStore,
+    Statistics,
+    Backlogs,
+    LiveBuffers,
+    LiveSchedule,
+    LiveNews,
+    Protocol,
+):
     async def now(self) -> float | None:
         """Return the time of the catalog's own clock, or None if it has none."""
 

@@ -82,6 +82,14 @@ class Entry(Struct, frozen=True, kw_only=True):
     """The key of the object that holds a changed expiry."""
     first_read: float | None = None
     """When the content was first read, as far as this catalog knows. The objects do not tell it."""
+    producer: str = ""
+    """The word of who may append, while the capture is live."""
+    life: float = 0.0
+    """Seconds that a live capture lives after its last segment."""
+    marks: bytes = b""
+    """When its bytes were accepted, if it was live: a packed timeline."""
+    lost: int | None = None
+    """How many accepted bytes were lost at the end of a partial capture; -1: some, nobody knows how many."""
 
     @property
     def stored_size(self) -> int:
@@ -89,11 +97,21 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def metadata_size(self) -> int:
-        """About how many bytes the entry takes in a catalog. It stays the same as long as the entry lives."""
+        """About how many bytes the entry takes in a catalog. Only that of a live capture changes."""
         texts = self.session, self.call_id, self.tool, self.status, self.content_type
         labels = (part for label in self.labels.items() for part in label)
         written = sum(len(text.encode("utf-8", "surrogatepass")) for text in chain(texts, labels))
-        return FIXED_BYTES + written + len(self.index or b"") + SEGMENT_BYTES * len(self.segments)
+        packed = len(self.index or b"") + len(self.marks)
+        return FIXED_BYTES + written + packed + SEGMENT_BYTES * len(self.segments)
+
+    @property
+    def version(self) -> str:
+        """A name of the stored bytes: that of the upload, for a live capture with the number of segments."""
+        return f"{self.upload}-{len(self.segments)}" if self.is_live else self.upload
+
+    @property
+    def newlines(self) -> int:
+        return sum(segment.newlines for segment in self.segments)
 
     @property
     def charge(self) -> Charge:
@@ -109,6 +127,10 @@ class Entry(Struct, frozen=True, kw_only=True):
     def keys(self) -> list[str]:
         """The keys of every object of this upload."""
         return self.segment_keys if self.marker is None else [*self.segment_keys, self.marker]
+
+    @property
+    def is_live(self) -> bool:
+        return self.state is wire.State.LIVE
 
     @property
     def is_held(self) -> bool:
@@ -138,7 +160,11 @@ class Entry(Struct, frozen=True, kw_only=True):
             expires=instant(self.expires),
             held=self.is_held,
             first_read=None if self.first_read is None else instant(self.first_read),
+            gap=None if self.lost is None else self._gap(self.lost),
         )
+
+    def _gap(self, lost: int) -> wire.Gap:
+        return wire.Gap(offset=self.size, size=None if lost < 0 else lost)
 
 
 def instant(seconds: float) -> datetime:

@@ -218,6 +218,23 @@ class Settings(Struct, frozen=True, kw_only=True):
             extra=BYTES,
         ),
     ] = 0
+    live_timeout: Annotated[
+        float,
+        Meta(
+            gt=0,
+            description="seconds after which a live capture becomes partial if its producer sends nothing",
+            extra=SECONDS,
+        ),
+    ] = 300.0
+    live_flush_seconds: Annotated[
+        float,
+        Meta(
+            gt=0,
+            description="seconds that accepted bytes of a live capture wait for the object store, more if it "
+            "has many segments",
+            extra=SECONDS,
+        ),
+    ] = 5.0
     sweep_interval: Annotated[
         float, Meta(ge=0, description="seconds between sweeps (0: never)", extra=SECONDS)
     ] = 300.0

@@ -16,7 +16,7 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left, bisect_right
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
@@ -89,6 +89,15 @@ class FrameMap:
         """Return the map of these segments' frames. Segments and frames are in order."""
         lists = list(segments)
         return cls([len(each) for each in lists], map(_row_of, chain.from_iterable(lists)))
+
+    @property
+    def segments(self) -> list[list[Frame]]:
+        """The frames of each segment."""
+        return [[self[frame] for frame in range(*pair)] for pair in pairwise(self._firsts)]
+
+    def with_segment(self, frames: Sequence[Frame]) -> Self:
+        """Return the map with one more segment."""
+        return self.of([*self.segments, frames])
 
     def __len__(self) -> int:
         return len(self._utf8)

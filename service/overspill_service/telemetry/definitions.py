@@ -218,6 +218,9 @@ SCAN_WAIT: Final = Metric(
     buckets=(0.001, 0.01, 0.1, 1, 10),
     is_detail=True,
 )
+LIVE_CAPTURES: Final = _gauge("live_captures", "Live captures, in the whole catalog.", merge=Merge.MAX)
+LIVE_APPENDS: Final = _counter("live_appends", "Appends to live captures.", _TENANT)
+LIVE_APPEND_BYTES: Final = _counter("live_append_bytes", "Bytes of content that they added.", _TENANT)
 UPLOADS_IN_PROGRESS: Final = _gauge("uploads_in_progress", "Uploads in progress.")
 SWEPT_CAPTURES: Final = _counter("swept_captures", "Captures removed by sweeps.")
 SWEEPS: Final = _counter("sweeps", "Sweeps by result.", _DONE_OR_FAILED)

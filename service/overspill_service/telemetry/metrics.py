@@ -103,6 +103,15 @@ class Metrics:
                 self._of(d.SPOOL_WAIT, tenant).observe(waited)
             self._cohorts.capture(entry)
 
+    def live_append(self, tenant: str, size: int) -> None:
+        """Count an append to a live capture."""
+        label = self._tenant(tenant)
+        self._of(d.LIVE_APPENDS, label).inc()
+        self._of(d.LIVE_APPEND_BYTES, label).inc(size)
+
+    def live_captures(self, count: int) -> None:
+        self._of(d.LIVE_CAPTURES).set(count)
+
     def read(self, entry: Entry, mode: str, size: int, now: float) -> None:
         """Count one read and the bytes of its answer."""
         tenant = self._tenant(entry.tenant)

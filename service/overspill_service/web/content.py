@@ -60,8 +60,12 @@ async def content(context: RequestContext[wire.RefQuery]) -> web.StreamResponse:
 
 
 def etag(entry: Entry, *, as_stored: bool) -> str:
-    """Return the strong validator of a representation: the content's digest, and a suffix for zstd."""
-    return f'"{entry.sha256.hex()}{"-zstd" if as_stored else ""}"'
+    """Return the strong validator of a representation: the content's digest, and a suffix for zstd.
+
+    A live capture has no digest yet: its upload and its size name what there is of it.
+    """
+    name = f"{entry.upload}-{entry.size}" if entry.is_live else entry.sha256.hex()
+    return f'"{name}{"-zstd" if as_stored else ""}"'
 
 
 def _range(request: web.Request, entry: Entry) -> ByteRange | None:
@@ -95,7 +99,8 @@ async def _send_decoded(
     headers: dict[str, str],
     asked: ContentRange | None,
 ) -> web.StreamResponse:
-    headers[Header.REPR_DIGEST] = wire.encode_digest(reader.entry.sha256)
+    if not reader.entry.is_live:
+        headers[Header.REPR_DIGEST] = wire.encode_digest(reader.entry.sha256)
     span = asked or ContentRange(0, reader.entry.size, reader.entry.size)
     if asked is not None:
         headers[hdrs.CONTENT_RANGE] = str(asked)

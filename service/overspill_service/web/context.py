@@ -60,7 +60,11 @@ class RequestContext(Generic[Q_co]):
         return self.request.match_info["ref"]
 
     async def entry(self) -> Entry:
-        """Return the capture that the path names."""
+        """Return the capture that the path names. A live one has what is accepted of it as of now."""
+        return await self.service.live_views.of(await self.captured())
+
+    async def captured(self) -> Entry:
+        """Return the capture that the path names, as the catalog has it."""
         entry = await self.captures.get(
             self.ref,
             getattr(self.query, "session", None),
@@ -154,6 +158,8 @@ class RequestContext(Generic[Q_co]):
     def text(self, entry: Entry, answer: Text) -> web.Response:
         """Answer a bounded read: JSON, or only the text for a client that asks for text/plain."""
         self.count_read(entry, answer.mode, len(answer.content.encode()))
+        if entry.state is not wire.State.COMPLETE:
+            answer = msgspec.structs.replace(answer, state=entry.state)
         if prefers_text(list_field(self.request.headers, hdrs.ACCEPT) or ""):
             return web.Response(text=answer.content, content_type="text/plain", charset="utf-8")
         return self.json(self._with_whole_next(answer))

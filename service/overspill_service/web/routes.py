@@ -10,6 +10,7 @@ from overspill_service.web import (
     content,
     health,
     keys,
+    live,
     openapi,
     overview,
     page,
@@ -21,6 +22,7 @@ from overspill_service.web import (
 _DESCRIBED: Final = (
     *uploads.ROUTES,
     *captures.ROUTES,
+    *live.ROUTES,
     *content.ROUTES,
     *reads.ROUTES,
     *statistics.ROUTES,

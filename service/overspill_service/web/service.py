@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
     from overspill_service.archive.key_issuing import KeyIssuer
     from overspill_service.audit.log import AuditLog
+    from overspill_service.live.flusher import Flusher
+    from overspill_service.live.views import LiveViews
     from overspill_service.resources.fair_places import FairPlaces
     from overspill_service.resources.scans import ScanThreads
     from overspill_service.settings.settings import Settings
@@ -79,6 +81,8 @@ class Service:
     answer_places: FairPlaces
     """For long answers."""
     scans: ScanThreads
+    flusher: Flusher
+    live_views: LiveViews
     loop_time: LoopTime = field(default_factory=LoopTime)
     connections: Connections = field(default_factory=Connections)
     scrapes: Scrapes

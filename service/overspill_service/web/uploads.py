@@ -47,7 +47,7 @@ async def put(context: RequestContext[wire.NoQuery]) -> web.Response:
     metadata = metadata_of(context.request.headers)
     await _require_preconditions(context)
     async with _upload_place(context), _body_memory(context, encoding) as memory:
-        body = UploadBody(_chunks(context), memory, encoding, digest, _announced_size(context, encoding))
+        body = UploadBody(body_chunks(context), memory, encoding, digest, _announced_size(context, encoding))
         entry, is_new = await storing.put(
             context.captures, context.ref, metadata, body, context.service.metrics.capture
         )
@@ -59,7 +59,7 @@ async def post(context: RequestContext[wire.NoQuery]) -> web.Response:
     encoding, digest = _body_headers(context)
     metadata = metadata_of(context.request.headers)
     async with _upload_place(context), _body_memory(context, encoding, is_rekeyed=True) as memory:
-        body = UploadBody(_chunks(context), memory, encoding, digest, _announced_size(context, encoding))
+        body = UploadBody(body_chunks(context), memory, encoding, digest, _announced_size(context, encoding))
         entry, is_new = await storing.post(context.captures, metadata, body, context.service.metrics.capture)
     return _stored_response(context, entry, is_new=is_new, location=Path.CAPTURE.format(ref=entry.id))
 
@@ -127,7 +127,7 @@ async def _upload_place(context: RequestContext[Any]) -> AsyncIterator[None]:
             yield
 
 
-async def _chunks(context: RequestContext[Any]) -> AsyncIterator[bytes]:
+async def body_chunks(context: RequestContext[Any]) -> AsyncIterator[bytes]:
     """Yield the body as it arrives. Raises `IncompleteBody` if it stops, breaks off, is malformed or slow."""
     request, idle = context.request, context.service.settings.idle_timeout
     patience = BodyPatience(context.service.settings)
@@ -148,7 +148,7 @@ async def _chunks(context: RequestContext[Any]) -> AsyncIterator[bytes]:
         raise IncompleteBody(f"the body broke off ({error}); nothing was stored: send it again") from error
 
 
-_HEADERS: Final = {
+METADATA_HEADERS: Final = {
     Header.SESSION: "The conversation or run.",
     Header.CALL_ID: "The tool-call id.",
     Header.TOOL: "The tool's name.",
@@ -172,7 +172,7 @@ ROUTES: Final = (
             "Store the body, the whole output, under its capture id. Safe to repeat. "
             f"Headers `{Header.LABEL}*` label it."
         ),
-        headers=_HEADERS,
+        headers=METADATA_HEADERS,
         body="application/octet-stream",
         answers={200: wire.Entry, 201: wire.Entry},
         is_negotiated=True,
@@ -188,7 +188,7 @@ ROUTES: Final = (
             "Store the body under the capture id that session, tool-call id and content give; `Location` and "
             "the answer name it. Safe to repeat. Headers as of PUT."
         ),
-        headers=_HEADERS,
+        headers=METADATA_HEADERS,
         body="application/octet-stream",
         answers={200: wire.Entry, 201: wire.Entry},
     ),

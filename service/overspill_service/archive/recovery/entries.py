@@ -1,6 +1,7 @@
 """The entry of a capture, read from its objects. Every recovery of a catalog uses it.
 
-An upload is whole if its segments 0 to n exist and segment n says that it is the last. If a capture has
+An upload is whole if its segments 0 to n exist and segment n says that it is the last. That of a live capture
+is whole so far: each of its segments holds the entry as it then was. If a capture has
 several whole uploads, one is chosen: unexpired before expired, then the content of the earliest, then the
 latest expiry. The expiry marker with the highest revision overrides the entry's expiry. An upload whose
 removal is recorded is never read again.
@@ -126,7 +127,7 @@ async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> E
     try:
         ordered = [upload.segments[number] for number in range(len(upload.segments))]
         indexes = [await archive.read_index(each.key, each.size) for each in ordered]
-        if not indexes[-1].last:
+        if not indexes[-1].entry:
             return None
         entry = _decode_entry(indexes[-1].entry)
     except (CaptureDamaged, msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -140,7 +141,8 @@ async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> E
     listed = [index.frames for index in indexes]
     count = sum(map(len, listed))
     frames = await archive.cpu.run_for_frames(count, FrameMap.of, listed)
-    if frames.size != entry.size or not _are_consecutive(indexes, upload.name):
+    is_ended = not entry.is_live
+    if frames.size != entry.size or not _are_consecutive(indexes, upload.name, is_ended=is_ended):
         log.error("the segments of a capture do not belong together", extra=details)
         return None
     expires, marker = found.marker_of(upload.name) or (entry.expires, None)
@@ -156,11 +158,11 @@ async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> E
     )
 
 
-def _are_consecutive(indexes: Sequence[Index], upload: str) -> bool:
-    """Return whether the segments are of this upload, in order, and only the last is marked as last."""
+def _are_consecutive(indexes: Sequence[Index], upload: str, *, is_ended: bool) -> bool:
+    """Return whether the segments are of this upload, in order, and only the last of a whole one says so."""
     offset = newlines = 0
     for number, index in enumerate(indexes):
-        expected = upload, number, offset, newlines, number == len(indexes) - 1
+        expected = upload, number, offset, newlines, number == len(indexes) - 1 and is_ended
         if expected != (index.upload, index.number, index.first_offset, index.first_newline, index.last):
             return False
         offset, newlines = offset + index.size, newlines + index.newlines

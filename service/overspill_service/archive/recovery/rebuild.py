@@ -8,6 +8,8 @@ import secrets
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from overspill_service.archive.recovery.entries import captures_in, entry_of, record_of
 from overspill_service.archive.recovery.expiries import hold_as_others, newer_marker, with_corrected_expiry
 from overspill_service.archive.recovery.stale_entries import UploadFilter, drop_entry, drop_stale
@@ -118,12 +120,32 @@ async def ensure_entry(archive: Archive, found: CaptureFound, removed: frozenset
         known = await with_corrected_expiry(archive, known)
     if isinstance(known, Entry):
         await hold_as_others(archive, found, known)
+        if known.is_live:
+            await with_all_segments(archive, found, known, removed)
     if isinstance(known, Entry) and not known.is_expired(archive.clock()):
         return True
     entry = await entry_of(archive, found, removed)
     if entry is None or entry.is_expired(archive.clock()):
         return False
     return isinstance(await restore_entry(archive, entry, Quota()), Entry)
+
+
+async def with_all_segments(
+    archive: Archive, found: CaptureFound, known: Entry, removed: frozenset[str] = frozenset()
+) -> Entry:
+    """Return the entry of a live capture with all segments of its objects.
+
+    A catalog that went back to an older state knows fewer.
+    """
+    listed = next((each.segments for each in found.uploads if each.name == known.upload), {})
+    if len(listed) <= len(known.segments):
+        return known
+    stored = await entry_of(archive, found, removed)
+    if stored is None or stored.upload != known.upload:
+        return known
+    replaced = await archive.catalog.replace(known, replace(stored, first_read=known.first_read))
+    await archive.catalog.schedule(known.tenant, known.id, archive.clock())
+    return known if replaced is None else replaced
 
 
 async def restore_entry(archive: Archive, entry: Entry, quota: Quota) -> Entry | Tombstone | None:
@@ -134,6 +156,8 @@ async def restore_entry(archive: Archive, entry: Entry, quota: Quota) -> Entry |
     what `Catalog.commit` raises.
     """
     committed = await archive.catalog.commit(entry, quota)
+    if entry.is_live:
+        await archive.catalog.schedule(entry.tenant, entry.id, archive.clock())
     if not isinstance(committed, Entry) or committed.upload != entry.upload or not is_young(archive, entry):
         return committed
     try:

@@ -62,7 +62,7 @@ async def drop_stale(archive: Archive, listed: UploadFilter) -> AsyncGenerator[i
         cursor: str | None = None
         while True:
             entries, cursor = await archive.catalog.find(tenant, Query(), now=0, limit=PAGE, cursor=cursor)
-            suspects = [entry for entry in entries if entry.upload not in listed]
+            suspects = [each for each in entries if each.segments and each.upload not in listed]
             yield sum(await fan_out(partial(_drop, archive), suspects, concurrency=CONCURRENCY))
             if cursor is None:
                 break

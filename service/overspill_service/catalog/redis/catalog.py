@@ -10,10 +10,19 @@ from overspill_service.catalog.redis.coordination import RedisCoordination
 from overspill_service.catalog.redis.entries import RedisEntries
 from overspill_service.catalog.redis.key_store import RedisKeyStore
 from overspill_service.catalog.redis.ledger import RedisLedger
+from overspill_service.catalog.redis.live import RedisLive
+from overspill_service.catalog.redis.news import RedisNews
 from overspill_service.catalog.redis.statistics import RedisStatistics
 
 
 class RedisCatalog(
-    RedisEntries, RedisLedger, RedisCoordination, RedisKeyStore, RedisStatistics, RedisBacklogs
+    RedisEntries,
+    RedisLedger,
+    RedisCoordination,
+    RedisKeyStore,
+    RedisStatistics,
+    RedisBacklogs,
+    RedisLive,
+    RedisNews,
 ):
     """The whole port. Each part of it is a class of its own, over one link."""

@@ -18,6 +18,8 @@ from overspill_service.errors import CatalogUnavailable
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
+    from redis.asyncio.client import PubSub
+
     from overspill_service.catalog.redis.scripts import Script
 
 DEADLINE_SECONDS: Final = 3.0
@@ -39,6 +41,9 @@ class Connection(Protocol):
 
     def scan(self, pattern: str) -> AsyncIterator[bytes]:
         """Yield every matching key of all servers. Raises redis-py's errors."""
+
+    def pubsub(self) -> PubSub:
+        """Return a connection of its own for subscriptions. It connects at its first use."""
 
     async def reconnect(self) -> None:
         """Drop idle connections: the server behind them has changed its role."""
@@ -63,6 +68,10 @@ class RedisClient:
     async def info(self, section: str) -> list[dict[str, Any]]:
         answer: list[dict[str, Any]] = await self._retry(lambda: self._connection.info(section))
         return answer
+
+    def pubsub(self) -> PubSub:
+        """Return a connection for subscriptions, whose owner handles its failures."""
+        return self._connection.pubsub()
 
     async def delete_matching(self, pattern: str) -> None:
         """Delete every matching key, with a deadline for each batch. Raises `CatalogUnavailable`."""

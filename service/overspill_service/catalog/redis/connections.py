@@ -19,12 +19,16 @@ from overspill_service.catalog.redis.pipelines import PIPELINE_TIMEOUT_SECONDS, 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
+    from redis.asyncio.client import PubSub
+
     from overspill_service.catalog.redis.client import Connection
 
     Address = tuple[str, int]
 
 CONNECT_TIMEOUT_SECONDS: Final = 1.0
 """Seconds for one connection to be made."""
+SUBSCRIBED: Final = 1
+"""The connection that listens for news of live captures."""
 SCAN_COUNT: Final = 1000
 """Keys that a server reads in one step of a scan."""
 
@@ -43,7 +47,7 @@ def server(address: Address, *, db: int = 0, tls: bool = False, **login: Any) ->
     host, port = address
     kind = SSLConnection if tls else TcpConnection
     options = _options(host=host, port=port, db=db, socket_timeout=None, **login)
-    return _Single(Redis.from_pool(ConnectionPool(kind, PIPELINES, **options)))
+    return _Single(Redis.from_pool(ConnectionPool(kind, PIPELINES + SUBSCRIBED, **options)))
 
 
 def sentinel(
@@ -59,7 +63,7 @@ def sentinel(
     files = {name: value for name, value in login.items() if name.startswith("ssl_")}
     asking = _options(socket_timeout=CONNECT_TIMEOUT_SECONDS, ssl=tls, password=sentinel_password, **files)
     sentinels = Sentinel(addresses, sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
-    options = _options(db=db, socket_timeout=None, max_connections=PIPELINES, ssl=tls, **login)
+    options = _options(db=db, socket_timeout=None, max_connections=PIPELINES + SUBSCRIBED, ssl=tls, **login)
     return _Single(sentinels.master_for(service, **options), sentinels.sentinels)
 
 
@@ -83,6 +87,9 @@ class _Single:
 
     def scan(self, pattern: str) -> AsyncIterator[bytes]:
         return self._client.scan_iter(match=pattern, count=SCAN_COUNT)
+
+    def pubsub(self) -> PubSub:
+        return self._client.pubsub()
 
     async def reconnect(self) -> None:
         await self._client.connection_pool.disconnect(inuse_connections=False)
@@ -113,6 +120,9 @@ class _Cluster:
 
     def scan(self, pattern: str) -> AsyncIterator[bytes]:
         return self._client.scan_iter(match=pattern, count=SCAN_COUNT)
+
+    def pubsub(self) -> PubSub:
+        return self._client.pubsub()
 
     async def reconnect(self) -> None:
         await self._client.aclose()  # the next command finds the topology again

@@ -17,6 +17,12 @@ names have no braces.
     ov1:{tenant}:reserved           hash    upload -> bytes of content, stored bytes, and until when in ms;
                                             expires with the last of them
     ov1:{tenant}:tombstones         zset    id -> when its tombstone expires, in ms; expires with the last
+    ov1:{tenant}:live:{id}          hash    a live capture's `live.LiveRecord`, until it ends
+    ov1:{tenant}:buffer:{id}        string  its accepted bytes that are not durable yet
+    ov1:{tenant}:marks:{id}         string  its timeline
+    ov1:{tenant}:buffered           string  bytes in all buffers of the tenant
+    ov1:{tenant}:news:{id}          channel a + 8 bytes offset + bytes of an append; s: look again
+    ov1:live                        zset    tenant/id -> when to look at a live capture next
     ov1:stats:{tenant}:{length}:{start}  hash  sums of one bucket: see `catalog.statistics`; expires
     ov1:backlogs                         set     tenants with backlogs
     ov1:backlogs:{tenant}                hash    spool -> captures, bytes, oldest, and until when
@@ -56,6 +62,7 @@ REBUILD: Final = "ov1:rebuild"
 EPOCH: Final = "ov1:epoch"
 OF_TENANTS: Final = "ov1:{*"
 """The pattern of all keys of tenants."""
+LIVE: Final = "ov1:live"
 PING: Final = "ov1:ping"
 
 
@@ -97,6 +104,16 @@ def reserved(tenant: str) -> str:
 
 def tombstones(tenant: str) -> str:
     return f"ov1:{{{tenant}}}:tombstones"
+
+
+def of_live(tenant: str, capture_id: str) -> list[str]:
+    """Return the keys of a live capture: live, buffer, marks, buffered."""
+    each = [f"ov1:{{{tenant}}}:{kind}:{capture_id}" for kind in ("live", "buffer", "marks")]
+    return [*each, f"ov1:{{{tenant}}}:buffered"]
+
+
+def news(tenant: str, capture_id: str) -> str:
+    return f"ov1:{{{tenant}}}:news:{capture_id}"
 
 
 def statistics(tenant: str, seconds: int | str, start: int | str) -> str:

@@ -10,10 +10,17 @@ from overspill_service.catalog.sqlite.coordination import SqliteCoordination
 from overspill_service.catalog.sqlite.entries import SqliteEntries
 from overspill_service.catalog.sqlite.key_store import SqliteKeyStore
 from overspill_service.catalog.sqlite.ledger import SqliteLedger
+from overspill_service.catalog.sqlite.live import SqliteLive
 from overspill_service.catalog.sqlite.statistics import SqliteStatistics
 
 
 class SqliteCatalog(
-    SqliteEntries, SqliteLedger, SqliteCoordination, SqliteKeyStore, SqliteStatistics, SqliteBacklogs
+    SqliteEntries,
+    SqliteLedger,
+    SqliteCoordination,
+    SqliteKeyStore,
+    SqliteStatistics,
+    SqliteBacklogs,
+    SqliteLive,
 ):
     """The whole port. Each part of it is a class of its own, over one file."""

@@ -107,7 +107,40 @@ CREATE INDEX captures_by_tool     ON captures (tenant, tool, created, id) WHERE 
 CREATE INDEX tombstones_by_tenant ON captures (tenant, expires) WHERE created IS NULL;
 """
 
-STEPS: Final = (TABLES, STATISTICS, BACKLOGS, LIMITS)
+LIVE: Final = """
+CREATE TABLE live (
+    tenant   TEXT NOT NULL,
+    id       TEXT NOT NULL,
+    producer TEXT NOT NULL,
+    accepted INTEGER NOT NULL,
+    durable  INTEGER NOT NULL,
+    opened   INTEGER NOT NULL,    -- where the buffer began
+    active   REAL NOT NULL,
+    began    REAL NOT NULL,
+    cut      INTEGER,             -- the end of the segment that is being stored
+    ending   BLOB,
+    marked   INTEGER NOT NULL DEFAULT 0,  -- when the last mark was made, in ms
+    marks    BLOB NOT NULL DEFAULT x'',
+    PRIMARY KEY (tenant, id)
+) WITHOUT ROWID;
+CREATE TABLE live_bytes (
+    tenant TEXT NOT NULL,
+    id     TEXT NOT NULL,
+    start  INTEGER NOT NULL,
+    data   BLOB NOT NULL,
+    PRIMARY KEY (tenant, id, start)
+);
+CREATE TABLE live_due (
+    tenant TEXT NOT NULL,
+    id     TEXT NOT NULL,
+    at     REAL NOT NULL,
+    PRIMARY KEY (tenant, id)
+) WITHOUT ROWID;
+CREATE INDEX live_due_by_time ON live_due (at);
+CREATE TABLE live_news (number INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, id TEXT NOT NULL);
+"""
+
+STEPS: Final = (TABLES, STATISTICS, BACKLOGS, LIMITS, LIVE)
 """What each version of the schema adds to the one before."""
 VERSION: Final = len(STEPS)
 """The schema's version, in `user_version`."""

@@ -29,8 +29,8 @@ def commit(entry: Entry, quota: Quota, now: float, db: sqlite3.Connection) -> En
     found = _stored_record(entry.tenant, entry.id, db)
     if isinstance(found, Entry) or (found is not None and found.is_of_upload(entry)):
         return found
-    _insert(entry, db)
-    _count(entry.tenant, entry.charge, 1, db)
+    insert(entry, db)
+    count(entry.tenant, entry.charge, 1, db)
     if found is not None:
         _count_tombstones(entry.tenant, -1, db)
     free(entry.tenant, entry.upload, db)
@@ -47,7 +47,7 @@ def free(tenant: str, upload: str, db: sqlite3.Connection) -> None:
     db.execute("DELETE FROM reservations WHERE tenant = ? AND upload = ?", (tenant, upload))
 
 
-def _insert(entry: Entry, db: sqlite3.Connection) -> None:
+def insert(entry: Entry, db: sqlite3.Connection) -> None:
     row = (
         *(entry.tenant, entry.id, entry.created, entry.expires, entry.state.value, entry.tool),
         *(_digest(entry.session), _digest(entry.call_id), entry.size, entry.stored_size),
@@ -66,13 +66,13 @@ def restore(entry: Entry, db: sqlite3.Connection) -> bool:
         return False
     _, created, *charged = row
     if created is not None:
-        _count(entry.tenant, Charge(1, *charged), -1, db)
-    _insert(entry, db)
-    _count(entry.tenant, entry.charge, 1, db)
+        count(entry.tenant, Charge(1, *charged), -1, db)
+    insert(entry, db)
+    count(entry.tenant, entry.charge, 1, db)
     return True
 
 
-def _count(tenant: str, charge: Charge, times: int, db: sqlite3.Connection) -> None:
+def count(tenant: str, charge: Charge, times: int, db: sqlite3.Connection) -> None:
     """Add a charge `times` times to the totals. With -1 it is subtracted."""
     db.execute(
         "INSERT INTO totals VALUES (?, ?, ?, ?, ?, 0) ON CONFLICT (tenant) DO UPDATE SET captures = captures"
@@ -108,7 +108,7 @@ def get(tenant: str, capture: str, now: float, db: sqlite3.Connection) -> Entry 
     return encoding.decode(row[0]) if row else None
 
 
-def _stored_entry(tenant: str, capture: str, db: sqlite3.Connection) -> Entry | None:
+def stored_entry(tenant: str, capture: str, db: sqlite3.Connection) -> Entry | None:
     found = _stored_record(tenant, capture, db)
     return found if isinstance(found, Entry) else None
 
@@ -120,7 +120,7 @@ def _stored_record(tenant: str, capture: str, db: sqlite3.Connection) -> Entry |
 
 
 def amend(entry: Entry, expires: float, marker: str | None, db: sqlite3.Connection) -> Entry | None:
-    stored = _stored_entry(entry.tenant, entry.id, db)
+    stored = stored_entry(entry.tenant, entry.id, db)
     if stored is None or stored.upload != entry.upload:
         return None
     if stored.marker != entry.marker:
@@ -131,7 +131,7 @@ def amend(entry: Entry, expires: float, marker: str | None, db: sqlite3.Connecti
 
 
 def note_read(entry: Entry, at: float, db: sqlite3.Connection) -> bool:
-    stored = _stored_entry(entry.tenant, entry.id, db)
+    stored = stored_entry(entry.tenant, entry.id, db)
     if stored is None or stored.upload != entry.upload or stored.first_read is not None:
         return False
     _replace(replace(stored, first_read=at), db)
@@ -144,7 +144,7 @@ def _replace(changed: Entry, db: sqlite3.Connection) -> None:
 
 
 def remove(entry: Entry, tombstone: Tombstone, now: float, until: float, db: sqlite3.Connection) -> bool:
-    stored = _stored_entry(entry.tenant, entry.id, db)
+    stored = stored_entry(entry.tenant, entry.id, db)
     if stored is None or stored.upload != entry.upload or not tombstone.may_replace(stored):
         return False
     value = encoding.encode_tombstone(tombstone, secrets.token_bytes(encoding.NONCE))
@@ -154,7 +154,7 @@ def remove(entry: Entry, tombstone: Tombstone, now: float, until: float, db: sql
         " WHERE tenant = ? AND id = ?",
         (until, value, entry.tenant, entry.id),
     )
-    _count(entry.tenant, stored.charge, -1, db)
+    count(entry.tenant, stored.charge, -1, db)
     kept = _count_tombstones(entry.tenant, 1, db)
     # Old tombstones are deleted here, a few at a time: nothing else visits them.
     lapsed = "SELECT rowid, tenant FROM captures WHERE created IS NULL AND expires <= ? LIMIT ?"

@@ -37,6 +37,7 @@ class QueuedStep(NamedTuple):
     step: Callable[[sqlite3.Connection], Any]
     future: asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop
+    is_durable: bool
 
 
 class StepOutcome(NamedTuple):
@@ -61,16 +62,17 @@ class Worker:
         for thread in self._threads:
             thread.start()
 
-    async def run(self, step: Callable[[sqlite3.Connection], T]) -> T:
+    async def run(self, step: Callable[[sqlite3.Connection], T], *, is_durable: bool = True) -> T:
         """Run the step, and return its result once its transaction is durable.
 
-        Raises `CatalogUnavailable`.
+        Without `is_durable` it survives the end of this process, but perhaps not that of the machine. Raises
+        `CatalogUnavailable`.
         """
         if self._is_closed:
             raise CatalogUnavailable("the catalog is closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._queue.put(QueuedStep(step, future, loop))
+        self._queue.put(QueuedStep(step, future, loop, is_durable))
         try:
             async with asyncio.timeout(DEADLINE_SECONDS):
                 return await future
@@ -145,7 +147,9 @@ def _transact(connection: sqlite3.Connection, batch: Sequence[QueuedStep]) -> li
     A failed step is undone alone; if the storage fails, all steps fail.
     """
     outcomes = []
+    waits_for_disk = any(task.is_durable for task in batch)
     try:
+        connection.execute(f"PRAGMA synchronous = {'FULL' if waits_for_disk else 'NORMAL'}")
         connection.execute("BEGIN IMMEDIATE")  # lock now: a later upgrade of a read lock could fail
         for task in batch:
             connection.execute("SAVEPOINT step")

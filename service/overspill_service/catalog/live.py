@@ -1,0 +1,143 @@
+"""Live captures as a catalog keeps them: what is accepted of each, and not in the object store yet.
+
+The buffer of a live capture holds its bytes from the durable offset, which is the size of its entry, up to
+the accepted one. A lost catalog loses it, and no byte of it was ever called durable.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from overspill_service.catalog.records import Entry
+
+MARK: Final = struct.Struct(">QQ")
+"""A mark of the timeline: milliseconds since the epoch, and the offset of the byte that came then."""
+MARK_MILLISECONDS: Final = 250
+"""The least time between two marks."""
+MARKS_BY_AGE: Final = 500
+"""Marks of an older capture are further apart: by its age, divided by this."""
+NEWS_BYTES: Final = 64 * 1024
+"""An append of at most so many bytes travels with its news. Larger ones are read from the buffer."""
+LOOK_AGAIN: Final = -1
+"""The offset in news that say: something else has changed, or news may have been lost."""
+
+
+class LiveRecord(Struct, frozen=True, kw_only=True):
+    """What the catalog keeps of a live capture besides its entry."""
+
+    producer: str
+    accepted: int
+    start: int
+    """The offset of the first byte of `buffer`."""
+    durable: int
+    active: float
+    """When the producer was last heard of, in seconds since the epoch."""
+    opened: int = 0
+    """Where the buffer began. If not at 0, an earlier one was lost with the catalog."""
+    cut: int | None = None
+    """Where the segment ends that is being stored."""
+    ending: bytes | None = None
+    """How the capture ends, once its producer has said so."""
+    buffer: bytes = b""
+    marks: bytes = b""
+    """The timeline: `MARK`s in their order."""
+
+
+class AppendStatus(IntEnum):
+    """What became of an append."""
+
+    DONE = 1
+    UNKNOWN = -1
+    """There is no buffer: the catalog has lost it, or the capture has ended."""
+    OTHER_PRODUCER = -2
+    ENDED = -3
+    WRONG_OFFSET = -4
+    CAPTURE_FULL = -5
+    TENANT_FULL = -6
+
+
+class Append(NamedTuple):
+    """One append: `data` at `offset`, sent by `producer` at `now` (seconds since the epoch)."""
+
+    producer: str
+    offset: int
+    data: bytes
+    now: float
+
+
+class Appended(NamedTuple):
+    """The answer to an append. The offsets are 0 if there is no buffer, or it is another producer's."""
+
+    status: AppendStatus
+    accepted: int = 0
+    durable: int = 0
+
+
+class LiveBuffers(Protocol):
+    """Buffers of live captures. Any replica may append to any of them."""
+
+    async def open_live(self, tenant: str, capture: str, record: LiveRecord) -> bool:
+        """Begin a buffer at `record.accepted`. Return False, and change nothing, if there is one."""
+
+    async def append_live(
+        self, tenant: str, capture: str, append: Append, *, most: int, most_of_tenant: int
+    ) -> Appended:
+        """Add bytes to a buffer if they begin where it ends, and tell everybody who watches it.
+
+        A buffer has at most `most` bytes, those of a tenant together `most_of_tenant`.
+        """
+
+    async def live(self, tenant: str, capture: str, *, since: int = 0) -> LiveRecord | None:
+        """Return a buffer, without its bytes before the offset `since`. None if there is none."""
+
+    async def plan_cut(self, tenant: str, capture: str, end: int) -> int | None:
+        """Decide that the next segment ends at `end`. Return where it ends if that was decided before."""
+
+    async def end_live(self, tenant: str, capture: str, offset: int, ending: bytes) -> bool:
+        """Take no more appends. Return False if `offset` is not the end, or there is no buffer.
+
+        The first ending stays; with the same offset this also returns True.
+        """
+
+    async def replace(self, old: Entry, new: Entry) -> Entry | None:
+        """Replace an entry by one of more segments, and forget the buffer before its size.
+
+        If the new entry is not live, forget the whole buffer. Tell everybody who watches it. Return the
+        stored entry: `new` if this, or an earlier attempt, has replaced it, else what others have made of it.
+        None if the capture is gone.
+        """
+
+    async def forget_live(self, tenant: str, capture: str) -> None:
+        """Forget the buffer of a capture that was removed."""
+
+
+class LiveSchedule(Protocol):
+    """When somebody should look at a live capture next."""
+
+    async def schedule(self, tenant: str, capture: str, at: float | None) -> None:
+        """Look at the capture then, in the place of any other time. None: no more."""
+
+    async def due(self, now: float, limit: int) -> list[tuple[str, str]]:
+        """Return tenants and ids of captures that somebody should look at, the longest due first."""
+
+    async def live_count(self) -> int:
+        """Return how many captures are scheduled."""
+
+
+class LiveNews(Protocol):
+    """News of live captures, for readers that follow them."""
+
+    async def watch(self, tenant: str, capture: str, on_news: Callable[[int, bytes], None]) -> None:
+        """Call `on_news` for every append, with its offset and bytes, until `unwatch`.
+
+        Without bytes it has only the offset; see `LOOK_AGAIN`. Each capture has one such function.
+        """
+
+    async def unwatch(self, tenant: str, capture: str) -> None: ...

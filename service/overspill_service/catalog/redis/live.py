@@ -1,0 +1,103 @@
+"""Live captures in Redis: their buffers, and when to look at them."""
+
+from __future__ import annotations
+
+from overspill.wire import State
+
+from overspill_service.catalog import encoding
+from overspill_service.catalog.live import Append, Appended, AppendStatus, LiveRecord
+from overspill_service.catalog.records import Entry
+from overspill_service.catalog.redis import key_names, live_scripts
+from overspill_service.catalog.redis.access import RedisAccess
+
+
+class RedisLive(RedisAccess):
+    async def open_live(self, tenant: str, capture: str, record: LiveRecord) -> bool:
+        arguments = record.producer, record.accepted, milliseconds_of(record.active)
+        keys = key_names.of_live(tenant, capture)
+        return bool(await self._client.step(live_scripts.OPEN, keys, *arguments))
+
+    async def append_live(
+        self, tenant: str, capture: str, append: Append, *, most: int, most_of_tenant: int
+    ) -> Appended:
+        await self._require_no_eviction()
+        producer, offset, data, now = append
+        limits = most, most_of_tenant
+        answer = await self._client.step(
+            live_scripts.APPEND,
+            key_names.of_live(tenant, capture),
+            *(producer, offset, data, milliseconds_of(now), *limits, key_names.news(tenant, capture)),
+        )
+        return Appended(AppendStatus(answer[0]), *answer[1:])
+
+    async def live(self, tenant: str, capture: str, *, since: int = 0) -> LiveRecord | None:
+        answer = await self._client.step(live_scripts.READ, key_names.of_live(tenant, capture), since)
+        if answer is None:
+            return None
+        producer, accepted, durable, active, cut, ending, opened, marks, buffer = answer
+        return LiveRecord(
+            producer=producer.decode(),
+            accepted=int(accepted),
+            start=max(since, int(durable)),
+            durable=int(durable),
+            active=int(active) / 1000,
+            opened=int(opened),
+            cut=None if cut is None else int(cut),
+            ending=ending,
+            buffer=buffer,
+            marks=marks,
+        )
+
+    async def plan_cut(self, tenant: str, capture: str, end: int) -> int | None:
+        answer = await self._client.step(live_scripts.CUT, key_names.of_live(tenant, capture), end)
+        return None if answer is None else int(answer)
+
+    async def end_live(self, tenant: str, capture: str, offset: int, ending: bytes) -> bool:
+        keys = key_names.of_live(tenant, capture)
+        return bool(await self._client.step(live_scripts.END, keys, offset, ending))
+
+    async def replace(self, old: Entry, new: Entry) -> Entry | None:
+        tenant = old.tenant
+        keys = [
+            *(key_names.capture(tenant, old.id), key_names.expiry(tenant), key_names.totals(tenant)),
+            *(key_names.state(tenant, State.LIVE), *key_names.of_live(tenant, old.id)),
+        ]
+        if new.state is State.PARTIAL:
+            keys.append(key_names.state(tenant, new.state))
+        news = "grown" if new.is_live else "ended" if old.is_live else "moved"
+        answer = await self._client.step(
+            live_scripts.REPLACE,
+            keys,
+            *(encoding.encode_entry(old), encoding.encode_entry(new), new.id, repr(new.expires), new.size),
+            *(new.size - old.size, new.stored_size - old.stored_size, new.metadata_size - old.metadata_size),
+            *(encoding.position(new.created, new.id), news, key_names.news(tenant, new.id)),
+        )
+        self._completeness.note_write()
+        if answer == 1:
+            return new
+        stored = None if answer is None else encoding.decode(answer)
+        return stored if isinstance(stored, Entry) else None
+
+    async def forget_live(self, tenant: str, capture: str) -> None:
+        keys = key_names.of_live(tenant, capture)
+        await self._client.step(live_scripts.FORGET_LIVE, keys, key_names.news(tenant, capture))
+        await self.schedule(tenant, capture, None)
+
+    async def schedule(self, tenant: str, capture: str, at: float | None) -> None:
+        when = "" if at is None else repr(at)
+        await self._client.step(live_scripts.SCHEDULE, [key_names.LIVE], f"{tenant}/{capture}", when)
+
+    async def due(self, now: float, limit: int) -> list[tuple[str, str]]:
+        members = await self._client.call(
+            "ZRANGEBYSCORE", key_names.LIVE, "-inf", repr(now), "LIMIT", 0, limit
+        )
+        return [
+            (tenant, capture) for tenant, _, capture in (each.decode().partition("/") for each in members)
+        ]
+
+    async def live_count(self) -> int:
+        return int(await self._client.call("ZCARD", key_names.LIVE))
+
+
+def milliseconds_of(instant: float) -> int:
+    return round(instant * 1000)

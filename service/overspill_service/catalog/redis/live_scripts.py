@@ -1,0 +1,137 @@
+"""The Lua scripts of live captures. What `scripts` says holds for them too.
+
+The keys of a live capture are those of `key_names.of_live`: live, buffer, marks, buffered.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from overspill_service.catalog.live import MARK_MILLISECONDS, MARKS_BY_AGE, NEWS_BYTES
+from overspill_service.catalog.redis.scripts import Script
+
+OPEN: Final = Script("""
+-- ARGV: producer, offset, now in ms. Returns 1, or 0 if there is a buffer.
+if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+redis.call('HSET', KEYS[1], 'producer', ARGV[1], 'accepted', ARGV[2], 'durable', ARGV[2],
+           'active', ARGV[3], 'began', ARGV[3], 'opened', ARGV[2])
+return 1
+""")
+
+APPEND: Final = Script(f"""
+-- ARGV: producer, offset, data, now in ms, the most of a buffer, the most of a tenant, channel
+-- Returns a status, the accepted and the durable offset. An attempt whose answer was lost finds another
+-- offset when it is repeated: that is what its sender needs to know too.
+local held = redis.call('HMGET', KEYS[1], 'producer', 'accepted', 'durable', 'ending', 'marked', 'began')
+if not held[2] then return {{-1, 0, 0}} end
+if held[1] ~= ARGV[1] then return {{-2, 0, 0}} end
+local accepted, durable, size = tonumber(held[2]), tonumber(held[3]), #ARGV[3]
+local function answer(status) return {{status, accepted, durable}} end
+if held[4] then return answer(-3) end
+if tonumber(ARGV[2]) ~= accepted then return answer(-4) end
+local now = tonumber(ARGV[4])
+if size > 0 then
+    if accepted + size - durable > tonumber(ARGV[5]) then return answer(-5) end
+    local buffered = tonumber(redis.call('GET', KEYS[4]) or 0)
+    if buffered + size > tonumber(ARGV[6]) then return answer(-6) end
+    redis.call('APPEND', KEYS[2], ARGV[3])
+    redis.call('INCRBY', KEYS[4], size)
+    local marked, gap = tonumber(held[5] or 0), (now - tonumber(held[6])) / {MARKS_BY_AGE}
+    if now - marked >= math.max({MARK_MILLISECONDS}, gap) then
+        redis.call('APPEND', KEYS[3], struct.pack('>I8I8', now, accepted))
+        redis.call('HSET', KEYS[1], 'marked', ARGV[4])
+    end
+    local shown = size <= {NEWS_BYTES} and ARGV[3] or ''
+    redis.call('PUBLISH', ARGV[7], 'a' .. struct.pack('>I8', accepted) .. shown)
+    accepted = accepted + size
+end
+redis.call('HSET', KEYS[1], 'accepted', string.format('%.0f', accepted), 'active', ARGV[4])
+return answer(1)
+""")
+
+READ: Final = Script("""
+-- ARGV: offset. Returns the fields, in the order below, then the marks, then the bytes from the offset.
+local held = redis.call('HMGET', KEYS[1],
+                        'producer', 'accepted', 'durable', 'active', 'cut', 'ending', 'opened')
+if not held[2] then return nil end
+local skipped = math.max(0, tonumber(ARGV[1]) - tonumber(held[3]))
+held[8] = redis.call('GET', KEYS[3]) or ''
+held[9] = redis.call('GETRANGE', KEYS[2], skipped, -1)
+return held
+""")
+
+CUT: Final = Script("""
+-- ARGV: end. Returns where the next segment ends, nothing if there is no buffer.
+if redis.call('EXISTS', KEYS[1]) == 0 then return nil end
+redis.call('HSETNX', KEYS[1], 'cut', ARGV[1])
+return redis.call('HGET', KEYS[1], 'cut')
+""")
+
+END: Final = Script("""
+-- ARGV: offset, ending. Returns 1 if the capture ends there.
+local held = redis.call('HMGET', KEYS[1], 'accepted', 'ending')
+if not held[1] or tonumber(held[1]) ~= tonumber(ARGV[1]) then return 0 end
+if not held[2] then redis.call('HSET', KEYS[1], 'ending', ARGV[2]) end
+return 1
+""")
+
+_FORGET: Final = """
+local function forget(live, buffer, marks, buffered)
+    local size = redis.call('STRLEN', buffer)
+    redis.call('DEL', live, buffer, marks)
+    if size > 0 and redis.call('DECRBY', buffered, size) <= 0 then redis.call('DEL', buffered) end
+end
+"""
+
+REPLACE: Final = Script(
+    _FORGET
+    + """
+-- KEYS: capture, expiry, totals, index of live captures, of_live, and the index of the new state, if any
+-- ARGV: value, new value, id, expires, size, then what the totals grow by: size, stored size, metadata, then
+--       position, what is new (grown: it is still live; ended; moved: it was complete before), channel
+-- Returns 1, or what is stored instead of the value.
+local stored = redis.call('GET', KEYS[1])
+if stored == ARGV[2] then return 1 end
+if stored ~= ARGV[1] then return stored end
+redis.call('SET', KEYS[1], ARGV[2])
+redis.call('ZADD', KEYS[2], ARGV[4], ARGV[3])
+redis.call('HINCRBY', KEYS[3], 'size', ARGV[6])
+redis.call('HINCRBY', KEYS[3], 'stored', ARGV[7])
+redis.call('HINCRBY', KEYS[3], 'metadata', ARGV[8])
+if ARGV[10] == 'grown' then
+    local held = redis.call('HMGET', KEYS[5], 'durable', 'accepted')
+    if held[1] then
+        local trimmed = math.max(0, tonumber(ARGV[5]) - tonumber(held[1]))
+        local before = redis.call('STRLEN', KEYS[6])
+        local rest = redis.call('GETRANGE', KEYS[6], trimmed, -1)
+        if rest == '' then redis.call('DEL', KEYS[6]) else redis.call('SET', KEYS[6], rest) end
+        if before > #rest then redis.call('DECRBY', KEYS[8], before - #rest) end
+        if tonumber(held[2]) < tonumber(ARGV[5]) then redis.call('HSET', KEYS[5], 'accepted', ARGV[5]) end
+        redis.call('HSET', KEYS[5], 'durable', ARGV[5])
+        redis.call('HDEL', KEYS[5], 'cut')
+    end
+elseif ARGV[10] == 'ended' then
+    redis.call('ZREM', KEYS[4], ARGV[9])
+    if KEYS[9] then redis.call('ZADD', KEYS[9], 0, ARGV[9]) end
+    forget(KEYS[5], KEYS[6], KEYS[7], KEYS[8])
+end
+redis.call('PUBLISH', ARGV[11], 's')
+return 1
+"""
+)
+
+FORGET_LIVE: Final = Script(
+    _FORGET
+    + """
+forget(KEYS[1], KEYS[2], KEYS[3], KEYS[4])
+redis.call('PUBLISH', ARGV[1], 's')
+return 1
+"""
+)
+
+SCHEDULE: Final = Script("""
+-- ARGV: member, when (empty: never)
+if ARGV[2] == '' then redis.call('ZREM', KEYS[1], ARGV[1])
+else redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1]) end
+return 1
+""")

@@ -1,0 +1,177 @@
+"""The steps of live captures on their tables. Each function is one step, as in `steps`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from overspill.wire import State
+
+from overspill_service.catalog.live import (
+    MARK,
+    MARK_MILLISECONDS,
+    MARKS_BY_AGE,
+    Append,
+    Appended,
+    AppendStatus,
+    LiveRecord,
+)
+from overspill_service.catalog.records import Charge
+from overspill_service.catalog.sqlite import steps
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from overspill_service.catalog.records import Entry
+
+Name = tuple[str, str]
+"""A tenant and a capture's id."""
+MAX_NEWS: Final = 1000
+_OF: Final = "WHERE tenant = ? AND id = ?"
+
+
+def open_buffer(name: Name, record: LiveRecord, db: sqlite3.Connection) -> bool:
+    offset = record.accepted
+    row = (*name, record.producer, offset, offset, offset, record.active, record.active)
+    columns = "tenant, id, producer, accepted, durable, opened, active, began"
+    insert = f"INSERT OR IGNORE INTO live ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608  (constants)
+    return db.execute(insert, row).rowcount == 1
+
+
+def append(name: Name, sent: Append, most: int, most_of_tenant: int, db: sqlite3.Connection) -> Appended:
+    select = "SELECT producer, accepted, durable, ending FROM live WHERE tenant = ? AND id = ?"
+    row = db.execute(select, name).fetchone()
+    if row is None:
+        return Appended(AppendStatus.UNKNOWN)
+    producer, accepted, durable, ending = row
+    if producer != sent.producer:
+        return Appended(AppendStatus.OTHER_PRODUCER)
+    status = _refusal(name, sent, accepted, durable, ending, (most, most_of_tenant), db)
+    if status is not AppendStatus.DONE:
+        return Appended(status, accepted, durable)
+    if sent.data:
+        _mark(name, sent.now, accepted, db)
+        db.execute("INSERT INTO live_bytes VALUES (?, ?, ?, ?)", (*name, accepted, sent.data))
+    accepted += len(sent.data)
+    db.execute(f"UPDATE live SET accepted = ?, active = ? {_OF}", (accepted, sent.now, *name))  # noqa: S608
+    if sent.data:
+        _note_change(name, db)
+    return Appended(AppendStatus.DONE, accepted, durable)
+
+
+def _refusal(
+    name: Name,
+    sent: Append,
+    accepted: int,
+    durable: int,
+    ending: bytes | None,
+    limits: tuple[int, int],
+    db: sqlite3.Connection,
+) -> AppendStatus:
+    if ending is not None:
+        return AppendStatus.ENDED
+    if sent.offset != accepted:
+        return AppendStatus.WRONG_OFFSET
+    if sent.data and accepted + len(sent.data) - durable > limits[0]:
+        return AppendStatus.CAPTURE_FULL
+    select = "SELECT coalesce(sum(accepted - durable), 0) FROM live WHERE tenant = ?"
+    if sent.data and db.execute(select, name[:1]).fetchone()[0] + len(sent.data) > limits[1]:
+        return AppendStatus.TENANT_FULL
+    return AppendStatus.DONE
+
+
+def _mark(name: Name, now: float, offset: int, db: sqlite3.Connection) -> None:
+    moment = round(now * 1000)
+    began, marked = db.execute("SELECT began, marked FROM live WHERE tenant = ? AND id = ?", name).fetchone()
+    if moment - marked < max(MARK_MILLISECONDS, (moment - began * 1000) / MARKS_BY_AGE):
+        return
+    # Concatenation gives text in SQLite, whatever it joins.
+    update = "UPDATE live SET marks = CAST(marks || ? AS BLOB), marked = ? WHERE tenant = ? AND id = ?"
+    db.execute(update, (MARK.pack(moment, offset), moment, *name))
+
+
+def read(name: Name, since: int, db: sqlite3.Connection) -> LiveRecord | None:
+    select = (
+        "SELECT producer, accepted, durable, active, cut, ending, marks, opened FROM live "
+        "WHERE tenant = ? AND id = ?"
+    )
+    row = db.execute(select, name).fetchone()
+    if row is None:
+        return None
+    producer, accepted, durable, active, cut, ending, marks, opened = row
+    start = max(since, durable)
+    pieces = db.execute(
+        "SELECT start, data FROM live_bytes WHERE tenant = ? AND id = ? AND start + length(data) > ?"
+        " ORDER BY start",
+        (*name, start),
+    ).fetchall()
+    first = pieces[0][0] if pieces else start
+    return LiveRecord(
+        producer=producer,
+        accepted=accepted,
+        start=start,
+        durable=durable,
+        active=active,
+        opened=opened,
+        cut=cut,
+        ending=ending,
+        buffer=b"".join(data for _, data in pieces)[start - first :],
+        marks=marks,
+    )
+
+
+def plan_cut(name: Name, end: int, db: sqlite3.Connection) -> int | None:
+    db.execute("UPDATE live SET cut = coalesce(cut, ?) WHERE tenant = ? AND id = ?", (end, *name))
+    row = db.execute("SELECT cut FROM live WHERE tenant = ? AND id = ?", name).fetchone()
+    return None if row is None else int(row[0])
+
+
+def end(name: Name, offset: int, ending: bytes, db: sqlite3.Connection) -> bool:
+    update = f"UPDATE live SET ending = coalesce(ending, ?) {_OF} AND accepted = ?"  # noqa: S608  (constants)
+    return db.execute(update, (ending, *name, offset)).rowcount == 1
+
+
+def replace(old: Entry, new: Entry, db: sqlite3.Connection) -> Entry | None:
+    stored = steps.stored_entry(old.tenant, old.id, db)
+    if stored is None or stored not in (old, new):
+        return stored
+    if stored == old:
+        steps.insert(new, db)
+        growth = [after - before for after, before in zip(new.charge, old.charge, strict=True)]
+        steps.count(new.tenant, Charge(*growth), 1, db)
+    name = new.tenant, new.id
+    if new.state is State.LIVE:
+        _trim(name, new.size, db)
+    else:
+        forget(name, db)
+    return new
+
+
+def _trim(name: Name, durable: int, db: sqlite3.Connection) -> None:
+    update = f"UPDATE live SET durable = ?, accepted = max(accepted, ?), cut = NULL {_OF}"  # noqa: S608
+    db.execute(update, (durable, durable, *name))
+    db.execute(f"DELETE FROM live_bytes {_OF} AND start + length(data) <= ?", (*name, durable))  # noqa: S608
+    shorten = f"UPDATE live_bytes SET data = substr(data, 1 + ? - start), start = ? {_OF} AND start < ?"  # noqa: S608
+    db.execute(shorten, (durable, durable, *name, durable))
+    _note_change(name, db)
+
+
+def forget(name: Name, db: sqlite3.Connection) -> None:
+    for table in ("live", "live_bytes"):
+        db.execute(f"DELETE FROM {table} {_OF}", name)  # noqa: S608  (constants)
+    _note_change(name, db)
+
+
+def _note_change(name: Name, db: sqlite3.Connection) -> None:
+    """Leave news for other processes: the last `MAX_NEWS` changes."""
+    latest = db.execute("INSERT INTO live_news (tenant, id) VALUES (?, ?)", name).lastrowid or 0
+    db.execute("DELETE FROM live_news WHERE number <= ?", (latest - MAX_NEWS,))
+
+
+def news(seen: int, db: sqlite3.Connection) -> tuple[int, list[Name] | None]:
+    """Return the number of the last change, and what changed after `seen`. None: perhaps everything."""
+    first, last = db.execute("SELECT min(number), max(number) FROM live_news").fetchone()
+    if last is None or last <= seen:
+        return last or 0, []
+    if seen + 1 < first:
+        return last, None
+    return last, db.execute("SELECT DISTINCT tenant, id FROM live_news WHERE number > ?", (seen,)).fetchall()

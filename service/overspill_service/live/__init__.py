@@ -1,0 +1,1 @@
+"""Captures that grow: appends, segments, the end, and what readers see meanwhile."""

@@ -1,0 +1,218 @@
+"""Make live captures durable, end those whose producers are gone, and move finished ones into few objects.
+
+Every replica looks at what is due; a lease lets one of them work on a capture. Work on captures of several
+tenants is done in turns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from overspill import wire
+
+from overspill_service.archive.recovery.entries import captures_in
+from overspill_service.archive.recovery.rebuild import with_all_segments
+from overspill_service.catalog.live import LiveRecord
+from overspill_service.catalog.records import Entry
+from overspill_service.errors import CatalogUnavailable, ServiceError, TooManyRequests
+from overspill_service.live.compaction import compact, is_worth_compacting
+from overspill_service.live.digests import Digests
+from overspill_service.live.ending import Ending
+from overspill_service.live.segments import store_segment
+from overspill_service.resources.fair_places import FairPlaces
+from overspill_service.store_format.object_keys import capture_prefix
+from overspill_service.telemetry.logs import fields
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from overspill_service.archive.archive import Archive
+
+SEGMENT_BYTES: Final = 8 * 2**20
+"""Accepted bytes after which a segment is stored."""
+LEASE_SECONDS: Final = 60.0
+LEASE_PAUSE_SECONDS: Final = 0.05
+LOOK_SECONDS: Final = 1.0
+"""How often a process looks for captures that are due."""
+PLACES: Final = 8
+"""Captures that a process works on at once."""
+PLACE_SECONDS: Final = 30.0
+RETRY_SECONDS: Final = 5.0
+"""After how long a capture is looked at again if that failed."""
+MAX_DUE: Final = 200
+MAX_AGE_SECONDS: Final = 60.0
+SEGMENTS_BY_SECOND: Final = 4
+"""A capture of many segments waits longer for the next one: a second for each so many."""
+
+log = logging.getLogger(__name__)
+
+
+class Flusher:
+    """One process's part of the work. `age` and `timeout` in seconds, as the settings say."""
+
+    def __init__(self, archive: Archive, *, age: float, timeout: float) -> None:
+        self._archive, self._age, self.timeout = archive, age, timeout
+        self._holder = secrets.token_hex(8)
+        self._places = FairPlaces(PLACES, "segments of live captures")
+        self._running: dict[tuple[str, str], asyncio.Task[Entry | None]] = {}
+        self.digests = Digests()
+
+    async def run(self) -> None:
+        """Look at what is due, until cancelled."""
+        while True:
+            try:
+                for name in await self._archive.catalog.due(self._archive.clock(), MAX_DUE):
+                    self.start(*name)
+            except ServiceError as error:
+                log.info("live captures are looked at later: %s", error)
+            self.digests.trim()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def close(self) -> None:
+        """End the work that runs. Another replica, or the next start, goes on with it."""
+        for task in self._running.values():
+            task.cancel()
+        await asyncio.gather(*self._running.values(), return_exceptions=True)
+
+    def start(self, tenant: str, capture: str) -> asyncio.Task[Entry | None]:
+        """Work on a capture, unless this process does already."""
+        name = tenant, capture
+        task = self._running.get(name)
+        if task is None:
+            task = asyncio.create_task(self._attempt(tenant, capture), name=f"live capture {capture}")
+            self._running[name] = task
+            task.add_done_callback(lambda _: self._running.pop(name, None))
+        return task
+
+    async def finish(self, tenant: str, capture: str) -> Entry | None:
+        """Work on a capture whose end its producer has told, until it has ended.
+
+        Raises what the back ends raise. Return None if it was removed.
+        """
+        async with asyncio.timeout(PLACE_SECONDS):
+            while True:
+                entry = await asyncio.shield(self.start(tenant, capture))
+                if entry is None or not entry.is_live:
+                    return entry
+                await asyncio.sleep(LEASE_PAUSE_SECONDS)
+
+    async def schedule(self, entry: Entry, buffered: int, active: float) -> None:
+        """Note when to look at a capture next: when its bytes are old, or its producer is late."""
+        now = self._archive.clock()
+        age = min(max(self._age, MAX_AGE_SECONDS), self._age + len(entry.segments) / SEGMENTS_BY_SECOND)
+        at = now + age if buffered else active + self.timeout
+        await self._archive.catalog.schedule(entry.tenant, entry.id, max(at, now + LOOK_SECONDS))
+
+    async def schedule_bytes(self, tenant: str, capture: str) -> None:
+        """Note that the first bytes came that are not stored."""
+        await self._archive.catalog.schedule(tenant, capture, self._archive.clock() + self._age)
+
+    async def _attempt(self, tenant: str, capture: str) -> Entry | None:
+        try:
+            async with self._places.hold(tenant, PLACE_SECONDS):
+                return await self._work(tenant, capture)
+        except TooManyRequests:
+            raise
+        except ServiceError as error:
+            details = fields(tenant=tenant, capture=capture, cause=str(error))
+            log.info("a live capture is stored later", extra=details)
+            later = self._archive.clock() + RETRY_SECONDS
+            await self._archive.catalog.schedule(tenant, capture, later)
+            raise
+
+    async def _work(self, tenant: str, capture: str) -> Entry | None:
+        """Do what is due for a capture. Return its entry, None if it has none any more."""
+        entry = await self._archive.catalog.get(tenant, capture)
+        if not isinstance(entry, Entry):
+            await self._archive.catalog.forget_live(tenant, capture)
+            return None
+        async with self._lease(entry) as is_held:
+            if not is_held:
+                return entry
+            if entry.is_live:
+                entry = await self._continue(entry)
+            elif is_worth_compacting(entry):
+                entry = await compact(self._archive, entry)
+        if entry is not None and not entry.is_live:
+            self.digests.forget(entry.upload)
+            later = self._archive.clock() if is_worth_compacting(entry) else None
+            await self._archive.catalog.schedule(tenant, capture, later)
+        return entry
+
+    async def _continue(self, entry: Entry) -> Entry | None:
+        """Store what is accepted, and end the capture if that is due."""
+        if not await self._archive.was_complete():
+            entry = await self.resumed(entry)
+        record = await self._record(entry)
+        ending = None if record.ending is None else Ending.decode(record.ending)
+        if ending is None and self._archive.clock() - record.active > self.timeout:
+            ending = await self._end_for(entry, record)
+        if ending is None and not record.buffer and record.cut is None:
+            await self.schedule(entry, 0, record.active)
+            return entry
+        grown = await store_segment(self._archive, self.digests, entry, record, ending)
+        if grown is not None and grown.is_live:
+            if ending is not None:
+                return await self._continue(grown)  # an earlier cut ended before the end
+            await self.schedule(grown, record.accepted - grown.size, record.active)
+        return grown
+
+    async def resumed(self, entry: Entry) -> Entry:
+        """Return the entry with the segments of its objects that the catalog has lost."""
+        async for found in captures_in(self._archive, capture_prefix(entry.tenant, entry.id)):
+            return await with_all_segments(self._archive, found, entry)
+        return entry
+
+    async def _record(self, entry: Entry) -> LiveRecord:
+        """Return the catalog's record. One that was lost begins again at the durable offset."""
+        record = await self._archive.catalog.live(entry.tenant, entry.id)
+        if record is None:
+            record = await reopened(self._archive, entry)
+        return record
+
+    async def _end_for(self, entry: Entry, record: LiveRecord) -> Ending:
+        """End a capture whose producer is gone."""
+        digest = await self.digests.whole(self._archive, entry, record.buffer)
+        ending = Ending(state=wire.State.PARTIAL, sha256=digest, lost=lost_bytes(entry, record))
+        await self._archive.catalog.end_live(entry.tenant, entry.id, record.accepted, ending.encode())
+        details = fields(tenant=entry.tenant, capture=entry.id, seconds=self.timeout)
+        log.info("ended a live capture whose producer is gone", extra=details)
+        return ending
+
+    @asynccontextmanager
+    async def _lease(self, entry: Entry) -> AsyncIterator[bool]:
+        name = f"live:{entry.upload}"
+        is_held = await self._archive.catalog.lease(name, self._holder, LEASE_SECONDS)
+        try:
+            yield is_held
+        finally:
+            if is_held:
+                await self._archive.catalog.release(name, self._holder)
+
+
+async def reopened(archive: Archive, entry: Entry) -> LiveRecord:
+    """Begin the buffer of a live capture again after the catalog has lost it: at the durable offset.
+
+    Raises `CatalogUnavailable`.
+    """
+    record = LiveRecord(
+        producer=entry.producer,
+        accepted=entry.size,
+        start=entry.size,
+        durable=entry.size,
+        active=archive.clock(),
+    )
+    await archive.catalog.open_live(entry.tenant, entry.id, record)
+    found = await archive.catalog.live(entry.tenant, entry.id)
+    if found is None:
+        raise CatalogUnavailable("the catalog loses data while it is being written")
+    return found
+
+
+def lost_bytes(entry: Entry, record: LiveRecord) -> int | None:
+    """Return -1 if accepted bytes are lost, nobody knows how many, None if the producer sent them again."""
+    return -1 if 0 < record.opened == record.accepted == entry.size else None

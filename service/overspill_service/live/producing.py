@@ -1,0 +1,252 @@
+"""What the producer of a live capture does: begin it, append to it, end it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from overspill import wire
+from overspill.wire import State
+
+from overspill_service.archive import retention
+from overspill_service.archive.captures import check_id
+from overspill_service.archive.reservations import KEEP_SECONDS
+from overspill_service.catalog.live import Append, Appended, AppendStatus, LiveRecord
+from overspill_service.catalog.records import Entry
+from overspill_service.errors import (
+    BufferFull,
+    CaptureTooLarge,
+    CatalogUnavailable,
+    DigestMismatch,
+    IdConflict,
+    NotLive,
+    OtherProducer,
+    ServiceError,
+    WrongOffset,
+)
+from overspill_service.live.ending import Ending
+from overspill_service.live.flusher import SEGMENT_BYTES, Flusher, reopened
+from overspill_service.resources.tasks import run_to_completion
+from overspill_service.store_format import object_keys
+
+if TYPE_CHECKING:
+    from overspill_service.archive.captures import Captures
+    from overspill_service.archive.storing import CaptureMetadata
+
+TENANT_BYTES: Final = 256 * 2**20
+"""Accepted bytes of one tenant that are not in the object store, at most."""
+ROOM_SECONDS: Final = 5.0
+"""How long an append waits for the object store before it is refused."""
+RESERVED_BYTES: Final = 2 * SEGMENT_BYTES
+"""What a live capture reserves of its tenant's quota, again after every half of it."""
+TRIES: Final = 3
+_FULL: Final = "{} has as much as is accepted before it is stored, and that takes long: try again in a moment"
+
+
+class Producer(Struct, frozen=True):
+    """Who appends to a capture: `word` tells producers of one capture apart."""
+
+    captures: Captures
+    flusher: Flusher
+    word: str
+
+    async def begin(self, capture: str, metadata: CaptureMetadata) -> tuple[wire.LiveStatus, bool]:
+        """Begin a live capture. Return how far it is, and whether it is new. Safe to repeat.
+
+        Raises `OtherProducer`, `IdConflict`, `NotLive`, `QuotaExceeded`, and what `Captures.look_up` raises.
+        """
+        check_id(capture)
+        captures = self.captures
+        captures.require_own(metadata.session)
+        now = captures.archive.clock()
+        expires = retention.expiry(now, metadata.ttl, captures.tenant.limits)
+        found = await captures.look_up(capture, is_limited=False)
+        if isinstance(found, Entry) and not found.is_expired(now):
+            return await self._again(found, metadata), False
+        entry = Entry(
+            tenant=captures.tenant.name,
+            id=capture,
+            upload=object_keys.new_upload(),
+            state=State.LIVE,
+            size=0,
+            lines=0,
+            sha256=b"",
+            content_type=metadata.content_type,
+            kind="unknown",
+            tool=metadata.tool,
+            session=metadata.session,
+            call_id=metadata.call_id,
+            status=metadata.status,
+            labels=metadata.labels,
+            created=round(now, 6),
+            expires=expires,
+            segments=[],
+            producer=self.word,
+            life=expires - now,
+        )
+        await self._reserve(entry)
+        committed = await captures.archive.catalog.commit(entry, captures.quota)
+        if not isinstance(committed, Entry) or committed.upload != entry.upload:
+            raise CatalogUnavailable(f"{capture} was begun or removed at the same time; try again")
+        await self._open(entry, now)
+        self.flusher.digests.begin(entry.upload)
+        await self.flusher.schedule(entry, 0, now)
+        return wire.LiveStatus(id=capture, state=State.LIVE, accepted=0, durable=0), True
+
+    async def _again(self, entry: Entry, metadata: CaptureMetadata) -> wire.LiveStatus:
+        """Return how far a capture is that was begun before, by the same producer."""
+        if not self.captures.allows(entry) or entry.session != metadata.session:
+            raise IdConflict(f"{entry.id} is another capture; a live capture's id comes from a random word")
+        if not entry.is_live:
+            raise NotLive(f"{entry.id} is {entry.state.value}: begin another capture")
+        if entry.producer != self.word:
+            raise OtherProducer(f"{entry.id} was begun by another producer: begin another capture")
+        return await self.status(entry)
+
+    async def status(self, entry: Entry) -> wire.LiveStatus:
+        """Return how far a capture is."""
+        record = await self.captures.archive.catalog.live(entry.tenant, entry.id, since=2**53)
+        if record is None and entry.is_live:
+            record = await reopened(self.captures.archive, entry)
+        accepted, durable = (entry.size,) * 2 if record is None else (record.accepted, record.durable)
+        return wire.LiveStatus(id=entry.id, state=entry.state, accepted=accepted, durable=durable)
+
+    async def append(self, capture: str, offset: int, data: bytes) -> wire.LiveStatus:
+        """Add bytes at the end. Empty ones are a sign of life.
+
+        Raises `WrongOffset`, `OtherProducer`, `NotLive`, `BufferFull`, `CaptureTooLarge`, `QuotaExceeded`,
+        and what `Captures.get` raises.
+        """
+        captures = self.captures
+        check_id(capture)
+        if captures.bound is not None:
+            await captures.get(capture)
+        if offset + len(data) > captures.tenant.limits.max_capture_size:
+            raise CaptureTooLarge(captures.tenant.limits.max_capture_size)
+        if offset // SEGMENT_BYTES != (offset + len(data)) // SEGMENT_BYTES:
+            await self._reserve(await self._entry(capture))
+        appended = await self._appended(capture, Append(self.word, offset, data, captures.archive.clock()))
+        size = appended.accepted - appended.durable
+        if size >= SEGMENT_BYTES:
+            self.flusher.start(captures.tenant.name, capture)
+        elif data and size == len(data):  # the first byte that is not stored
+            await self.flusher.schedule_bytes(captures.tenant.name, capture)
+        return self._status(capture, appended)
+
+    async def _appended(self, capture: str, append: Append) -> Appended:
+        for _ in range(TRIES):
+            appended = await self._try(capture, append)
+            if appended.status is AppendStatus.DONE:
+                return appended
+            if appended.status is AppendStatus.OTHER_PRODUCER:
+                raise OtherProducer(f"another producer appends to {capture}: begin another capture")
+            if appended.status is AppendStatus.ENDED:
+                raise NotLive(f"{capture} has ended: begin another capture")
+            if appended.status is AppendStatus.WRONG_OFFSET:
+                raise await self._wrong_offset(capture, append, appended)
+            if appended.status is AppendStatus.UNKNOWN:
+                await reopened(self.captures.archive, await self._entry(capture))
+            else:
+                await self._make_room(capture)
+        raise BufferFull(_FULL.format(capture))
+
+    async def _try(self, capture: str, append: Append) -> Appended:
+        return await self.captures.archive.catalog.append_live(
+            self.captures.tenant.name, capture, append, most=wire.MAX_UNSTORED, most_of_tenant=TENANT_BYTES
+        )
+
+    async def _entry(self, capture: str) -> Entry:
+        """Return the entry of a live capture. Raises `NotLive`, and what `Captures.get` raises."""
+        entry = await self.captures.get(capture)
+        if not entry.is_live:
+            raise NotLive(f"{capture} is {entry.state.value}: begin another capture")
+        if entry.producer != self.word:
+            raise OtherProducer(f"another producer appends to {capture}: begin another capture")
+        return entry
+
+    async def _wrong_offset(self, capture: str, append: Append, appended: Appended) -> WrongOffset:
+        """Return the error. A producer may know of more than the catalog: then the objects tell."""
+        expected = appended.accepted
+        if append.offset > expected:
+            entry = await self.flusher.resumed(await self._entry(capture))
+            expected = max(expected, entry.size)
+        return WrongOffset(append.offset, expected)
+
+    async def _make_room(self, capture: str) -> None:
+        """Wait for a while until accepted bytes are stored."""
+        task = self.flusher.start(self.captures.tenant.name, capture)
+        try:
+            async with asyncio.timeout(ROOM_SECONDS):
+                await asyncio.shield(task)
+        except (ServiceError, TimeoutError) as error:
+            raise BufferFull(_FULL.format(capture)) from error
+
+    async def _reserve(self, entry: Entry) -> None:
+        """Hold the tenant to its limits before it sends more. Raises `QuotaExceeded`."""
+        catalog, quota = self.captures.archive.catalog, self.captures.quota
+        if quota.is_limited:
+            size = RESERVED_BYTES
+            await catalog.reserve(entry.tenant, entry.upload, size, 0, quota, keep=KEEP_SECONDS)
+
+    async def _open(self, entry: Entry, now: float) -> None:
+        record = LiveRecord(producer=self.word, accepted=0, start=0, durable=0, active=now)
+        await self.captures.archive.catalog.open_live(entry.tenant, entry.id, record)
+
+    def _status(self, capture: str, appended: Appended) -> wire.LiveStatus:
+        return wire.LiveStatus(
+            id=capture, state=State.LIVE, accepted=appended.accepted, durable=appended.durable
+        )
+
+    async def complete(self, capture: str, completion: wire.Completion) -> Entry:
+        """End a live capture, and return its entry once all of it is stored. Safe to repeat.
+
+        Raises `WrongOffset`, `DigestMismatch`, `OtherProducer`, `NotLive`, and what the back ends raise.
+        """
+        entry = await self.captures.get(capture)
+        if not entry.is_live:
+            return _same_end(entry, completion)
+        return await run_to_completion(self._complete(await self._entry(capture), completion))
+
+    async def _complete(self, entry: Entry, completion: wire.Completion) -> Entry:
+        archive = self.captures.archive
+        entry, record = await self._whole_record(entry)
+        if record.accepted != completion.offset:
+            raise WrongOffset(completion.offset, record.accepted)
+        sha256 = await self.flusher.digests.whole(archive, entry, record.buffer)
+        if completion.sha256 not in (None, sha256.hex()):
+            raise DigestMismatch(
+                f"the content of {record.accepted} bytes has SHA-256 {sha256.hex()}, announced "
+                f"{completion.sha256}; it is still live"
+            )
+        ending = Ending(
+            state=State(completion.state),
+            sha256=sha256,
+            status=completion.status,
+            exit_code=completion.exit_code,
+        )
+        if not await archive.catalog.end_live(entry.tenant, entry.id, record.accepted, ending.encode()):
+            raise WrongOffset(completion.offset, (await self.status(entry)).accepted)
+        await archive.catalog.schedule(entry.tenant, entry.id, archive.clock())  # if this process dies now
+        finished = await self.flusher.finish(entry.tenant, entry.id)
+        return finished or await self.captures.get(entry.id)
+
+    async def _whole_record(self, entry: Entry) -> tuple[Entry, LiveRecord]:
+        """Return the entry, and the record that goes on where it ends."""
+        archive = self.captures.archive
+        for _ in range(TRIES):
+            record = await archive.catalog.live(entry.tenant, entry.id)
+            if record is None:
+                record = await reopened(archive, entry)
+            if record.durable == entry.size:
+                return entry, record
+            entry = await self._entry(entry.id)
+        raise CatalogUnavailable("the capture changes faster than it can be read; try again")
+
+
+def _same_end(entry: Entry, completion: wire.Completion) -> Entry:
+    """Return the entry if the capture has ended as its producer says. Raises `NotLive`."""
+    announced = completion.sha256 in (None, entry.sha256.hex())
+    if (entry.state, entry.size) == (completion.state, completion.offset) and announced:
+        return entry
+    raise NotLive(f"{entry.id} has ended as {entry.state.value} with {entry.size} bytes")

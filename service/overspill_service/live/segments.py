@@ -1,0 +1,165 @@
+"""Store accepted bytes of a live capture as its next segment.
+
+    cut decided in the catalog ──► segment in the object store ──► entry grown, buffer trimmed
+
+Whoever finds a cut that was decided before stores the very same segment, so no byte is stored twice or
+skipped, whichever step is interrupted. Call it under the lease of the capture.
+"""
+
+from __future__ import annotations
+
+import codecs
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec.structs import replace
+from overspill.reading.content_kind import HEAD_BYTES, detect
+
+from overspill_service.archive.archive import inline_index
+from overspill_service.archive.recovery.entries import encode_entry
+from overspill_service.archive.storing import BINARY_TYPE, DEFAULT_TYPE
+from overspill_service.catalog.records import Entry, Segment
+from overspill_service.live import timeline
+from overspill_service.store_format.frame_map import FrameMap
+from overspill_service.store_format.frames import Frame, FrameWriter
+from overspill_service.store_format.index import Index, trailer
+from overspill_service.store_format.object_keys import segment_key
+
+if TYPE_CHECKING:
+    from overspill_service.archive.archive import Archive
+    from overspill_service.catalog.live import LiveRecord
+    from overspill_service.live.digests import Digests
+    from overspill_service.live.ending import Ending
+
+NEWLINE_SEARCH: Final = 64 * 1024
+"""Bytes at the end of a segment in which a newline is looked for, to end it there."""
+
+
+class _Stored(NamedTuple):
+    segment: Segment
+    frames: list[Frame]
+
+
+async def store_segment(
+    archive: Archive, digests: Digests, entry: Entry, record: LiveRecord, ending: Ending | None
+) -> Entry | None:
+    """Store what is accepted, or what was decided to be the next segment. With `ending`, it is the last one.
+
+    Return the entry as it then is, None if the capture was removed. Raises `StoreUnavailable`,
+    `CatalogUnavailable`.
+    """
+    wanted = record.accepted if ending is not None else record.start + good_end(record.buffer)
+    if record.cut is None and ending is None and wanted == record.start:
+        return entry
+    end = await archive.catalog.plan_cut(entry.tenant, entry.id, wanted)
+    if end is None:
+        return None
+    is_last = ending is not None and end == record.accepted
+    data = record.buffer[: end - record.start]
+    draft = _draft(archive, entry, record, data, end)
+    if is_last and ending is not None:
+        draft = ending.of(draft, archive.clock())
+    stored = await _stored_before(archive, entry, end) if record.cut is not None else None
+    if stored is None:
+        stored = await _store(archive, digests, entry, draft, data, is_last=is_last)
+    return await _grow(archive, entry, draft, stored)
+
+
+def good_end(buffer: bytes) -> int:
+    """Return where to cut: behind the last newline if one is near the end, else between two characters."""
+    newline = buffer.rfind(b"\n", max(0, len(buffer) - NEWLINE_SEARCH))
+    if newline >= 0:
+        return newline + 1
+    last = buffer[-3:]
+    return len(buffer) - len(last) + codecs.utf_8_decode(last, "ignore", False)[1]
+
+
+def _draft(archive: Archive, entry: Entry, record: LiveRecord, data: bytes, end: int) -> Entry:
+    """Return the entry after this segment. Positions of segments are missing."""
+    marks = timeline.joined(timeline.unpack(entry.marks), timeline.of_record(record.marks))
+    kind = entry.kind
+    if not entry.segments:
+        kind = detect(data[:HEAD_BYTES], entry.content_type or None)
+    newlines = entry.newlines + data.count(b"\n")
+    is_open = data[-1:] != b"\n" if data else entry.lines > entry.newlines
+    return replace(
+        entry,
+        size=end,
+        lines=newlines + int(is_open and end > 0),
+        kind=kind,
+        content_type=entry.content_type or (BINARY_TYPE if kind == "binary" else DEFAULT_TYPE),
+        marks=timeline.pack(marks),
+        expires=max(entry.expires, float(int(archive.clock() + entry.life + 0.999))),
+    )
+
+
+async def _store(
+    archive: Archive, digests: Digests, entry: Entry, draft: Entry, data: bytes, *, is_last: bool
+) -> _Stored:
+    workers = archive.upload_workers(entry.tenant)
+    async with archive.memory.queue_for(2 * len(data)).shares(2 * len(data)):
+        framed = await workers.run(_framed, archive.level, data)
+        await workers.run(digests.feed, entry.upload, entry.size, data)
+        frames = [frame for frame, _ in framed]
+        index = Index(
+            number=len(entry.segments),
+            last=is_last,
+            first_offset=entry.size,
+            first_newline=entry.newlines,
+            frames=frames,
+            entry=encode_entry(draft),
+            upload=entry.upload,
+        )
+        pieces = [frame for _, frame in framed]
+        pieces.append(await archive.cpu.run_for_frames(len(frames), trailer, index))
+        await archive.store.put(_key(entry), pieces)
+    newlines = sum(frame.newlines for frame in frames)
+    return _Stored(Segment(sum(map(len, pieces)), len(data), newlines), frames)
+
+
+def _framed(level: int, data: bytes) -> list[tuple[Frame, bytes]]:
+    writer = FrameWriter(level)
+    return [*writer.write(data), *writer.finish()]
+
+
+async def _stored_before(archive: Archive, entry: Entry, end: int) -> _Stored | None:
+    """Return the segment if whoever decided on the cut has stored it."""
+    key = _key(entry)
+    async for listed in archive.store.list(key):
+        index = await archive.read_index(key, listed.size)
+        if (index.first_offset, index.size) == (entry.size, end - entry.size):
+            segment = Segment(listed.size, index.size, index.newlines)
+            return _Stored(segment, index.frames)
+    return None
+
+
+async def _grow(archive: Archive, entry: Entry, draft: Entry, stored: _Stored) -> Entry | None:
+    """Add the segment to the entry in the catalog. Delete it again if the capture was removed."""
+    while True:
+        lists = _frames_of(entry)
+        index = None if lists is None else inline_index([*lists, stored.frames])
+        grown = replace(draft, segments=[*entry.segments, stored.segment], index=index)
+        found = await archive.catalog.replace(entry, grown)
+        if found is grown:
+            archive.maps.discard(entry.version)
+            return grown
+        if found is None or found.upload != entry.upload:
+            await archive.store.delete([_key(entry)])
+            return None
+        if len(found.segments) != len(entry.segments):  # somebody else has stored it meanwhile
+            return found
+        entry = found  # its expiry was changed meanwhile, or it was read
+        expires = max(draft.expires, found.expires)
+        draft = replace(draft, marker=found.marker, expires=expires, first_read=found.first_read)
+
+
+def _frames_of(entry: Entry) -> list[list[Frame]] | None:
+    """Return the frames of each segment, None if they are too many for the catalog's entry."""
+    if not entry.segments:
+        return []
+    if entry.index is None:
+        return None
+    return FrameMap.unpack(entry.index).segments
+
+
+def _key(entry: Entry) -> str:
+    return segment_key(entry.tenant, entry.id, entry.upload, len(entry.segments))

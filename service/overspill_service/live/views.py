@@ -1,0 +1,112 @@
+"""What readers see of a live capture: its segments, and after them every byte that is accepted.
+
+A process remembers the accepted bytes of captures that were read recently, so a reader that comes again costs
+the bytes that are new.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
+from overspill.reading.content_kind import HEAD_BYTES, detect
+
+from overspill_service.archive.growing import GrowingEntry, Tail
+from overspill_service.catalog.records import Entry
+from overspill_service.errors import CatalogUnavailable
+from overspill_service.live import timeline
+from overspill_service.store_format.frames import FrameWriter
+
+if TYPE_CHECKING:
+    from overspill_service.archive.archive import Archive
+    from overspill_service.catalog.live import LiveRecord
+
+CACHED_BYTES: Final = 32 * 2**20
+"""Accepted bytes that a process remembers, compressed ones included."""
+LEVEL: Final = 1
+TRIES: Final = 5
+
+
+class _Remembered(Struct):
+    start: int
+    data: bytes
+    view: GrowingEntry | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.data) + (0 if self.view is None else len(self.view.tail.data))
+
+
+class LiveViews:
+    """The views of live captures that one process gives."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._remembered: OrderedDict[str, _Remembered] = OrderedDict()
+        self._size = 0
+
+    async def of(self, entry: Entry) -> Entry:
+        """Return the entry of a capture as of now; a live one with what is accepted of it.
+
+        Raises `CatalogUnavailable`.
+        """
+        for _ in range(TRIES):
+            if not entry.is_live:
+                return entry
+            known = self._remembered.get(entry.upload)
+            is_useful = known is not None and known.start <= entry.size <= known.start + len(known.data)
+            since = known.start + len(known.data) if known is not None and is_useful else entry.size
+            record = await self._archive.catalog.live(entry.tenant, entry.id, since=since)
+            if record is not None and record.start == since:
+                before = known.data[entry.size - known.start :] if known is not None and is_useful else b""
+                return await self._view(entry, record, before + record.buffer)
+            found = await self._archive.catalog.get(entry.tenant, entry.id)
+            if found == entry or not isinstance(found, Entry):
+                return entry  # the catalog has lost the buffer: what is stored is all that there is
+            entry = found
+        raise CatalogUnavailable("the capture changes faster than it can be read")
+
+    async def _view(self, entry: Entry, record: LiveRecord, data: bytes) -> GrowingEntry:
+        known = self._remembered.get(entry.upload)
+        if known is not None and known.view is not None and _is_same(known.view, entry, record):
+            self._remembered.move_to_end(entry.upload)
+            return known.view
+        tail = await self._archive.cpu.run(_compressed, data) if data else Tail([], b"")
+        newlines = entry.newlines + sum(frame.newlines for frame in tail.frames)
+        is_open = data[-1:] != b"\n" if data else entry.lines > entry.newlines
+        kind = entry.kind if entry.segments else detect(data[:HEAD_BYTES], entry.content_type or None)
+        marks = timeline.joined(timeline.unpack(entry.marks), timeline.of_record(record.marks))
+        size = entry.size + len(data)
+        changed = {
+            "size": size,
+            "lines": newlines + int(is_open and size > 0),
+            "kind": kind,
+            "marks": timeline.pack(marks),
+        }
+        view = GrowingEntry(**{**asdict(entry), **changed}, stored=entry, tail=tail, active=record.active)
+        self._remember(entry.upload, _Remembered(entry.size, data, view))
+        return view
+
+    def _remember(self, upload: str, remembered: _Remembered) -> None:
+        self.forget(upload)
+        self._remembered[upload] = remembered
+        self._size += remembered.size
+        while self._size > CACHED_BYTES:
+            self.forget(next(iter(self._remembered)))
+
+    def forget(self, upload: str) -> None:
+        known = self._remembered.pop(upload, None)
+        if known is not None:
+            self._size -= known.size
+
+
+def _is_same(view: GrowingEntry, entry: Entry, record: LiveRecord) -> bool:
+    return view.stored == entry and view.size == record.accepted and view.active == record.active
+
+
+def _compressed(data: bytes) -> Tail:
+    writer = FrameWriter(LEVEL)
+    framed = [*writer.write(data), *writer.finish()]
+    return Tail([frame for frame, _ in framed], b"".join(stored for _, stored in framed))

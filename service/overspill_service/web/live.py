@@ -1,0 +1,195 @@
+"""Routes of the producer of a live capture: begin, append, end.
+
+The fields `Upload-Offset` and `Upload-Complete` are those of draft-ietf-httpbis-resumable-upload-09.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from aiohttp import hdrs
+from overspill import wire
+from overspill.wire import Header, Path, Scope
+from overspill.wire.checksums import is_crc32c
+
+from overspill_service.audit.events import Action
+from overspill_service.errors import BodyTooLarge, DigestMismatch, InvalidHeader
+from overspill_service.live.producing import Producer
+from overspill_service.store_format.decoding import BodyDecoder
+from overspill_service.web.capture_headers import metadata_of
+from overspill_service.web.captures import entry_headers
+from overspill_service.web.header_fields import single_field
+from overspill_service.web.negotiation import body_coding
+from overspill_service.web.registry import Route
+from overspill_service.web.uploads import METADATA_HEADERS, body_chunks
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from overspill_service.web.context import RequestContext
+
+INLINE_BYTES: Final = 64 * 1024
+"""An encoded append of at most so many bytes is decoded on the event loop."""
+MAX_PRODUCER: Final = 100
+MAX_OFFSET_DIGITS: Final = 15
+
+
+async def begin(context: RequestContext[wire.NoQuery]) -> web.Response:
+    """Begin a live capture. Answer 201 if it is new, 200 if this producer has begun it before."""
+    metadata = metadata_of(context.request.headers)
+    status, is_new = await _producer(context).begin(context.ref, metadata)
+    return _answer(context, status, 201 if is_new else 200)
+
+
+async def status(context: RequestContext[wire.RefQuery]) -> web.Response:
+    return _answer(context, await _producer(context, word="").status(await context.captured()))
+
+
+async def append(context: RequestContext[wire.NoQuery]) -> web.Response:
+    """Add the body at the end of a live capture. An empty body is a sign of life."""
+    offset, producer = _offset(context), _producer(context)
+    size = 2 * min(context.request.content_length or wire.MAX_APPEND, wire.MAX_APPEND)
+    async with context.service.archive.memory.queue_for(size).shares(size):
+        data = await _body(context)
+        appended = await producer.append(context.ref, offset, data)
+    context.service.metrics.live_append(context.principal.tenant.name, len(data))
+    return _answer(context, appended)
+
+
+async def complete(context: RequestContext[wire.NoQuery]) -> web.Response:
+    """End a live capture. The answer comes once all of it is stored."""
+    async with context.body(wire.Completion) as completion:
+        entry = await _producer(context).complete(context.ref, completion)
+    context.service.metrics.capture(entry, is_new=True)
+    headers = entry_headers(entry.to_wire()) | {Header.UPLOAD_COMPLETE: "?1"}
+    return context.json(entry.to_wire(), headers=headers)
+
+
+def _producer(context: RequestContext[Any], *, word: str | None = None) -> Producer:
+    if word is None:
+        word = single_field(context.request.headers, Header.PRODUCER) or ""
+        if not 1 <= len(word) <= MAX_PRODUCER or not word.isascii():
+            raise InvalidHeader(
+                f"{Header.PRODUCER} must be a random word of 1 to {MAX_PRODUCER} ASCII characters, the same "
+                "for all requests of one producer"
+            )
+    return Producer(context.captures, context.service.flusher, word)
+
+
+def _offset(context: RequestContext[Any]) -> int:
+    field = single_field(context.request.headers, Header.UPLOAD_OFFSET) or ""
+    if not (field.isascii() and field.isdecimal() and len(field) <= MAX_OFFSET_DIGITS):
+        raise InvalidHeader(f"{Header.UPLOAD_OFFSET} must say at which byte the append begins, as a number")
+    return int(field)
+
+
+async def _body(context: RequestContext[Any]) -> bytes:
+    """Return the content of an append.
+
+    Raises `BodyTooLarge`, `DamagedEncoding`, `DigestMismatch`, and what reading a body raises.
+    """
+    coding = body_coding(single_field(context.request.headers, hdrs.CONTENT_ENCODING))
+    body = bytearray()
+    async for chunk in body_chunks(context):
+        body += chunk
+        if len(body) > wire.MAX_APPEND:
+            raise BodyTooLarge(wire.MAX_APPEND)
+    data = bytes(body)
+    if coding is not None:
+        workers = context.service.archive.upload_workers(context.principal.tenant.name)
+        is_short = len(data) <= INLINE_BYTES
+        data = _decoded(coding, data) if is_short else await workers.run(_decoded, coding, data)
+    _check(context, data)
+    return data
+
+
+def _decoded(coding: str, data: bytes) -> bytes:
+    decoder, content = BodyDecoder.of(coding), bytearray()
+    for piece in decoder.feed(data):
+        content += piece
+        if len(content) > wire.MAX_APPEND:
+            raise BodyTooLarge(wire.MAX_APPEND)
+    decoder.finish()
+    return bytes(content)
+
+
+def _check(context: RequestContext[Any], data: bytes) -> None:
+    """Compare the content with its checksum, if one was sent. Raises `DigestMismatch`, `InvalidHeader`."""
+    field = single_field(context.request.headers, Header.CONTENT_DIGEST)
+    if field is None:
+        return
+    try:
+        is_right = is_crc32c(field, data)
+    except ValueError as error:
+        raise InvalidHeader(str(error)) from error
+    if not is_right:
+        raise DigestMismatch("the append has another CRC32C than it says; nothing was added: send it again")
+
+
+def _answer(context: RequestContext[Any], answer: wire.LiveStatus, status: int = 200) -> web.Response:
+    headers = {
+        Header.UPLOAD_OFFSET: str(answer.accepted),
+        Header.DURABLE_OFFSET: str(answer.durable),
+        Header.UPLOAD_COMPLETE: "?0" if answer.state is wire.State.LIVE else "?1",
+    }
+    return context.json(answer, status=status, headers=headers)
+
+
+_PRODUCER: Final = {Header.PRODUCER: "A random word of the producer, the same for all its requests."}
+_OF_BODIES: Final = frozenset({Header.REPR_DIGEST, "Content-Encoding"})
+
+ROUTES: Final = (
+    Route(
+        method="PUT",
+        path=Path.LIVE,
+        scope=Scope.WRITE,
+        is_of_session=True,
+        action=Action.CAPTURE_STORE,
+        handler=begin,
+        summary="Begin a live capture. Safe to repeat for its producer.",
+        headers={name: METADATA_HEADERS[name] for name in METADATA_HEADERS if name not in _OF_BODIES}
+        | _PRODUCER,
+        answers={200: wire.LiveStatus, 201: wire.LiveStatus},
+    ),
+    Route(
+        method="GET",
+        path=Path.LIVE,
+        scope=Scope.WRITE,
+        is_of_session=True,
+        handler=status,
+        summary="How many bytes of a live capture are accepted, and durable.",
+        query=wire.RefQuery,
+        answers={200: wire.LiveStatus},
+    ),
+    Route(
+        method="POST",
+        path=Path.APPEND,
+        scope=Scope.WRITE,
+        is_of_session=True,
+        handler=append,
+        summary=(
+            f"Add the body, at most {wire.MAX_APPEND:,} bytes of content, at the end of a live capture. "
+            "An empty one is a sign of life."
+        ),
+        headers={
+            Header.UPLOAD_OFFSET: "Where the append begins: the number of bytes accepted before it.",
+            Header.CONTENT_DIGEST: "crc32c=:BASE64: of the content that is added.",
+            "Content-Encoding": "zstd or gzip.",
+            **_PRODUCER,
+        },
+        body="application/octet-stream",
+        answers={200: wire.LiveStatus},
+    ),
+    Route(
+        method="POST",
+        path=Path.COMPLETE,
+        scope=Scope.WRITE,
+        is_of_session=True,
+        action=Action.CAPTURE_STORE,
+        handler=complete,
+        summary="End a live capture, whole or given up. The answer comes once all of it is stored.",
+        headers=_PRODUCER,
+        body=wire.Completion,
+        answers={200: wire.Entry},
+    ),
+)

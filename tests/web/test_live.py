@@ -1,0 +1,240 @@
+"""Live captures over HTTP: begin, append, read meanwhile, end."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from backports import zstd
+from overspill import wire
+from overspill.wire import Header, State
+from overspill.wire.checksums import encode_crc32c
+from overspill_service.live.flusher import SEGMENT_BYTES
+
+from tests.web.conftest import Api
+
+CAPTURE = "cap_" + "a" * 20
+
+
+class Producer:
+    """Appends to one capture over plain HTTP."""
+
+    def __init__(self, api: Api, capture: str = CAPTURE, word: str = "me") -> None:
+        self.api, self.path, self.word, self.offset = api, f"/v1/captures/{capture}", word, 0
+
+    async def begin(self, expected: int = 201, **headers: str) -> Any:
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        response = await self.api.send(
+            "PUT", f"{self.path}/live", headers={Header.PRODUCER: self.word, **given}
+        )
+        assert response.status == expected, await response.text()
+        return await response.json()
+
+    async def append(self, data: bytes, expected: int = 200, **changed: str) -> Any:
+        headers = {
+            Header.PRODUCER: self.word,
+            Header.UPLOAD_OFFSET: str(self.offset),
+            Header.CONTENT_DIGEST: encode_crc32c(data),
+            **{name.replace("_", "-"): value for name, value in changed.items()},
+        }
+        response = await self.api.send("POST", f"{self.path}/append", data=data, headers=headers)
+        assert response.status == expected, await response.text()
+        answer = await response.json()
+        if response.status == 200:
+            self.offset = answer["accepted"]
+            assert response.headers[Header.UPLOAD_OFFSET] == str(self.offset)
+        return answer
+
+    async def complete(self, expected: int = 200, **changed: Any) -> Any:
+        body = {"offset": self.offset, **changed}
+        response = await self.api.send(
+            "POST",
+            f"{self.path}/complete",
+            data=json.dumps(body).encode(),
+            headers={Header.PRODUCER: self.word, "Content-Type": "application/json"},
+        )
+        assert response.status == expected, await response.text()
+        return await response.json()
+
+    async def entry(self) -> wire.Entry:
+        response = await self.api.get(self.path)
+        return msgspec.json.decode(await response.read(), type=wire.Entry)
+
+
+@pytest.fixture
+async def producer(api: Api) -> Producer:
+    made = Producer(api)
+    await made.begin(Overspill_Call_Id="call_0", Overspill_Tool="build")
+    return made
+
+
+async def test_an_output_is_read_while_it_grows_and_stays_as_it_was(api: Api, producer: Producer) -> None:
+    await producer.append(b"one\ntwo\n")
+    await producer.append(b"three")
+
+    live = await producer.entry()
+    tail = await (await api.get(f"{producer.path}/tail?lines=2")).json()
+    found = await (await api.get(f"{producer.path}/grep?pattern=t.o")).json()
+    part = await api.get(f"{producer.path}/content", headers={"Range": "bytes=4-"})
+    whole = b"one\ntwo\nthree"
+    ended = await producer.complete(status="ok", exit_code=0, sha256=hashlib.sha256(whole).hexdigest())
+
+    assert (live.state, live.size, live.lines, live.tool, live.durable) == (State.LIVE, 13, 3, "build", 0)
+    assert live.last_append is not None
+    assert (tail["content"], tail["total_lines"], tail["state"]) == ("two\nthree", 3, "live")
+    assert [match["line_number"] for match in found["matches"]] == [2]
+    assert (part.status, await part.read()) == (206, b"two\nthree")
+    assert (ended["state"], ended["size"], ended["lines"], ended["status"]) == ("complete", 13, 3, "ok")
+    assert ended["labels"][wire.EXIT_CODE_LABEL] == "0"
+    assert ended["sha256"] == hashlib.sha256(whole).hexdigest()
+    content = await api.get(f"{producer.path}/content")
+    assert await content.read() == whole
+    assert content.headers[Header.REPR_DIGEST] == wire.encode_digest(hashlib.sha256(whole).digest())
+
+
+async def test_a_large_output_is_stored_in_segments_and_then_in_few_objects(
+    api: Api, producer: Producer
+) -> None:
+    line = b"%063d\n"
+    whole = b""
+    while len(whole) < 5 * SEGMENT_BYTES:
+        piece = b"".join(line % (len(whole) // 64 + number) for number in range(wire.MAX_APPEND // 64))
+        await producer.append(piece)
+        whole += piece
+
+    first = await (await api.get(f"{producer.path}/lines?start=600000&end=600000")).json()
+    read = await (await api.get(f"{producer.path}/content")).read()
+    ended = await producer.complete()
+
+    assert first["content"] == (line % 599_999).decode()
+    assert read == whole
+    assert ended["sha256"] == hashlib.sha256(whole).hexdigest()
+    service = api.service
+    task = service.flusher.start("default", CAPTURE)
+    moved = await task
+    assert moved is not None
+    assert len(moved.segments) == 1
+    assert await (await api.get(f"{producer.path}/content")).read() == whole
+
+
+async def test_an_append_elsewhere_is_refused_with_the_right_offset(producer: Producer) -> None:
+    await producer.append(b"12345")
+
+    for offset in (0, 4, 6, 10**9):
+        refused = await producer.append(b"x", expected=409, Upload_Offset=str(offset))
+        assert (refused["code"], refused["offset"]) == ("wrong_offset", 5)
+
+
+async def test_a_damaged_append_adds_nothing(producer: Producer) -> None:
+    refused = await producer.append(b"12345", expected=400, Content_Digest=encode_crc32c(b"12346"))
+
+    assert refused["code"] == "digest_mismatch"
+    assert (await producer.entry()).size == 0
+
+
+async def test_a_compressed_append_is_decoded_within_the_limit(producer: Producer) -> None:
+    content = b"a" * 100_000
+
+    await producer.append(
+        zstd.compress(content), Content_Encoding="zstd", Content_Digest=encode_crc32c(content)
+    )
+    bomb = zstd.compress(b"a" * (wire.MAX_APPEND + 1))
+    refused = await producer.append(bomb, expected=413, Content_Encoding="zstd")
+
+    assert refused["limit"] == wire.MAX_APPEND
+    assert (await producer.entry()).size == 100_000
+
+
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [
+        ("Upload_Offset", ""),
+        ("Upload_Offset", "-1"),
+        ("Upload_Offset", "1e3"),
+        ("Upload_Offset", "9" * 30),
+        ("Upload_Offset", "٣"),
+        ("Overspill_Producer", ""),
+        ("Overspill_Producer", "w" * 101),
+        ("Content_Digest", "crc32c=:AAAA:"),
+        ("Content_Digest", "md5=:AAAAAA==:"),
+    ],
+)
+async def test_a_wrong_field_is_refused_by_name(producer: Producer, header: str, value: str) -> None:
+    refused = await producer.append(b"x", expected=422, **{header: wire.encode_header(value)})
+
+    assert refused["code"] == "invalid_header"
+    assert header.replace("_", "-") in refused["detail"]
+
+
+async def test_too_much_at_once_says_how_much_may_be(producer: Producer) -> None:
+    refused = await producer.append(bytes(wire.MAX_APPEND + 1), expected=413)
+
+    assert (refused["code"], refused["limit"]) == ("body_too_large", wire.MAX_APPEND)
+
+
+async def test_two_producers_never_mix(api: Api, producer: Producer) -> None:
+    await producer.append(b"mine")
+    other = Producer(api, word="you")
+    other.offset = producer.offset
+
+    begun = await other.begin(expected=409)
+    appended = await other.append(b"yours", expected=409)
+    ended = await other.complete(expected=409)
+
+    assert {each["code"] for each in (begun, appended, ended)} == {"other_producer"}
+    assert (await producer.entry()).size == 4
+
+
+async def test_beginning_and_ending_again_change_nothing(producer: Producer) -> None:
+    await producer.append(b"12345")
+    begun = await producer.begin(expected=200, Overspill_Call_Id="call_0", Overspill_Tool="build")
+
+    ended = [await producer.complete(status="ok") for _ in range(2)]
+
+    assert (begun["accepted"], begun["state"]) == (5, "live")
+    assert ended[0]["sha256"] == ended[1]["sha256"]
+    assert (await producer.append(b"late", expected=409))["code"] == "not_live"
+    assert (await producer.begin(expected=409))["code"] == "not_live"
+    assert (await producer.complete(expected=409, state="partial"))["code"] == "not_live"
+
+
+async def test_an_end_at_another_offset_or_of_another_content_is_refused(producer: Producer) -> None:
+    await producer.append(b"12345")
+
+    early = await producer.complete(expected=409, offset=4)
+    other = await producer.complete(expected=400, sha256="0" * 64)
+
+    assert (early["code"], early["offset"]) == ("wrong_offset", 5)
+    assert other["code"] == "digest_mismatch"
+    assert (await producer.entry()).state is State.LIVE
+
+
+async def test_an_empty_output_and_one_given_up_end_too(api: Api, producer: Producer) -> None:
+    empty = await producer.complete()
+    other = Producer(api, "cap_" + "b" * 20)
+    await other.begin()
+    await other.append(b"half a li")
+    given_up = await other.complete(state="partial", status="cancelled")
+
+    assert (empty["state"], empty["size"], empty["lines"]) == ("complete", 0, 0)
+    assert (given_up["state"], given_up["size"], given_up["status"]) == ("partial", 9, "cancelled")
+
+
+async def test_a_removed_capture_takes_nothing_more(api: Api, producer: Producer) -> None:
+    await producer.append(b"12345")
+
+    removed = await api.send("DELETE", producer.path)
+
+    assert removed.status == 200
+    assert (await producer.append(b"x", expected=410))["code"] == "deleted"
+    assert (await api.get(f"{producer.path}/content")).status == 410
+
+
+async def test_an_unknown_capture_takes_nothing(api: Api) -> None:
+    other = Producer(api, "cap_" + "c" * 20)
+
+    assert (await other.append(b"x", expected=404))["code"] == "not_found"
+    assert (await other.complete(expected=404))["code"] == "not_found"
