@@ -36,8 +36,9 @@ class Digests:
         state = self._states.get(upload)
         if state is None or state.size != offset:
             return
-        state.hash.update(data)
-        self._states[upload] = _State(offset + len(data), state.hash)
+        fed = state.hash.copy()  # the state is read meanwhile
+        fed.update(data)
+        self._states[upload] = _State(offset + len(data), fed)
 
     def forget(self, upload: str) -> None:
         self._states.pop(upload, None)
