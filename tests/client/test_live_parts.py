@@ -64,7 +64,8 @@ def test_what_ends_with_a_space_or_a_line_is_sent_at_once() -> None:
 def test_events_are_the_same_in_any_pieces(data: st.DataObject) -> None:
     text = b": hello\n\nevent: output\r\nid: 7\r\ndata: {\r\ndata: }\r\n\r\nid: 9\ndata:x\n\nevent: end\n\n"
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
-    parser, found = EventParser(), []
+    parser = EventParser()
+    found = []
     for first, last in zip([0, *cuts], [*cuts, len(text)], strict=True):
         found += parser.feed(text[first:last])
 

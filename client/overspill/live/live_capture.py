@@ -201,10 +201,9 @@ class LiveCapture:
         return self.entry
 
     def _completion(self, state: wire.State, status: str | None) -> wire.Completion:
-        is_whole = state is wire.State.COMPLETE
         return wire.Completion(
             offset=self._producer.size,
-            state=wire.State.COMPLETE if is_whole else wire.State.PARTIAL,
+            state="complete" if state is wire.State.COMPLETE else "partial",
             status=None if status is None else wire.fit(status, wire.SHORT_VALUE),
             exit_code=self._exit_code,
             sha256=self._producer.sha256.hexdigest(),
