@@ -65,7 +65,7 @@ def test_events_are_the_same_in_any_pieces(data: st.DataObject) -> None:
     text = b": hello\n\nevent: output\r\nid: 7\r\ndata: {\r\ndata: }\r\n\r\nid: 9\ndata:x\n\nevent: end\n\n"
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
     parser = EventParser()
-    found = []
+    found: list[object] = []
     for first, last in zip([0, *cuts], [*cuts, len(text)], strict=True):
         found += parser.feed(text[first:last])
 
