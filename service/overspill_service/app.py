@@ -15,6 +15,7 @@ from overspill_service.audit.log import AuditLog
 from overspill_service.audit.outputs import open_output
 from overspill_service.back_ends import open_archive
 from overspill_service.live.flusher import Flusher
+from overspill_service.live.streams import Streams
 from overspill_service.live.views import LiveViews
 from overspill_service.maintenance import Maintenance
 from overspill_service.resources.fair_places import FairPlaces, answer_places
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
     from overspill_service.tenants.directory import TenantDirectory
 
+MAX_FOLLOWERS: Final = 10_000
+"""Requests of one process that follow captures or wait for them."""
 FIRST_ROUND_SECONDS: Final = 2.0
 """How long a start waits for a new catalog to become complete. A rebuild of many captures takes longer."""
 
@@ -124,7 +127,9 @@ async def _assemble(
         answer_places=FairPlaces(answer_places(archive.memory.size), "long answers"),
         scans=scans,
         flusher=Flusher(archive, age=settings.live_flush_seconds, timeout=settings.live_timeout),
-        live_views=LiveViews(archive),
+        live_views=(views := LiveViews(archive)),
+        streams=Streams(archive, views),
+        follow_places=FairPlaces(MAX_FOLLOWERS, "followers and waits"),
     )
 
 

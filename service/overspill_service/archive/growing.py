@@ -37,6 +37,10 @@ class GrowingEntry(Entry, frozen=True, kw_only=True):
     active: float
     """When the producer was last heard of, in seconds since the epoch."""
 
+    @property
+    def newlines(self) -> int:
+        return self.stored.newlines + sum(frame.newlines for frame in self.tail.frames)
+
     def to_wire(self) -> wire.Entry:
         return replace(super().to_wire(), durable=self.stored.size, last_append=instant(self.active))
 

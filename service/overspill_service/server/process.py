@@ -230,7 +230,7 @@ async def _reload_when(
 async def _stop(accepting: asyncio.Task[None], listener: socket.socket, service: Service) -> None:
     start = time.monotonic()
     log.info("stopping", extra=logs.fields(process=os.getpid(), in_flight=service.in_flight.count))
-    service.is_stopping = True  # a balancer sees it in /readyz before connections are refused
+    service.begin_stop()  # a balancer sees it in /readyz before connections are refused
     await asyncio.sleep(service.settings.drain_delay)
     accepting.cancel()
     with suppress(asyncio.CancelledError):

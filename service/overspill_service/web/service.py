@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from overspill_service.archive.key_issuing import KeyIssuer
     from overspill_service.audit.log import AuditLog
     from overspill_service.live.flusher import Flusher
+    from overspill_service.live.streams import Streams
     from overspill_service.live.views import LiveViews
     from overspill_service.resources.fair_places import FairPlaces
     from overspill_service.resources.scans import ScanThreads
@@ -83,6 +84,8 @@ class Service:
     scans: ScanThreads
     flusher: Flusher
     live_views: LiveViews
+    streams: Streams
+    follow_places: FairPlaces
     loop_time: LoopTime = field(default_factory=LoopTime)
     connections: Connections = field(default_factory=Connections)
     scrapes: Scrapes
@@ -96,6 +99,11 @@ class Service:
     failure_log: FailureLog = field(default_factory=FailureLog)
     in_flight: InFlight = field(default_factory=InFlight)
     is_stopping: bool = field(default=False)
+
+    def begin_stop(self) -> None:
+        """Say in /readyz that the process stops, and end the answers that would last."""
+        self.is_stopping = True
+        self.streams.stop()
 
     @property
     def caps(self) -> Caps:

@@ -1,0 +1,225 @@
+"""Live captures as their followers see them: one stream for each capture in a process, for all who follow it.
+
+A stream watches the catalog's news. What comes is encoded once, and kept for a while for followers that are a
+little behind. Who is further behind reads the capture.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from overspill_service.catalog.live import LOOK_AGAIN
+from overspill_service.catalog.records import Entry
+from overspill_service.errors import ServiceError
+from overspill_service.live import events
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator
+
+    from overspill_service.archive.archive import Archive
+    from overspill_service.live.events import Event
+    from overspill_service.live.views import LiveViews
+
+KEPT_BYTES: Final = 2**20
+"""Bytes of encoded events that a stream keeps."""
+LOOK_SECONDS: Final = 15.0
+"""How often a stream without news asks the catalog, in case that news were lost."""
+
+
+class Stream:
+    """One live capture. `end` is the offset behind the last event; `ended` has its entry once it is whole."""
+
+    def __init__(self, archive: Archive, views: LiveViews, entry: Entry) -> None:
+        self._archive, self._views, self.entry = archive, views, entry
+        self.end = entry.size
+        self.ended: Entry | None = None
+        self.is_removed = False
+        self._events: deque[Event] = deque()
+        self._kept = 0
+        self._rest = b""
+        """The beginning of a character whose other bytes have not come."""
+        self._changed = asyncio.Event()
+        self._look_due = asyncio.Event()
+        self.users = 0
+
+    @property
+    def seen(self) -> int:
+        """The number of accepted bytes, as far as the news tell."""
+        return self.end + len(self._rest)
+
+    def on_news(self, offset: int, data: bytes) -> None:
+        """Take an append, or note that the capture has to be looked at."""
+        have = self.seen
+        if data and offset == have:
+            self._take(data)
+        elif offset == LOOK_AGAIN or offset + max(len(data), 1) > have:
+            self._look_due.set()
+
+    async def run(self) -> None:
+        """Look at the capture when that is due, until it has ended."""
+        while self.ended is None and not self.is_removed:
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._look_due.wait()
+            except TimeoutError:
+                pass
+            self._look_due.clear()
+            try:
+                await self._look()
+            except ServiceError:
+                await asyncio.sleep(1)
+                self._look_due.set()
+
+    async def changed(self, seconds: float) -> bool:
+        """Wait until something is new, for so long. Return whether something is."""
+        event = self._changed
+        try:
+            async with asyncio.timeout(seconds):
+                await event.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def event_at(self, offset: int) -> Event | None:
+        """Return the kept event that begins there."""
+        if not self._events or offset < self._events[0].offset:
+            return None
+        return next((event for event in self._events if event.offset == offset), None)
+
+    def boundary_after(self, offset: int) -> int:
+        """Return the first offset behind `offset` at which an event begins, or the end."""
+        return next((event.offset for event in self._events if event.offset > offset), self.end)
+
+    async def _look(self) -> None:
+        """Take what the news did not tell."""
+        entry = await self._archive.catalog.get(self.entry.tenant, self.entry.id)
+        if not isinstance(entry, Entry):
+            self.is_removed = True
+            self.tell()
+            return
+        view = await self._views.of(entry)
+        have = self.seen
+        if view.size > have:
+            reader = await self._archive.reader(view)
+            async with aclosing(reader.content(have, view.size)) as pieces:
+                async for piece in pieces:
+                    if self.seen == have:  # no news came meanwhile
+                        self._take(piece)
+                    have += len(piece)
+        self.entry = view
+        if not view.is_live and self.seen >= view.size:
+            self._finish(view)
+        elif not view.is_live:
+            self._look_due.set()
+
+    def _take(self, data: bytes) -> None:
+        content = self._rest + data
+        whole = events.whole_characters(content)
+        content, self._rest = content[:whole], content[whole:]
+        for piece in events.pieces(content):
+            self._add(piece)
+        self.tell()
+
+    def _add(self, content: bytes) -> None:
+        event = events.output(self.end, content)
+        self._events.append(event)
+        self.end = event.next_offset
+        self._kept += len(event.encoded)
+        while self._kept > KEPT_BYTES and len(self._events) > 1:
+            self._kept -= len(self._events.popleft().encoded)
+
+    def _finish(self, entry: Entry) -> None:
+        if self._rest:
+            rest, self._rest = self._rest, b""
+            self._add(rest)
+        self.ended = entry
+        self.tell()
+
+    def tell(self) -> None:
+        event, self._changed = self._changed, asyncio.Event()
+        event.set()
+
+
+class Streams:
+    """The streams of one process."""
+
+    def __init__(self, archive: Archive, views: LiveViews) -> None:
+        self._archive, self._views = archive, views
+        self._streams: dict[str, tuple[Stream, asyncio.Task[None]]] = {}
+        self.is_stopping = False
+
+    def stop(self) -> None:
+        """End every follower and every wait: they go on at another replica."""
+        self.is_stopping = True
+        for stream, _ in self._streams.values():
+            stream.tell()
+
+    @asynccontextmanager
+    async def of(self, entry: Entry) -> AsyncIterator[Stream]:
+        """Use the stream of a live capture within the block."""
+        if entry.upload not in self._streams:
+            stream = Stream(self._archive, self._views, entry)
+            task = asyncio.create_task(stream.run(), name=f"followers of {entry.id}")
+            self._streams[entry.upload] = stream, task
+            await self._archive.catalog.watch(entry.tenant, entry.id, stream.on_news)
+            stream.on_news(LOOK_AGAIN, b"")
+        stream, task = self._streams[entry.upload]
+        stream.users += 1
+        try:
+            yield stream
+        finally:
+            stream.users -= 1
+            if not stream.users:
+                self._streams.pop(entry.upload, None)
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                await self._archive.catalog.unwatch(entry.tenant, entry.id)
+
+    async def follow(self, entry: Entry, offset: int) -> AsyncGenerator[bytes, None]:
+        """Yield the capture from `offset` on as events, until it has ended. Without news, yield comments."""
+        if not entry.is_live:
+            async for encoded in self._read(entry, offset, entry.size):
+                yield encoded
+            yield events.end(entry)
+            return
+        async with self.of(entry) as stream:
+            while True:
+                event = stream.event_at(offset)
+                if self.is_stopping or stream.is_removed:
+                    return  # who connects again learns why
+                if event is not None:
+                    offset = event.next_offset
+                    yield event.encoded
+                elif offset < stream.end:
+                    boundary = stream.boundary_after(offset)
+                    async for encoded in self._read(await self._whole(stream), offset, boundary):
+                        yield encoded
+                    offset = boundary
+                elif stream.ended is not None:
+                    yield events.end(stream.ended)
+                    return
+                elif not await stream.changed(LOOK_SECONDS):
+                    yield events.KEEP_ALIVE
+
+    async def _whole(self, stream: Stream) -> Entry:
+        """Return an entry that has all bytes before the stream's end."""
+        entry = await self._archive.catalog.get(stream.entry.tenant, stream.entry.id)
+        return await self._views.of(entry) if isinstance(entry, Entry) else stream.entry
+
+    async def _read(self, entry: Entry, start: int, stop: int) -> AsyncIterator[bytes]:
+        """Yield the events of stored content."""
+        reader = await self._archive.reader(entry)
+        rest, offset = b"", start
+        async with aclosing(reader.content(start, stop)) as pieces:
+            async for piece in pieces:
+                content = rest + piece
+                is_last = offset + len(content) >= stop
+                whole = len(content) if is_last else events.whole_characters(content)
+                content, rest = content[:whole], content[whole:]
+                for part in events.pieces(content):
+                    event = events.output(offset, part)
+                    offset = event.next_offset
+                    yield event.encoded

@@ -1,0 +1,198 @@
+"""Wait for something in a live capture: a line that matches, so many new lines, the end, or a time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from msgspec import UNSET
+from overspill import wire
+from overspill.reading import lines
+from overspill.reading.grep import Search
+from overspill.reading.scanning import Cursor
+
+from overspill_service.archive.inspection import inspect, search
+from overspill_service.errors import InvalidParameter
+from overspill_service.live.positions import line_at, offset_of_line
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
+
+    from overspill.reading.chunks import Caps, Extent
+    from overspill.reading.patterns import Pattern
+
+    from overspill_service.archive.archive import Archive
+    from overspill_service.catalog.records import Entry
+    from overspill_service.live.streams import Stream, Streams
+    from overspill_service.resources.scans import ScanTurn
+
+PAUSE_SECONDS: Final = 0.05
+"""How long a wait gathers what comes before it looks again."""
+MAX_MATCHES: Final = 10
+CONTEXT_LINES: Final = 2
+
+_ADVICE: Final = (
+    "No new output for {:g} s. It goes on: wait once more with a longer timeout (up to {}) and a pattern of "
+    "what you wait for, or do something else first. Asking again and again tells nothing more."
+)
+Reason = Literal["pattern", "lines", "ended", "timeout"]
+
+
+class _Found(NamedTuple):
+    reason: Reason
+    matches: list[wire.Match]
+
+
+class Wait:
+    """One wait of one reader. `entry` returns the capture as of now."""
+
+    def __init__(
+        self,
+        archive: Archive,
+        query: wire.WaitQuery,
+        caps: Caps,
+        *,
+        entry: Callable[[], Awaitable[Entry]],
+        turn: Callable[[], AbstractAsyncContextManager[ScanTurn]],
+        pattern: Pattern | None,
+    ) -> None:
+        self._archive, self._query, self._caps, self._pattern = archive, query, caps, pattern
+        self._entry, self._turn = entry, turn
+        self._line = 0
+        """The line from which on nothing was searched yet; 0 before the first look."""
+        self._first_line, self._skipped_bytes = 1, 0
+
+    async def run(self, streams: Streams) -> wire.Waited:
+        """Return as soon as what is waited for has come, or the time is over."""
+        until = time.monotonic() + self._query.timeout
+        entry = await self._entry()
+        await self._begin(entry)
+        if not entry.is_live:
+            return await self._answer(entry, await self._look(entry, until) or _Found("ended", []))
+        async with streams.of(entry) as stream:
+            while (found := await self._look(entry, until)) is None:
+                if not await self._news(streams, stream, entry.size, until):
+                    found = _Found("timeout", [])
+                    break
+                entry = await self._entry()
+            return await self._answer(entry, found)
+
+    async def _news(self, streams: Streams, stream: Stream, size: int, until: float) -> bool:
+        """Wait until there are more than `size` bytes, or no more will come. Return False on timeout."""
+        while (left := until - time.monotonic()) > 0 and not streams.is_stopping:
+            if stream.seen > size or stream.ended is not None or stream.is_removed:
+                await asyncio.sleep(min(PAUSE_SECONDS, left))
+                return True
+            await stream.changed(left)
+        return False
+
+    async def _begin(self, entry: Entry) -> None:
+        """Find the line in which the reader's cursor stands."""
+        if self._query.cursor > entry.size:
+            raise InvalidParameter(
+                f"cursor={self._query.cursor} is beyond the {entry.size} bytes that there are"
+            )
+        reader = await self._archive.reader(entry)
+        self._first_line, self._skipped_bytes = await line_at(reader, self._query.cursor)
+        self._line = self._first_line
+
+    async def _look(self, entry: Entry, until: float) -> _Found | None:
+        """Return what has come, None if nothing of what is waited for."""
+        if self._pattern is not None:
+            matches = await self._search(entry, self._pattern, until)
+            if matches:
+                return _Found("pattern", matches)
+        if self._query.lines is not None and entry.newlines - self._first_line + 1 >= self._query.lines:
+            return _Found("lines", [])
+        return None if entry.is_live else _Found("ended", [])
+
+    async def _search(self, entry: Entry, pattern: Pattern, until: float) -> list[wire.Match]:
+        """Search the lines that are new. The last one is searched again while it has no end."""
+        while entry.size > self._query.cursor and self._line <= entry.lines:
+            answer = await self._search_once(entry, pattern, until)
+            if answer.next is None:
+                self._line = entry.newlines + 1
+            else:
+                self._line = max(self._line, answer.end_line + 1)
+            if answer.matches is not UNSET and answer.matches:
+                return answer.matches
+            if answer.next is None or time.monotonic() >= until:
+                break
+        return []
+
+    async def _search_once(self, entry: Entry, pattern: Pattern, until: float) -> wire.Text:
+        query = wire.GrepQuery(
+            pattern=self._query.pattern or "",
+            fixed=self._query.fixed,
+            ignore_case=self._query.ignore_case,
+            ansi=self._query.ansi,
+            max_matches=MAX_MATCHES,
+            context=CONTEXT_LINES,
+            cursor=Cursor(self._line).text(backwards=False),
+        )
+        async with self._turn() as turn:
+
+            def is_late() -> bool:
+                return turn.is_over or time.monotonic() > until
+
+            def begin(extent: Extent) -> Search:
+                return Search(query, extent, caps=self._caps, expired=is_late, pattern=pattern)
+
+            return await search(self._archive, entry, begin, turn)
+
+    async def _answer(self, entry: Entry, found: _Found) -> wire.Waited:
+        """Return the new lines: all, from the first match on, or the last ones, as many as fit."""
+        start = self._first_line
+        if found.matches:
+            start = max(start, found.matches[0].line_number - CONTEXT_LINES)
+        shown = await self._read(entry, start)
+        if shown.truncated and not found.matches:
+            shown = await self._tail(entry)
+        reader = await self._archive.reader(entry)
+        cursor = entry.size
+        if shown.end_line < entry.lines:
+            cursor = await offset_of_line(reader, shown.end_line + 1)
+        code = entry.labels.get(wire.EXIT_CODE_LABEL, "")
+        return wire.Waited(
+            reason=found.reason,
+            state=entry.state,
+            content=shown.content,
+            start_line=shown.start_line,
+            end_line=shown.end_line,
+            total_lines=entry.lines,
+            total_bytes=entry.size,
+            matches=found.matches,
+            skipped_lines=max(0, shown.start_line - self._first_line),
+            cursor=max(cursor, self._query.cursor),
+            approx_tokens=shown.approx_tokens,
+            advice=self._advice(found, shown),
+            status=entry.status,
+            exit_code=int(code) if code.lstrip("-").isdecimal() else None,
+        )
+
+    async def _read(self, entry: Entry, start: int) -> wire.Text:
+        offset = self._skipped_bytes if start == self._first_line else 0
+
+        def begin(extent: Extent) -> lines.LineRead:
+            is_behind = start > extent.lines or self._query.cursor >= extent.size
+            first = extent.lines + 1 if is_behind else start
+            within = 0 if is_behind else offset
+            return lines.between(first, None, extent, offset=within, caps=self._caps, ansi=self._query.ansi)
+
+        return await inspect(self._archive, entry, begin)
+
+    async def _tail(self, entry: Entry) -> wire.Text:
+        count = max(1, entry.lines - self._first_line + 1)
+
+        def begin(extent: Extent) -> lines.TailRead:
+            return lines.tail(count, extent, caps=self._caps, ansi=self._query.ansi)
+
+        return await inspect(self._archive, entry, begin)
+
+    def _advice(self, found: _Found, shown: wire.Text) -> str:
+        """Return what a reader should do who would only ask again."""
+        if found.reason == "timeout" and not shown.content:
+            return _ADVICE.format(self._query.timeout, wire.MAX_WAIT_SECONDS)
+        return ""

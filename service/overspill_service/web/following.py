@@ -1,0 +1,137 @@
+"""Routes that follow a capture as it grows, and wait for something in it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Final
+
+from aiohttp import hdrs, web
+from overspill import wire
+from overspill.wire import Path, Scope
+
+from overspill_service.archive.inspection import compiled
+from overspill_service.audit.events import Action
+from overspill_service.errors import InvalidHeader, InvalidParameter
+from overspill_service.live.positions import offset_of_line
+from overspill_service.live.waiting import Wait
+from overspill_service.web.content import UNTRUSTED
+from overspill_service.web.header_fields import single_field
+from overspill_service.web.registry import Route
+
+if TYPE_CHECKING:
+    from overspill.reading.patterns import Pattern
+
+    from overspill_service.catalog.records import Entry
+    from overspill_service.web.context import RequestContext
+
+LAST_EVENT_ID: Final = "Last-Event-ID"
+QUEUE_SECONDS: Final = 5.0
+MAX_OFFSET_DIGITS: Final = 15
+HEADERS: Final = {
+    **{name: UNTRUSTED[name] for name in UNTRUSTED if name != hdrs.CONTENT_DISPOSITION},
+    hdrs.CACHE_CONTROL: "no-store, no-transform",
+    "X-Accel-Buffering": "no",  # nginx would hold events back
+}
+
+
+async def follow(context: RequestContext[wire.FollowQuery]) -> web.StreamResponse:
+    """Stream a capture as server-sent events, until it has ended."""
+    service, tenant = context.service, context.principal.tenant.name
+    entry = await context.entry()
+    offset = await _start(context, entry)
+    response = web.StreamResponse(headers=HEADERS)
+    response.content_type = wire.FOLLOW_TYPE
+    if context.request.method == "HEAD":
+        return web.Response(headers=HEADERS, content_type=wire.FOLLOW_TYPE)
+    sent = 0
+    async with service.follow_places.hold(tenant, QUEUE_SECONDS):
+        await response.prepare(context.request)
+        try:
+            async with aclosing(service.streams.follow(entry, offset)) as events:
+                async for event in events:
+                    async with asyncio.timeout(service.settings.write_timeout):
+                        await response.write(event)
+                    sent += len(event)
+        finally:
+            context.count_read(entry, "follow", sent)
+    return response
+
+
+async def _start(context: RequestContext[wire.FollowQuery], entry: Entry) -> int:
+    """Return the offset to begin at. Raises `InvalidParameter`, `InvalidHeader`."""
+    query, last = context.query, single_field(context.request.headers, LAST_EVENT_ID)
+    if last:
+        if not (last.isascii() and last.isdecimal() and len(last) <= MAX_OFFSET_DIGITS):
+            raise InvalidHeader(f"{LAST_EVENT_ID} must be the id of an event: the offset behind it")
+        offset = int(last)
+    elif query.offset is not None:
+        offset = query.offset
+    elif query.lines is None:
+        return 0
+    else:
+        reader = await context.service.archive.reader(entry)
+        return await offset_of_line(reader, entry.lines - query.lines + 1)
+    if offset > entry.size:
+        raise InvalidParameter(f"offset {offset} is beyond the {entry.size} bytes that there are")
+    return offset
+
+
+async def wait(context: RequestContext[wire.WaitQuery]) -> web.Response:
+    """Answer once a line matches, so many lines are new, the capture has ended, or the time is over."""
+    query, service = context.query, context.service
+    pattern = None if query.pattern is None else await _compiled(context, query.pattern)
+    waiting = Wait(
+        service.archive,
+        query,
+        service.caps.within(query.max_bytes),
+        entry=context.entry,
+        turn=context.scan_turn,
+        pattern=pattern,
+    )
+    async with service.follow_places.hold(context.principal.tenant.name, QUEUE_SECONDS):
+        answer = await waiting.run(service.streams)
+    context.count_read(await context.captured(), "wait", len(answer.content.encode()))
+    return context.json(answer)
+
+
+async def _compiled(context: RequestContext[wire.WaitQuery], pattern: str) -> Pattern:
+    query = context.query
+    async with context.scan_turn() as turn:
+        asked = wire.GrepQuery(pattern=pattern, fixed=query.fixed, ignore_case=query.ignore_case)
+        return await compiled(asked, turn)
+
+
+def _route(path: str, handler: Any, query: Any, summary: str, answer: Any, **headers: str) -> Route:
+    return Route(
+        method="GET",
+        path=path,
+        scope=Scope.READ,
+        is_of_session=True,
+        action=Action.CAPTURE_READ,
+        handler=handler,
+        summary=summary,
+        query=query,
+        headers=headers,
+        answers={200: answer},
+        is_negotiated=True,
+    )
+
+
+ROUTES: Final = (
+    _route(
+        Path.FOLLOW,
+        follow,
+        wire.FollowQuery,
+        "A capture as it grows, as server-sent events; the last one, `end`, tells how it ended.",
+        wire.FOLLOW_TYPE,
+        **{LAST_EVENT_ID: "The id of the last event that came: the stream goes on behind it."},
+    ),
+    _route(
+        Path.WAIT,
+        wait,
+        wire.WaitQuery,
+        "Wait until a line matches, so many lines are new, the capture has ended, or the time is over.",
+        wire.Waited,
+    ),
+)

@@ -1,0 +1,251 @@
+"""Follow a live capture, and wait for something in it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from overspill.wire import Header
+
+from tests.web.conftest import Api, path_of
+from tests.web.test_live import CAPTURE, Producer
+
+Event = tuple[str, str, Any]
+"""The kind of an event, its id, and its data. A comment has an empty id."""
+
+
+@pytest.fixture
+async def producer(api: Api) -> Producer:
+    made = Producer(api)
+    await made.begin()
+    return made
+
+
+@asynccontextmanager
+async def following(api: Api, path: str, **headers: str) -> AsyncIterator[AsyncIterator[Event]]:
+    async with api._session.get(api.url(path), headers=headers) as response:
+        assert response.status == 200, await response.text()
+        assert response.content_type == "text/event-stream"
+        yield parsed(response.content)
+
+
+async def parsed(stream: Any) -> AsyncIterator[Event]:
+    fields: dict[str, str] = {}
+    async for line in stream:
+        name, _, value = line.decode().rstrip("\n").partition(": ")
+        if line != b"\n":
+            fields[name] = value
+            continue
+        if "event" in fields:
+            yield fields["event"], fields["id"], json.loads(fields["data"])
+        fields = {}
+
+
+async def text_until(events: AsyncIterator[Event], size: int) -> str:
+    """Return the content of events until they have so many bytes."""
+    text = ""
+    async with asyncio.timeout(60):
+        while len(text.encode()) < size:
+            kind, _, data = await anext(events)
+            assert kind == "output"
+            text += data["content"]
+    return text
+
+
+async def rest_of(events: AsyncIterator[Event]) -> tuple[str, Any]:
+    """Return the content of all further events, and the last one's data."""
+    text = ""
+    async with asyncio.timeout(60):
+        async for kind, _, data in events:
+            if kind == "end":
+                return text, data
+            text += data["content"]
+    raise AssertionError("the stream broke off")
+
+
+async def test_a_follower_gets_what_was_there_then_what_comes_and_then_the_end(
+    api: Api, producer: Producer
+) -> None:
+    await producer.append(b"one\n")
+    async with following(api, f"{producer.path}/follow") as events:
+        before = await text_until(events, 4)
+        await producer.append(b"two\n")
+        await producer.append(b"three\n")
+        meanwhile = await text_until(events, 10)
+        await producer.append(b"four\n")
+        await producer.complete(status="failed", exit_code=2)
+        rest, end = await rest_of(events)
+
+    assert (before, meanwhile, rest) == ("one\n", "two\nthree\n", "four\n")
+    assert end == {"state": "complete", "size": 19, "status": "failed", "exit_code": 2}
+
+
+async def test_following_goes_on_behind_the_last_event(api: Api, producer: Producer) -> None:
+    await producer.append("ab\nçd\n".encode())
+
+    async def first(path: str, **headers: str) -> str:
+        async with following(api, f"{producer.path}/follow{path}", **headers) as events:
+            _, _, data = await anext(events)
+            return str(data["content"])
+
+    assert await first("", **{"Last-Event-ID": "3"}) == "çd\n"
+    assert await first("?offset=5") == "d\n"
+    assert await first("?lines=1") == "çd\n"
+    assert await first("?lines=9") == "ab\nçd\n"
+    beyond = await api.get(f"{producer.path}/follow?offset=99")
+    assert (beyond.status, (await beyond.json())["code"]) == (422, "invalid_parameter")
+
+
+async def test_a_whole_capture_is_followed_to_its_end_at_once(api: Api) -> None:
+    content = "çé\n".encode() * 50_000
+    await api.put(content)
+
+    async with following(api, f"{path_of(content)}/follow") as events:
+        text, end = await rest_of(events)
+
+    assert text.encode() == content
+    assert end["state"] == "complete"
+
+
+async def test_a_character_that_comes_in_two_appends_stays_whole(api: Api, producer: Producer) -> None:
+    async with following(api, f"{producer.path}/follow") as events:
+        for byte in "a😀b".encode():
+            await producer.append(bytes([byte]))
+        text = await text_until(events, 6)
+
+    assert text == "a😀b"
+
+
+async def test_large_appends_and_many_followers_all_get_every_byte(api: Api, producer: Producer) -> None:
+    pieces = [b"%07d\n" % number * 20_000 for number in range(12)]
+
+    async def follow() -> str:
+        async with following(api, f"{producer.path}/follow") as events:
+            return (await rest_of(events))[0]
+
+    followers = [asyncio.create_task(follow()) for _ in range(5)]
+    for piece in pieces:
+        await producer.append(piece)
+    await producer.complete()
+
+    assert {text.encode() for text in await asyncio.gather(*followers)} == {b"".join(pieces)}
+
+
+async def test_a_stopping_service_ends_its_followers(api: Api, producer: Producer) -> None:
+    await producer.append(b"one\n")
+    async with following(api, f"{producer.path}/follow") as events:
+        await text_until(events, 4)
+        api.service.begin_stop()
+        rest = [event async for event in events]
+
+    assert rest == []
+
+
+async def wait_for(api: Api, query: str, path: str = f"/v1/captures/{CAPTURE}") -> Any:
+    response = await api.get(f"{path}/wait?{query}")
+    assert response.status == 200, await response.text()
+    return await response.json()
+
+
+async def test_a_wait_returns_when_a_line_matches(api: Api, producer: Producer) -> None:
+    await producer.append(b"starting\nready? no\n")
+    waiting = asyncio.create_task(wait_for(api, "pattern=^ready%24&timeout=60"))
+    await producer.append(b"some\nre")
+    await producer.append(b"ady\nmore\n")
+
+    answer = await waiting
+
+    assert answer["reason"] == "pattern"
+    assert [match["line_number"] for match in answer["matches"]] == [4]
+    assert answer["content"].startswith("ready? no\nsome\nready\n")
+    assert (answer["skipped_lines"], answer["state"]) == (1, "live")
+
+
+async def test_what_had_come_before_the_wait_counts_unless_the_reader_has_seen_it(
+    api: Api, producer: Producer
+) -> None:
+    await producer.append(b"ready\n")
+
+    first = await wait_for(api, "pattern=ready&timeout=60")
+    again = await wait_for(api, f"pattern=ready&timeout=0&cursor={first['cursor']}")
+
+    assert (first["reason"], first["content"], first["cursor"]) == ("pattern", "ready\n", 6)
+    assert (again["reason"], again["content"], again["cursor"]) == ("timeout", "", 6)
+    assert "longer timeout" in again["advice"]
+
+
+async def test_an_open_last_line_matches_too(api: Api, producer: Producer) -> None:
+    await producer.append(b"login: ")
+
+    answer = await wait_for(api, "pattern=login:&timeout=60")
+
+    assert (answer["reason"], answer["content"]) == ("pattern", "login: ")
+    rest = asyncio.create_task(wait_for(api, f"lines=1&timeout=60&cursor={answer['cursor']}"))
+    await producer.append(b"me\n")
+    assert (await rest)["content"] == "me\n"
+
+
+async def test_a_wait_returns_after_so_many_new_lines(api: Api, producer: Producer) -> None:
+    await producer.append(b"one\n")
+    waiting = asyncio.create_task(wait_for(api, "lines=3&timeout=60&cursor=4"))
+    for line in (b"two\n", b"three\n", b"fo", b"ur\n"):
+        await producer.append(line)
+
+    answer = await waiting
+
+    assert (answer["reason"], answer["content"]) == ("lines", "two\nthree\nfour\n")
+
+
+async def test_a_wait_returns_at_the_end_with_how_it_ended(api: Api, producer: Producer) -> None:
+    waiting = asyncio.create_task(wait_for(api, "pattern=never&timeout=60"))
+    await producer.append(b"one\ntwo\n")
+    await producer.complete(status="killed", exit_code=-9)
+
+    answer = await waiting
+
+    assert (answer["reason"], answer["state"], answer["content"]) == ("ended", "complete", "one\ntwo\n")
+    assert (answer["status"], answer["exit_code"]) == ("killed", -9)
+
+
+async def test_too_many_new_lines_are_answered_with_the_last_ones(api: Api, producer: Producer) -> None:
+    await producer.append(b"".join(b"%07d\n" % number for number in range(20_000)))
+
+    answer = await wait_for(api, "timeout=0&max_bytes=800")
+
+    assert answer["content"].endswith("0019999\n")
+    assert answer["skipped_lines"] == answer["start_line"] - 1 == 19_900
+    assert answer["cursor"] == 160_000
+
+
+async def test_waiting_behind_the_end_is_refused(api: Api, producer: Producer) -> None:
+    refused = await api.get(f"{producer.path}/wait?cursor=1")
+
+    assert (refused.status, (await refused.json())["code"]) == (422, "invalid_parameter")
+
+
+async def test_a_pattern_that_is_not_linear_is_refused_at_once(api: Api, producer: Producer) -> None:
+    refused = await api.get(f"{producer.path}/wait?pattern=(a)%5C1")
+
+    assert (refused.status, (await refused.json())["code"]) == (422, "invalid_pattern")
+
+
+async def test_a_removed_capture_ends_its_followers_and_waits(api: Api, producer: Producer) -> None:
+    await producer.append(b"one\n")
+    waiting = asyncio.create_task(api.get(f"{producer.path}/wait?lines=9&timeout=60"))
+    async with following(api, f"{producer.path}/follow") as events:
+        await text_until(events, 4)
+        await api.send("DELETE", producer.path)
+        rest = [event async for event in events]
+
+    assert rest == []
+    assert (await waiting).status == (await api.get(f"{producer.path}/follow")).status == 410
+
+
+async def test_a_head_request_says_what_kind_of_answer_there_is(api: Api, producer: Producer) -> None:
+    response = await api.send("HEAD", f"{producer.path}/follow", headers={Header.PRODUCER: "x"})
+
+    assert (response.status, response.content_type) == (200, "text/event-stream")
