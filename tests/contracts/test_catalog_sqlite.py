@@ -167,7 +167,9 @@ async def test_a_file_of_a_newer_version_is_refused(path: Path) -> None:
         file.execute("PRAGMA user_version = 99")
     file.close()
 
-    with pytest.raises(CatalogUnavailable, match="version 99, from a newer Overspill; this one reads 4"):
+    with pytest.raises(
+        CatalogUnavailable, match=f"version 99, from a newer Overspill; this one reads {schema.VERSION}"
+    ):
         SqliteCatalog(path)
 
 

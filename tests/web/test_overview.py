@@ -1,4 +1,4 @@
-"""What dashboards ask for: the same sums as statistics, the tools with the most, past buckets read once."""
+"""What dashboards ask for: the same sums as statistics, the tools with the most, the largest captures."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from overspill import wire
-from overspill.wire import Code, Outcome, Path
+from overspill.wire import Code, Outcome, Path, Scope
 from overspill_service.catalog.statistics import DAYS, QUARTERS, Cell
 from overspill_service.tenants.keys import hash_key, new_key
 from overspill_service.web.buckets import Span
 from overspill_service.web.history import KEPT_SECONDS, LATE_SECONDS, MAX_CELLS_KEPT, Figures, History
 
 from tests.web.conftest import problem
+from tests.web.test_bound_keys import Keys
 from tests.web.test_statistics import figures, observed, query, report, settle, stats
 
 if TYPE_CHECKING:
@@ -177,3 +178,32 @@ def test_figures_have_each_sum_by_bucket_and_by_tool() -> None:
     assert found.tools["grep"][GREP] == 4
     assert found.kept_out == {"grep": 140}
     assert found.series[0][Cell("tool_outputs", "", "captured")] == 2
+
+
+# --- the largest captures -------------------------------------------------------------------------
+
+
+async def test_a_listing_by_size_begins_with_the_largest(api: Api) -> None:
+    for size in (10, 3_000, 200):
+        await api.put(b"x" * size, f"call_{size}")
+    answer = await api.get("/v1/captures", params={"sort": "size", "limit": "2"})
+    found = msgspec.json.decode(await answer.read(), type=wire.Listing)
+
+    assert [each.size for each in found.captures] == [3_000, 200]
+    assert found.cursor is None
+
+
+async def test_a_listing_by_size_takes_no_filter(api: Api) -> None:
+    refused = await problem(await api.get("/v1/captures", params={"sort": "size", "tool": "grep"}))
+
+    assert (refused.code, refused.detail) == (
+        Code.INVALID_PARAMETER,
+        "sort=size lists all captures on one page: only limit= goes with it",
+    )
+
+
+async def test_a_bound_key_learns_nothing_of_the_sizes_of_others(api: Api) -> None:
+    key = await Keys(api).key(Scope.READ, session="mine")
+    refused = await problem(await api.get("/v1/captures", params={"sort": "size"}, headers=key))
+
+    assert refused.code == Code.FORBIDDEN

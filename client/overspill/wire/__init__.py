@@ -92,6 +92,7 @@ from overspill.wire.queries import (
     NoQuery,
     ReadQuery,
     RefQuery,
+    Sort,
     TailQuery,
     TenantQuery,
 )
@@ -189,6 +190,7 @@ __all__ = [
     "SignIn",
     "SignInCode",
     "SignedIn",
+    "Sort",
     "SpoolBacklog",
     "State",
     "Stats",

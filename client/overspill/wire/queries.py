@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003  (msgspec resolves annotations at run time)
+from enum import StrEnum
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -81,8 +82,18 @@ class GrepQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=True
     cursor: str | None = None
 
 
+class Sort(StrEnum):
+    """What a listing begins with: the newest captures, or the largest."""
+
+    NEWEST = "newest"
+    SIZE = "size"
+
+
 class ListQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which captures are listed: each filter narrows the list. `cursor` goes on with an earlier one."""
+    """Which captures are listed: each filter narrows the list. `cursor` goes on with an earlier one.
+
+    By size there is one page, and neither filter nor cursor.
+    """
 
     session: str | None = None
     call_id: Annotated[str, Meta(min_length=1)] | None = None
@@ -92,3 +103,4 @@ class ListQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     until: datetime | None = None
     cursor: str | None = None
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+    sort: Sort = Sort.NEWEST

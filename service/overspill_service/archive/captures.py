@@ -140,6 +140,18 @@ class Captures:
             captures=[entry.to_wire() for entry in entries], cursor=following, incomplete=not is_complete
         )
 
+    async def largest(self, limit: int) -> wire.Listing:
+        """Return the largest captures that have not expired.
+
+        Raises `Forbidden` if the key is bound to sessions.
+        """
+        if self.bound is not None:
+            raise Forbidden(f"the key is bound to {self.bound}, and this is about all sessions")
+        entries, is_complete = await self.with_completeness(
+            lambda: self._catalog.largest(self.tenant.name, now=self.archive.clock(), limit=limit)
+        )
+        return wire.Listing(captures=[entry.to_wire() for entry in entries], incomplete=not is_complete)
+
     async def set_ttl(self, entry: Entry, ttl: int, *, may_shorten: bool) -> Entry:
         """Make a capture expire `ttl` seconds from now.
 

@@ -66,6 +66,12 @@ class Entries(Protocol):
         shorter than `limit`. Raises `InvalidParameter` for a cursor that this method did not return.
         """
 
+    async def largest(self, tenant: str, *, now: float, limit: int) -> list[Entry]:
+        """Return captures that have not expired, the largest first, at most about a MiB of entries.
+
+        There may be fewer if thousands of larger ones have expired and are not removed yet.
+        """
+
     async def amend(self, entry: Entry, *, expires: float, marker: str | None) -> Entry | None:
         """Set the entry's expiry and marker, unless its marker has changed meanwhile.
 

@@ -104,6 +104,7 @@ class MeteredCatalog(_Metered[Catalog]):
     get = _counted(Catalog.get)
     restore = _counted(Catalog.restore)
     find = _counted(Catalog.find)
+    largest = _counted(Catalog.largest)
     amend = _counted(Catalog.amend)
     note_read = _counted(Catalog.note_read)
     remove = _counted(Catalog.remove)

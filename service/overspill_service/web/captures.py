@@ -32,6 +32,8 @@ async def get(context: RequestContext[wire.RefQuery]) -> web.Response:
 
 async def find(context: RequestContext[wire.ListQuery]) -> web.Response:
     query = context.query
+    if query.sort is wire.Sort.SIZE:
+        return await _largest(context)
     selected = Query(
         session=query.session,
         call_id=query.call_id,
@@ -42,6 +44,14 @@ async def find(context: RequestContext[wire.ListQuery]) -> web.Response:
     )
     async with context.service.archive.memory.reads.shares(LISTING_SIZE):
         return context.json(await context.captures.find(selected, limit=query.limit, cursor=query.cursor))
+
+
+async def _largest(context: RequestContext[wire.ListQuery]) -> web.Response:
+    query = context.query
+    if query != wire.ListQuery(sort=query.sort, limit=query.limit):
+        raise InvalidParameter("sort=size lists all captures on one page: only limit= goes with it")
+    async with context.service.archive.memory.reads.shares(LISTING_SIZE):
+        return context.json(await context.captures.largest(query.limit))
 
 
 async def patch(context: RequestContext[wire.RefQuery]) -> web.Response:
@@ -169,7 +179,7 @@ ROUTES: Final = (
         action=Action.CAPTURE_LIST,
         is_paced=True,
         handler=find,
-        summary="List captures, newest first.",
+        summary="List captures, newest first; `sort=size` lists the largest of all.",
         query=wire.ListQuery,
         answers={200: wire.Listing},
     ),

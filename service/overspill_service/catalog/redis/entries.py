@@ -57,6 +57,7 @@ class RedisEntries(RedisLimits):
             encoding.position(entry.created, entry.id),
             entry.id,
             repr(entry.expires),
+            entry.size,
         )
         return bool(answer == scripts.DONE)
 
@@ -67,6 +68,9 @@ class RedisEntries(RedisLimits):
         self, tenant: str, query: Query, *, now: float, limit: int, cursor: str | None = None
     ) -> tuple[list[Entry], str | None]:
         return await self._pages.find(tenant, query, now=now, limit=limit, cursor=cursor)
+
+    async def largest(self, tenant: str, *, now: float, limit: int) -> list[Entry]:
+        return await self._pages.largest(tenant, now=now, limit=limit)
 
     async def amend(self, entry: Entry, *, expires: float, marker: str | None) -> Entry | None:
         stored: Entry | None = entry

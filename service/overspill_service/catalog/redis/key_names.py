@@ -11,6 +11,7 @@ names have no braces.
     ov1:{tenant}:tool:{digest}      zset    the same of one tool; goes with its last entry
     ov1:{tenant}:state:{state}      zset    the same of one state, except complete; goes with its last entry
     ov1:{tenant}:expiry             zset    id -> expires
+    ov1:{tenant}:sizes              zset    id -> bytes of content
     ov1:{tenant}:totals             hash    captures, size, stored, metadata; where it is, the tenant is in
                                             ov1:tenants; complete: the complete state in which limits were
                                             held to it
@@ -94,6 +95,10 @@ def expiry(tenant: str) -> str:
     return f"ov1:{{{tenant}}}:expiry"
 
 
+def sizes(tenant: str) -> str:
+    return f"ov1:{{{tenant}}}:sizes"
+
+
 def totals(tenant: str) -> str:
     return f"ov1:{{{tenant}}}:totals"
 
@@ -140,9 +145,9 @@ def once(name: str) -> str:
 
 
 def of_entry(entry: Entry) -> list[str]:
-    """Return the keys of one entry: capture, expiry, totals, reserved, tombstones, then the indexes."""
+    """Return the keys of one entry: capture, expiry, totals, reserved, tombstones, sizes, then indexes."""
     tenant = entry.tenant
-    shared = expiry(tenant), totals(tenant), reserved(tenant), tombstones(tenant)
+    shared = expiry(tenant), totals(tenant), reserved(tenant), tombstones(tenant), sizes(tenant)
     return [capture(tenant, entry.id), *shared, *indexes(tenant, entry)]
 
 

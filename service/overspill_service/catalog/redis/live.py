@@ -61,6 +61,7 @@ class RedisLive(RedisAccess):
         keys = [
             *(key_names.capture(tenant, old.id), key_names.expiry(tenant), key_names.totals(tenant)),
             *(key_names.state(tenant, State.LIVE), *key_names.of_live(tenant, old.id)),
+            key_names.sizes(tenant),
         ]
         if new.state is State.PARTIAL:
             keys.append(key_names.state(tenant, new.state))

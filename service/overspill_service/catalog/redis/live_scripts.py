@@ -86,7 +86,8 @@ end
 REPLACE: Final = Script(
     _FORGET
     + """
--- KEYS: capture, expiry, totals, index of live captures, of_live, and the index of the new state, if any
+-- KEYS: capture, expiry, totals, index of live captures, of_live, sizes, and the index of the new state,
+--       if any
 -- ARGV: value, new value, id, expires, size, then what the totals grow by: size, stored size, metadata, then
 --       position, what is new (grown: it is still live; ended; moved: it was complete before), channel
 -- Returns 1, or what is stored instead of the value.
@@ -95,6 +96,7 @@ if stored == ARGV[2] then return 1 end
 if stored ~= ARGV[1] then return stored end
 redis.call('SET', KEYS[1], ARGV[2])
 redis.call('ZADD', KEYS[2], ARGV[4], ARGV[3])
+redis.call('ZADD', KEYS[9], ARGV[5], ARGV[3])
 redis.call('HINCRBY', KEYS[3], 'size', ARGV[6])
 redis.call('HINCRBY', KEYS[3], 'stored', ARGV[7])
 redis.call('HINCRBY', KEYS[3], 'metadata', ARGV[8])
@@ -112,7 +114,7 @@ if ARGV[10] == 'grown' then
     end
 elseif ARGV[10] == 'ended' then
     redis.call('ZREM', KEYS[4], ARGV[9])
-    if KEYS[9] then redis.call('ZADD', KEYS[9], 0, ARGV[9]) end
+    if KEYS[10] then redis.call('ZADD', KEYS[10], 0, ARGV[9]) end
     forget(KEYS[5], KEYS[6], KEYS[7], KEYS[8])
 end
 redis.call('PUBLISH', ARGV[11], 's')

@@ -78,6 +78,19 @@ class Pages:
             offset += count
         return page.entries
 
+    async def largest(self, tenant: str, *, now: float, limit: int) -> list[Entry]:
+        page = encoding.Page(limit)
+        for offset in range(0, MAX_SCANNED, MAX_BATCH):
+            ends = key_names.sizes(tenant), offset, offset + MAX_BATCH - 1
+            names = [name.decode() for name in await self._client.call("ZREVRANGE", *ends)]
+            async with aclosing(self._entries(tenant, names)) as entries:
+                async for _, entry in entries:
+                    if not entry.is_expired(now) and not page.add(entry):
+                        return page.entries
+            if len(names) < MAX_BATCH:
+                break
+        return page.entries
+
     async def _entries(self, tenant: str, captures: Sequence[str]) -> AsyncGenerator[tuple[int, Entry], None]:
         """Yield the existing entries of these captures, each with its index in `captures`.
 

@@ -1,7 +1,8 @@
 """The Lua scripts: each changes several keys in one atomic step. For Redis 6.2 and later, and Valkey.
 
-The keys are those of `key_names.of_entry`: capture, expiry, totals, reserved, tombstones, then the indexes of
-positions. Every script may be repeated after a lost answer: it finds its own work and gives the same answer.
+The keys are those of `key_names.of_entry`: capture, expiry, totals, reserved, tombstones, sizes, then the
+indexes of positions. Every script may be repeated after a lost answer: it finds its own work and gives the
+same answer.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ redis.call('HINCRBY', KEYS[3], 'size', charge[2])
 redis.call('HINCRBY', KEYS[3], 'stored', charge[3])
 redis.call('HINCRBY', KEYS[3], 'metadata', charge[4])
 redis.call('HDEL', KEYS[4], ARGV[5])
-for i = 6, #KEYS do redis.call('ZADD', KEYS[i], 0, ARGV[2]) end
+redis.call('ZADD', KEYS[6], charge[2], ARGV[3])
+for i = 7, #KEYS do redis.call('ZADD', KEYS[i], 0, ARGV[2]) end
 return 1
 """
 )
@@ -98,12 +100,13 @@ return 1
 )
 
 RESTORE: Final = Script("""
--- ARGV: the damaged value, value, position, id, expires. Returns 1, or 0 if another value is stored.
+-- ARGV: the damaged value, value, position, id, expires, size. Returns 1, or 0 if another value is stored.
 -- The totals stay: the damaged entry was counted when it was committed.
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2])
 redis.call('ZADD', KEYS[2], ARGV[5], ARGV[4])
-for i = 6, #KEYS do redis.call('ZADD', KEYS[i], 0, ARGV[3]) end
+redis.call('ZADD', KEYS[6], ARGV[6], ARGV[4])
+for i = 7, #KEYS do redis.call('ZADD', KEYS[i], 0, ARGV[3]) end
 return 1
 """)
 
@@ -118,13 +121,14 @@ if stored == ARGV[4] then return {} end
 if stored ~= ARGV[1] then return stored end
 -- What frees memory comes first: then Redis lets the rest of the script write even if it is out of memory.
 redis.call('ZREM', KEYS[2], ARGV[3])
+redis.call('ZREM', KEYS[6], ARGV[3])
 if ARGV[5] == '0' then redis.call('DEL', KEYS[1])
 else redis.call('SET', KEYS[1], ARGV[4], 'PX', ARGV[5]) end
 redis.call('HINCRBY', KEYS[3], 'captures', -1)
 redis.call('HINCRBY', KEYS[3], 'size', ARGV[6])
 redis.call('HINCRBY', KEYS[3], 'stored', ARGV[7])
 redis.call('HINCRBY', KEYS[3], 'metadata', ARGV[8])
-for i = 6, #KEYS do redis.call('ZREM', KEYS[i], ARGV[2]) end
+for i = 7, #KEYS do redis.call('ZREM', KEYS[i], ARGV[2]) end
 if ARGV[5] == '0' then return {} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -47,6 +47,9 @@ class SqliteEntries(SqliteAccess):
             if after is None or is_full or page.entries:
                 return page.entries, None if after is None else encoding.encode_cursor(after)
 
+    async def largest(self, tenant: str, *, now: float, limit: int) -> list[Entry]:
+        return await self._reader.run(partial(listings.largest, self._damaged, tenant, now, limit))
+
     async def amend(self, entry: Entry, *, expires: float, marker: str | None) -> Entry | None:
         return await self._writer.run(partial(steps.amend, entry, expires, marker))
 

@@ -13,7 +13,7 @@ from overspill_service.catalog import encoding
 if TYPE_CHECKING:
     import sqlite3
 
-    from overspill_service.catalog.records import Query
+    from overspill_service.catalog.records import Entry, Query
 
 MAX_SCANNED: Final = 10_000
 """Captures that one step looks at: some ten milliseconds."""
@@ -89,3 +89,20 @@ def step(
             return Step(after, is_full=True)
         after = encoding.position(created, capture)
     return Step(after if scanned == MAX_SCANNED else None, is_full=False)
+
+
+def largest(
+    damaged: encoding.SkippedRecords, tenant: str, now: float, limit: int, db: sqlite3.Connection
+) -> list[Entry]:
+    """Return the largest captures, of those that have not expired among the `MAX_SCANNED` largest."""
+    page = encoding.Page(limit)
+    rows = db.execute(
+        "SELECT id, CASE WHEN expires > ? THEN value END FROM captures INDEXED BY captures_by_size"
+        " WHERE tenant = ? AND created IS NOT NULL ORDER BY size DESC, id DESC LIMIT ?",
+        (now, tenant, MAX_SCANNED),
+    )
+    for capture, value in rows:
+        entry = damaged.entry(tenant, capture, value)
+        if entry is not None and not page.add(entry):
+            break
+    return page.entries

@@ -140,7 +140,11 @@ CREATE INDEX live_due_by_time ON live_due (at);
 CREATE TABLE live_news (number INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, id TEXT NOT NULL);
 """
 
-STEPS: Final = (TABLES, STATISTICS, BACKLOGS, LIMITS, LIVE)
+SIZES: Final = """
+CREATE INDEX captures_by_size ON captures (tenant, size, id) WHERE created IS NOT NULL;
+"""
+
+STEPS: Final = (TABLES, STATISTICS, BACKLOGS, LIMITS, LIVE, SIZES)
 """What each version of the schema adds to the one before."""
 VERSION: Final = len(STEPS)
 """The schema's version, in `user_version`."""

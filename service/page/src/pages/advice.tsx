@@ -24,8 +24,8 @@ export function AdviceOnTools({ advice }: { advice: Advice[] }) {
         </details>
       )}
       <p class="quiet small">
-        {[fine && `${count(fine)} of these tools may stay as they are`, lacking && `of ${count(lacking)} there are too few captures for advice`].filter(Boolean).join("; ")}
-        {fine + lacking > 0 && ". "}
+        {fine > 0 && <>{count(fine)} of these tools may stay as they are. </>}
+        {lacking > 0 && <>{count(lacking)} of these tools have fewer captures in this time than advice needs. </>}
         The present settings are taken to be those of a policy that sets nothing. For a policy of your own:{" "}
         <code>overspill advise --policy policy.toml</code>
       </p>

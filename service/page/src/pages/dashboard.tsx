@@ -11,6 +11,8 @@ import { byGroup, bySize, type Group, OTHER, overTime, sum } from "./sums.ts";
 /** How many tools are told apart: at first, and at most. */
 const TOOLS = 25;
 const MOST_TOOLS = 200;
+/** Captures that are listed as the largest. */
+const LARGEST = 8;
 
 const RANGES: [string, string, number][] = [
   ["1h", "hour", 3600],
@@ -27,7 +29,7 @@ export function Dashboard({ who }: { who: SignedIn }) {
   const path = isFleet ? "admin/overview" : "overview";
   const top = query.has("all") ? MOST_TOOLS : TOOLS;
   const found = useLoaded((signal) => get<Overview>(path, { since, top }, signal), [path, range[0], top]);
-  const newest = useLoaded((signal) => get<Listing>("captures", { limit: 200 }, signal), []);
+  const largest = useLoaded((signal) => get<Listing>("captures", { sort: "size", limit: LARGEST }, signal), []);
   return (
     <section>
       <h1>{isFleet ? "All tenants" : `Tenant ${who.tenant}`}</h1>
@@ -44,16 +46,15 @@ export function Dashboard({ who }: { who: SignedIn }) {
         )}
       </nav>
       {found.problem && <Trouble problem={found.problem} />}
-      {found.answer ? <Figures found={found.answer} isFleet={isFleet} newest={newest.answer?.captures ?? []} /> : !found.problem && <Waiting />}
+      {found.answer ? <Figures found={found.answer} isFleet={isFleet} largest={largest.answer?.captures ?? []} /> : !found.problem && <Waiting />}
     </section>
   );
 }
 
-function Figures({ found, isFleet, newest }: { found: Overview; isFleet: boolean; newest: Entry[] }) {
+function Figures({ found, isFleet, largest }: { found: Overview; isFleet: boolean; largest: Entry[] }) {
   const total = sum(found.series);
   if (total.outputs === 0 && total.captures === 0) return <NothingYet />;
   const groups = byGroup(found.tools, isFleet ? "tenant" : "tool");
-  const costly = [...newest].sort((one, other) => other.size - one.size).slice(0, 8);
   return (
     <>
       <p class="quiet">
@@ -70,7 +71,7 @@ function Figures({ found, isFleet, newest }: { found: Overview; isFleet: boolean
       <Groups groups={groups} kind={isFleet ? "Tenant" : "Tool"} />
       {!isFleet && <AdviceOnTools advice={found.advice} />}
       <Sizes rows={found.series} />
-      {!isFleet && costly.length > 0 && <Costly captures={costly} />}
+      {!isFleet && largest.length > 0 && <Costly captures={largest} />}
     </>
   );
 }
@@ -218,17 +219,19 @@ function Sizes({ rows }: { rows: StatsRow[] }) {
 function Costly({ captures }: { captures: Entry[] }) {
   return (
     <>
-      <h2>Largest of the newest 200 captures</h2>
+      <h2>The largest captures now</h2>
       <div class="scrolling">
         <table>
-          <thead><tr><th scope="col">Captured</th><th scope="col">Tool</th><th scope="col" class="figure">Size</th><th scope="col">Read</th></tr></thead>
+          <thead><tr><th scope="col">Captured</th><th scope="col">Tool</th><th scope="col">Session</th><th scope="col" class="figure">Size</th><th scope="col">Read</th><th scope="col">Expires</th></tr></thead>
           <tbody>
             {captures.map((each) => (
               <tr key={each.id}>
                 <td><a href={link(["captures", each.id])}><Time at={each.created} /></a></td>
                 <td><Name text={each.tool} /></td>
+                <td>{each.session ? <a href={link(["sessions", each.session])}><Name text={each.session} /></a> : <Name text="" />}</td>
                 <td class="figure">{bytes(each.size)}</td>
                 <td>{each.first_read ? <Time at={each.first_read} /> : <span class="quiet">no</span>}</td>
+                <td>{each.held ? "on hold" : <Time at={each.expires} />}</td>
               </tr>
             ))}
           </tbody>

@@ -3,6 +3,8 @@ import uPlot from "uplot";
 import { bytes } from "../format.ts";
 
 const HEIGHT = 180;
+/** So few values are drawn as points too: one without neighbours has no line. */
+const FEW = 30;
 
 /** Draw into an element, and again when its width or the theme changes. Return what removes the chart. */
 export function draw(place: HTMLElement, times: number[], values: (number | null)[], unit: string): () => void {
@@ -42,7 +44,7 @@ function made(place: HTMLElement, times: number[], values: (number | null)[], un
     axes: [axis, { ...axis, size: 70, values: (_chart, ticks) => ticks.map((tick) => shown(tick)) }],
     series: [
       { value: (_chart, time) => (time === null ? "" : new Date(time * 1000).toLocaleString()) },
-      { label: unit === "B" ? "kept out" : "too large", stroke: colourOf(place, "--accent"), width: 2, points: { show: values.length < 3 ? true : false }, spanGaps: true, value: (_chart, value) => shown(value) },
+      { label: unit === "B" ? "kept out" : "too large", stroke: colourOf(place, "--accent"), width: 2, points: { show: values.filter((value) => value !== null).length < FEW }, spanGaps: true, value: (_chart, value) => shown(value) },
     ],
   };
   return new uPlot(options, [times, values], place);
