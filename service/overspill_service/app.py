@@ -126,7 +126,12 @@ async def _assemble(
         upload_places=FairPlaces(settings.max_uploads, "uploads"),
         answer_places=FairPlaces(answer_places(archive.memory.size), "long answers"),
         scans=scans,
-        flusher=Flusher(archive, age=settings.live_flush_seconds, timeout=settings.live_timeout),
+        flusher=Flusher(
+            archive,
+            age=settings.live_flush_seconds,
+            timeout=settings.live_timeout,
+            on_ended=metrics.capture,
+        ),
         live_views=(views := LiveViews(archive)),
         streams=Streams(archive, views),
         follow_places=FairPlaces(MAX_FOLLOWERS, "followers and waits"),

@@ -238,3 +238,76 @@ async def test_an_unknown_capture_takes_nothing(api: Api) -> None:
 
     assert (await other.append(b"x", expected=404))["code"] == "not_found"
     assert (await other.complete(expected=404))["code"] == "not_found"
+
+
+async def test_lines_since_an_instant_are_those_that_came_after_it(api: Api) -> None:
+    now = [1_800_000_000.0]
+    api.service.archive.clock = lambda: now[0]
+    producer = Producer(api)
+    await producer.begin()
+    for text in (b"one\ntwo\n", b"three\nfour\n"):
+        await producer.append(text)
+        now[0] += 100
+    since = {"since": "2027-01-15T08:01:39Z"}  # a second before the second append
+
+    async def read(mode: str, **params: str) -> tuple[str, int]:
+        answer = await (await api.get(f"{producer.path}/{mode}", params={**since, **params})).json()
+        return answer["content"], answer["total_lines"]
+
+    for _ in ("live", "complete"):
+        assert await read("head", lines="1") == ("three\n", 4)
+        assert await read("tail") == ("three\nfour\n", 4)
+        assert await read("lines") == ("three\nfour\n", 4)
+        assert await read("lines", end="2") == ("", 4)
+        assert await read("grep", pattern="o") == ("4:four\n", 4)
+        since["since"] = "2027-01-15T08:10:00Z"
+        assert {await read(mode) for mode in ("head", "tail", "lines")} == {("", 4)}
+        assert await read("grep", pattern="o") == ("", 4)
+        since["since"] = "2027-01-15T08:01:39Z"
+        if _ == "live":
+            await producer.complete()
+    refused = await api.get(f"{producer.path}/grep", params={**since, "pattern": "o", "from_end": "true"})
+    assert refused.status == 422
+
+
+async def test_a_listing_shows_what_is_accepted_of_live_captures(api: Api, producer: Producer) -> None:
+    await api.put(b"whole\n")
+    await producer.append(b"12345")
+
+    listed = (await (await api.get("/v1/captures", params={"state": "live"})).json())["captures"]
+
+    assert [(each["id"], each["size"], each["durable"]) for each in listed] == [(CAPTURE, 5, 0)]
+    assert listed[0]["last_append"] is not None
+    assert len((await (await api.get("/v1/captures")).json())["captures"]) == 2
+
+
+async def test_the_capture_of_a_producer_that_is_gone_becomes_partial_and_says_so(
+    api: Api, producer: Producer
+) -> None:
+    await producer.append(b"one\ntwo")
+    archive, flusher = api.service.archive, api.service.flusher
+    before = archive.clock
+    archive.clock = lambda: before() + flusher.timeout + 1
+
+    await flusher.start("default", CAPTURE)
+
+    entry = await producer.entry()
+    assert (entry.state, entry.size, entry.gap) == (State.PARTIAL, 7, None)
+    tail = await (await api.get(f"{producer.path}/tail")).json()
+    assert (tail["content"], tail["state"]) == ("one\ntwo", "partial")
+    assert "its producer did not say" in tail["note"]
+    plain = await api.get(f"{producer.path}/tail", headers={"Accept": "text/plain"})
+    assert (await plain.text()).splitlines()[-1] == f"[{tail['note']}]"
+    assert (await producer.append(b"late", expected=409))["code"] == "not_live"
+
+
+async def test_a_sign_of_life_keeps_a_capture_live(api: Api, producer: Producer) -> None:
+    archive, flusher = api.service.archive, api.service.flusher
+    before = archive.clock
+    archive.clock = lambda: before() + flusher.timeout - 1
+    await producer.append(b"")
+    archive.clock = lambda: before() + 2 * flusher.timeout - 10
+
+    await flusher.start("default", CAPTURE)
+
+    assert (await producer.entry()).state is State.LIVE

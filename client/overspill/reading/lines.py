@@ -22,9 +22,11 @@ _MARGIN: Final = 4
 """Bytes kept beyond the cap, to see whether the cap falls on a line end or inside a character."""
 
 
-def head(lines: int, extent: Extent, *, caps: Caps = DEFAULT_CAPS, ansi: bool = False) -> LineRead:
-    """Return a read of the first `lines` lines."""
-    return LineRead("head", 1, lines, 0, extent, caps=caps, ansi=ansi)
+def head(
+    lines: int, extent: Extent, *, first: int = 1, caps: Caps = DEFAULT_CAPS, ansi: bool = False
+) -> LineRead:
+    """Return a read of the first `lines` lines from line `first` on."""
+    return LineRead("head", first, first + lines - 1, 0, extent, caps=caps, ansi=ansi)
 
 
 def between(

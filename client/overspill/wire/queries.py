@@ -42,6 +42,8 @@ class ReadQuery(RefQuery, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Keep ANSI escape sequences."""
     max_bytes: Annotated[int, Meta(ge=256, le=65536)] | None = None
     """Bytes of text that the answer has at most, if that is less than the service's own cap."""
+    since: datetime | None = None
+    """Only lines that came after this instant. One that was stored at once came when it was created."""
 
 
 class HeadQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -49,6 +49,8 @@ class Text(Struct, frozen=True, kw_only=True):
     """Bytes that are not UTF-8 were replaced by U+FFFD."""
     state: State | UnsetType = UNSET
     """Given unless the capture is complete. While it is live, the totals are as of this answer."""
+    note: str | UnsetType = UNSET
+    """What is missing of a partial capture. Given with text/plain too, as the last line."""
     matches: list[Match] | UnsetType = UNSET
     match_count: int | UnsetType = UNSET
     """Matching lines found in the part that was searched; a `cursor` in `next` goes on."""

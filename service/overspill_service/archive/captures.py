@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -122,8 +123,10 @@ class Captures:
             raise CatalogIncomplete(INCOMPLETE)
         return entry.upload == upload
 
-    async def find(self, query: Query, *, limit: int, cursor: str | None) -> wire.Listing:
-        """Return a page of captures that have not expired, newest first.
+    async def find(
+        self, query: Query, *, limit: int, cursor: str | None, shown: Callable[[Entry], Awaitable[wire.Entry]]
+    ) -> wire.Listing:
+        """Return a page of captures that have not expired, newest first. `shown` shows a live one.
 
         Raises `Forbidden` if the key is bound to sessions, and none is named.
         """
@@ -136,8 +139,12 @@ class Captures:
                 self.tenant.name, query, now=self.archive.clock(), limit=limit, cursor=cursor
             )
         )
+        live = [entry for entry in entries if entry.is_live]
+        views = dict(zip([entry.id for entry in live], await asyncio.gather(*map(shown, live)), strict=True))
         return wire.Listing(
-            captures=[entry.to_wire() for entry in entries], cursor=following, incomplete=not is_complete
+            captures=[views.get(entry.id) or entry.to_wire() for entry in entries],
+            cursor=following,
+            incomplete=not is_complete,
         )
 
     async def largest(self, limit: int) -> wire.Listing:

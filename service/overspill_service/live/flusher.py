@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from overspill_service.archive.archive import Archive
+    from overspill_service.archive.storing import OnStored
 
 SEGMENT_BYTES: Final = 8 * 2**20
 """Accepted bytes after which a segment is stored."""
@@ -54,8 +55,9 @@ log = logging.getLogger(__name__)
 class Flusher:
     """One process's part of the work. `age` and `timeout` in seconds, as the settings say."""
 
-    def __init__(self, archive: Archive, *, age: float, timeout: float) -> None:
-        self._archive, self._age, self.timeout = archive, age, timeout
+    def __init__(self, archive: Archive, *, age: float, timeout: float, on_ended: OnStored) -> None:
+        """`on_ended` is told of each capture that has ended here."""
+        self._archive, self._age, self.timeout, self._on_ended = archive, age, timeout, on_ended
         self._holder = secrets.token_hex(8)
         self._places = FairPlaces(PLACES, "segments of live captures")
         self._running: dict[tuple[str, str], asyncio.Task[Entry | None]] = {}
@@ -135,6 +137,8 @@ class Flusher:
                 return entry
             if entry.is_live:
                 entry = await self._continue(entry)
+                if entry is not None and not entry.is_live:
+                    self._on_ended(entry, is_new=True)
             elif is_worth_compacting(entry):
                 entry = await compact(self._archive, entry)
         if entry is not None and not entry.is_live:

@@ -19,6 +19,7 @@ from overspill_service.errors import (
     CaptureTooLarge,
     CatalogUnavailable,
     DigestMismatch,
+    Forbidden,
     IdConflict,
     NotLive,
     OtherProducer,
@@ -59,6 +60,10 @@ class Producer(Struct, frozen=True):
         check_id(capture)
         captures = self.captures
         captures.require_own(metadata.session)
+        if captures.tenant.limits.redaction == "refuse":
+            raise Forbidden(
+                "this tenant stores no secrets, and only a whole output tells: store it with PUT at its end"
+            )
         now = captures.archive.clock()
         expires = retention.expiry(now, metadata.ttl, captures.tenant.limits)
         found = await captures.look_up(capture, is_limited=False)

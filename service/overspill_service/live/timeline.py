@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 import numpy as np
 
-from overspill_service.catalog.live import MARK
+from overspill_service.catalog.live import MARK, MARK_MILLISECONDS, MARKS_BY_AGE
 from overspill_service.errors import CaptureDamaged
 from overspill_service.store_format.frames import compress, decompress
 
@@ -93,6 +93,4 @@ def offset_since(marks: Sequence[Mark], instant: float, size: int) -> int:
 
 def _gap(marks: Sequence[Mark]) -> float:
     """Return how far apart two marks may be at the timeline's end, in milliseconds."""
-    from overspill_service.catalog.live import MARK_MILLISECONDS, MARKS_BY_AGE  # noqa: PLC0415
-
     return max(MARK_MILLISECONDS, 2 * (marks[-1].moment - marks[0].moment) / MARKS_BY_AGE)

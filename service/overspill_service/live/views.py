@@ -10,16 +10,18 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 from overspill.reading.content_kind import HEAD_BYTES, detect
 
 from overspill_service.archive.growing import GrowingEntry, Tail
-from overspill_service.catalog.records import Entry
+from overspill_service.catalog.records import Entry, instant
 from overspill_service.errors import CatalogUnavailable
 from overspill_service.live import timeline
 from overspill_service.store_format.frames import FrameWriter
 
 if TYPE_CHECKING:
+    from overspill import wire
+
     from overspill_service.archive.archive import Archive
     from overspill_service.catalog.live import LiveRecord
 
@@ -27,6 +29,8 @@ CACHED_BYTES: Final = 32 * 2**20
 """Accepted bytes that a process remembers, compressed ones included."""
 LEVEL: Final = 1
 TRIES: Final = 5
+NOTHING: Final = 2**53
+"""An offset behind every buffer: a record without bytes."""
 
 
 class _Remembered(Struct):
@@ -67,6 +71,15 @@ class LiveViews:
                 return entry  # the catalog has lost the buffer: what is stored is all that there is
             entry = found
         raise CatalogUnavailable("the capture changes faster than it can be read")
+
+    async def shown(self, entry: Entry) -> wire.Entry:
+        """Return a live capture as a listing shows it: its accepted bytes, but the lines of stored ones."""
+        record = await self._archive.catalog.live(entry.tenant, entry.id, since=NOTHING)
+        if record is None:
+            return entry.to_wire()
+        active = instant(record.active)
+        size = max(entry.size, record.accepted)
+        return replace(entry.to_wire(), size=size, durable=entry.size, last_append=active)
 
     async def _view(self, entry: Entry, record: LiveRecord, data: bytes) -> GrowingEntry:
         known = self._remembered.get(entry.upload)

@@ -43,7 +43,10 @@ async def find(context: RequestContext[wire.ListQuery]) -> web.Response:
         until=None if query.until is None else seconds_of(query.until),
     )
     async with context.service.archive.memory.reads.shares(LISTING_SIZE):
-        return context.json(await context.captures.find(selected, limit=query.limit, cursor=query.cursor))
+        listing = await context.captures.find(
+            selected, limit=query.limit, cursor=query.cursor, shown=context.service.live_views.shown
+        )
+        return context.json(listing)
 
 
 async def _largest(context: RequestContext[wire.ListQuery]) -> web.Response:

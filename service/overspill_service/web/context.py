@@ -158,10 +158,11 @@ class RequestContext(Generic[Q_co]):
     def text(self, entry: Entry, answer: Text) -> web.Response:
         """Answer a bounded read: JSON, or only the text for a client that asks for text/plain."""
         self.count_read(entry, answer.mode, len(answer.content.encode()))
-        if entry.state is not wire.State.COMPLETE:
-            answer = msgspec.structs.replace(answer, state=entry.state)
+        answer = with_state(entry, answer)
         if prefers_text(list_field(self.request.headers, hdrs.ACCEPT) or ""):
-            return web.Response(text=answer.content, content_type="text/plain", charset="utf-8")
+            note = answer.note if isinstance(answer.note, str) else ""
+            text = f"{answer.content}\n[{note}]\n" if note else answer.content
+            return web.Response(text=text, content_type="text/plain", charset="utf-8")
         return self.json(self._with_whole_next(answer))
 
     def _with_whole_next(self, answer: Text) -> Text:
@@ -170,3 +171,17 @@ class RequestContext(Generic[Q_co]):
             return answer
         kept = {name: value for name, value in self.request.query.items() if name not in POSITION_PARAMETERS}
         return msgspec.structs.replace(answer, next=kept | answer.next)
+
+
+def with_state(entry: Entry, answer: Text) -> Text:
+    """Return the answer with the state of a capture that is not complete, and what is missing of it."""
+    if entry.state is wire.State.COMPLETE:
+        return answer
+    answer = msgspec.structs.replace(answer, state=entry.state)
+    if entry.state is wire.State.LIVE or answer.end_line < entry.lines:
+        return answer
+    lost = {None: "", -1: " Bytes that had been accepted after it are lost."}.get(
+        entry.lost, f" {entry.lost} bytes that had been accepted after it are lost."
+    )
+    end = f"The output ends here, at byte {entry.size}: its producer did not say that this is all of it."
+    return msgspec.structs.replace(answer, note=end + lost)

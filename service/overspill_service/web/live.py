@@ -60,7 +60,6 @@ async def complete(context: RequestContext[wire.NoQuery]) -> web.Response:
     """End a live capture. The answer comes once all of it is stored."""
     async with context.body(wire.Completion) as completion:
         entry = await _producer(context).complete(context.ref, completion)
-    context.service.metrics.capture(entry, is_new=True)
     headers = entry_headers(entry.to_wire()) | {Header.UPLOAD_COMPLETE: "?1"}
     return context.json(entry.to_wire(), headers=headers)
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from msgspec.structs import replace
 from overspill import wire
 from overspill.reading import lines
 from overspill.reading.grep import Search
+from overspill.reading.scanning import Cursor
 from overspill.reading.summary import Summarizer
 from overspill.wire import Path, Scope
 
 from overspill_service.archive.inspection import compiled, inspect, search
 from overspill_service.archive.number_mask import mask_numbers
 from overspill_service.audit.events import Action
+from overspill_service.errors import InvalidParameter
+from overspill_service.live.since import first_line_since
+from overspill_service.web.instants import seconds_of
 from overspill_service.web.registry import Route
 
 if TYPE_CHECKING:
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
     from msgspec import Struct
     from overspill.reading.chunks import Caps, Extent
 
+    from overspill_service.catalog.records import Entry
     from overspill_service.resources.scans import ScanTurn
     from overspill_service.web.context import RequestContext
 
@@ -30,44 +36,75 @@ Q = TypeVar("Q", bound=wire.ReadQuery)
 
 
 async def head(context: RequestContext[wire.HeadQuery]) -> web.Response:
-    def begin(extent: Extent) -> lines.LineRead:
-        return lines.head(context.query.lines, extent, caps=_caps(context), ansi=context.query.ansi)
-
     entry = await context.entry()
+    first = await _first_line(context, entry)
+
+    def begin(extent: Extent) -> lines.LineRead:
+        query = context.query
+        return lines.head(query.lines, extent, first=first, caps=_caps(context), ansi=query.ansi)
+
     return context.text(entry, await inspect(context.service.archive, entry, begin))
 
 
 async def tail(context: RequestContext[wire.TailQuery]) -> web.Response:
-    def begin(extent: Extent) -> lines.TailRead:
-        return lines.tail(context.query.lines, extent, caps=_caps(context), ansi=context.query.ansi)
-
     entry = await context.entry()
+    count = min(context.query.lines, entry.lines - await _first_line(context, entry) + 1)
+
+    def begin(extent: Extent) -> lines.TailRead | lines.LineRead:
+        caps, ansi = _caps(context), context.query.ansi
+        if count < 1 <= extent.lines:
+            return _nothing("tail", extent, caps)
+        return lines.tail(max(count, 1), extent, caps=caps, ansi=ansi)
+
     return context.text(entry, await inspect(context.service.archive, entry, begin))
 
 
 async def between(context: RequestContext[wire.LinesQuery]) -> web.Response:
     query = context.query
+    entry = await context.entry()
+    first = await _first_line(context, entry)
+    start, offset = (query.start, query.offset) if first <= query.start else (first, 0)
+    is_too_old = query.end is not None and query.start <= query.end < start
 
     def begin(extent: Extent) -> lines.LineRead:
-        return lines.between(
-            query.start, query.end, extent, offset=query.offset, caps=_caps(context), ansi=query.ansi
-        )
+        caps = _caps(context)
+        if is_too_old:
+            return _nothing("lines", extent, caps)
+        return lines.between(start, query.end, extent, offset=offset, caps=caps, ansi=query.ansi)
 
-    entry = await context.entry()
     return context.text(entry, await inspect(context.service.archive, entry, begin))
+
+
+def _nothing(mode: str, extent: Extent, caps: Caps) -> lines.LineRead:
+    """Return a read of no line: none came since the instant that was asked for."""
+    return lines.LineRead(mode, extent.lines + 1, None, 0, extent, caps=caps, ansi=False)
 
 
 async def grep(context: RequestContext[wire.GrepQuery]) -> web.Response:
     entry = await context.entry()
+    query, first = context.query, await _first_line(context, entry)
+    if query.since is not None and query.from_end:
+        raise InvalidParameter("since goes with a search from the start: leave from_end out")
+    if 1 < first <= entry.lines and query.cursor is None:
+        query = replace(query, cursor=Cursor(first).text(backwards=False))
     async with context.scan_turn() as turn:
-        pattern = await compiled(context.query, turn)
+        pattern = await compiled(query, turn)
         is_late = _deadline(context, turn)
 
         def begin(extent: Extent) -> Search:
-            return Search(context.query, extent, caps=_caps(context), expired=is_late, pattern=pattern)
+            came = extent if first <= extent.lines else extent._replace(size=0)
+            return Search(query, came, caps=_caps(context), expired=is_late, pattern=pattern)
 
         answer = await search(context.service.archive, entry, begin, turn)
-    return context.text(entry, answer)
+    return context.text(entry, replace(answer, total_bytes=entry.size))
+
+
+async def _first_line(context: RequestContext[Q], entry: Entry) -> int:
+    """Return the first line that the query is about."""
+    since = context.query.since
+    if since is None:
+        return 1
+    return await first_line_since(context.service.archive, entry, seconds_of(since))
 
 
 async def summary(context: RequestContext[wire.RefQuery]) -> web.Response:
