@@ -95,6 +95,8 @@ def _answer(kind: type[Struct] | str | None, route: Route) -> dict[str, Any]:
 
 
 def _content(kind: type[Struct] | str) -> dict[str, Any]:
+    if kind == wire.FOLLOW_TYPE:  # tools take the schema for that of one event
+        return {kind: {}}
     if isinstance(kind, str):
         return {kind: {"schema": {"type": "object" if kind == "application/json" else "string"}}}
     return {"application/json": {"schema": _reference(kind)}}
