@@ -75,6 +75,12 @@ def _state_now() -> tuple[p.Panel, ...]:
             Query(f"sum({q.selector(d.UPLOADS_IN_PROGRESS, ON)})", "uploads"),
         ),
         p.number(
+            "Live captures",
+            "Captures that grow, of all replicas.",
+            p.COUNT,
+            Query(f"max({q.selector(d.LIVE_CAPTURES, ON)})", "live"),
+        ),
+        p.number(
             "Clock skew",
             "By how much the worst clock differs from the back ends'.",
             p.SECONDS,

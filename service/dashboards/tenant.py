@@ -27,6 +27,7 @@ def tenant() -> Dashboard:
     rows = {
         "Outputs": _outputs(),
         "Captures": _stored() + _captures(),
+        "Live captures": _live(),
         "Spools": _spools(),
         "Keys": _keys(),
     }
@@ -84,6 +85,23 @@ def _stored() -> tuple[p.Panel, ...]:
             ),
             Step(None, p.GREEN),
             Step(1, p.AMBER),
+        ),
+    )
+
+
+def _live() -> tuple[p.Panel, ...]:
+    return (
+        p.graph(
+            "Appends",
+            "Appends to live captures.",
+            p.PER_SECOND,
+            Query(q.rate(d.LIVE_APPENDS, TENANT), "appends"),
+        ),
+        p.graph(
+            "Bytes appended",
+            "Bytes of content that they added.",
+            p.BYTES_PER_SECOND,
+            Query(q.rate(d.LIVE_APPEND_BYTES, TENANT), "bytes"),
         ),
     )
 
