@@ -143,13 +143,12 @@ def test_without_a_service_a_terminal_is_told_that_nothing_is_stored() -> None:
 @pytest.mark.parametrize(
     ("options", "shown"),
     [
-        ([], "␛[31mred␛]0;title␇"),
         (["--no-live"], "␛[31mred␛]0;title␇"),
         (["--raw"], "\x1b[31mred\x1b]0;title\x07"),
         (["--raw", "--no-live"], "\x1b[31mred\x1b]0;title\x07"),
     ],
 )
-def test_a_terminal_obeys_no_output_unless_it_is_asked_to(
+def test_a_terminal_obeys_no_output_that_is_printed_afterwards_unless_it_is_asked_to(
     overspill: Shell, options: list[str], shown: str
 ) -> None:
     terminal = overspill.terminal("run", *options, "--", "printf", r"\033[31mred\033]0;title\007\n")

@@ -104,6 +104,20 @@ class Recording:
         if self._last:
             yield bytes(self._last)
 
+    def read(self, offset: int, most: int) -> bytes:
+        """Return up to `most` bytes from `offset` on, for a reader in another thread.
+
+        They are those of the output as long as nothing is `missing`. Raises `OSError`.
+        """
+        head = len(self._start)
+        if offset < head:
+            return bytes(self._start[offset : min(head, offset + most)])
+        file = self._file
+        try:
+            return b"" if file is None else os.pread(file.fileno(), most, offset - head)
+        except ValueError as error:  # it was closed meanwhile
+            raise OSError(str(error)) from error
+
     def give_up_middle(self, why: str) -> None:
         """Keep the two ends and free the disk. Raises `OSError` if they cannot be read back."""
         self._why_no_file = why

@@ -19,6 +19,7 @@ from overspill.delivery.upload import Upload, captured
 from overspill.execution import forks, threads
 from overspill.transfer.caller import load_transport
 from overspill.transfer.sync import SyncClient, running
+from overspill.wire import State
 
 if TYPE_CHECKING:
     from overspill.previews.notice_facts import Kept
@@ -68,6 +69,8 @@ class ServiceDestination:
         if not sys.modules.keys() >= _SLOW_MODULES:
             with suppress(TimeoutError):
                 await asyncio.wait_for(threads.run_blocking(load_transport), _IMPORT_SECONDS)
+        if request.origin.capture and (kept := await self.found(request)) is not None:
+            return kept
         upload = Upload(self.health, self.synchronous(), request)
         try:
             await asyncio.wait([upload.settled], timeout=request.wait)
@@ -77,14 +80,19 @@ class ServiceDestination:
         return upload.settled.result() if upload.settled.done() else self._outlasted(upload, request)
 
     async def found(self, request: StoreRequest) -> Kept | None:
-        """Ask the service for a short time whether it has an output that it did not acknowledge."""
+        """Ask the service for a short time whether it has an output that this client did not see stored.
+
+        A live capture that its producer has completed is taken to be the output.
+        """
         calls, client = running(self.synchronous())
         try:
             async with asyncio.timeout(_ASK_SECONDS):
                 entry = await calls.task(client.get(request.id))
         except Exception:  # noqa: BLE001  (whatever fails here, it is not known to be stored)
             return None
-        return captured(entry, self.health) if entry.sha256 == request.sha256.hex() else None
+        is_live = bool(request.origin.capture) and entry.state is State.COMPLETE
+        is_it = is_live or entry.sha256 == request.sha256.hex()
+        return captured(entry, self.health) if is_it else None
 
     def _outlasted(self, upload: Upload, request: StoreRequest) -> Failure:
         seconds = f"{round(request.wait, 1):g} s"

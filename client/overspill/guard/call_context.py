@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
 
 class Call(NamedTuple):
-    """A tool call: its id, and the session in which it was made."""
+    """A tool call: its id, the session in which it was made, and the live capture of its output, if any."""
 
     id: str
     session: str | None = None
+    capture: str = ""
 
 
 _DIRECT: Final = "direct"
@@ -34,9 +35,13 @@ def is_bypassed() -> bool:
 
 
 @contextmanager
-def calling(call_id: str, session: str | None = None) -> Iterator[None]:
-    """Let the outputs in the block belong to this tool call: for adapters, which know the ids of calls."""
-    token = _CALL.set(Call(call_id, session))
+def calling(call_id: str, session: str | None = None, *, capture: str = "") -> Iterator[None]:
+    """Let the outputs in the block belong to this tool call: for adapters, which know the ids of calls.
+
+    `capture` is the handle of a complete live capture of the output, if there is one. A guard then names that
+    in its notice, and stores nothing more.
+    """
+    token = _CALL.set(Call(call_id, session, capture))
     try:
         yield
     finally:

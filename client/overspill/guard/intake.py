@@ -60,4 +60,5 @@ class Intake:
         status = name_text(output.status) or status_of(output.result)
         cohort = "" if output.assignment is None else output.assignment.cohort.encode()
         session = self.session_of(output.session)
-        return Origin(output.tool, name_text(call_id), session, status, is_minted, cohort)
+        capture = "" if call is None else call.capture
+        return Origin(output.tool, name_text(call_id), session, status, is_minted, cohort, capture=capture)

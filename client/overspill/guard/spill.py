@@ -137,7 +137,7 @@ class Spill:
         return made(
             body=data,
             sha256=sha256,
-            id=wire.capture_id(origin.session, origin.call_id, sha256),
+            id=origin.capture or wire.capture_id(origin.session, origin.call_id, sha256),
             size=len(data),
             lines=lines,
         )

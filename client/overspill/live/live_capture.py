@@ -56,7 +56,7 @@ class LiveCapture:
         self._whole = None if spool is None else Buffer()
         self._producer = Producer(service, self._intake, patience=patience, whole=self._whole)
         self._sending: asyncio.Task[None] | None = None
-        self._is_begun = self._is_over = False
+        self._is_over = False
         self._status: str | None = None
         self._exit_code: int | None = None
 
@@ -104,11 +104,18 @@ class LiveCapture:
         """Make the capture in the service. Entering the block does it."""
         try:
             await self._service.begin()
-            self._is_begun = True
+            self._producer.is_begun = True
         except OverspillError as error:
             if self._spool is None or not may_pass(error):
                 raise
             self._producer.failure = error
+        self.start()
+
+    def start(self) -> None:
+        """Begin without waiting for the service, in place of `begin`: what it refuses, `complete` raises.
+
+        Call it in the event loop that is to send.
+        """
         self._sending = asyncio.create_task(self._producer.run(), name=f"live capture {self.id}")
 
     async def write(self, data: str | bytes | bytearray | memoryview) -> int:
@@ -221,7 +228,7 @@ class LiveCapture:
             exit_code=self._exit_code,
             reason=str(error),
             missing=self._whole.missing,
-            is_begun=self._is_begun,
+            is_begun=self._producer.is_begun,
         )
         self.id = spool.keep_stream(stream, url, key)
         self.spooled = str(error)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from overspill import wire
 from overspill.errors import OverspillError, ProblemError, ProtocolError, Unreachable, WrongOffset
@@ -23,9 +23,13 @@ from overspill.live.unstored import Unstored
 from overspill.text.buffer import BufferFull
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from overspill.live.intake import Intake
     from overspill.live.ports import LiveService
     from overspill.text.buffer import Buffer
+
+T = TypeVar("T")
 
 KEEP_ALIVE_SECONDS: Final = 60.0
 """So often an idle producer says that it is still there. The service gives one up after five minutes."""
@@ -61,6 +65,8 @@ class Producer:
         self._unstored = Unstored()
         self._wake = asyncio.Event()
         self._moved = asyncio.Condition()
+        self.is_begun: bool = False
+        """Whether the service knows the capture."""
         self._is_ending = False
         self._is_drained = False
 
@@ -110,6 +116,8 @@ class Producer:
     async def run(self) -> None:
         """Send until the end, or until it fails; then keep the rest, if something keeps it."""
         try:
+            if not self.is_begun and self.failure is None:
+                await self._begin()
             while self.failure is None and not (self._is_drained and self._is_idle):
                 is_quiet = not await self._wait_for_writes()
                 await self._prepare()
@@ -124,6 +132,10 @@ class Producer:
             await self._wait_for_writes()
             await self._prepare()
             await self._tell()
+
+    async def _begin(self) -> None:
+        await self._patiently(self._service.begin)
+        self.is_begun = True
 
     async def _wait_for_writes(self) -> bool:
         """Wait for a write or the end. Return False if it is time to ask the service how far it is."""
@@ -162,21 +174,23 @@ class Producer:
 
     async def _send_patiently(self) -> None:
         """Send all that is prepared; without any, say that the producer is there. Raises `OverspillError`."""
+        await self._patiently(self._append)
+        while self.accepted < self._unstored.end:
+            await self._tell()
+            await self._patiently(self._append)
+
+    async def _patiently(self, request: Callable[[], Awaitable[T]]) -> T:
+        """Do it again while it may pass, for `patience` seconds. Raises `OverspillError`."""
         loop = asyncio.get_running_loop()
         failures, since = 0, loop.time()
-        is_first = True
-        while is_first or self.accepted < self._unstored.end:
-            is_first = False
+        while True:
             try:
-                await self._append()
+                return await request()
             except OverspillError as error:
                 if not may_pass(error) or loop.time() - since > self._patience:
                     raise
                 await asyncio.sleep(_BACKOFF.pause(failures))
                 failures += 1
-            else:
-                failures, since = 0, loop.time()
-                await self._tell()
 
     async def _append(self) -> None:
         began = asyncio.get_running_loop().time()
@@ -205,19 +219,12 @@ class Producer:
 
     async def complete(self, completion: wire.Completion) -> wire.Entry:
         """End the capture, once `run` has ended. Raises `OverspillError`."""
-        loop = asyncio.get_running_loop()
-        failures, since = 0, loop.time()
         while True:
             try:
-                return await self._service.complete(completion)
+                return await self._patiently(lambda: self._service.complete(completion))
             except WrongOffset as error:  # accepted bytes were lost meanwhile
                 self._go_on_at(error)
                 await self._send_patiently()
-            except OverspillError as error:
-                if not may_pass(error) or loop.time() - since > self._patience:
-                    raise
-                await asyncio.sleep(_BACKOFF.pause(failures))
-                failures += 1
 
     async def _tell(self) -> None:
         async with self._moved:

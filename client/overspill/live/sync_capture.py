@@ -10,7 +10,7 @@ from overspill.live.live_capture import WRITE_BYTES
 
 if TYPE_CHECKING:
     import io
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
     from overspill import wire
@@ -72,6 +72,10 @@ class SyncLiveCapture:
     ) -> None:
         self._calls.run(self._capture.__aexit__(kind, error, trace))
 
+    def start(self) -> None:
+        """Begin without waiting for the service, in place of `with`. See `LiveCapture.start`."""
+        self._calls.run(_in_loop(self._capture.start))
+
     def write(self, data: str | bytes | bytearray | memoryview) -> int:
         """Write text, as UTF-8, or bytes; return how many bytes that are. See `LiveCapture.write`."""
         content = bytes_of(data)
@@ -115,3 +119,7 @@ class SyncLiveCapture:
     def _woken(self) -> None:
         self._is_woken = False
         self._capture.wake()
+
+
+async def _in_loop(work: Callable[[], None]) -> None:
+    work()

@@ -18,7 +18,7 @@ class Origin(NamedTuple):
 
     An id that `is_minted` was made up for a call that has none: no model knows it. `cohort` is the label of
     its session's cohort in an experiment, if there is one. `traceparent` is the span in which the output
-    spilled, as W3C Trace Context writes it.
+    spilled, as W3C Trace Context writes it. `capture` is the handle of a live capture that has the output.
     """
 
     tool: str
@@ -28,6 +28,7 @@ class Origin(NamedTuple):
     is_minted: bool = False
     cohort: str = ""
     traceparent: str = ""
+    capture: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

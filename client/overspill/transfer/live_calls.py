@@ -179,10 +179,15 @@ class _LiveService:
 
     async def _body(self, data: bytes) -> Body:
         if not self._compress:
-            return Body.of(data)
+            return _in_pieces(Body.of(data))
         from overspill.transfer.compression import compress_frame  # noqa: PLC0415  (zstd is loaded when it is needed)
 
         frame = (
             await threads.run(compress_frame, data) if len(data) > _WORTH_A_THREAD else compress_frame(data)
         )
-        return Body.of(data) if frame is None else Body.of(frame, "zstd")
+        return _in_pieces(Body.of(data) if frame is None else Body.of(frame, "zstd"))
+
+
+def _in_pieces(body: Body) -> Body:
+    """Return a body that is sent piece by piece: a long one at once would block the event loop."""
+    return structs.replace(body, on_sent=lambda _: None)

@@ -70,12 +70,17 @@ def run(  # noqa: PLR0913  (one option for each decision)
     max_lines: _MaxLines = None,
     host: _Host = None,
     live: _Live = None,
+    notice: Annotated[
+        bool, typer.Option("--notice", help="Print the notice too, if the output was shown already.")
+    ] = False,
 ) -> None:
     """Run a command, and store its output if it is long.
 
     Print a short output as it is, and a notice with a handle instead of a long one. Standard output and
-    standard error are kept together, in their order. On a terminal they are shown as they come; a line at
-    the end says where they are stored. The exit code is the command's own: 127 if it is not found, 126 if it
+    standard error are kept together, in their order. On a terminal the command has a terminal of its own,
+    and its output is shown as it comes; a line at the end says where it is stored. A long output is stored
+    while the command runs, and so is one of a command that runs for two seconds: `overspill terminals` has
+    their handles. The exit code is the command's own: 127 if it is not found, 126 if it
     cannot be run, 128 + n if signal n ended it.
     """
     guarded_output = lazy.guarded_output
@@ -85,7 +90,7 @@ def run(  # noqa: PLR0913  (one option for each decision)
     call = guarded_output.minted_call_id() if call_id is None else call_id
     origin = guarded_output.CommandCall(tool=name, call_id=call, session=session)
     try:
-        code = guarded_output.run(invocation, words, origin, policy, live=live)
+        code = guarded_output.run(invocation, words, origin, policy, live=live, notice=notice)
     except lazy.child_process.CommandNotStarted as error:
         output.say(str(error))
         code = error.code

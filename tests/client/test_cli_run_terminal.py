@@ -1,0 +1,101 @@
+"""`overspill run` on a terminal: the command has one of its own, and its output is stored while it runs."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from overspill import SyncClient
+from overspill.cli.command_output.terminal_process import LineEnds
+from overspill.wire import State
+
+from tests.client.shell import CAPTURE_ID, Shell
+
+if TYPE_CHECKING:
+    from tests.servers.overspill import ServiceProcess
+
+ASKS = """
+import os, signal, sys
+print([os.isatty(each) for each in range(3)], *os.get_terminal_size(), flush=True)
+signal.signal(signal.SIGWINCH, lambda *_: print(*os.get_terminal_size(), flush=True))
+sys.exit(len(input("name? ")))
+"""
+
+
+@pytest.fixture(scope="module")
+def overspill(service: ServiceProcess) -> Shell:
+    return Shell(service.url)
+
+
+def test_the_command_has_a_terminal_of_the_same_size_that_answers_keys(overspill: Shell) -> None:
+    terminal = overspill.terminal("run", "--", sys.executable, "-c", ASKS, columns=132)
+    terminal.wait_for(b"[True, True, True] 132 24\r\nname? ")
+    terminal.resize(100, 30)
+    terminal.wait_for(b"100 30\r\n")
+    terminal.press(b"four\r")
+
+    assert terminal.ended() == 4
+
+
+def test_colours_and_titles_are_the_commands_own(overspill: Shell) -> None:
+    terminal = overspill.terminal("run", "--", "printf", r"\033[31mred\033]0;title\007\n")
+
+    assert terminal.ended() == 0
+    assert terminal.shown == b"\x1b[31mred\x1b]0;title\x07\r\n"
+
+
+def test_a_signal_that_ends_the_command_is_its_exit_code(overspill: Shell) -> None:
+    terminal = overspill.terminal("run", "--", "sh", "-c", "echo ready; sleep 60")
+    terminal.wait_for(b"ready")
+    terminal.press(b"\x03")
+
+    assert terminal.ended() == 130
+
+
+def test_what_a_long_command_prints_can_be_read_before_it_ends(overspill: Shell) -> None:
+    words = ["sh", "-c", "seq 1 30000; read answer; echo got $answer; exit 3"]
+    terminal = overspill.terminal(
+        "run", "--tool", "watched", "--session", "cli-live", "--notice", "--", *words
+    )
+    terminal.wait_for(b"\r\n30000\r\n")
+    with SyncClient(overspill.environment["OVERSPILL_URL"]) as client:
+        live = None
+        while live is None:
+            live = next(iter(client.list(session="cli-live", state=State.LIVE).captures), None)
+        while not client.tail(live.id, 1).content.endswith("30000\n"):
+            pass
+        terminal.press(b"it\r")
+        code = terminal.ended()
+        entry = client.get(live.id)
+
+        assert (code, entry.state, entry.status) == (3, "complete", "exit 3")
+        assert entry.labels["overspill.terminal"] == "watched"
+        assert entry.labels["overspill.command"].startswith("sh -c 'seq 1 30000;")
+        assert client.tail(live.id, 2).content == "it\ngot it\n"
+        assert set(CAPTURE_ID.findall(terminal.shown.decode())) == {live.id}
+        assert len(client.list(session="cli-live").captures) == 1
+
+
+def test_the_notice_names_the_live_capture_and_nothing_is_stored_twice(overspill: Shell) -> None:
+    result = overspill("run", "--session", "cli-once", "--", "seq", "1", "30000")
+    with SyncClient(overspill.environment["OVERSPILL_URL"]) as client:
+        (entry,) = client.list(session="cli-once").captures
+
+    assert result.out.startswith("[overspill] Output of seq (")
+    assert (entry.id, entry.labels["overspill.command"]) == (result.capture, "seq 1 30000")
+
+
+@given(st.binary(max_size=30), st.lists(st.integers(0, 30), max_size=4))
+def test_line_ends_are_the_commands_own_in_any_pieces(data: bytes, cuts: list[int]) -> None:
+    data = data.replace(b"a", b"\r").replace(b"b", b"\r\n")
+    found: list[bytes] = []
+    ends, at = LineEnds(found.append), 0
+    for cut in [*sorted(cuts), len(data)]:
+        ends.feed(data[at:cut])
+        at = max(at, cut)
+    ends.end()
+
+    assert b"".join(found) == data.replace(b"\r\n", b"\n")

@@ -1,0 +1,157 @@
+"""Live captures, as their producers write them: against a real service."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from overspill import Client, SyncClient
+from overspill.errors import Absent, NotLive
+from overspill.redaction.redactor import Redactor
+from overspill.wire import State
+
+if TYPE_CHECKING:
+    from tests.servers.overspill import ServiceProcess
+
+LINES = "".join(f"line {number}\n" for number in range(2_000))
+
+
+async def test_what_was_written_can_be_read_while_the_tool_runs(service: ServiceProcess) -> None:
+    async with Client(service.url, session="live") as client:
+        async with client.live(tool="build", call_id="c1", labels={"a": "b"}) as out:
+            await out.write(LINES)
+            await out.flush()
+            entry, tail = await client.get(out.id), await client.tail("call:c1", 2)
+
+            assert (entry.state, entry.size, entry.tool, entry.labels["a"]) == (
+                "live",
+                len(LINES),
+                "build",
+                "b",
+            )
+            assert tail.content == "line 1998\nline 1999\n"
+            assert (await client.live_status(out.id)).accepted == out.accepted == len(LINES)
+        assert out.entry is not None
+        assert (out.entry.state, out.durable <= len(LINES)) == (State.COMPLETE, True)
+        assert (await client.content(out.handle)).decode() == LINES
+
+
+async def test_an_exception_leaves_a_partial_capture_with_its_class_as_the_status(
+    service: ServiceProcess,
+) -> None:
+    async with Client(service.url) as client:
+        out = client.live()
+
+        async def fail() -> None:
+            async with out:
+                await out.write(b"so far\n")
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            await fail()
+
+        entry = await client.get(out.id)
+        assert (entry.state, entry.status, entry.size) == ("partial", "ZeroDivisionError", 7)
+
+
+async def test_a_cancelled_producer_ends_its_capture(service: ServiceProcess) -> None:
+    async with Client(service.url) as client:
+        started, found = asyncio.Event(), []
+
+        async def produce() -> None:
+            async with client.live() as out:
+                found.append(out.id)
+                await out.write("begun\n")
+                started.set()
+                await asyncio.Event().wait()
+
+        task = asyncio.create_task(produce())
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+        entry = await client.get(found[0])
+        assert (entry.state, entry.status, entry.size) == ("partial", "CancelledError", 6)
+
+
+async def test_status_and_exit_code_are_kept(service: ServiceProcess) -> None:
+    async with Client(service.url) as client, client.live() as out:
+        await out.write("no\n")
+        entry = await out.complete(status="exit 3", exit_code=3)
+
+    assert entry is not None
+    assert (entry.status, entry.labels["overspill.exit_code"]) == ("exit 3", "3")
+
+
+async def test_small_writes_go_together(service: ServiceProcess) -> None:
+    random_ = random.Random(3)
+    data = random_.randbytes(3_000_000)
+    async with Client(service.url) as client:
+        async with client.live(content_type="application/octet-stream") as out:
+            at = 0
+            while at < len(data):
+                size = random_.randint(1, 4096)
+                await out.write(data[at : at + size])
+                at += size
+
+        assert await client.content(out.id) == data
+
+
+def test_synchronous_code_and_any_of_its_threads_can_write(service: ServiceProcess) -> None:
+    with SyncClient(service.url) as client:
+        with client.live(tool="threads") as out:
+            threads = [
+                threading.Thread(target=lambda n=n: [out.write(f"{n}\n") for _ in range(500)])
+                for n in range(4)
+            ]
+            for each in threads:
+                each.start()
+            for each in threads:
+                each.join()
+            print("the end", file=out.text_file())
+
+        lines = client.content(out.id).decode().splitlines()
+        assert sorted(lines) == sorted([*"0123" * 500, "the end"])
+        assert lines[-1] == "the end"
+
+
+def test_secrets_never_leave_this_machine(service: ServiceProcess) -> None:
+    token = "ghp_" + "aB3" * 12
+    with SyncClient(service.url) as client, client.live(redactor=Redactor()) as out:
+        for character in f"the token {token} is here\n":
+            out.write(character)
+            out.flush() if character == " " else None
+        entry = out.complete()
+
+        assert entry is not None
+        assert client.content(out.id) == b"the token [REDACTED github-token] is here\n"
+
+
+async def test_a_capture_that_was_deleted_meanwhile_ends_its_producer(service: ServiceProcess) -> None:
+    async with Client(service.url) as client:
+        out = client.live()
+        await out.begin()
+        await out.write("one\n")
+        await out.flush()
+        await client.delete(out.id)
+        await out.write("two\n")
+        with pytest.raises((NotLive, Absent)):
+            await out.flush()
+        await out.aclose()
+
+
+def test_a_service_that_is_restarted_loses_nothing(own_service: ServiceProcess) -> None:
+    with SyncClient(own_service.url) as client:
+        with client.live() as out:
+            for number in range(2_000):
+                out.write(f"line {number}\n")
+                if number in (500, 1_500):
+                    out.flush()
+                    own_service.kill()
+                    own_service.start()
+
+        assert client.content(out.id).decode() == LINES
