@@ -124,6 +124,21 @@ async def test_an_output_is_searched_and_walked_through_by_keys_alone(
     assert "lines=25000" in page.url
 
 
+async def test_the_map_shows_every_error_and_the_key_e_walks_through_them(
+    watched: Watched, client: Client
+) -> None:
+    entry = await client.put(LOG, call_id="map")
+    await watched.sign_in(KEYS["acme"], f"/captures/{entry.id}")
+    await watched.page.locator(".minimap .error").first.wait_for(state="attached")
+    shown = await watched.page.locator(".minimap .error").count()
+    await watched.go(f"/captures/{entry.id}?lines=47000")
+    await watched.page.locator('[data-line="47000"]').wait_for()
+    await watched.page.keyboard.press("e")
+    await watched.page.locator('[data-line="47007"].selected').wait_for()
+
+    assert shown == 50
+
+
 async def test_a_link_to_lines_opens_them_and_back_goes_back(watched: Watched, client: Client) -> None:
     entry = await client.put(LOG, tool="build", call_id="deep")
     await watched.sign_in(KEYS["acme"], "/captures")

@@ -62,6 +62,14 @@ def test_the_figures_are_those_of_the_whole_content(content: bytes, cuts: list[i
     assert not summary.truncated
 
 
+def test_a_summary_tells_as_many_lines_as_it_is_asked_for() -> None:
+    stored = capture(b"error and warning\n" * 1_200, 500, 7_000)
+    summary = stored.read(Summarizer(stored.extent, content_type="text/plain", kind="log", numbers=1_000))
+
+    for found in (summary.errors, summary.warnings):
+        assert found == Severity(count=1_200, line_numbers=[*range(1, 1_001)])
+
+
 @given(WORDS, CUTS)
 @settings(deadline=None)
 def test_lines_that_differ_in_numbers_only_are_one_group(content: bytes, cuts: list[int]) -> None:

@@ -32,7 +32,8 @@ _SHOWN: Final = Caps(lines=5, size=16 * 1024)
 _LINE: Final = 240
 """Bytes shown of one line."""
 _GROUPS: Final = 10
-_NUMBERS: Final = 20
+NUMBERS: Final = 20
+"""So many errors, and as many warnings, are told by the numbers of their lines, unless said otherwise."""
 _ERRORS: Final = (
     r"error|exception|traceback|\bfail(?:ed|ures?)?\b|\bfatal\b|\bpanic|\bcritical\b|segmentation fault"
 )
@@ -51,8 +52,12 @@ class Summarizer:
         limit: int = SCAN_LIMIT_BYTES,
         expired: Callable[[], bool] = never,
         masked: Callable[[bytes], bytes] = mask,
+        numbers: int = NUMBERS,
     ) -> None:
-        """`expired` says that the time is up; it is asked after each chunk. `masked` is as `repeats.mask`."""
+        """`expired` says that the time is up; it is asked after each chunk. `masked` is as `repeats.mask`.
+
+        `numbers` is how many errors, and how many warnings, are told by their lines' numbers.
+        """
         self._extent, self._content_type, self._kind = extent, content_type, kind
         self._limit, self._expired = limit, expired
         self._first, self._last = (
@@ -60,7 +65,7 @@ class Summarizer:
             tail(_SHOWN.lines, extent, caps=_SHOWN),
         )
         self._lines = _Lines(masked)
-        self._errors, self._warnings = _Severe(_ERRORS, extent), _Severe(_WARNINGS, extent)
+        self._errors, self._warnings = (_Severe(each, extent, numbers) for each in (_ERRORS, _WARNINGS))
         self._json = bytearray()
         self._shape: str | None = None
         self._json_size = (extent.size if extent.size <= WHOLE_BYTES else HEAD_BYTES) if kind == "json" else 0
@@ -136,11 +141,11 @@ def _shown(text: Text, *, from_end: bool = False) -> list[str]:
 class _Severe:
     """Counts the lines that match a pattern, and lists the first."""
 
-    def __init__(self, pattern: str, extent: Extent) -> None:
+    def __init__(self, pattern: str, extent: Extent, numbers: int) -> None:
         self._pattern, self._extent = pattern, extent
         self._compiled = _compiled(pattern)
         self._first = Search(
-            GrepQuery(pattern=pattern, ignore_case=True, max_matches=_NUMBERS),
+            GrepQuery(pattern=pattern, ignore_case=True, max_matches=numbers),
             extent,
             caps=Caps(line_size=1),
             pattern=self._compiled,

@@ -93,6 +93,7 @@ from overspill.wire.queries import (
     ReadQuery,
     RefQuery,
     Sort,
+    SummaryQuery,
     TailQuery,
     TenantQuery,
 )
@@ -197,6 +198,7 @@ __all__ = [
     "StatsQuery",
     "StatsRow",
     "Summary",
+    "SummaryQuery",
     "TailQuery",
     "TenantQuery",
     "Text",

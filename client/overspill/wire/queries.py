@@ -35,6 +35,13 @@ class RefQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Look a `call:` reference up in all sessions, if the key may."""
 
 
+class SummaryQuery(RefQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How much a summary tells."""
+
+    line_numbers: Annotated[int, Meta(ge=1, le=1000)] = 20
+    """Of the first so many errors, and of as many warnings, the numbers of their lines are told."""
+
+
 class ReadQuery(RefQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What every reading of text can be given."""
 

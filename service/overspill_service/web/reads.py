@@ -107,7 +107,7 @@ async def _first_line(context: RequestContext[Q], entry: Entry) -> int:
     return await first_line_since(context.service.archive, entry, seconds_of(since))
 
 
-async def summary(context: RequestContext[wire.RefQuery]) -> web.Response:
+async def summary(context: RequestContext[wire.SummaryQuery]) -> web.Response:
     entry = await context.entry()
     async with context.scan_turn() as turn:
         is_late = _deadline(context, turn)
@@ -119,6 +119,7 @@ async def summary(context: RequestContext[wire.RefQuery]) -> web.Response:
                 kind=entry.kind,
                 expired=is_late,
                 masked=mask_numbers,
+                numbers=context.query.line_numbers,
             )
 
         answer = await inspect(context.service.archive, entry, begin, turn)
@@ -161,7 +162,7 @@ ROUTES: Final = (
         action=Action.CAPTURE_READ,
         handler=summary,
         summary="Figures, first and last lines, repeated lines, errors and warnings, JSON shape.",
-        query=wire.RefQuery,
+        query=wire.SummaryQuery,
         answers={200: wire.Summary},
     ),
     _text_route(Path.HEAD, head, wire.HeadQuery, "The first lines."),

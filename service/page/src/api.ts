@@ -69,6 +69,7 @@ export interface Summary {
   errors: Severity;
   warnings: Severity;
   json_shape: string | null;
+  scanned_bytes: number;
   truncated: boolean;
 }
 

@@ -1,6 +1,6 @@
 // One capture: its facts, its lines, search in it.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { change, type Entry, get, pathOf, address, type SignedIn, type Summary } from "../api.ts";
+import { change, type Entry, get, pathOf, address, type Severity, type SignedIn, type Summary } from "../api.ts";
 import { bytes, count } from "../format.ts";
 import { useKeys } from "../keys.ts";
 import { useLoaded } from "../load.ts";
@@ -12,6 +12,8 @@ import { View, type ViewHandle } from "../viewer/view.tsx";
 import { visible } from "../viewer/text.ts";
 
 const TYPING_MS = 250;
+/** Errors, and warnings, that can be walked through and are on the map. */
+const MARKS = 1000;
 
 export function CapturePage({ reference, who }: { reference: string; who: SignedIn }) {
   const [version, setVersion] = useState(0);
@@ -126,7 +128,7 @@ function Output({ entry }: { entry: Entry }) {
   const view = useRef<ViewHandle>(null);
   const field = useRef<HTMLInputElement>(null);
   const [isWrapped, setWrapped] = useState(false);
-  const summary = useLoaded((signal) => get<Summary>(`${pathOf(entry.id)}/summary`, {}, signal), [entry.id]);
+  const summary = useLoaded((signal) => get<Summary>(`${pathOf(entry.id)}/summary`, { line_numbers: MARKS }, signal), [entry.id]);
   const wanted: Wanted = {
     pattern: query.get("q") ?? "",
     ignoreCase: query.has("i"),
@@ -136,8 +138,8 @@ function Output({ entry }: { entry: Entry }) {
   const { found, problem, next } = useSearch(entry.id, wanted, (line) => view.current?.goTo(line));
 
   useEffect(() => {
-    if (selected) view.current?.goTo(selected[0]);
-  }, [entry.id]);
+    if (selected) view.current?.reveal(selected[0]);
+  }, [entry.id, selected?.[0]]);
   useKeys({
     "/": () => field.current?.focus(),
     n: () => next(1),
@@ -185,12 +187,9 @@ function Output({ entry }: { entry: Entry }) {
         </label>
         {summary.answer && (
           <span class="small">
-            <button type="button" class="small" disabled={!summary.answer.errors.count} onClick={() => goToNext(summary.answer!.errors.line_numbers, selected?.[0] ?? 0)}>
-              {count(summary.answer.errors.count)} errors
-            </button>{" "}
-            <button type="button" class="small" disabled={!summary.answer.warnings.count} onClick={() => goToNext(summary.answer!.warnings.line_numbers, selected?.[0] ?? 0)}>
-              {count(summary.answer.warnings.count)} warnings
-            </button>
+            <Severities name="errors" found={summary.answer.errors} onNext={(numbers) => goToNext(numbers, selected?.[0] ?? 0)} />{" "}
+            <Severities name="warnings" found={summary.answer.warnings} onNext={(numbers) => goToNext(numbers, selected?.[0] ?? 0)} />
+            {summary.answer.truncated && <span class="quiet"> in the first {bytes(summary.answer.scanned_bytes)}</span>}
           </span>
         )}
         {selected && <Copy text={location.href} label={`Copy link to ${selected[0] === selected[1] ? `line ${selected[0]}` : `lines ${selected[0]}–${selected[1]}`}`} />}
@@ -210,6 +209,17 @@ function Output({ entry }: { entry: Entry }) {
         handle={view}
       />
     </section>
+  );
+}
+
+/** How many lines look like errors, or warnings. Click to go to the next. */
+function Severities({ name, found, onNext }: { name: string; found: Severity; onNext(numbers: number[]): void }) {
+  const isMore = found.count > found.line_numbers.length;
+  const title = isMore ? `The first ${count(found.line_numbers.length)} are on the map; search finds the others` : `Go to the next of the ${name}`;
+  return (
+    <button type="button" class="small" disabled={!found.count} title={title} onClick={() => onNext(found.line_numbers)}>
+      {count(found.count)} {name}
+    </button>
   );
 }
 

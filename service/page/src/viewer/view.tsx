@@ -2,7 +2,7 @@
 //
 // A browser cannot scroll over more than some 10 million pixels. So the bar of a long capture is scaled: small movements
 // go line by line, large ones in proportion.
-import { useEffect, useImperativeHandle, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useImperativeHandle, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Ref } from "preact";
 import { count } from "../format.ts";
 import { type Line, Lines } from "./lines.ts";
@@ -12,11 +12,14 @@ const ROW = 20;
 const MAX_HEIGHT = 8_000_000;
 const MAX_ROWS = 300;
 const AHEAD = 30;
+const MAP_PARTS = 250;
 /** Movements of fewer screens than this go line by line. */
 const NEAR_SCREENS = 3;
 
 export interface ViewHandle {
   goTo(line: number): void;
+  /** Go to a line unless it is in view. */
+  reveal(line: number): void;
   move(lines: number): void;
   page(direction: 1 | -1): void;
 }
@@ -87,6 +90,10 @@ export function View({ reference, total, isWrapped, selected, marks, highlight, 
 
   useImperativeHandle(handle, () => ({
     goTo: (line) => show(line - 1 - Math.floor(rows / 3)),
+    reveal: (line) => {
+      const end = top + Math.floor(box.current!.clientHeight / ROW);
+      if (line - 1 < top || line > end) show(line - 1 - Math.floor(rows / 3));
+    },
     move: (by) => show(top + by),
     page: (direction) => show(top + direction * (rows - 2)),
   }));
@@ -199,22 +206,34 @@ interface MinimapProps {
   onGo(line: number): void;
 }
 
+/** Return the first line of each of so many parts of the output: what lies closer cannot be told apart. */
+function apart(numbers: number[], total: number): number[] {
+  const firsts = new Map<number, number>();
+  for (const line of numbers) {
+    const part = Math.floor((MAP_PARTS * (line - 1)) / Math.max(1, total));
+    if (!firsts.has(part)) firsts.set(part, line);
+  }
+  return [...firsts.values()];
+}
+
 /** Where errors, warnings and matches are in the whole output. */
 function Minimap({ total, marks, top, rows, onGo }: MinimapProps) {
   const at = (line: number) => `${(100 * (line - 1)) / Math.max(1, total)}%`;
-  const kinds = [
-    ["warning", marks.warnings],
-    ["error", marks.errors],
-    ["match", marks.matches],
-  ] as const;
+  const go = useRef(onGo);
+  go.current = onGo;
+  const drawn = useMemo(
+    () =>
+      ([["warning", marks.warnings], ["error", marks.errors], ["match", marks.matches]] as const).flatMap(([kind, numbers]) =>
+        apart(numbers, total).map((line) => (
+          <button type="button" tabIndex={-1} class={kind} style={{ top: at(line) }} title={`${kind}, line ${count(line)}`} onClick={() => go.current(line)} />
+        )),
+      ),
+    [marks.warnings, marks.errors, marks.matches, total],
+  );
   return (
     <div class="minimap" aria-hidden="true">
       <div class="here" style={{ top: at(top + 1), height: `max(4px, ${(100 * rows) / Math.max(1, total)}%)` }} />
-      {kinds.map(([kind, numbers]) =>
-        numbers.map((line) => (
-          <button type="button" tabIndex={-1} class={kind} style={{ top: at(line) }} title={`${kind}, line ${count(line)}`} onClick={() => onGo(line)} />
-        )),
-      )}
+      {drawn}
     </div>
   );
 }
