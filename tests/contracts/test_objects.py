@@ -90,10 +90,10 @@ async def test_the_suffix_of_an_empty_object_is_empty(store: ObjectStore) -> Non
 
 
 async def test_a_second_put_of_a_key_changes_nothing(store: ObjectStore) -> None:
-    await store.put(f"{CAPTURE}/a-00000", [b"first"])
-    await store.put(f"{CAPTURE}/a-00000", [b"second"])
+    are_new = [await store.put(f"{CAPTURE}/a-00000", [content]) for content in (b"first", b"second")]
 
     assert await store.read(f"{CAPTURE}/a-00000", -100, 0) == b"first"
+    assert are_new == [True, False]
 
 
 @pytest.mark.parametrize("start", [3, 10, 1000])

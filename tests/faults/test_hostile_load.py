@@ -114,18 +114,18 @@ class SlowStore:
 
     def __init__(self, api: Api) -> None:
         self.is_asked, self.go_on = asyncio.Event(), asyncio.Event()
-        self.puts: list[asyncio.Task[None]] = []
+        self.puts: list[asyncio.Task[bool]] = []
         self._put = api.service.archive.store.put
         api.service.archive.store.put = self.put  # type: ignore[method-assign]
 
-    async def put(self, key: str, pieces: Sequence[bytes]) -> None:
+    async def put(self, key: str, pieces: Sequence[bytes]) -> bool:
         self.puts.append(asyncio.create_task(self._later(key, pieces)))
         self.is_asked.set()
-        await asyncio.shield(self.puts[-1])
+        return await asyncio.shield(self.puts[-1])
 
-    async def _later(self, key: str, pieces: Sequence[bytes]) -> None:
+    async def _later(self, key: str, pieces: Sequence[bytes]) -> bool:
         await self.go_on.wait()
-        await self._put(key, pieces)
+        return await self._put(key, pieces)
 
 
 @pytest.fixture

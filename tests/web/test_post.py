@@ -186,11 +186,11 @@ class FailingStore(MemoryStore):
         super().__init__()
         self._capture, self._puts = capture, 0
 
-    async def put(self, key: str, pieces: Sequence[bytes]) -> None:
+    async def put(self, key: str, pieces: Sequence[bytes]) -> bool:
         self._puts += f"/{self._capture}/" in key
         if self._puts > 1:
             raise StoreUnavailable("no")
-        await super().put(key, pieces)
+        return await super().put(key, pieces)
 
 
 async def test_a_move_that_fails_half_way_leaves_nothing_under_either_id() -> None:

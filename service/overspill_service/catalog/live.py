@@ -109,9 +109,9 @@ class LiveBuffers(Protocol):
     async def replace(self, old: Entry, new: Entry) -> Entry | None:
         """Replace an entry by one of more segments, and forget the buffer before its size.
 
-        If the new entry is not live, forget the whole buffer. Tell everybody who watches it. Return the
-        stored entry: `new` if this, or an earlier attempt, has replaced it, else what others have made of it.
-        None if the capture is gone.
+        If the new entry is not live, forget the whole buffer. With twice the same entry, only put the buffer
+        right. Tell everybody who watches it. Return the stored entry: `new` if this, or an earlier attempt,
+        has replaced it, else what others have made of it. None if the capture is gone.
         """
 
     async def forget_live(self, tenant: str, capture: str) -> None:

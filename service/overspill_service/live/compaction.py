@@ -40,7 +40,9 @@ log = logging.getLogger(__name__)
 
 def is_worth_compacting(entry: Entry) -> bool:
     fewest = 1 + entry.stored_size // SEGMENT_SIZE
-    return not entry.is_live and len(entry.segments) >= WORTHWHILE * fewest
+    if entry.is_live or entry.is_held:  # the hold is on these objects
+        return False
+    return len(entry.segments) >= WORTHWHILE * fewest
 
 
 async def compact(archive: Archive, entry: Entry) -> Entry | None:

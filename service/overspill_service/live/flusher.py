@@ -9,22 +9,27 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections import Counter
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from overspill import wire
 
-from overspill_service.archive.recovery.entries import captures_in
-from overspill_service.archive.recovery.rebuild import with_all_segments
 from overspill_service.catalog.live import LiveRecord
 from overspill_service.catalog.records import Entry
-from overspill_service.errors import CatalogUnavailable, ServiceError, TooManyRequests
+from overspill_service.errors import (
+    CatalogUnavailable,
+    ClockJumped,
+    ClockSkewed,
+    DeadlineExceeded,
+    ServiceError,
+    TooManyRequests,
+)
 from overspill_service.live.compaction import compact, is_worth_compacting
 from overspill_service.live.digests import Digests
 from overspill_service.live.ending import Ending
-from overspill_service.live.segments import store_segment
+from overspill_service.live.segments import resumed, store_segment
 from overspill_service.resources.fair_places import FairPlaces
-from overspill_service.store_format.object_keys import capture_prefix
 from overspill_service.telemetry.logs import fields
 
 if TYPE_CHECKING:
@@ -35,7 +40,9 @@ if TYPE_CHECKING:
 
 SEGMENT_BYTES: Final = 8 * 2**20
 """Accepted bytes after which a segment is stored."""
-LEASE_SECONDS: Final = 60.0
+LEASE_SECONDS: Final = 20.0
+"""How long others leave a live capture alone whose replica died while it stored a segment."""
+COMPACTION_LEASE_SECONDS: Final = 300.0
 LEASE_PAUSE_SECONDS: Final = 0.05
 LOOK_SECONDS: Final = 1.0
 """How often a process looks for captures that are due."""
@@ -44,7 +51,9 @@ PLACES: Final = 8
 PLACE_SECONDS: Final = 30.0
 RETRY_SECONDS: Final = 5.0
 """After how long a capture is looked at again if that failed."""
-MAX_DUE: Final = 200
+MAX_DUE: Final = 10_000
+MAX_RUNNING: Final = 100
+"""Captures of one tenant that a process works on, or waits to."""
 MAX_AGE_SECONDS: Final = 60.0
 SEGMENTS_BY_SECOND: Final = 4
 """A capture of many segments waits longer for the next one: a second for each so many."""
@@ -67,12 +76,19 @@ class Flusher:
         """Look at what is due, until cancelled."""
         while True:
             try:
-                for name in await self._archive.catalog.due(self._archive.clock(), MAX_DUE):
-                    self.start(*name)
+                self._start_due(await self._archive.catalog.due(self._archive.clock(), MAX_DUE))
             except ServiceError as error:
                 log.info("live captures are looked at later: %s", error)
             self.digests.trim()
             await asyncio.sleep(LOOK_SECONDS)
+
+    def _start_due(self, due: list[tuple[str, str]]) -> None:
+        """Work on what is due, on so much of each tenant that the others' captures do not wait for it."""
+        running = Counter(tenant for tenant, _ in self._running)
+        for name in due:
+            if name not in self._running and running[name[0]] < MAX_RUNNING:
+                running[name[0]] += 1
+                self.start(*name)
 
     async def close(self) -> None:
         """End the work that runs. Another replica, or the next start, goes on with it."""
@@ -87,27 +103,41 @@ class Flusher:
         if task is None:
             task = asyncio.create_task(self._attempt(tenant, capture), name=f"live capture {capture}")
             self._running[name] = task
-            task.add_done_callback(lambda _: self._running.pop(name, None))
+            task.add_done_callback(lambda ended: self._note_end(name, ended))
         return task
+
+    def _note_end(self, name: tuple[str, str], task: asyncio.Task[Entry | None]) -> None:
+        self._running.pop(name, None)
+        error = None if task.cancelled() else task.exception()  # nobody may be waiting for it
+        if error is not None and not isinstance(error, ServiceError):
+            details = fields(tenant=name[0], capture=name[1])
+            log.error("the work on a live capture failed", exc_info=error, extra=details)
 
     async def finish(self, tenant: str, capture: str) -> Entry | None:
         """Work on a capture whose end its producer has told, until it has ended.
 
-        Raises what the back ends raise. Return None if it was removed.
+        Raises `DeadlineExceeded`, and what the back ends raise. Return None if it was removed.
         """
-        async with asyncio.timeout(PLACE_SECONDS):
-            while True:
-                entry = await asyncio.shield(self.start(tenant, capture))
-                if entry is None or not entry.is_live:
-                    return entry
-                await asyncio.sleep(LEASE_PAUSE_SECONDS)
+        try:
+            async with asyncio.timeout(PLACE_SECONDS):
+                while True:
+                    entry = await asyncio.shield(self.start(tenant, capture))
+                    if entry is None or not entry.is_live:
+                        return entry
+                    await asyncio.sleep(LEASE_PAUSE_SECONDS)
+        except TimeoutError as error:
+            late = f"{capture} takes long to store; its end is noted: ask again in a moment"
+            raise DeadlineExceeded(late) from error
 
-    async def schedule(self, entry: Entry, buffered: int, active: float) -> None:
+    async def schedule(self, entry: Entry, active: float) -> None:
         """Note when to look at a capture next: when its bytes are old, or its producer is late."""
-        now = self._archive.clock()
-        age = min(max(self._age, MAX_AGE_SECONDS), self._age + len(entry.segments) / SEGMENTS_BY_SECOND)
-        at = now + age if buffered else active + self.timeout
-        await self._archive.catalog.schedule(entry.tenant, entry.id, max(at, now + LOOK_SECONDS))
+        catalog, now = self._archive.catalog, self._archive.clock()
+        await catalog.schedule(entry.tenant, entry.id, max(active + self.timeout, now + LOOK_SECONDS))
+        # Looked up after that: bytes that came before may have been scheduled for an earlier time.
+        record = await catalog.live(entry.tenant, entry.id, since=2**53)
+        if record is not None and record.accepted > record.durable:
+            age = min(max(self._age, MAX_AGE_SECONDS), self._age + len(entry.segments) / SEGMENTS_BY_SECOND)
+            await catalog.schedule(entry.tenant, entry.id, now + max(age, LOOK_SECONDS))
 
     async def schedule_bytes(self, tenant: str, capture: str) -> None:
         """Note that the first bytes came that are not stored."""
@@ -149,27 +179,26 @@ class Flusher:
 
     async def _continue(self, entry: Entry) -> Entry | None:
         """Store what is accepted, and end the capture if that is due."""
-        if not await self._archive.was_complete():
-            entry = await self.resumed(entry)
         record = await self._record(entry)
+        if not await self._archive.catalog.is_complete():  # it may be older than the objects
+            known = await resumed(self._archive, entry)
+            if known != entry:
+                return known
+        if record.durable != entry.size:  # others have stored more, or the entry was read from its objects
+            await self._archive.catalog.schedule(entry.tenant, entry.id, self._archive.clock())
+            return await self._archive.catalog.replace(entry, entry)
         ending = None if record.ending is None else Ending.decode(record.ending)
-        if ending is None and self._archive.clock() - record.active > self.timeout:
-            ending = await self._end_for(entry, record)
+        if ending is None and await self._is_abandoned(record):
+            return await self._end_for(entry, record)
         if ending is None and not record.buffer and record.cut is None:
-            await self.schedule(entry, 0, record.active)
+            await self.schedule(entry, record.active)
             return entry
         grown = await store_segment(self._archive, self.digests, entry, record, ending)
         if grown is not None and grown.is_live:
             if ending is not None:
                 return await self._continue(grown)  # an earlier cut ended before the end
-            await self.schedule(grown, record.accepted - grown.size, record.active)
+            await self.schedule(grown, record.active)
         return grown
-
-    async def resumed(self, entry: Entry) -> Entry:
-        """Return the entry with the segments of its objects that the catalog has lost."""
-        async for found in captures_in(self._archive, capture_prefix(entry.tenant, entry.id)):
-            return await with_all_segments(self._archive, found, entry)
-        return entry
 
     async def _record(self, entry: Entry) -> LiveRecord:
         """Return the catalog's record. One that was lost begins again at the durable offset."""
@@ -178,19 +207,33 @@ class Flusher:
             record = await reopened(self._archive, entry)
         return record
 
-    async def _end_for(self, entry: Entry, record: LiveRecord) -> Ending:
-        """End a capture whose producer is gone."""
+    async def _is_abandoned(self, record: LiveRecord) -> bool:
+        """Return whether the producer is gone, by clocks that agree."""
+        if self._archive.clock() - record.active <= self.timeout:
+            return False
+        try:
+            await self._archive.shared_clock.require_agreement()
+        except (ClockSkewed, ClockJumped):
+            return False
+        return self._archive.clock() - record.active > self.timeout
+
+    async def _end_for(self, entry: Entry, record: LiveRecord) -> Entry | None:
+        """End a capture whose producer is gone, unless it has just come back."""
         digest = await self.digests.whole(self._archive, entry, record.buffer)
         ending = Ending(state=wire.State.PARTIAL, sha256=digest, lost=lost_bytes(entry, record))
-        await self._archive.catalog.end_live(entry.tenant, entry.id, record.accepted, ending.encode())
-        details = fields(tenant=entry.tenant, capture=entry.id, seconds=self.timeout)
-        log.info("ended a live capture whose producer is gone", extra=details)
-        return ending
+        catalog = self._archive.catalog
+        if await catalog.end_live(entry.tenant, entry.id, record.accepted, ending.encode()):
+            details = fields(tenant=entry.tenant, capture=entry.id, seconds=self.timeout)
+            log.info("ended a live capture whose producer is gone", extra=details)
+            return await self._continue(entry)
+        await self.schedule(entry, self._archive.clock())
+        return entry
 
     @asynccontextmanager
     async def _lease(self, entry: Entry) -> AsyncIterator[bool]:
         name = f"live:{entry.upload}"
-        is_held = await self._archive.catalog.lease(name, self._holder, LEASE_SECONDS)
+        seconds = LEASE_SECONDS if entry.is_live else COMPACTION_LEASE_SECONDS
+        is_held = await self._archive.catalog.lease(name, self._holder, seconds)
         try:
             yield is_held
         finally:

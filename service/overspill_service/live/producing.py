@@ -28,6 +28,7 @@ from overspill_service.errors import (
 )
 from overspill_service.live.ending import Ending
 from overspill_service.live.flusher import SEGMENT_BYTES, Flusher, reopened
+from overspill_service.live.segments import resumed
 from overspill_service.resources.tasks import run_to_completion
 from overspill_service.store_format import object_keys
 
@@ -91,12 +92,13 @@ class Producer(Struct, frozen=True):
             life=expires - now,
         )
         await self._reserve(entry)
+        # First of all: whichever step is the last one, somebody looks after the capture.
+        await captures.archive.catalog.schedule(entry.tenant, entry.id, now + self.flusher.timeout)
         committed = await captures.archive.catalog.commit(entry, captures.quota)
         if not isinstance(committed, Entry) or committed.upload != entry.upload:
             raise CatalogUnavailable(f"{capture} was begun or removed at the same time; try again")
         await self._open(entry, now)
         self.flusher.digests.begin(entry.upload)
-        await self.flusher.schedule(entry, 0, now)
         return wire.LiveStatus(id=capture, state=State.LIVE, accepted=0, durable=0), True
 
     async def _again(self, entry: Entry, metadata: CaptureMetadata) -> wire.LiveStatus:
@@ -174,7 +176,7 @@ class Producer(Struct, frozen=True):
         """Return the error. A producer may know of more than the catalog: then the objects tell."""
         expected = appended.accepted
         if append.offset > expected:
-            entry = await self.flusher.resumed(await self._entry(capture))
+            entry = await resumed(self.captures.archive, await self._entry(capture))
             expected = max(expected, entry.size)
         return WrongOffset(append.offset, expected)
 

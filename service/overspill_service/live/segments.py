@@ -2,8 +2,10 @@
 
     cut decided in the catalog ──► segment in the object store ──► entry grown, buffer trimmed
 
-Whoever finds a cut that was decided before stores the very same segment, so no byte is stored twice or
-skipped, whichever step is interrupted. Call it under the lease of the capture.
+Whichever step is interrupted, no byte is stored twice or skipped. Whoever finds a segment in the object store
+that the entry does not have takes it into the entry as it is: it may hold less than the catalog's buffer, but
+an object is never replaced. So the lease of the capture only spares work: two replicas that store it at once,
+or with a catalog that went back to an older state, agree on the segment that came first.
 """
 
 from __future__ import annotations
@@ -15,14 +17,16 @@ from msgspec.structs import replace
 from overspill.reading.content_kind import HEAD_BYTES, detect
 
 from overspill_service.archive.archive import inline_index
-from overspill_service.archive.recovery.entries import encode_entry
+from overspill_service.archive.recovery.entries import captures_in, encode_entry
+from overspill_service.archive.recovery.rebuild import with_all_segments
 from overspill_service.archive.storing import BINARY_TYPE, DEFAULT_TYPE
 from overspill_service.catalog.records import Entry, Segment
+from overspill_service.errors import CaptureDamaged
 from overspill_service.live import timeline
 from overspill_service.store_format.frame_map import FrameMap
 from overspill_service.store_format.frames import Frame, FrameWriter
 from overspill_service.store_format.index import Index, trailer
-from overspill_service.store_format.object_keys import segment_key
+from overspill_service.store_format.object_keys import capture_prefix, segment_key
 
 if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
@@ -44,9 +48,13 @@ async def store_segment(
 ) -> Entry | None:
     """Store what is accepted, or what was decided to be the next segment. With `ending`, it is the last one.
 
-    Return the entry as it then is, None if the capture was removed. Raises `StoreUnavailable`,
-    `CatalogUnavailable`.
+    Return the entry as it then is. If it is live in spite of `ending`, there is more to store. None if the
+    capture was removed. Raises `StoreUnavailable`, `CatalogUnavailable`, `CaptureDamaged`.
     """
+    if record.cut is not None:  # whoever decided on it may have stored it
+        known = await resumed(archive, entry)
+        if known != entry:
+            return known
     wanted = record.accepted if ending is not None else record.start + good_end(record.buffer)
     if record.cut is None and ending is None and wanted == record.start:
         return entry
@@ -58,10 +66,20 @@ async def store_segment(
     draft = _draft(archive, entry, record, data, end)
     if is_last and ending is not None:
         draft = ending.of(draft, archive.clock())
-    stored = await _stored_before(archive, entry, end) if record.cut is not None else None
+    stored = await _store(archive, digests, entry, draft, data, is_last=is_last)
     if stored is None:
-        stored = await _store(archive, digests, entry, draft, data, is_last=is_last)
+        known = await resumed(archive, entry)
+        if known == entry:
+            raise CaptureDamaged(f"{_key(entry)} exists already, and does not continue {entry.id}")
+        return known
     return await _grow(archive, entry, draft, stored)
+
+
+async def resumed(archive: Archive, entry: Entry) -> Entry:
+    """Return the entry with the segments of its objects that the catalog does not know."""
+    async for found in captures_in(archive, capture_prefix(entry.tenant, entry.id)):
+        return await with_all_segments(archive, found, entry)
+    return entry
 
 
 def good_end(buffer: bytes) -> int:
@@ -75,7 +93,8 @@ def good_end(buffer: bytes) -> int:
 
 def _draft(archive: Archive, entry: Entry, record: LiveRecord, data: bytes, end: int) -> Entry:
     """Return the entry after this segment. Positions of segments are missing."""
-    marks = timeline.joined(timeline.unpack(entry.marks), timeline.of_record(record.marks))
+    come = [mark for mark in timeline.of_record(record.marks) if mark.offset < end]
+    marks = timeline.joined(timeline.unpack(entry.marks), come)
     kind = entry.kind
     if not entry.segments:
         kind = detect(data[:HEAD_BYTES], entry.content_type or None)
@@ -94,11 +113,11 @@ def _draft(archive: Archive, entry: Entry, record: LiveRecord, data: bytes, end:
 
 async def _store(
     archive: Archive, digests: Digests, entry: Entry, draft: Entry, data: bytes, *, is_last: bool
-) -> _Stored:
+) -> _Stored | None:
+    """Store the segment. Return None if there is one already."""
     workers = archive.upload_workers(entry.tenant)
     async with archive.memory.queue_for(2 * len(data)).shares(2 * len(data)):
         framed = await workers.run(_framed, archive.level, data)
-        await workers.run(digests.feed, entry.upload, entry.size, data)
         frames = [frame for frame, _ in framed]
         index = Index(
             number=len(entry.segments),
@@ -111,7 +130,9 @@ async def _store(
         )
         pieces = [frame for _, frame in framed]
         pieces.append(await archive.cpu.run_for_frames(len(frames), trailer, index))
-        await archive.store.put(_key(entry), pieces)
+        if not await archive.store.put(_key(entry), pieces):
+            return None
+        await workers.run(digests.feed, entry.upload, entry.size, data)
     newlines = sum(frame.newlines for frame in frames)
     return _Stored(Segment(sum(map(len, pieces)), len(data), newlines), frames)
 
@@ -121,19 +142,11 @@ def _framed(level: int, data: bytes) -> list[tuple[Frame, bytes]]:
     return [*writer.write(data), *writer.finish()]
 
 
-async def _stored_before(archive: Archive, entry: Entry, end: int) -> _Stored | None:
-    """Return the segment if whoever decided on the cut has stored it."""
-    key = _key(entry)
-    async for listed in archive.store.list(key):
-        index = await archive.read_index(key, listed.size)
-        if (index.first_offset, index.size) == (entry.size, end - entry.size):
-            segment = Segment(listed.size, index.size, index.newlines)
-            return _Stored(segment, index.frames)
-    return None
-
-
 async def _grow(archive: Archive, entry: Entry, draft: Entry, stored: _Stored) -> Entry | None:
-    """Add the segment to the entry in the catalog. Delete it again if the capture was removed."""
+    """Add the segment to the entry in the catalog. Delete it again if the capture was removed.
+
+    A catalog that has just lost the capture may be told of the segment by the objects, so then it stays.
+    """
     while True:
         lists = _frames_of(entry)
         index = None if lists is None else inline_index([*lists, stored.frames])
@@ -143,13 +156,19 @@ async def _grow(archive: Archive, entry: Entry, draft: Entry, stored: _Stored) -
             archive.maps.discard(entry.version)
             return grown
         if found is None or found.upload != entry.upload:
-            await archive.store.delete([_key(entry)])
+            if await _is_removed(archive, entry):
+                await archive.store.delete([_key(entry)])
             return None
         if len(found.segments) != len(entry.segments):  # somebody else has stored it meanwhile
             return found
         entry = found  # its expiry was changed meanwhile, or it was read
         expires = max(draft.expires, found.expires)
         draft = replace(draft, marker=found.marker, expires=expires, first_read=found.first_read)
+
+
+async def _is_removed(archive: Archive, entry: Entry) -> bool:
+    known = await archive.catalog.get(entry.tenant, entry.id)
+    return known is not None or await archive.catalog.is_complete()
 
 
 def _frames_of(entry: Entry) -> list[list[Frame]] | None:

@@ -7,7 +7,6 @@ little behind. Who is further behind reads the capture.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -37,7 +36,8 @@ class Stream:
         self.end = entry.size
         self.ended: Entry | None = None
         self.is_removed = False
-        self._events: deque[Event] = deque()
+        self._events: dict[int, Event] = {}
+        """By the offset at which each begins, in their order."""
         self._kept = 0
         self._rest = b""
         """The beginning of a character whose other bytes have not come."""
@@ -85,13 +85,11 @@ class Stream:
 
     def event_at(self, offset: int) -> Event | None:
         """Return the kept event that begins there."""
-        if not self._events or offset < self._events[0].offset:
-            return None
-        return next((event for event in self._events if event.offset == offset), None)
+        return self._events.get(offset)
 
     def boundary_after(self, offset: int) -> int:
         """Return the first offset behind `offset` at which an event begins, or the end."""
-        return next((event.offset for event in self._events if event.offset > offset), self.end)
+        return next((start for start in self._events if start > offset), self.end)
 
     async def _look(self) -> None:
         """Take what the news did not tell."""
@@ -124,12 +122,11 @@ class Stream:
         self.tell()
 
     def _add(self, content: bytes) -> None:
-        event = events.output(self.end, content)
-        self._events.append(event)
+        event = self._events[self.end] = events.output(self.end, content)
         self.end = event.next_offset
         self._kept += len(event.encoded)
         while self._kept > KEPT_BYTES and len(self._events) > 1:
-            self._kept -= len(self._events.popleft().encoded)
+            self._kept -= len(self._events.pop(next(iter(self._events))).encoded)
 
     def _finish(self, entry: Entry) -> None:
         if self._rest:
@@ -160,23 +157,26 @@ class Streams:
     @asynccontextmanager
     async def of(self, entry: Entry) -> AsyncIterator[Stream]:
         """Use the stream of a live capture within the block."""
-        if entry.upload not in self._streams:
+        is_first = entry.upload not in self._streams
+        if is_first:
             stream = Stream(self._archive, self._views, entry)
             task = asyncio.create_task(stream.run(), name=f"followers of {entry.id}")
             self._streams[entry.upload] = stream, task
-            await self._archive.catalog.watch(entry.tenant, entry.id, stream.on_news)
-            stream.on_news(LOOK_AGAIN, b"")
         stream, task = self._streams[entry.upload]
         stream.users += 1
         try:
+            if is_first:
+                await self._archive.catalog.watch(entry.tenant, entry.id, stream.on_news)
+                stream.on_news(LOOK_AGAIN, b"")
             yield stream
         finally:
             stream.users -= 1
             if not stream.users:
-                self._streams.pop(entry.upload, None)
+                del self._streams[entry.upload]
                 task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+                # At once: whoever comes while the task ends begins another stream, and watches again.
                 await self._archive.catalog.unwatch(entry.tenant, entry.id)
+                await asyncio.gather(task, return_exceptions=True)
 
     async def follow(self, entry: Entry, offset: int) -> AsyncGenerator[bytes, None]:
         """Yield the capture from `offset` on as events, until it has ended. Without news, yield comments."""

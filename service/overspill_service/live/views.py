@@ -34,6 +34,8 @@ NOTHING: Final = 2**53
 
 
 class _Remembered(Struct):
+    opened: int
+    """`LiveRecord.opened` of the buffer whose bytes these are."""
     start: int
     data: bytes
     view: GrowingEntry | None = None
@@ -63,6 +65,9 @@ class LiveViews:
             is_useful = known is not None and known.start <= entry.size <= known.start + len(known.data)
             since = known.start + len(known.data) if known is not None and is_useful else entry.size
             record = await self._archive.catalog.live(entry.tenant, entry.id, since=since)
+            if known is not None and record is not None and _is_another(known, record):
+                self.forget(entry.upload)
+                continue
             if record is not None and record.start == since:
                 before = known.data[entry.size - known.start :] if known is not None and is_useful else b""
                 return await self._view(entry, record, before + record.buffer)
@@ -99,7 +104,7 @@ class LiveViews:
             "marks": timeline.pack(marks),
         }
         view = GrowingEntry(**{**asdict(entry), **changed}, stored=entry, tail=tail, active=record.active)
-        self._remember(entry.upload, _Remembered(entry.size, data, view))
+        self._remember(entry.upload, _Remembered(record.opened, entry.size, data, view))
         return view
 
     def _remember(self, upload: str, remembered: _Remembered) -> None:
@@ -113,6 +118,11 @@ class LiveViews:
         known = self._remembered.pop(upload, None)
         if known is not None:
             self._size -= known.size
+
+
+def _is_another(known: _Remembered, record: LiveRecord) -> bool:
+    """Return whether the catalog has lost the bytes since, and perhaps has others in their place."""
+    return known.opened != record.opened or known.start + len(known.data) > record.accepted
 
 
 def _is_same(view: GrowingEntry, entry: Entry, record: LiveRecord) -> bool:

@@ -25,10 +25,11 @@ class StoredObject(Struct, frozen=True):
 
 
 class ObjectStore(Protocol):
-    async def put(self, key: str, pieces: Sequence[bytes]) -> None:
+    async def put(self, key: str, pieces: Sequence[bytes]) -> bool:
         """Store the concatenated pieces under a new key, durably.
 
-        An existing object stays as it is: keys are unique, so it comes from an earlier attempt.
+        An existing object stays as it is: this attempt was repeated, or others were first. Return False then,
+        if the store tells.
         """
 
     async def read(self, key: str, start: int, length: int) -> bytes:

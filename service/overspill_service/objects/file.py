@@ -62,8 +62,8 @@ class FileStore:
         self._identity: tuple[int, int] | None = None
         """Device and inode of the folder, once it was used."""
 
-    async def put(self, key: str, pieces: Sequence[bytes]) -> None:
-        await self._run(self._write, self._path_of(key), pieces)
+    async def put(self, key: str, pieces: Sequence[bytes]) -> bool:
+        return await self._run(self._write, self._path_of(key), pieces)
 
     async def read(self, key: str, start: int, length: int) -> bytes:
         data = await self._run(_read, self._path_of(key), start, length)
@@ -168,17 +168,20 @@ class FileStore:
         name = SLASH.join(segments[depth:])
         return self._root.joinpath(*segments[:depth], name[:BUCKET_CHARACTERS] + TEMPORARY_MARK, name)
 
-    def _write(self, path: Path, pieces: Sequence[bytes]) -> None:
+    def _write(self, path: Path, pieces: Sequence[bytes]) -> bool:
         self._ensure_folder(path.parent)
         temporary = path.with_name(f"{path.name}{TEMPORARY_MARK}{secrets.token_hex(6)}")
+        is_new = False
         try:
             # A link fails if the name exists; a rename would replace an object that is there.
             with _durably_written(temporary, pieces), suppress(FileExistsError):
                 os.link(temporary, path)
+                is_new = True
         finally:
             with suppress(FileNotFoundError):
                 temporary.unlink()
         _synchronise(path.parent)
+        return is_new
 
     def _ensure_folder(self, folder: Path) -> None:
         """Make the folder if it is missing, and make its name durable, once in this process."""

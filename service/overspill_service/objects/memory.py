@@ -17,9 +17,10 @@ class MemoryStore:
     def __init__(self) -> None:
         self._objects: dict[str, tuple[bytes, float]] = {}
 
-    async def put(self, key: str, pieces: Sequence[bytes]) -> None:
+    async def put(self, key: str, pieces: Sequence[bytes]) -> bool:
         check_key(key)
-        self._objects.setdefault(key, (b"".join(pieces), time.time()))
+        stored = b"".join(pieces), time.time()
+        return self._objects.setdefault(key, stored) is stored
 
     async def read(self, key: str, start: int, length: int) -> bytes:
         check_key(key)

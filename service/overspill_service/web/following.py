@@ -64,6 +64,8 @@ async def _start(context: RequestContext[wire.FollowQuery], entry: Entry) -> int
     if last:
         if not (last.isascii() and last.isdecimal() and len(last) <= MAX_OFFSET_DIGITS):
             raise InvalidHeader(f"{LAST_EVENT_ID} must be the id of an event: the offset behind it")
+        if entry.is_live:  # a catalog that lost accepted bytes gets them again
+            return int(last)
         offset = int(last)
     elif query.offset is not None:
         offset = query.offset

@@ -146,6 +146,8 @@ async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> E
         log.error("the segments of a capture do not belong together", extra=details)
         return None
     expires, marker = found.marker_of(upload.name) or (entry.expires, None)
+    if marker == entry.marker:  # a live capture's segment that was stored after the change
+        expires = max(expires, entry.expires)
     return msgspec.structs.replace(
         entry,
         segments=[

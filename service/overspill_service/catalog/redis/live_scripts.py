@@ -92,17 +92,18 @@ REPLACE: Final = Script(
 --       position, what is new (grown: it is still live; ended; moved: it was complete before), channel
 -- Returns 1, or what is stored instead of the value.
 local stored = redis.call('GET', KEYS[1])
-if stored == ARGV[2] then return 1 end
-if stored ~= ARGV[1] then return stored end
-redis.call('SET', KEYS[1], ARGV[2])
-redis.call('ZADD', KEYS[2], ARGV[4], ARGV[3])
-redis.call('ZADD', KEYS[9], ARGV[5], ARGV[3])
-redis.call('HINCRBY', KEYS[3], 'size', ARGV[6])
-redis.call('HINCRBY', KEYS[3], 'stored', ARGV[7])
-redis.call('HINCRBY', KEYS[3], 'metadata', ARGV[8])
+if stored ~= ARGV[1] and stored ~= ARGV[2] then return stored end
+if stored ~= ARGV[2] then
+    redis.call('SET', KEYS[1], ARGV[2])
+    redis.call('ZADD', KEYS[2], ARGV[4], ARGV[3])
+    redis.call('ZADD', KEYS[9], ARGV[5], ARGV[3])
+    redis.call('HINCRBY', KEYS[3], 'size', ARGV[6])
+    redis.call('HINCRBY', KEYS[3], 'stored', ARGV[7])
+    redis.call('HINCRBY', KEYS[3], 'metadata', ARGV[8])
+end
 if ARGV[10] == 'grown' then
     local held = redis.call('HMGET', KEYS[5], 'durable', 'accepted')
-    if held[1] then
+    if held[1] and tonumber(held[1]) <= tonumber(ARGV[5]) then
         local trimmed = math.max(0, tonumber(ARGV[5]) - tonumber(held[1]))
         local before = redis.call('STRLEN', KEYS[6])
         local rest = redis.call('GETRANGE', KEYS[6], trimmed, -1)

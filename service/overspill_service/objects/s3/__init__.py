@@ -98,18 +98,19 @@ class S3Store:
         self._condition: Mapping[str, str] = _CREATE_ONLY
         self._is_encryption_proved = location.sse is None
 
-    async def put(self, key: str, pieces: Sequence[bytes]) -> None:
+    async def put(self, key: str, pieces: Sequence[bytes]) -> bool:
         check_key(key)
         body = await PutBody.of(pieces)
         reply = await self._put(key, body, self._condition)
-        # A store without conditional writes: keys are unique, so nothing depends on them.
+        # A store without conditional writes: only two replicas that store a live capture at once need them.
         if reply.status == HTTPStatus.NOT_IMPLEMENTED and self._condition:
             reply = await self._put(key, body, {})
             self._condition = {} if reply.is_success else self._condition
-        # 412: the object exists, so an earlier attempt of this put has stored it.
+        # 412: the object exists, from an earlier attempt of this put or from others.
         if not reply.is_success and reply.status != HTTPStatus.PRECONDITION_FAILED:
             raise self._refusal(reply)
         await self._require_encryption(key, reply)
+        return reply.is_success
 
     async def read(self, key: str, start: int, length: int) -> bytes:
         check_key(key)
