@@ -34,13 +34,16 @@ if TYPE_CHECKING:
 LOG = b"evidence\n"
 NOT_WRITTEN = {
     "POST /v1/observations",
+    "POST /v1/captures/{ref}/append",
     "GET /v1/usage",
     "GET /v1/stats",
     "GET /v1/admin/stats",
+    "GET /v1/overview",
+    "GET /v1/admin/overview",
     "GET /v1/experiments",
     "GET /v1/page/session",
 }
-"""Routes that tell or change figures, and nothing of a capture."""
+"""Routes of figures, and appends: of a live capture its beginning and its end are written."""
 
 
 @pytest.fixture(autouse=True)

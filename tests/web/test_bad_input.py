@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import zstandard
-from overspill.wire import Code, Path
+from overspill.wire import Code, Header, Path
 from overspill_service.web.registry import Route
 from overspill_service.web.routes import ROUTES
 
@@ -46,9 +46,12 @@ async def test_a_hostile_id_is_refused(api: Api, reference: Any, method: Any) ->
 @pytest.mark.parametrize("route", [r for r in ROUTES if "{ref}" in r.path], ids=lambda route: route.name)
 async def test_an_empty_call_id_is_refused_wherever_a_capture_is_named(api: Api, route: Route) -> None:
     unrelated = await api.put(b"of no call\n", call_id="")
-    body = {"json": {"ttl": 60}} if route.method == "PATCH" else {}
+    bodies = {"PATCH": {"ttl": 60}, "POST": {"offset": 0}}
+    body = {"json": bodies[route.method]} if route.method in bodies else {}
     params = {"params": {"pattern": "x"}} if route.path == Path.GREP else {}
-    response = await api.send(route.method, route.path.replace("{ref}", "call:"), **body, **params)
+    headers = {Header.PRODUCER: "me", Header.UPLOAD_OFFSET: "0"}
+    path = route.path.replace("{ref}", "call:")
+    response = await api.send(route.method, path, headers=headers, **body, **params)
 
     assert (response.status, (await problem(response)).code) == (422, Code.INVALID_ID)
     assert (await api.get(f"/v1/captures/{unrelated.id}")).status == 200

@@ -29,7 +29,7 @@ LAST_EVENT_ID: Final = "Last-Event-ID"
 QUEUE_SECONDS: Final = 5.0
 MAX_OFFSET_DIGITS: Final = 15
 HEADERS: Final = {
-    **{name: UNTRUSTED[name] for name in UNTRUSTED if name != hdrs.CONTENT_DISPOSITION},
+    "Content-Security-Policy": UNTRUSTED["Content-Security-Policy"],
     hdrs.CACHE_CONTROL: "no-store, no-transform",
     "X-Accel-Buffering": "no",  # nginx would hold events back
 }
@@ -43,7 +43,8 @@ async def follow(context: RequestContext[wire.FollowQuery]) -> web.StreamRespons
     response = web.StreamResponse(headers=HEADERS)
     response.content_type = wire.FOLLOW_TYPE
     if context.request.method == "HEAD":
-        return web.Response(headers=HEADERS, content_type=wire.FOLLOW_TYPE)
+        await response.prepare(context.request)
+        return response
     sent = 0
     async with service.follow_places.hold(tenant, QUEUE_SECONDS):
         await response.prepare(context.request)

@@ -155,6 +155,7 @@ ROUTES: Final = (
         path=Path.LIVE,
         scope=Scope.WRITE,
         is_of_session=True,
+        action=Action.CAPTURE_READ,
         handler=status,
         summary="How many bytes of a live capture are accepted, and durable.",
         query=wire.RefQuery,
