@@ -19,7 +19,8 @@ from overspill.execution.calls import Calls
 from overspill.execution.loop_thread import LoopEnded, LoopThread
 from overspill.execution.waiting import wait_blocking
 from overspill.transfer.client import Client
-from overspill.transfer.sync import Iteration, SyncClient
+from overspill.transfer.iteration import Iteration
+from overspill.transfer.sync import SyncClient
 from overspill.wire import Code
 
 from tests.client.scripted import answer, json, problem, scripted, scripted_in_thread, silence

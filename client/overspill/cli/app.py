@@ -45,6 +45,8 @@ COMMANDS: Final = {
     "head": "Print the first lines.",
     "tail": "Print the last lines.",
     "lines": "Print lines by number.",
+    "shell": "Start your shell on a terminal whose output is stored while you work.",
+    "terminals": "List the terminals and commands whose output is stored while they run, newest first.",
     "put": "Store a file or standard input, and print its handle.",
     "rm": "Remove captures, or all of a session.",
     "hold": "Keep captures, or all of a session, from expiring and from being deleted.",

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from overspill import wire
-    from overspill.cli import exit_codes, invocation, spool_fallback
-    from overspill.cli.command_output import child_process, guarded_output
+    from overspill.cli import exit_codes, following, invocation, live_put, spool_fallback
+    from overspill.cli.command_output import child_process, guarded_output, shell_session
     from overspill.cli.demo import story
     from overspill.cli.search import search
     from overspill.cli.top import table_run
@@ -26,13 +26,16 @@ __all__ = [
     "capture",
     "child_process",
     "exit_codes",
+    "following",
     "gateway",
     "guarded_output",
     "invocation",
+    "live_put",
     "mcp_child",
     "mcp_proxy",
     "mcp_server",
     "search",
+    "shell_session",
     "spool_fallback",
     "story",
     "table_run",
@@ -44,13 +47,16 @@ _MODULES = {
     "capture": "overspill.spools.capture",
     "child_process": "overspill.cli.command_output.child_process",
     "exit_codes": "overspill.cli.exit_codes",
+    "following": "overspill.cli.following",
     "gateway": "overspill.gateways.run",
     "guarded_output": "overspill.cli.command_output.guarded_output",
     "invocation": "overspill.cli.invocation",
+    "live_put": "overspill.cli.live_put",
     "mcp_child": "overspill.mcp.proxy.child",
     "mcp_proxy": "overspill.mcp.proxy.run",
     "mcp_server": "overspill.mcp.server.run",
     "search": "overspill.cli.search.search",
+    "shell_session": "overspill.cli.command_output.shell_session",
     "spool_fallback": "overspill.cli.spool_fallback",
     "story": "overspill.cli.demo.story",
     "table_run": "overspill.cli.top.table_run",

@@ -37,7 +37,7 @@ class LiveCalls(Caller):
         call_id: str = "",
         session: str | None = None,
         tool: str = "",
-        content_type: str = _TEXT_TYPE,
+        content_type: str | None = None,
         ttl: int | None = None,
         labels: Mapping[str, str] | None = None,
         redactor: Redactor | None = None,
@@ -61,7 +61,7 @@ class LiveCalls(Caller):
             session=where,
             call_id=call_id,
             tool=tool,
-            content_type=content_type,
+            content_type=content_type or _TEXT_TYPE,
             ttl=ttl,
             labels=labels or {},
         )

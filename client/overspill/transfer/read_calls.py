@@ -13,6 +13,7 @@ from overspill.transfer.download import Stream
 
 if TYPE_CHECKING:
     import os
+    from datetime import datetime
 
 
 class ReadCalls(Caller):
@@ -61,10 +62,14 @@ class ReadCalls(Caller):
         *,
         ansi: bool = False,
         max_bytes: int | None = None,
+        since: datetime | None = None,
         session: str | None = None,
     ) -> wire.Text:
-        """Return the first lines. `ansi` keeps terminal escapes. The text has at most `max_bytes` bytes."""
-        query = wire.HeadQuery(lines=lines, ansi=ansi, max_bytes=max_bytes)
+        """Return the first lines. `ansi` keeps terminal escapes. The text has at most `max_bytes` bytes.
+
+        `since` reads only lines that came after that time.
+        """
+        query = wire.HeadQuery(lines=lines, ansi=ansi, max_bytes=max_bytes, since=since)
         return await self._read(wire.Path.HEAD, ref, query, session)
 
     async def tail(
@@ -74,13 +79,14 @@ class ReadCalls(Caller):
         *,
         ansi: bool = False,
         max_bytes: int | None = None,
+        since: datetime | None = None,
         session: str | None = None,
     ) -> wire.Text:
         """Return the last lines. The parameters are those of `head`."""
-        query = wire.TailQuery(lines=lines, ansi=ansi, max_bytes=max_bytes)
+        query = wire.TailQuery(lines=lines, ansi=ansi, max_bytes=max_bytes, since=since)
         return await self._read(wire.Path.TAIL, ref, query, session)
 
-    async def lines(
+    async def lines(  # noqa: PLR0913  (one for each query parameter)
         self,
         ref: str,
         start: int = 1,
@@ -89,10 +95,13 @@ class ReadCalls(Caller):
         offset: int = 0,
         ansi: bool = False,
         max_bytes: int | None = None,
+        since: datetime | None = None,
         session: str | None = None,
     ) -> wire.Text:
         """Return lines `start` to `end`, counted from 1 and inclusive. `offset` skips bytes of the first."""
-        query = wire.LinesQuery(start=start, end=end, offset=offset, ansi=ansi, max_bytes=max_bytes)
+        query = wire.LinesQuery(
+            start=start, end=end, offset=offset, ansi=ansi, max_bytes=max_bytes, since=since
+        )
         return await self._read(wire.Path.LINES, ref, query, session)
 
     async def grep(  # noqa: PLR0913  (one for each query parameter)
@@ -112,6 +121,7 @@ class ReadCalls(Caller):
         cursor: str | None = None,
         ansi: bool = False,
         max_bytes: int | None = None,
+        since: datetime | None = None,
         session: str | None = None,
     ) -> wire.Text:
         """Return lines that match an RE2 `pattern`, each with `context` lines around it, or `before`/`after`.
@@ -133,6 +143,7 @@ class ReadCalls(Caller):
             cursor=cursor,
             ansi=ansi,
             max_bytes=max_bytes,
+            since=since,
         )
         return await self._read(wire.Path.GREP, ref, query, session)
 

@@ -6,72 +6,26 @@ import functools
 import os
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from overspill.errors import ClientClosed
 from overspill.execution.calls import OWN_LOOP, Calls
 from overspill.transfer.caller import CLOSED, CONNECT_TIMEOUT, RETRIES, TIMEOUT
 from overspill.transfer.client import Client
+from overspill.transfer.iteration import Closable, Followed, Iteration
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Callable, Coroutine
     from types import TracebackType
 
     from overspill.execution.waiting import Reply
     from overspill.live.live_capture import LiveCapture
     from overspill.live.sync_capture import SyncLiveCapture
     from overspill.transfer.address import Address
+    from overspill.transfer.follow import Following
 
 P = ParamSpec("P")
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
-
-_END: Final = object()
-
-
-class _Closable(Protocol[T_co]):
-    """An async iterator that can be ended early: an async generator, a `Stream`."""
-
-    def __anext__(self) -> Awaitable[T_co]: ...
-    def aclose(self) -> Coroutine[Any, Any, None]:
-        """End the iteration early."""
-
-
-class Iteration(Generic[T]):
-    """Iterates over an async iterator in the loop thread. `close`, or the end of its block, ends it early."""
-
-    def __init__(self, calls: Calls, source: _Closable[T]) -> None:
-        self._calls = calls
-        self._source = source
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> T:
-        item = self._calls.run(_next(self._source))
-        if item is _END:
-            raise StopIteration
-        return cast("T", item)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End the iteration early. Does nothing the second time."""
-        self._calls.run(self._source.aclose())
-
-    def __del__(self) -> None:
-        self._calls.spawn(self._source.aclose())
-
-
-async def _next(source: _Closable[T]) -> T | object:
-    try:
-        return await source.__anext__()
-    except StopAsyncIteration:
-        return _END
 
 
 def _method(
@@ -88,7 +42,7 @@ def _method(
 
 
 def _iterator(
-    asynchronous: Callable[Concatenate[Client, P], _Closable[T]],
+    asynchronous: Callable[Concatenate[Client, P], Closable[T]],
 ) -> Callable[Concatenate[SyncClient, P], Iteration[T]]:
     """Return the synchronous form of a method that returns an async iterator."""
 
@@ -96,6 +50,19 @@ def _iterator(
     def method(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> Iteration[T]:
         calls, client = self._running()
         return Iteration(calls, asynchronous(client, *args, **kwargs))
+
+    return method
+
+
+def _followed(
+    asynchronous: Callable[Concatenate[Client, P], Following],
+) -> Callable[Concatenate[SyncClient, P], Followed]:
+    """Return the synchronous form of a method that follows a capture."""
+
+    @functools.wraps(asynchronous)
+    def method(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> Followed:
+        calls, client = self._running()
+        return Followed(calls, asynchronous(client, *args, **kwargs))
 
     return method
 
@@ -260,7 +227,7 @@ class SyncClient:
 
     live: Final = _live(Client.live)
     live_status: Final = _method(Client.live_status)
-    follow: Final = _iterator(Client.follow)
+    follow: Final = _followed(Client.follow)
     wait: Final = _method(Client.wait)
 
     observe: Final = _method(Client.observe)

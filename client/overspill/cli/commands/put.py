@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _EXAMPLES = (
     "make test 2>&1 | overspill put --tool make",
     "overspill put build.log --session run-42 --label job=nightly --ttl 7d",
+    "tmux pipe-pane -o 'overspill put --live --name build'",
     "id=$(overspill put report.json --content-type application/json)",
 )
 _ROUNDING_SECONDS = 2
@@ -61,11 +62,20 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
         str | None, typer.Option("--content-type", metavar="TYPE", help="The media type.")
     ] = None,
     status: Annotated[str, typer.Option(metavar="TEXT", help="How the tool ended, in your own words.")] = "",
+    live: Annotated[
+        bool, typer.Option("--live", help="Store standard input as it comes; print the handle at once.")
+    ] = False,
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="With --live: list it as the terminal of this name.")
+    ] = "",
 ) -> None:
     """Store a file or standard input, and print its handle.
 
-    If the service is down, keep it on this machine and upload it later, under the same handle.
+    If the service is down, keep it on this machine and upload it later, under the same handle. With --live
+    others read what came so far, with secrets masked as a guard masks them.
     """
+    if live and file != "-":
+        raise typer.BadParameter("it stores standard input: leave FILE out", param_hint="--live")
     try:
         metadata = lazy.spool_fallback.CaptureMetadata(
             session=invocation.session() if session is None else session,
@@ -76,6 +86,9 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
             content_type=content_type,
             labels=labels_of(label or []),
         )
+        if live:
+            lazy.live_put.put_live(invocation, metadata, name)
+            return
         with _opened(file) as source:
             entry = _stored(invocation, source, metadata)
     except ValueError as error:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from overspill.cli import output
+from overspill.cli import lazy, output
 from overspill.cli.declaration import command
 from overspill.cli.options import OutputFile, Ref, SessionFilter
 from overspill.cli.parsers import tail_of
@@ -17,6 +17,7 @@ _EXAMPLES = (
     "overspill tail -20 cap_k3v7q2m5x4c6z2b7n5aa",
     "overspill tail -n 5000 cap_k3v7q2m5x4c6z2b7n5aa -o end.log",
     "overspill tail -n +120 cap_k3v7q2m5x4c6z2b7n5aa",
+    "overspill tail -f cap_k3v7q2m5x4c6z2b7n5aa",
 )
 
 
@@ -30,9 +31,21 @@ def tail(
     ] = "50",
     into: OutputFile = None,
     session: SessionFilter = None,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Print what comes after them too, until the capture ends.")
+    ] = False,
 ) -> None:
-    """Print the last lines."""
+    """Print the last lines.
+
+    With `-f` print what is appended to a live capture as it comes. A connection that breaks is made again.
+    """
     start, count = tail_of(lines)
+    if follow:
+        if start is not None and start > 1:
+            raise typer.BadParameter("-f goes with a number of lines, or with +1", param_hint="--lines")
+        with output.into(into):
+            lazy.following.follow(invocation, ref, session, lines=None if start else count)
+        return
     with invocation.source(ref, session) as source, output.into(into):
         if start is None:
             text = source.tail(ref, count, ansi=invocation.raw, session=session)

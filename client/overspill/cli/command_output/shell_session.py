@@ -1,0 +1,66 @@
+"""A person's shell as a named terminal, whose output is stored as it comes."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from overspill import wire
+from overspill.agent_tools.recording import Recording
+from overspill.cli import output
+from overspill.cli.command_output.live_output import LiveOutput
+from overspill.cli.command_output.live_upload import LiveUpload
+from overspill.cli.command_output.shell_integration import integrated
+from overspill.cli.command_output.terminal_process import is_on_terminal, run_on_terminal
+from overspill.cli.exit_codes import CommandFailure, ExitCode
+from overspill.spools.spool import Spool
+
+if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
+    from overspill.live.sync_capture import SyncLiveCapture
+
+TERMINAL_VARIABLE: Final = "OVERSPILL_TERMINAL"
+"""Where programs inside of the shell find the handle of its terminal."""
+
+
+def run_shell(invocation: Invocation, shell: str, *, name: str, session: str | None, ttl: int | None) -> int:
+    """Run the shell until it ends, and return its exit code. Raises `CommandFailure` without a terminal."""
+    if not is_on_terminal():
+        raise CommandFailure("a shell needs a terminal: run commands with `overspill run`", ExitCode.USAGE)
+    with invocation.client() as client, Recording() as recording:
+        capture = client.live(
+            tool="shell",
+            session=session,
+            ttl=ttl,
+            labels={wire.TERMINAL_LABEL: name, wire.COMMAND_LABEL: shell},
+            redactor=invocation.policy().redactor(),
+            spool=Spool.default(),
+        )
+        output.say(f"this terminal is {name!r}; others read it with `{_reader(invocation, capture.id)}`")
+
+        def take(data: bytes) -> None:
+            recording.take(data)
+            upload.take(data)
+
+        screen = LiveOutput(output.stream(), is_terminal=True, raw=True)
+        with (
+            LiveUpload(recording, lambda: capture, after_bytes=0) as upload,
+            integrated(shell, dict(os.environ)) as (words, variables),
+        ):
+            own = {**variables, TERMINAL_VARIABLE: capture.id}
+            code = run_on_terminal(words, take, show=screen.show, variables=own)
+            upload.ended(status=f"exit {code}", exit_code=code)
+        output.say(_outcome(capture))
+    return code
+
+
+def _reader(invocation: Invocation, handle: str) -> str:
+    return invocation.command("tail", "-f", handle)
+
+
+def _outcome(capture: SyncLiveCapture) -> str:
+    if capture.spooled:
+        return f"{capture.id} is on this machine only, until it is uploaded: {capture.spooled}"
+    if capture.entry is None:
+        return "what this terminal showed could NOT be stored"
+    return f"this terminal is stored as {capture.id}"

@@ -1,0 +1,48 @@
+"""The command shell: the person's shell, as a terminal that others can read."""
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from overspill.cli import lazy
+from overspill.cli.declaration import command
+from overspill.cli.options import Session, Ttl
+
+if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
+
+_EXAMPLES = (
+    "overspill shell",
+    "overspill shell --name deploy --session run-42",
+    "overspill shell --shell 'bash --norc'",
+)
+
+
+def shell(
+    invocation: "Invocation",
+    *,
+    name: Annotated[str, typer.Option(metavar="NAME", help="The terminal's name.")] = "shell",
+    program: Annotated[
+        str | None, typer.Option("--shell", metavar="COMMAND", help="The shell (else that of SHELL).")
+    ] = None,
+    session: Session = None,
+    ttl: Ttl = None,
+) -> None:
+    """Start your shell on a terminal whose output is stored while you work.
+
+    `overspill terminals` lists it, `overspill tail -f` and agents read it. Secrets are masked before anything
+    is sent. With bash and zsh `overspill terminals REF` lists the commands, with their lines and exit codes.
+    Programs in it find the handle in OVERSPILL_TERMINAL. The exit code is the shell's.
+    """
+    started = program or os.environ.get("SHELL") or "/bin/sh"
+    try:
+        code = lazy.shell_session.run_shell(invocation, started, name=name, session=session, ttl=ttl)
+    except lazy.child_process.CommandNotStarted as error:
+        raise lazy.exit_codes.CommandFailure(str(error), lazy.exit_codes.ExitCode.FAILED) from error
+    raise typer.Exit(code)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, examples=_EXAMPLES, options=("url", "key"))(shell)

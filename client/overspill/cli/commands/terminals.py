@@ -1,0 +1,130 @@
+"""The command terminals: the commands and terminals whose output is stored while they run."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from overspill import wire
+from overspill.cli import output
+from overspill.cli.color import Paint
+from overspill.cli.declaration import command
+from overspill.cli.options import COLORED
+from overspill.cli.table import Column, Table, instant, period, size
+from overspill.reading.shell_marks import Section, ShellMarks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from overspill.cli.invocation import Invocation
+    from overspill.transfer.sync import SyncClient
+    from overspill.wire import Entry
+
+_EXAMPLES = (
+    "overspill terminals",
+    "overspill terminals --all --session run-42",
+    "overspill tail -f $(overspill terminals | head -n 1 | cut -d ' ' -f 1)",
+)
+_MOST_LOOKED_AT = 1_000
+_SECTIONS = (
+    Column("LINES", is_number=True),
+    Column("EXIT", is_number=True, usual="0"),
+    Column("COMMAND", least=8, rank=1),
+)
+_COLUMNS = (
+    Column("CAPTURE"),
+    Column("NAME", least=6, rank=2),
+    Column("STATE", usual="live"),
+    Column("STARTED", is_number=True),
+    Column("ACTIVE", is_number=True),
+    Column("SIZE", is_number=True),
+    Column("SESSION", least=8, rank=3),
+    Column("COMMAND", least=8, rank=1),
+)
+
+
+def terminals(
+    invocation: "Invocation",
+    ref: Annotated[
+        str | None, typer.Argument(metavar="REF", help="Show the commands of this one.", show_default=False)
+    ] = None,
+    *,
+    session: Annotated[
+        str | None, typer.Option("--session", metavar="SESSION", help="List those of this session only.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="List those that have ended, too.")] = False,
+    limit: Annotated[int, typer.Option("--limit", metavar="NUM", min=1, help="List at most so many.")] = 50,
+) -> None:
+    """List the terminals and commands whose output is stored while they run, newest first.
+
+    They are those of `overspill run`, `overspill shell` and `overspill put --live`. A terminal shows how long
+    ago each was started and last wrote something; a pipe gets exact times. With REF list the commands that a
+    shell ran there: the lines of their outputs, their exit codes.
+    """
+    if ref is not None:
+        _print_sections(invocation, ref, session)
+        return
+    with invocation.client() as client:
+        found = list(_found(client, session, limit, is_ended_too=everything))
+    if invocation.json:
+        invocation.answer(wire.Listing(captures=found))
+        return
+    table = Table(_COLUMNS, Paint(invocation.color))
+    table.print([_row(entry, is_exact=table.is_exact) for entry in found])
+    if not found:
+        output.say("no terminal is live; `overspill run -- COMMAND` and `overspill shell` start one")
+
+
+def _found(client: "SyncClient", session: str | None, limit: int, *, is_ended_too: bool) -> "Iterator[Entry]":
+    state = None if is_ended_too else wire.State.LIVE
+    with client.iterate(session=session, state=state) as entries:
+        for looked_at, entry in enumerate(entries):
+            if wire.TERMINAL_LABEL in entry.labels:
+                yield entry
+                limit -= 1
+            if not limit or looked_at == _MOST_LOOKED_AT:
+                return
+
+
+def _print_sections(invocation: "Invocation", ref: str, session: str | None) -> None:
+    marks = ShellMarks()
+    with invocation.client() as client, client.stream(ref, session=session) as pieces:
+        for piece in pieces:
+            marks.feed(piece)
+    if invocation.json:
+        invocation.answer(marks.sections)
+        return
+    table = Table(_SECTIONS, Paint(invocation.color))
+    table.print([_section_row(each) for each in marks.sections])
+    if not marks.sections:
+        output.say(f"no shell has marked commands in {ref}; `overspill shell` with bash or zsh does")
+
+
+def _section_row(section: Section) -> tuple[str, ...]:
+    end = "" if section.end is None else str(section.end)
+    code = "" if section.exit_code is None else str(section.exit_code)
+    return f"{section.start}:{end}", code, section.command
+
+
+def _row(entry: "Entry", *, is_exact: bool) -> tuple[str, ...]:
+    active = entry.last_append or entry.created
+    now = datetime.now(UTC)
+    figures = (
+        (instant(entry.created), instant(active), str(entry.size))
+        if is_exact
+        else (period(now - entry.created), period(now - active), size(entry.size))
+    )
+    labels = entry.labels
+    return (
+        entry.id,
+        labels[wire.TERMINAL_LABEL],
+        entry.state,
+        *figures,
+        entry.session,
+        labels.get(wire.COMMAND_LABEL, ""),
+    )
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, examples=_EXAMPLES, options=COLORED)(terminals)

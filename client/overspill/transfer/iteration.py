@@ -1,0 +1,91 @@
+"""Iterates over asynchronous iterators from synchronous code: the loop thread does the waiting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeVar, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Coroutine
+
+    from overspill import wire
+    from overspill.execution.calls import Calls
+    from overspill.transfer.follow import Following
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+_END: Final = object()
+
+
+class Closable(Protocol[T_co]):
+    """An async iterator that can be ended early: an async generator, a `Stream`."""
+
+    def __anext__(self) -> Awaitable[T_co]: ...
+    def aclose(self) -> Coroutine[Any, Any, None]:
+        """End the iteration early."""
+
+
+class Followed:
+    """Iterates over the output of a live capture in the loop thread. `end` says how it ended, once it has."""
+
+    def __init__(self, calls: Calls, source: Following) -> None:
+        self._following = source
+        self._items = Iteration(calls, source)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> wire.FollowedOutput:
+        return next(self._items)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def end(self) -> wire.FollowedEnd | None:
+        """How the capture ended; None if it has not."""
+        return self._following.end
+
+    def close(self) -> None:
+        """End the iteration early. Does nothing the second time."""
+        self._items.close()
+
+
+class Iteration(Generic[T]):
+    """Iterates over an async iterator in the loop thread. `close`, or the end of its block, ends it early."""
+
+    def __init__(self, calls: Calls, source: Closable[T]) -> None:
+        self._calls = calls
+        self._source = source
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        item = self._calls.run(_next(self._source))
+        if item is _END:
+            raise StopIteration
+        return cast("T", item)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the iteration early. Does nothing the second time."""
+        self._calls.run(self._source.aclose())
+
+    def __del__(self) -> None:
+        self._calls.spawn(self._source.aclose())
+
+
+async def _next(source: Closable[T]) -> T | object:
+    try:
+        return await source.__anext__()
+    except StopAsyncIteration:
+        return _END

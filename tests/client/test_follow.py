@@ -1,0 +1,180 @@
+"""Following a live capture, and waiting for what it says: through the client, and on the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import threading
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from overspill import Client, SyncClient
+from overspill.cli.following import FollowedText
+from overspill.errors import NotFound
+
+from tests.client.shell import SECONDS, Shell, command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.servers.overspill import ServiceProcess
+
+
+@pytest.fixture(scope="module")
+def overspill(service: ServiceProcess) -> Shell:
+    return Shell(service.url)
+
+
+async def test_a_follower_sees_what_is_written_as_it_comes(service: ServiceProcess) -> None:
+    async with Client(service.url) as client, client.live() as out:
+        await out.write("one\n")
+        async with client.follow(out.id) as events:
+            first = await anext(events)
+            await out.write("two\n")
+            second = await anext(events)
+            await out.complete(exit_code=2)
+            rest = [each async for each in events]
+
+        assert (first.content, second.content, second.offset, rest) == ("one\n", "two\n", 4, [])
+        assert events.end is not None
+        assert (events.end.state, events.end.size, events.end.exit_code) == ("complete", 8, 2)
+
+
+async def test_following_begins_where_it_is_asked_to(service: ServiceProcess) -> None:
+    async with Client(service.url) as client:
+        entry = await client.put("one\ntwo\nthree\n")
+        last = [each.content async for each in client.follow(entry.id, lines=1)]
+        rest = [each.content async for each in client.follow(entry.id, offset=4)]
+
+        assert ("".join(last), "".join(rest)) == ("three\n", "two\nthree\n")
+        with pytest.raises(NotFound):
+            await anext(client.follow("cap_" + "a" * 20))
+
+
+def test_following_goes_on_after_the_service_was_restarted(own_service: ServiceProcess) -> None:
+    with SyncClient(own_service.url) as client, client.live() as out:
+        out.write("before\n")
+        with client.follow(out.id) as events:
+            found = next(events).content
+            out.flush()
+            own_service.restart()
+            out.write("after\n")
+            while not found.endswith("after\n"):
+                found += next(events).content
+
+        assert found == "before\nafter\n"
+
+
+async def test_waiting_returns_the_line_that_it_waits_for(service: ServiceProcess) -> None:
+    async with Client(service.url) as client, client.live() as out:
+        await out.write("starting\n")
+        await out.flush()
+        waiting = asyncio.create_task(client.wait(out.id, "ready", timeout=SECONDS))
+        await out.write("on port 80\nready\n")
+        waited = await waiting
+        again = await client.wait(out.id, lines=1, timeout=0, cursor=waited.cursor)
+
+        assert (waited.reason, waited.content.splitlines()[-1]) == ("pattern", "ready")
+        assert (again.reason, again.content) == ("timeout", "")
+
+
+def test_tail_f_prints_what_comes_and_how_it_ended(overspill: Shell, service: ServiceProcess) -> None:
+    with SyncClient(service.url) as client, client.live() as out:
+        out.write("first\nlast \x1b[31mred\x1b[0m \x1b]0;title\x07\n")
+        out.flush()
+        following = overspill.start(
+            "tail", "-f", "-n", "1", out.id, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert following.stdout is not None
+        assert following.stdout.readline() == b"last red \n"
+        out.write("more\n")
+        assert following.stdout.readline() == b"more\n"
+        out.complete(exit_code=7)
+        rest, told = following.communicate(timeout=SECONDS)
+
+    assert (rest, following.returncode) == (b"", 0)
+    assert told.decode() == f"overspill: {out.id} has ended: complete, exit code 7\n"
+
+
+@given(st.lists(st.sampled_from(["a", "\r", "\n", "\x1b[31m", "\x1b]0;t\x07", "é", "\x07"])), st.data())
+def test_followed_text_is_the_same_in_any_pieces(parts: list[str], data: st.DataObject) -> None:
+    text = "".join(parts)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
+    pieces, whole = FollowedText(), FollowedText().feed(text, is_last=True)
+    shown = "".join(pieces.feed(text[first:last]) for first, last in pairwise([0, *cuts, len(text)]))
+
+    assert shown + pieces.feed("", is_last=True) == whole
+    assert "\x1b" not in whole
+
+
+def test_put_live_prints_the_handle_before_its_input_ends(overspill: Shell, service: ServiceProcess) -> None:
+    storing = overspill.start(
+        *("put", "--live", "--name", "pane", "--session", "put-live", "--label", "a=b"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert storing.stdin is not None
+    assert storing.stdout is not None
+    handle = storing.stdout.readline().decode().strip()
+    storing.stdin.write(b"so far\n")
+    storing.stdin.flush()
+    with SyncClient(service.url) as client:
+        waited = client.wait(handle, lines=1, timeout=SECONDS)
+        listed = overspill("terminals", "--json", "--session", "put-live").out
+        storing.communicate(timeout=SECONDS)
+
+        assert waited.content == "so far\n"
+        assert [each["labels"]["overspill.terminal"] for each in json.loads(listed)["captures"]] == ["pane"]
+        assert client.get(handle).state == "complete"
+        assert client.get(handle).labels["a"] == "b"
+
+
+def test_tmux_pipes_a_pane_into_a_live_capture(
+    overspill: Shell, service: ServiceProcess, tmp_path: Path
+) -> None:
+    tmux = ["tmux", "-S", str(tmp_path / "tmux"), "-f", "/dev/null"]
+    piped = " ".join(command("put", "--live", "--name", "tmux", "--session", "tmux"))
+    environment = overspill.environment
+    subprocess.run([*tmux, "new-session", "-d", "sh"], check=True, env=environment, timeout=SECONDS)
+    try:
+        with SyncClient(service.url) as client:
+            subprocess.run([*tmux, "pipe-pane", piped], check=True, env=environment, timeout=SECONDS)
+            while not (found := client.list(session="tmux").captures):
+                pass
+            subprocess.run([*tmux, "send-keys", "echo $((6 * 7))", "Enter"], check=True, timeout=SECONDS)
+            assert client.wait(found[0].id, "^42", timeout=SECONDS).reason == "pattern"
+    finally:
+        subprocess.run([*tmux, "kill-server"], check=False, timeout=SECONDS)
+
+
+def test_terminals_says_that_there_are_none(overspill: Shell) -> None:
+    assert "no terminal is live" in overspill("terminals", "--session", "nobody").err
+
+
+def test_a_pipe_gets_exact_times_of_terminals(overspill: Shell, service: ServiceProcess) -> None:
+    with SyncClient(service.url, session="exact") as client:
+        labels = {"overspill.terminal": "build", "overspill.command": "make all"}
+        with client.live(labels=labels) as out:
+            out.write("x\n")
+            out.flush()
+            row = overspill("terminals", "--session", "exact").out.split()
+        ended = overspill("terminals", "--all", "--session", "exact").out.split()
+
+    assert (row[0], row[1], row[2], row[5:]) == (out.id, "build", "live", ["2", "exact", "make", "all"])
+    assert ended[2] == "complete"
+
+
+def test_a_follower_that_leaves_ends_its_iteration(service: ServiceProcess) -> None:
+    with SyncClient(service.url) as client, client.live() as out:
+        out.write("x\n")
+        events = client.follow(out.id)
+        next(events)
+        closing = threading.Thread(target=events.close)
+        closing.start()
+        closing.join(SECONDS)
+
+        assert list(events) == []
