@@ -127,13 +127,13 @@ def test_each_arm_has_exactly_what_its_agents_did(
 ) -> None:
     replicas = start_services(2, store=s3_url, catalog=own_redis.url, workers=2)
     urls = [each.url for each in replicas]
-    first = under_load(urls, range(24))
+    first = under_load(urls, range(16))
     assert settled(urls[1], first) == first
     for each in replicas:
         each.stop()
     for each in replicas:
         each.start()
-    second = under_load(urls, range(24, 48))
+    second = under_load(urls, range(16, 32))
     both = {arm: first[arm] + second[arm] for arm in Arm}
 
     assert settled(urls[0], both) == both
@@ -152,10 +152,10 @@ def test_a_preview_that_makes_agents_read_more_is_found_out(start_services: Star
     holdout = Holdout(name="previews", share=0.5, policy=Policy(strategy="TAIL"))
     dice = random.Random(7)
     with SyncClient(service.url) as client, Guard(client, holdout=holdout) as guard:
-        for number in range(260):
+        for number in range(230):
             session = f"agent {number}"
             rate = 0.2 if holdout.arm(session) is Arm.USUAL else 0.6
-            for call in range(3):
+            for call in range(2):
                 text = f"{number} {call}\n" + LINE * 2_000
                 made = guard.process_sync(text, tool="make", session=session, call_id=f"{number} {call}")
                 if dice.random() < rate:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tests.faults.conftest import StartServices
 
-SIZE = 300 * MIB
+SIZE = 200 * MIB
 PIECE = 20 * MIB
 ALLOWED = 64 * MIB
 
