@@ -25,12 +25,19 @@ if TYPE_CHECKING:
     from tests.servers.overspill import ServiceProcess
 
 MANY: Final = 300
-TEXT: Final = "a line of an output that is too long for a conversation\n" * 1_200
+TEXT: Final = "a line of an output that is too long for a conversation\n" * 160
+LIMIT: Final = 5_000
+"""Bytes above which an output spills in these tests: it is their number that counts here, not their size."""
 NOWHERE: Final = "http://127.0.0.1:1"
 MOST_THREADS: Final = 20
 """Of which the loop has one, pure work two and blocking work eight."""
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="this system lists no threads")
+
+
+def waiting_for(seconds: float = 2.0) -> Policy:
+    """The policy of these tests, with so many seconds that an agent waits for the service."""
+    return Policy(max_bytes=LIMIT, preview_bytes=500, wait=seconds)
 
 
 def texts(count: int = MANY) -> list[str]:
@@ -99,7 +106,7 @@ async def test_what_spills_at_once_is_all_stored_with_a_few_threads_and_connecti
     service: ServiceProcess, tmp_path: Path
 ) -> None:
     with SyncClient(service.url, session="fleet-up") as client:
-        with Guard(client, Policy(wait=60), spool=Spool(tmp_path)) as guard, Watch() as watch:
+        with Guard(client, waiting_for(60), spool=Spool(tmp_path)) as guard, Watch() as watch:
             guarded = await all_processed(guard)
         stored = sum(1 for _ in client.iterate(session="fleet-up"))
 
@@ -116,7 +123,7 @@ async def test_where_the_service_takes_nothing_all_is_spooled(
     spool = Spool(tmp_path / "spool")
     with (
         SyncClient(url, retries=0) as client,
-        Guard(client, Policy(wait=0.3), spool=spool) as guard,
+        Guard(client, waiting_for(0.3), spool=spool) as guard,
         Watch() as watch,
     ):
         guarded = await all_processed(guard)
@@ -141,7 +148,7 @@ def test_threads_without_an_event_loop_lose_nothing_either(
 
     with (
         SyncClient(service.url if state == "up" else NOWHERE, session="fleet-threads", retries=0) as client,
-        Guard(client, Policy(wait=60), spool=Spool(tmp_path)) as guard,
+        Guard(client, waiting_for(60), spool=Spool(tmp_path)) as guard,
         Watch() as watch,
     ):
         threads = [threading.Thread(target=work, args=[first]) for first in range(50)]
@@ -156,7 +163,10 @@ def test_threads_without_an_event_loop_lose_nothing_either(
 
 async def test_threads_end_when_there_is_nothing_left_to_do(tmp_path: Path) -> None:
     before = _threads()
-    with SyncClient(NOWHERE, retries=0) as client, Guard(client, spool=Spool(tmp_path)) as guard:
+    with (
+        SyncClient(NOWHERE, retries=0) as client,
+        Guard(client, waiting_for(), spool=Spool(tmp_path)) as guard,
+    ):
         await all_processed(guard)
 
     assert await asyncio.to_thread(until, lambda: _threads() <= before + 1)  # the one that looks
@@ -172,7 +182,7 @@ def test_clients_with_keys_of_their_own_share_threads_and_connections(tmp_path: 
     listening = socket.create_server(("127.0.0.1", 0), backlog=500)
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     clients = [SyncClient(url, key, retries=0) for key in keys]
-    guards = [Guard(client, Policy(wait=0.3), spool=Spool(tmp_path / "spool")) for client in clients]
+    guards = [Guard(client, waiting_for(0.3), spool=Spool(tmp_path / "spool")) for client in clients]
 
     async def all_guards() -> list[Guarded]:
         return await asyncio.gather(*(guard.process(TEXT, tool="t") for guard in guards))
@@ -201,11 +211,11 @@ async def test_a_small_output_of_another_session_does_not_wait_for_all_others(
 
     with (
         SyncClient(service.url) as client,
-        Guard(client, Policy(wait=60), spool=Spool(tmp_path)) as guard,
+        Guard(client, waiting_for(60), spool=Spool(tmp_path)) as guard,
     ):
         greedy = [asyncio.create_task(one("fleet-greedy", text)) for text in texts()]
         assert await asyncio.to_thread(until, lambda: bool(done))
-        modest = asyncio.create_task(one("fleet-modest", TEXT[:50_500]))
+        modest = asyncio.create_task(one("fleet-modest", TEXT[: LIMIT + 1]))
         await asyncio.gather(modest, *greedy)
 
     assert done.index("fleet-modest") < MANY // 2
@@ -214,7 +224,7 @@ async def test_a_small_output_of_another_session_does_not_wait_for_all_others(
 async def test_a_cancelled_task_leaves_the_queue(hanging: str, tmp_path: Path) -> None:
     with (
         SyncClient(hanging, retries=0) as client,
-        Guard(client, Policy(wait=3600), spool=Spool(tmp_path)) as guard,
+        Guard(client, waiting_for(3600), spool=Spool(tmp_path)) as guard,
     ):
         tasks = [asyncio.create_task(guard.process(text, tool="t")) for text in texts(100)]
         await asyncio.sleep(0.5)
@@ -234,7 +244,7 @@ async def test_that_too_much_waits_is_said_and_nothing_is_lost(
     monkeypatch.setenv("OVERSPILL_WAITING_BYTES", "1MB")
     with (
         SyncClient(hanging, retries=0) as client,
-        Guard(client, Policy(wait=2), spool=Spool(tmp_path)) as guard,
+        Guard(client, waiting_for(2), spool=Spool(tmp_path)) as guard,
     ):
         guarded = await all_processed(guard)
         overfull = guard._storage.overfull
@@ -248,7 +258,7 @@ async def test_that_too_much_waits_is_said_and_nothing_is_lost(
 async def test_without_a_spool_what_waits_for_its_turn_is_stored_all_the_same(
     service: ServiceProcess,
 ) -> None:
-    policy = Policy(wait=60.0)
+    policy = waiting_for(60.0)
     with (
         SyncClient(service.url, session="fleet-deadline") as client,
         Guard(client, policy, spool=False) as guard,
@@ -262,7 +272,7 @@ async def test_a_guard_that_is_closed_meanwhile_loses_nothing(
     service: ServiceProcess, tmp_path: Path
 ) -> None:
     with SyncClient(service.url, session="fleet-closed") as client:
-        guard = Guard(client, Policy(wait=60), spool=Spool(tmp_path))
+        guard = Guard(client, waiting_for(60), spool=Spool(tmp_path))
         waiting = asyncio.create_task(all_processed(guard))
         await asyncio.sleep(0.2)
         await guard.aclose()
@@ -275,7 +285,7 @@ async def test_a_client_that_is_closed_meanwhile_leaves_the_outputs_to_the_spool
     hanging: str, tmp_path: Path
 ) -> None:
     client = SyncClient(hanging, retries=0)
-    with Guard(client, Policy(wait=60), spool=Spool(tmp_path)) as guard:
+    with Guard(client, waiting_for(60), spool=Spool(tmp_path)) as guard:
         waiting = asyncio.create_task(all_processed(guard))
         await asyncio.sleep(0.5)
         client.close()

@@ -44,7 +44,7 @@ def gateway(url: str, *words: str, **variables: str) -> Iterator[str]:
             process.terminate()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def url(service: ServiceProcess) -> Iterator[str]:
     with gateway(service.url, "--listen", f"127.0.0.1:{free_port()}") as url:
         yield url
