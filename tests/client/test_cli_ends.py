@@ -255,7 +255,7 @@ for name in sys.argv[1:]:
         sys.exit()
     os.wait()
 """
-"""Prints of each command the modules that its help has imported, where only Typer and the list of commands were before."""
+"""Prints of each command the modules that its help imports, in processes that have what all of them need."""
 
 
 @pytest.fixture(scope="module")
