@@ -124,6 +124,32 @@ async def test_an_output_is_searched_and_walked_through_by_keys_alone(
     assert "lines=25000" in page.url
 
 
+async def test_a_live_output_grows_before_its_reader_until_it_ends(watched: Watched, client: Client) -> None:
+    page = watched.page
+    async with client.live(tool="server") as output:
+        await output.write(b"".join(b"line %d\n" % number for number in range(1, 501)))
+        await output.flush()
+        await watched.sign_in(KEYS["acme"], f"/captures/{output.id}")
+        await page.get_by_text("line 1", exact=True).wait_for()
+        await output.write(b"line 501\n")
+        await page.get_by_role(
+            "region", name="Output, 501 lines"
+        ).wait_for()  # the reader stays where they are
+        in_view = await page.get_by_text("line 1", exact=True).is_visible()
+        await page.get_by_role("button", name="Go to the end").click()
+        await page.get_by_text("line 501", exact=True).wait_for()
+        await output.write(b"line 5")
+        await page.get_by_text("line 5", exact=True).wait_for()
+        await output.write(b"02 is longer\nready\n")
+        await page.get_by_text("line 502 is longer", exact=True).wait_for()
+        await page.get_by_text("ready", exact=True).wait_for()
+        complaints = await complaints_of(page)
+    await page.locator("h1 .state.complete").wait_for()
+
+    assert in_view
+    assert complaints == []
+
+
 async def test_the_map_shows_every_error_and_the_key_e_walks_through_them(
     watched: Watched, client: Client
 ) -> None:

@@ -29,6 +29,8 @@ export interface Entry {
   expires: string;
   held: boolean;
   first_read: string | null;
+  last_append: string | null;
+  gap: { offset: number; size: number | null } | null;
 }
 
 export interface Listing {

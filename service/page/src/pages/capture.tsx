@@ -8,6 +8,7 @@ import { Copy, Name, Time, Trouble, Waiting } from "../parts/small.tsx";
 import { Structured } from "./json.tsx";
 import { link, setQuery, useRoute } from "../route.ts";
 import { countAll, type Found, patternOf, search, searchOn, type Wanted } from "../viewer/search.ts";
+import { useGrowth } from "../viewer/growth.ts";
 import { View, type ViewHandle } from "../viewer/view.tsx";
 import { visible } from "../viewer/text.ts";
 
@@ -19,6 +20,7 @@ export function CapturePage({ reference, who }: { reference: string; who: Signed
   const [version, setVersion] = useState(0);
   const [isShown, setShown] = useState(false);
   const entry = useLoaded((signal) => get<Entry>(pathOf(reference), {}, signal), [reference, version]);
+  useGrowth(entry.answer, () => setVersion((before) => before + 1));
   if (entry.problem) return <Trouble problem={entry.problem} />;
   if (!entry.answer) return <Waiting />;
   return (
@@ -56,7 +58,9 @@ function Facts({ entry, who, onChanged }: { entry: Entry; who: SignedIn; onChang
         <Fact term="Status"><Name text={entry.status} /></Fact>
         <Fact term="Size">{bytes(entry.size)}, {count(entry.lines)} lines</Fact>
         <Fact term="Stored"><span title={ratio}>{bytes(entry.stored_size)}</span></Fact>
-        <Fact term="Captured"><Time at={entry.created} /></Fact>
+        <Fact term={entry.state === "live" ? "Began" : "Captured"}><Time at={entry.created} /></Fact>
+        {entry.last_append && <Fact term="Last output"><Time at={entry.last_append} /></Fact>}
+        {entry.gap && <Fact term="Missing at the end">{entry.gap.size === null ? "nobody knows how much" : bytes(entry.gap.size)}</Fact>}
         <Fact term="Expires">{entry.held ? "not before it is released" : <Time at={entry.expires} />}</Fact>
         <Fact term="First read">{entry.first_read ? <Time at={entry.first_read} /> : "not yet"}</Fact>
         {Object.entries(entry.labels).map(([name, value]) => (
@@ -128,7 +132,7 @@ function Output({ entry }: { entry: Entry }) {
   const view = useRef<ViewHandle>(null);
   const field = useRef<HTMLInputElement>(null);
   const [isWrapped, setWrapped] = useState(false);
-  const summary = useLoaded((signal) => get<Summary>(`${pathOf(entry.id)}/summary`, { line_numbers: MARKS }, signal), [entry.id]);
+  const summary = useLoaded((signal) => get<Summary>(`${pathOf(entry.id)}/summary`, { line_numbers: MARKS }, signal), [entry.id, entry.state]);
   const wanted: Wanted = {
     pattern: query.get("q") ?? "",
     ignoreCase: query.has("i"),
@@ -161,7 +165,8 @@ function Output({ entry }: { entry: Entry }) {
     view.current?.goTo(line);
   };
 
-  if (entry.size === 0) return <p class="quiet">This output is empty.</p>;
+  if (entry.size === 0)
+    return <p class="quiet" role="status">{entry.state === "live" ? "Nothing yet. This page shows what comes." : "This output is empty."}</p>;
   return (
     <section class="output" aria-label="Output">
       <div class="tools">
@@ -192,11 +197,17 @@ function Output({ entry }: { entry: Entry }) {
             {summary.answer.truncated && <span class="quiet"> in the first {bytes(summary.answer.scanned_bytes)}</span>}
           </span>
         )}
+        {entry.state === "live" && (
+          <button type="button" class="small" title="Go on with the output as it grows (G). Scroll up to stay where you are." onClick={() => view.current?.goTo(entry.lines)}>
+            <span class="state live">live</span> Go to the end
+          </button>
+        )}
         {selected && <Copy text={location.href} label={`Copy link to ${selected[0] === selected[1] ? `line ${selected[0]}` : `lines ${selected[0]}–${selected[1]}`}`} />}
       </div>
       <View
         reference={entry.id}
         total={entry.lines}
+        size={entry.size}
         isWrapped={isWrapped}
         selected={selected}
         marks={{

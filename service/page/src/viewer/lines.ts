@@ -13,16 +13,29 @@ export interface Line {
 export class Lines {
   private blocks = new Map<number, Map<number, Line>>();
   private running = new Map<number, AbortController>();
+  /** A block that is shown, and has to be fetched again: the capture has grown. */
+  private stale: number | undefined;
 
   constructor(
     readonly reference: string,
-    readonly total: number,
+    public total: number,
+    public size: number,
     private changed: (problem?: Error) => void,
   ) {}
 
   /** Return a line, undefined while it is fetched. */
   line(number: number): Line | undefined {
     return this.blocks.get(Math.floor((number - 1) / BLOCK))?.get(number);
+  }
+
+  /** Note that the capture has more lines. Its last one may have become longer. */
+  grow(total: number, size: number): void {
+    const last = Math.floor((Math.max(1, this.total) - 1) / BLOCK);
+    this.running.get(last)?.abort();
+    this.running.delete(last);
+    this.stale = last;
+    this.total = total;
+    this.size = size;
   }
 
   /** Fetch what is missing of the lines from `first` to `last`. What nobody looks at any more is cancelled. */
@@ -33,7 +46,7 @@ export class Lines {
       if (block < from || block > to) controller.abort();
     }
     for (let block = from; block <= to; block += 1) {
-      if (!this.blocks.has(block) && !this.running.has(block)) void this.fetch(block);
+      if ((!this.blocks.has(block) || block === this.stale) && !this.running.has(block)) void this.fetch(block);
     }
   }
 
@@ -57,6 +70,7 @@ export class Lines {
   private async fetch(block: number): Promise<void> {
     const controller = new AbortController();
     this.running.set(block, controller);
+    if (block === this.stale) this.stale = undefined;
     const lines = new Map<number, Line>();
     try {
       const end = Math.min((block + 1) * BLOCK, this.total);
@@ -67,7 +81,7 @@ export class Lines {
     } catch (error) {
       if (!controller.signal.aborted) this.changed(error as Error);
     } finally {
-      this.running.delete(block);
+      if (this.running.get(block) === controller) this.running.delete(block);
     }
   }
 

@@ -27,6 +27,8 @@ export interface ViewHandle {
 interface Props {
   reference: string;
   total: number;
+  /** Bytes of the output: a live one grows inside its last line too. */
+  size: number;
   isWrapped: boolean;
   selected: [number, number] | null;
   marks: { errors: number[]; warnings: number[]; matches: number[] };
@@ -35,7 +37,7 @@ interface Props {
   handle: Ref<ViewHandle>;
 }
 
-export function View({ reference, total, isWrapped, selected, marks, highlight, onSelect, handle }: Props) {
+export function View({ reference, total, size, isWrapped, selected, marks, highlight, onSelect, handle }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const [rows, setRows] = useState(40);
@@ -46,9 +48,11 @@ export function View({ reference, total, isWrapped, selected, marks, highlight, 
   const height = Math.min(total * ROW, MAX_HEIGHT);
   const furthest = Math.max(0, total - Math.floor(rows * 0.8));
 
-  if (!lines.current || lines.current.reference !== reference || lines.current.total !== total) {
+  const isAtEnd = useRef(false);
+  if (lines.current?.reference === reference && lines.current.size !== size) lines.current.grow(total, size);
+  if (lines.current?.reference !== reference) {
     lines.current?.close();
-    lines.current = new Lines(reference, total, (failed) => {
+    lines.current = new Lines(reference, total, size, (failed) => {
       setProblem(failed);
       redraw((before) => before + 1);
     });
@@ -65,7 +69,7 @@ export function View({ reference, total, isWrapped, selected, marks, highlight, 
   const first = Math.floor(top);
   useEffect(() => {
     if (total) lines.current!.want(Math.max(1, first + 1 - AHEAD), Math.min(total, first + rows + AHEAD));
-  }, [first, rows, reference, total]);
+  }, [first, rows, reference, total, size]);
 
   /** Show the line at this position at the top, and put the bar where it belongs. */
   const show = (position: number) => {
@@ -87,6 +91,12 @@ export function View({ reference, total, isWrapped, selected, marks, highlight, 
       setTop((before) => Math.min(Math.max(0, before + moved / ROW), furthest));
     else setTop((element.scrollTop / (height - element.clientHeight)) * furthest);
   };
+
+  // Who looks at the end of a live capture goes on with it. Who has scrolled away stays there.
+  useLayoutEffect(() => {
+    if (isAtEnd.current && size > 0) show(furthest);
+  }, [total, size]);
+  isAtEnd.current = top >= furthest - 1;
 
   useImperativeHandle(handle, () => ({
     goTo: (line) => show(line - 1 - Math.floor(rows / 3)),
