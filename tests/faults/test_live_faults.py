@@ -1,0 +1,333 @@
+"""Live captures when the store fails, when steps overlap, and when clients misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import pytest
+from overspill import wire
+from overspill.wire import Header
+from overspill_service.errors import StoreUnavailable
+from overspill_service.live import flusher as flushing
+
+from tests.faults.live_replicas import TIMEOUT, Replica, Replicas, SqliteCopies
+from tests.faults.test_disk_full import limit_files, resource
+from tests.faults.traffic import MIB, advance, noise, until
+from tests.web.conftest import Api
+from tests.web.test_follow import following, text_until
+from tests.web.test_live import CAPTURE, Producer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+    from pathlib import Path
+
+    from tests.servers.overspill import ServiceProcess
+
+
+@pytest.fixture
+async def api(start_api: Callable[..., Any]) -> Api:
+    """A service that stores accepted bytes when a test says so."""
+    started: Api = await start_api(live_flush_seconds=3600.0, live_timeout=TIMEOUT)
+    return started
+
+
+@pytest.fixture
+async def producer(api: Api) -> Producer:
+    made = Producer(api)
+    await made.begin()
+    return made
+
+
+@pytest.fixture
+async def replicas(tmp_path: Path) -> AsyncIterator[Replicas]:
+    made = Replicas(tmp_path, SqliteCopies(tmp_path))
+    await made.start()
+    yield made
+    await made.stop()
+
+
+def break_store(api: Api) -> Callable[[], None]:
+    """Refuse every put, until what this returns is called."""
+    store = api.service.archive.store
+
+    async def refuse(key: str, pieces: Sequence[bytes]) -> bool:
+        raise StoreUnavailable("down")
+
+    store.put = refuse  # type: ignore[method-assign]
+    return lambda: delattr(store, "put")
+
+
+async def content(api: Api, path: str) -> bytes:
+    response = await api.get(f"{path}/content")
+    assert response.status == 200, await response.text()
+    return await response.read()
+
+
+async def due(api: Api) -> float:
+    """In how many seconds the capture is looked at next."""
+    catalog, now = api.service.archive.catalog, api.service.archive.clock()
+    for seconds in range(0, 7200, 10):
+        if await catalog.due(now + seconds, 9):
+            return seconds
+    raise AssertionError("never")
+
+
+async def test_while_the_store_is_down_bytes_are_accepted_up_to_a_bound_and_none_is_lost(
+    api: Api, producer: Producer
+) -> None:
+    heal = break_store(api)
+    piece = noise(wire.MAX_APPEND)
+    for _ in range(wire.MAX_UNSTORED // wire.MAX_APPEND):
+        assert (await producer.append(piece))["durable"] == 0
+    refused = await producer.append(b"more", expected=429)
+    heal()
+    await producer.append(b"more")
+    ended = await producer.complete()
+
+    assert refused["code"] == "buffer_full"
+    assert ended["size"] == wire.MAX_UNSTORED + 4
+    assert await content(api, producer.path) == piece * 4 + b"more"
+
+
+async def test_bytes_that_come_while_a_segment_is_stored_are_stored_soon_after(
+    start_api: Callable[..., Any],
+) -> None:
+    api: Api = await start_api(live_flush_seconds=20.0, live_timeout=TIMEOUT)
+    producer = Producer(api)
+    await producer.begin()
+    await producer.append(b"one\n")
+    store = api.service.archive.store
+    put = store.put
+
+    async def slow(key: str, pieces: Sequence[bytes]) -> bool:
+        await producer.append(b"two\n")
+        return await put(key, pieces)
+
+    store.put = slow  # type: ignore[method-assign]
+    await api.service.flusher.start("default", CAPTURE)
+
+    assert (await producer.append(b""))["durable"] == 4
+    assert await due(api) <= 30
+
+
+async def test_a_producer_that_comes_back_at_its_deadline_keeps_its_bytes(
+    api: Api, producer: Producer
+) -> None:
+    await producer.append(b"one\n")
+    advance([api], TIMEOUT + 1)
+    catalog = api.service.archive.catalog
+    end_live = catalog.end_live
+
+    async def late(*args: Any) -> bool:
+        del catalog.end_live
+        await producer.append(b"two\n")
+        return await end_live(*args)
+
+    catalog.end_live = late  # type: ignore[method-assign, assignment]
+    await api.service.flusher.start("default", CAPTURE)
+    await producer.append(b"three\n")
+    ended = await producer.complete()
+
+    assert (ended["state"], ended["size"]) == ("complete", 14)
+    assert await content(api, producer.path) == b"one\ntwo\nthree\n"
+
+
+async def test_a_capture_whose_producer_is_gone_becomes_partial_with_all_accepted_bytes(
+    api: Api, producer: Producer
+) -> None:
+    await producer.append(b"one\nhalf a li")
+    advance([api], TIMEOUT + 1)
+    await api.service.flusher.start("default", CAPTURE)
+    entry = await producer.entry()
+
+    assert (entry.state, entry.size, entry.gap) == (wire.State.PARTIAL, 13, None)
+    assert (await producer.append(b"late", expected=409))["code"] == "not_live"
+
+
+async def test_an_end_after_a_segment_that_only_the_store_knows_outlasts_the_catalog(
+    replicas: Replicas,
+) -> None:
+    first, second = replicas.both
+    producer = Producer(first.api)
+    await producer.begin()
+    await producer.append(b"one\n")
+    await first.flush_until(CAPTURE, "after put")
+    producer.api = second.api
+    ended = await producer.complete(status="ok")
+    await replicas.disturb(replicas.catalog.lose)
+    producer.api = replicas.both[0].api
+    entry = await producer.entry()
+
+    assert (entry.state, entry.size, entry.sha256) == (wire.State.COMPLETE, 4, ended["sha256"])
+
+
+async def test_a_catalog_of_before_a_segment_never_takes_its_place(replicas: Replicas) -> None:
+    producer = await begun(replicas.both[0])
+    await producer.append(b"one\n")
+    await replicas.disturb(replicas.catalog.copy)
+    producer.api = replicas.both[0].api
+    await producer.append(b"two\n")
+    await replicas.both[0].flush(CAPTURE)
+    durable = (await producer.append(b""))["durable"]
+    await replicas.disturb(replicas.catalog.go_back)
+    producer.api = replicas.both[1].api
+    for each in replicas.both:
+        await each.flush(CAPTURE)
+    await producer.append(b"three\n")
+
+    assert durable == 8
+    assert (await producer.complete())["size"] == 14
+    assert await content(producer.api, producer.path) == b"one\ntwo\nthree\n"
+
+
+async def begun(replica: Replica, ttl: int = 3600) -> Producer:
+    producer = Producer(replica.api)
+    await producer.begin(Overspill_TTL=str(ttl))
+    return producer
+
+
+async def test_a_live_capture_outlives_the_ttl_that_it_was_once_given(replicas: Replicas) -> None:
+    producer = await begun(replicas.both[0], ttl=7200)
+    await producer.append(b"one\n")
+    for ttl in (3600, 3000):
+        changed = await producer.api.send("PATCH", producer.path, data=b'{"ttl": %d}' % ttl)
+        assert changed.status == 200, await changed.text()
+    replicas.advance(2000)
+    producer.api = replicas.both[0].api
+    await producer.append(b"two\n")
+    await replicas.both[0].flush(CAPTURE)
+    replicas.advance(2000)
+    await replicas.disturb(replicas.catalog.lose)
+    producer.api = replicas.both[0].api
+
+    assert await content(producer.api, producer.path) == b"one\ntwo\n"
+
+
+async def test_two_replicas_that_store_at_once_store_each_byte_once(replicas: Replicas) -> None:
+    producer = await begun(replicas.both[0])
+    for number in range(8):
+        await producer.append(b"line %d\n" % number)
+        for each in replicas.both:  # as if the lease had run out
+            await each.service.archive.catalog.lease("live", "nobody", 0.001)
+        await asyncio.gather(*(each.flush(CAPTURE) for each in replicas.both))
+
+    ended = await producer.complete()
+    assert ended["size"] == 56
+    assert await content(replicas.both[1].api, producer.path) == b"".join(
+        b"line %d\n" % number for number in range(8)
+    )
+
+
+async def test_a_tenant_of_thousands_of_captures_does_not_hold_up_another(api: Api) -> None:
+    flusher, worked = api.service.flusher, list[str]()
+
+    def start(tenant: str, capture: str) -> None:
+        worked.append(tenant)
+
+    flusher.start = start  # type: ignore[method-assign, assignment]
+    flusher._start_due([("large", str(number)) for number in range(5000)] + [("small", "first")])
+
+    assert worked.count("large") == flushing.MAX_RUNNING
+    assert "small" in worked
+
+
+async def test_an_append_of_a_hundred_megabytes_is_refused_and_a_thousand_of_a_byte_are_taken(
+    api: Api, producer: Producer
+) -> None:
+    refused = await producer.append(noise(MIB) * 100, expected=413)
+    for number in range(1000):
+        await producer.append(b"%d" % (number % 10))
+
+    assert refused["limit"] == wire.MAX_APPEND
+    assert await content(api, producer.path) == b"0123456789" * 100
+
+
+async def test_an_append_whose_sender_leaves_half_way_adds_nothing(api: Api, producer: Producer) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    head = (
+        f"POST {producer.path}/append HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n"
+        f"{Header.PRODUCER}: me\r\n{Header.UPLOAD_OFFSET}: 0\r\n\r\n"
+    )
+    writer.write(head.encode() + b"x" * 500)
+    await writer.drain()
+    writer.close()
+    with suppress(ConnectionError):
+        await writer.wait_closed()
+
+    assert (await producer.append(b"one\n"))["accepted"] == 4
+    assert await content(api, producer.path) == b"one\n"
+
+
+async def test_followers_that_come_and_go_at_once_leave_nothing_and_miss_nothing(
+    api: Api, producer: Producer
+) -> None:
+    await producer.append(b"0\n")
+
+    async def look() -> None:
+        async with following(api, f"{producer.path}/follow") as events:
+            await text_until(events, 2)
+
+    for _ in range(10):
+        await asyncio.gather(*(look() for _ in range(5)))
+    async with following(api, f"{producer.path}/follow") as events:
+        await text_until(events, 2)
+        await producer.append(b"1\n")
+        assert await text_until(events, 2) == "1\n"
+
+    await until(_no_streams(api))
+
+
+def _no_streams(api: Api) -> Any:
+    async def are_gone() -> bool:
+        return not api.service.streams._streams
+
+    return are_gone
+
+
+async def test_a_follower_of_bytes_that_the_catalog_lost_waits_for_them(replicas: Replicas) -> None:
+    producer = await begun(replicas.both[0])
+    await producer.append(b"one\n")
+    await replicas.both[0].flush(CAPTURE)
+    await producer.append(b"two\n")
+    await replicas.disturb(replicas.catalog.lose)
+    producer.api = replicas.both[0].api
+    async with following(replicas.both[1].api, f"{producer.path}/follow", **{"Last-Event-ID": "8"}) as events:
+        refused = await producer.append(b"three\n", expected=409)
+        producer.offset = refused["offset"]
+        await producer.append(b"two\nthree\n")
+
+        assert refused["offset"] == 4
+        assert await text_until(events, 6) == "three\n"
+
+
+async def test_a_live_capture_waits_for_room_on_a_full_disk(own_service: ServiceProcess) -> None:
+    limit_files(own_service, MIB)
+    url = own_service.url + f"/v1/captures/{CAPTURE}"
+    piece, whole = noise(2 * MIB), b""
+    async with aiohttp.ClientSession(headers={Header.PRODUCER: "me"}) as session:
+        async with session.put(f"{url}/live") as begun:
+            assert begun.status == 201
+
+        async def is_refused() -> bool:
+            nonlocal whole
+            headers = {Header.UPLOAD_OFFSET: str(len(whole))}
+            async with session.post(f"{url}/append", data=io.BytesIO(piece), headers=headers) as response:
+                if response.status == 200:
+                    whole += piece
+                return response.status != 200
+
+        await until(is_refused)
+        limit_files(own_service, resource.RLIM_INFINITY)
+        body = {"offset": len(whole)}
+
+        async def has_ended() -> bool:
+            async with session.post(f"{url}/complete", json=body) as response:
+                return response.status == 200
+
+        await until(has_ended)
+        async with session.get(f"{url}/content") as response:
+            assert await response.read() == whole
