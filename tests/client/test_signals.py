@@ -17,8 +17,9 @@ HANDLING: Final = """
 import logging, signal, sys
 from overspill import Guard, Policy, Spool, SyncClient
 logging.getLogger("overspill").addHandler(logging.NullHandler())
-LONG = "a line of text\\n" * 5_000
-guard = Guard(SyncClient(sys.argv[1], retries=0), Policy(wait=1.0), spool=Spool(sys.argv[2]))
+LONG = "a line of text\\n" * 600
+policy = Policy(max_bytes=5_000, preview_bytes=500, wait=1.0)
+guard = Guard(SyncClient(sys.argv[1], retries=0), policy, spool=Spool(sys.argv[2]))
 outcomes, busy, left = [], [], []
 
 def handle(*_):

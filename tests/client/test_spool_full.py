@@ -147,7 +147,7 @@ def test_fifty_processes_beside_a_filled_spool_lose_nothing_that_was_promised(
     tmp_path: Path, bound: int
 ) -> None:
     spool = Spool(tmp_path / "spool", max_bytes=bound)
-    filled(spool.partition(NOWHERE, ""), 3_000, 4_500)
+    filled(spool.partition(NOWHERE, ""), 1_500, 9_000)
     before = {entry.id for entry in spool.partition(NOWHERE, "").entries()}
     done = subprocess.run(
         [sys.executable, "-c", AGENTS, spool.path, str(bound)],
