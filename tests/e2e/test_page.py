@@ -165,6 +165,31 @@ async def test_the_map_shows_every_error_and_the_key_e_walks_through_them(
     assert shown == 50
 
 
+async def test_the_lines_that_the_model_saw_are_marked(watched: Watched, client: Client) -> None:
+    label = {wire.SEEN_LABEL: "1-3,1007,49999-50000"}
+    entry = await client.put(LOG, call_id="seen", labels=label)
+    await watched.sign_in(KEYS["acme"], f"/captures/{entry.id}")
+    await watched.page.get_by_role("button", name="6 lines seen by the model").wait_for()
+    first = await watched.page.locator(".row.seen").count()
+    for _ in range(2):
+        await watched.page.get_by_role("button", name="6 lines seen").click()
+    await watched.page.get_by_role("button", name="Line 1007, seen by the model").wait_for()
+
+    assert first == 3
+    assert await watched.page.get_by_text(wire.SEEN_LABEL).count() == 0
+
+
+@pytest.mark.parametrize("label", ["", "5-2", "1-99999999", "<script>", "1-2,", "0"])
+async def test_a_label_that_is_no_list_of_lines_marks_none(
+    watched: Watched, client: Client, label: str
+) -> None:
+    entry = await client.put(LOG, call_id=f"not seen {label}", labels={wire.SEEN_LABEL: label})
+    await watched.sign_in(KEYS["acme"], f"/captures/{entry.id}")
+    await watched.page.get_by_text("line 3 of the log").wait_for()
+
+    assert await watched.page.locator(".seen, .seen-count").count() == 0
+
+
 async def test_a_link_to_lines_opens_them_and_back_goes_back(watched: Watched, client: Client) -> None:
     entry = await client.put(LOG, tool="build", call_id="deep")
     await watched.sign_in(KEYS["acme"], "/captures")

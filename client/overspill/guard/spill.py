@@ -18,7 +18,9 @@ from overspill.guard.policy_defaults import MODES, READER
 from overspill.guard.redacting import masked_content
 from overspill.previews.case import Case, Previews
 from overspill.previews.cut import HEAD
+from overspill.previews.excerpt import excerpt_of_body
 from overspill.previews.notice_facts import TOO_LONG, Facts, Kept
+from overspill.previews.seen_lines import seen_lines
 from overspill.reading.chunks import Extent
 from overspill.redaction.masking import counts_text
 from overspill.shapes import content
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from overspill.text.body import Body
     from overspill.text.tokens import TokenCount
 
+_STORED: Final = Kept(outcome=Outcome.CAPTURED)
 _IN_MEMORY_CHARS: Final = 64 * 1024 * 1024
 """A text of more characters is encoded into a temporary file: its bytes would take as much memory again."""
 
@@ -71,6 +74,7 @@ class Spill:
     why: str = ""
     room: int = UNLIMITED
     masked: Mapping[str, int] = field(default_factory=dict)
+    seen: str = ""
     previews: Previews = field(default_factory=Previews, compare=False, repr=False)
 
     @property
@@ -96,7 +100,22 @@ class Spill:
         preview = {wire.PREVIEW_LABEL: self.policy.cut_strategy(self.origin.tool).name}
         redacted = {wire.REDACTED_LABEL: wire.fit(counts_text(self.masked))} if self.masked else {}
         cohort = {wire.COHORT_LABEL: self.origin.cohort} if self.origin.cohort else {}
-        return {**preview, **redacted, **cohort}
+        seen = {wire.SEEN_LABEL: self.seen} if self.seen else {}
+        return {**preview, **redacted, **cohort, **seen}
+
+    def with_seen_lines(self) -> Spill:
+        """Return the spill with the lines that its preview shows whole, which are stored as a label.
+
+        The preview is made here, and not again for the notice. Raises `OSError` as `notice` does.
+        """
+        if not self.id or self.policy.notice_style.fills:
+            return self
+        extent, body = Extent(self.size, self.lines), self.content.body
+        newlines = self.previews.newlines(body) if isinstance(body, str) else None
+        found = excerpt_of_body(body, extent, 0, newlines)
+        if found is None:
+            return self
+        return replace(self, seen=seen_lines(self.notice(_STORED, counts_tokens=False).preview, found))
 
     @classmethod
     def of(

@@ -114,7 +114,16 @@ class Spiller:
             previews=verdict.previews,
         )
         problem = why_unchangeable(spill)
-        return spill if problem is None else left_whole(output, content, problem)
+        return self._with_seen_lines(spill) if problem is None else left_whole(output, content, problem)
+
+    def _with_seen_lines(self, spill: Spill) -> Spill:
+        """Return the spill with the lines that the model sees. Of a known output it may get no preview."""
+        if self._duplicates.earlier(spill.origin.session, spill.sha256, spill.id) is not None:
+            return spill
+        try:
+            return spill.with_seen_lines()
+        except MemoryError:  # storing it matters more
+            return spill
 
     def _settled(self, output: Output, spill: Spill, kept: Kept) -> Guarded:
         try:

@@ -24,6 +24,13 @@ REDACTED_LABEL: Final = "overspill.redacted"
 """The label of a capture with masked secrets: how many of each kind, as `aws-access-key=2, jwt=1`."""
 
 
+SEEN_LABEL: Final = "overspill.seen-lines"
+"""The label of a capture that says which lines its notice shows whole: `1-18,433,990-1002`, numbered from 1.
+
+The model may have seen more, in part. A capture without this label may have been shown all the same.
+"""
+
+
 class PreviewKind(StrEnum):
     """Which part of an output a notice shows: the lines that matter, its beginning, its end, or both."""
 

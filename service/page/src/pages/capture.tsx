@@ -1,5 +1,5 @@
 // One capture: its facts, its lines, search in it.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { change, type Entry, get, pathOf, address, type Severity, type SignedIn, type Summary } from "../api.ts";
 import { bytes, count } from "../format.ts";
 import { useKeys } from "../keys.ts";
@@ -10,6 +10,7 @@ import { link, setQuery, useRoute } from "../route.ts";
 import { countAll, type Found, patternOf, search, searchOn, type Wanted } from "../viewer/search.ts";
 import { useGrowth } from "../viewer/growth.ts";
 import { View, type ViewHandle } from "../viewer/view.tsx";
+import { lineCount, SEEN_LABEL, seenRanges } from "../viewer/seen.ts";
 import { visible } from "../viewer/text.ts";
 
 const TYPING_MS = 250;
@@ -62,8 +63,11 @@ function Facts({ entry, who, onChanged }: { entry: Entry; who: SignedIn; onChang
         {entry.last_append && <Fact term="Last output"><Time at={entry.last_append} /></Fact>}
         {entry.gap && <Fact term="Missing at the end">{entry.gap.size === null ? "nobody knows how much" : bytes(entry.gap.size)}</Fact>}
         <Fact term="Expires">{entry.held ? "not before it is released" : <Time at={entry.expires} />}</Fact>
-        <Fact term="First read">{entry.first_read ? <Time at={entry.first_read} /> : "not yet"}</Fact>
-        {Object.entries(entry.labels).map(([name, value]) => (
+        <Fact term="First read">
+          {entry.first_read ? <Time at={entry.first_read} /> : "not yet, as far as the service knows"}
+          {entry.first_read && <span class="quiet small" title="Reads on this page do not count. Who read it, and when again, is in the audit log, if the operator keeps one."> (by whom: see the audit log)</span>}
+        </Fact>
+        {Object.entries(entry.labels).filter(([name]) => name !== SEEN_LABEL).map(([name, value]) => (
           <Fact term={name}><Name text={value} /></Fact>
         ))}
       </dl>
@@ -139,6 +143,7 @@ function Output({ entry }: { entry: Entry }) {
     isFixed: !query.has("regex"),
     isInverted: query.has("v"),
   };
+  const seen = useMemo(() => seenRanges(entry), [entry]);
   const { found, problem, next } = useSearch(entry.id, wanted, (line) => view.current?.goTo(line));
 
   useEffect(() => {
@@ -202,6 +207,11 @@ function Output({ entry }: { entry: Entry }) {
             <span class="state live">live</span> Go to the end
           </button>
         )}
+        {seen.length > 0 && (
+          <button type="button" class="small seen-count" title="Whole in the notice that stood for this output in the conversation: marked at the left. The model may have seen more, in part." onClick={() => goToNext(seen.map(([first]) => first), selected?.[0] ?? 0)}>
+            {count(lineCount(seen))} lines seen by the model
+          </button>
+        )}
         {selected && <Copy text={location.href} label={`Copy link to ${selected[0] === selected[1] ? `line ${selected[0]}` : `lines ${selected[0]}–${selected[1]}`}`} />}
       </div>
       <View
@@ -210,6 +220,7 @@ function Output({ entry }: { entry: Entry }) {
         size={entry.size}
         isWrapped={isWrapped}
         selected={selected}
+        seen={seen}
         marks={{
           errors: summary.answer?.errors.line_numbers ?? [],
           warnings: summary.answer?.warnings.line_numbers ?? [],

@@ -6,6 +6,7 @@ import { useEffect, useImperativeHandle, useLayoutEffect, useMemo, useRef, useSt
 import type { Ref } from "preact";
 import { count } from "../format.ts";
 import { type Line, Lines } from "./lines.ts";
+import { isIn, type Range } from "./seen.ts";
 import { spans } from "./text.ts";
 
 const ROW = 20;
@@ -31,13 +32,15 @@ interface Props {
   size: number;
   isWrapped: boolean;
   selected: [number, number] | null;
+  /** Lines that the model saw. */
+  seen: Range[];
   marks: { errors: number[]; warnings: number[]; matches: number[] };
   highlight: RegExp | null;
   onSelect(first: number, last: number): void;
   handle: Ref<ViewHandle>;
 }
 
-export function View({ reference, total, size, isWrapped, selected, marks, highlight, onSelect, handle }: Props) {
+export function View({ reference, total, size, isWrapped, selected, seen, marks, highlight, onSelect, handle }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const [rows, setRows] = useState(40);
@@ -130,6 +133,7 @@ export function View({ reference, total, size, isWrapped, selected, marks, highl
                 line={lines.current!.line(number)}
                 isSelected={selected !== null && number >= selected[0] && number <= selected[1]}
                 isMatch={marks.matches.includes(number)}
+                isSeen={isIn(seen, number)}
                 highlight={highlight}
                 onSelect={(extend) => onSelect(extend && selected ? Math.min(selected[0], number) : number, extend && selected ? Math.max(selected[0], number) : number)}
                 onReadOn={() => lines.current!.readOn(number).catch(setProblem)}
@@ -138,7 +142,7 @@ export function View({ reference, total, size, isWrapped, selected, marks, highl
           </div>
         </div>
       </div>
-      <Minimap total={total} marks={marks} top={top} rows={rows} onGo={(line) => show(line - 1 - Math.floor(rows / 3))} />
+      <Minimap total={total} marks={marks} seen={seen} top={top} rows={rows} onGo={(line) => show(line - 1 - Math.floor(rows / 3))} />
       {problem && (
         <p class="trouble" role="alert">
           {problem.message}{" "}
@@ -157,20 +161,21 @@ interface RowProps {
   line: Line | undefined;
   isSelected: boolean;
   isMatch: boolean;
+  isSeen: boolean;
   highlight: RegExp | null;
   onSelect(extend: boolean): void;
   onReadOn(): void;
 }
 
-function Row({ number, digits, line, isSelected, isMatch, highlight, onSelect, onReadOn }: RowProps) {
+function Row({ number, digits, line, isSelected, isMatch, isSeen, highlight, onSelect, onReadOn }: RowProps) {
   return (
-    <div class={`row ${isSelected ? "selected" : ""} ${isMatch ? "match" : ""}`} data-line={number}>
+    <div class={`row ${isSelected ? "selected" : ""} ${isMatch ? "match" : ""} ${isSeen ? "seen" : ""}`} data-line={number}>
       <button
         type="button"
         class="number"
         style={{ width: `${digits + 1}ch` }}
         tabIndex={-1}
-        aria-label={`Line ${number}`}
+        aria-label={`Line ${number}${isSeen ? ", seen by the model" : ""}`}
         onClick={(event) => onSelect(event.shiftKey)}
       >
         {number}
@@ -211,6 +216,7 @@ function marked(text: string, pattern: RegExp) {
 interface MinimapProps {
   total: number;
   marks: Props["marks"];
+  seen: Range[];
   top: number;
   rows: number;
   onGo(line: number): void;
@@ -227,7 +233,7 @@ function apart(numbers: number[], total: number): number[] {
 }
 
 /** Where errors, warnings and matches are in the whole output. */
-function Minimap({ total, marks, top, rows, onGo }: MinimapProps) {
+function Minimap({ total, marks, seen, top, rows, onGo }: MinimapProps) {
   const at = (line: number) => `${(100 * (line - 1)) / Math.max(1, total)}%`;
   const go = useRef(onGo);
   go.current = onGo;
@@ -243,6 +249,9 @@ function Minimap({ total, marks, top, rows, onGo }: MinimapProps) {
   return (
     <div class="minimap" aria-hidden="true">
       <div class="here" style={{ top: at(top + 1), height: `max(4px, ${(100 * rows) / Math.max(1, total)}%)` }} />
+      {seen.map(([first, last]) => (
+        <div class="seen" style={{ top: at(first), height: `max(2px, ${(100 * (last - first + 1)) / Math.max(1, total)}%)` }} />
+      ))}
       {drawn}
     </div>
   );
