@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from overspill.agent_tools.reading_tools import reading_tools
     from overspill.agent_tools.source_tools import source_tools
     from overspill.agent_tools.system_prompt import system_prompt
+    from overspill.agent_tools.terminal_output import terminal_tool
     from overspill.errors import OverspillError, ProblemError, ProtocolError, Unreachable
     from overspill.experiments.comparison import ExperimentReport, compare_arms
     from overspill.guard.band import Band
@@ -87,6 +88,7 @@ __all__ = [
     "spill_messages",
     "spill_messages_sync",
     "system_prompt",
+    "terminal_tool",
 ]
 
 _MODULES = {
@@ -129,6 +131,7 @@ _MODULES = {
     "spill_messages": "histories.history",
     "spill_messages_sync": "histories.history",
     "system_prompt": "agent_tools.system_prompt",
+    "terminal_tool": "agent_tools.terminal_output",
 }
 
 

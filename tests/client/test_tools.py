@@ -596,7 +596,7 @@ def test_the_schema_is_one_and_takes_what_next_holds(capture: str, tool: Any) ->
 def test_frameworks_can_read_its_types(tool: Any) -> None:
     hints = typing.get_type_hints(tool)
 
-    assert hints["mode"] == typing.Literal["head", "tail", "grep", "range", "summary"]
+    assert hints["mode"] == typing.Literal["head", "tail", "grep", "range", "summary", "wait"]
     assert hints["return"] == dict[str, Any]
     assert tool.__doc__.startswith("Read a part of a tool output")
 

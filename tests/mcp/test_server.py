@@ -57,7 +57,7 @@ async def test_an_agent_lists_and_greps_captures(guard: Guard, mode: str) -> Non
             "inspect_output", {"capture": f"[{capture}]", "mode": "GREP", "pattern": "line 4321 "}
         )
 
-    assert [tool.name for tool in tools] == ["inspect_output", "list_captures"]
+    assert [tool.name for tool in tools] == ["inspect_output", "list_captures", "get_terminal_output"]
     for tool in tools:
         assert tool.annotations is not None
         assert tool.annotations.read_only_hint is True
@@ -191,6 +191,7 @@ async def test_over_http_the_official_client_works_directly_and_through_the_prox
     assert names == [
         "inspect_output",
         "list_captures",
+        "get_terminal_output",
         "overspill_inspect_output",
         "overspill_list_captures",
     ]

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from overspill import wire
+from overspill.agent_tools import waiting
 from overspill.text import token_estimate
 
 if TYPE_CHECKING:
@@ -30,12 +31,15 @@ class AnswerFitter:
         self.max_bytes: int = _bounded(request.max_chars - _OTHER_FIELDS_CHARS)
         """Bytes of text to read next."""
 
-    def answer(self, found: wire.Text | wire.Summary) -> InspectAnswer | None:
+    def answer(self, found: wire.Text | wire.Summary | wire.Waited) -> InspectAnswer | None:
         """Return the answer, or None if it is too long and less has to be read."""
         answer = self._request.answer(found)
         size, room = _size(answer), self._request.max_chars
         if size > room and isinstance(found, wire.Summary):
             return _counted(_shortened(answer, size - room))
+        while size > room and isinstance(found, wire.Waited):  # a second wait would wait for something else
+            answer = waiting.shortened(answer, size - room)
+            size = _size(answer)
         if size > room and self.max_bytes > _LEAST_BYTES:
             other_fields = size - _size({"content": answer["content"], "matches": answer["matches"]})
             share = max(0.0, room - other_fields) / (size - other_fields)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect as inspect_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, overload
 
+from overspill import wire
 from overspill.agent_tools.capture_source import CaptureSource
 from overspill.agent_tools.error_answers import InvalidArguments, error_answer
 from overspill.agent_tools.fitting import AnswerFitter
@@ -21,6 +22,7 @@ from overspill.agent_tools.inspect_request import (
     MAX_MATCHES,
     MODES,
     MOST_CHARS,
+    WAIT_SECONDS,
     InspectAnswer,
     InspectMode,
     InspectRequest,
@@ -62,13 +64,16 @@ class InspectOutput(Protocol[R_co]):
         cursor: str | None = None,
         structured: bool = False,  # noqa: FBT001, FBT002
         max_chars: int = MAX_CHARS,
+        timeout_seconds: float = WAIT_SECONDS,
     ) -> R_co:
         """Read a part of a tool output that was too long to show and is stored whole.
 
         capture is the handle from the notice ("cap_…"), or "call:" and the id of the tool call. Modes:
         "head" and "tail" give the first and the last lines; "grep" the lines that match pattern, ignoring
         case, each with context_lines around it; "range" the lines from start to end, counted from 1;
-        "summary" the size, the kind, where errors are, what repeats, the first and the last lines.
+        "summary" the size, the kind, where errors are, what repeats, the first and the last lines. If the
+        tool still runs, "wait" waits for a new line that matches pattern, or for the end, and gives the new
+        lines, state and reason: one call instead of many looks.
         Prefer grep and summary to reading everything.
 
         The answer has content, start_line, end_line, total_lines, total_bytes, matches and truncated (a
@@ -96,7 +101,7 @@ INSPECT_OUTPUT_SCHEMA: Final[dict[str, Any]] = {
         "mode": _property("string", "How to read.", enum=list(MODES), default="head"),
         "lines": _property("integer", "How many lines: head, tail, range.", default=50, minimum=1),
         "pattern": _property(
-            "string", "grep: a regular expression (RE2: no look-around, no back-references)."
+            "string", "grep, wait: a regular expression (RE2: no look-around, no back-references)."
         ),
         "context_lines": _property(
             "integer",
@@ -119,7 +124,7 @@ INSPECT_OUTPUT_SCHEMA: Final[dict[str, Any]] = {
         "offset": _property(
             "integer", "range: bytes of line `start` to skip, as `next` says it.", default=0, minimum=0
         ),
-        "cursor": _property("string", "grep: where to go on, as `next` says it."),
+        "cursor": _property("string", "grep, wait: where to go on, as `next` says it."),
         "structured": _property(
             "boolean", "grep: matches as objects with the lines around them, and no content.", default=False
         ),
@@ -129,6 +134,9 @@ INSPECT_OUTPUT_SCHEMA: Final[dict[str, Any]] = {
             default=MAX_CHARS,
             minimum=LEAST_CHARS,
             maximum=MOST_CHARS,
+        ),
+        "timeout_seconds": _property(
+            "number", "wait: for how long.", default=WAIT_SECONDS, minimum=0, maximum=wire.MAX_WAIT_SECONDS
         ),
     },
     "required": ["capture"],
@@ -176,14 +184,15 @@ async def inspect(
     try:
         request = _request(args, named)
         async with holder.source_async(client, request.capture, session) as source:
-            return await _answered(request, source, session)
+            return await answered(request, source, session)
     except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
         return error_answer(error)
 
 
-async def _answered(
+async def answered(
     request: InspectRequest, source: Client | LocalCapture, session: str | None
 ) -> InspectAnswer:
+    """Return the answer to a request, as long as it may be. Raises what reading raises."""
     fitting, answer = AnswerFitter(request), None
     while answer is None:
         if isinstance(source, LocalCapture):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from overspill.agent_tools.inspect_request import MAX_CHARS
 from overspill.agent_tools.reading_tools import reading_tools
+from overspill.agent_tools.terminal_output import terminal_tool
 from overspill.guard.hosts import HOSTS, host_of_client
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ class ClientHosts:
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
         self._policies: dict[str, Policy] = {}
+        self._terminals: dict[str | None, AgentTool] = {}
         self._tools: dict[str | None, tuple[AgentTool, ...]] = {None: reading_tools(guard)}
 
     def policy(self, client_name: str) -> Policy | None:
@@ -36,3 +39,11 @@ class ClientHosts:
         if host is not None and host not in self._tools:
             self._tools[host] = reading_tools(self._guard, max_chars=HOSTS[host].answer_chars)
         return self._tools[host]
+
+    def terminal_tool(self, client_name: str) -> AgentTool:
+        """Return the tool that reads terminals, for a client."""
+        host = host_of_client(client_name)
+        if host not in self._terminals:
+            most = MAX_CHARS if host is None else HOSTS[host].answer_chars
+            self._terminals[host] = terminal_tool(self._guard, max_chars=most)
+        return self._terminals[host]

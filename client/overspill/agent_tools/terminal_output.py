@@ -1,0 +1,178 @@
+"""The tool with which agents look at terminals: `get_terminal_output`, of this one or the most recent."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from overspill import wire
+from overspill.agent_tools import lenient_arguments
+from overspill.agent_tools.agent_tool import AgentTool
+from overspill.agent_tools.capture_source import CaptureSource
+from overspill.agent_tools.error_answers import InvalidArguments, error_answer
+from overspill.agent_tools.inspect_output import answered
+from overspill.agent_tools.inspect_request import MAX_CHARS, InspectRequest
+from overspill.text.reasons import one_safe_line
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping
+
+    from overspill.agent_tools.agent_tool import Answer, Arguments
+    from overspill.guard.guard import Guard
+    from overspill.transfer.client import Client
+    from overspill.wire import Entry
+
+NAME: Final = "get_terminal_output"
+DESCRIPTION: Final = """\
+Read what a terminal shows, or a command that was started in the background, while it runs or afterwards.
+
+terminal is its name or handle; without it, it is the terminal that you run in, or else the one that last
+wrote something. Modes: "tail" and "head" give the last and the first lines, "all" all of them from the
+beginning, page by page. since gives only what came after a time ("30s" ago, "5m", or an ISO 8601 time).
+To wait for something, call inspect_output with the handle (capture) and mode "wait". If something is wrong,
+error says what, and what to do."""
+TERMINAL_VARIABLE: Final = "OVERSPILL_TERMINAL"
+_PAGE_LINES: Final = 500
+_MOST_LOOKED_AT: Final = 200
+_AGO: Final = re.compile(r"(\d{1,7}(?:\.\d{1,3})?)\s*(s|m|h|d)", re.ASCII)
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_NAME_CHARS: Final = 200
+
+TERMINAL_OUTPUT_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "terminal": {"type": "string", "description": "Its name or its handle; else this or the last one."},
+        "mode": {"type": "string", "enum": ["tail", "head", "all"], "default": "tail"},
+        "lines": {"type": "integer", "description": "How many lines.", "default": 50, "minimum": 1},
+        "since": {"type": "string", "description": 'Only what came after this: "30s", "5m", or a time.'},
+    },
+    "additionalProperties": False,
+}
+"""The JSON Schema of the arguments, for a provider's tool definition."""
+
+
+class _ReadSince(InspectRequest, frozen=True, kw_only=True, omit_defaults=True):
+    """A read of what came after `since`, if that is given."""
+
+    since: datetime | None = None
+
+    def _limits(self) -> dict[str, Any]:
+        return {} if self.since is None else {"since": self.since}
+
+
+class TerminalRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments of one call."""
+
+    terminal: str = ""
+    mode: Literal["tail", "head", "all"] = "tail"
+    lines: int = 50
+    since: str = ""
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> TerminalRequest:
+        """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
+        try:
+            return msgspec.convert(lenient_arguments.plain(arguments), cls, strict=False)
+        except msgspec.ValidationError as error:
+            allowed = ", ".join(TERMINAL_OUTPUT_SCHEMA["properties"])
+            raise InvalidArguments(f"{error}; {NAME} takes {allowed}".replace("`$.", "`")) from error
+
+    def inspect_request(self, capture: str, max_chars: int, now: datetime) -> InspectRequest:
+        """Return the read of a capture that this asks for. Raises `InvalidArguments`."""
+        since = instant_of(self.since, now) if self.since else None
+        if self.mode == "all":
+            return _ReadSince(
+                capture=capture, mode="range", lines=_PAGE_LINES, since=since, max_chars=max_chars
+            )
+        lines = max(1, self.lines)
+        return _ReadSince(capture=capture, mode=self.mode, lines=lines, since=since, max_chars=max_chars)
+
+
+def terminal_tool(guard: Guard, *, max_chars: int = MAX_CHARS) -> AgentTool:
+    """Return `get_terminal_output`, which reads the terminals of the guard's session.
+
+    Those are the live captures of `overspill run`, `overspill shell` and `overspill put --live`, of that
+    session or of none.
+    """
+    source = CaptureSource(guard.client, session=guard.session, spool=guard.spool)
+
+    def work(client: Client | None, given: Arguments, session: str | None) -> Coroutine[Any, Any, Answer]:
+        named = source.session if session is None else session
+        return terminal_output(client, named, given, min(max_chars, MAX_CHARS))
+
+    return AgentTool(
+        NAME,
+        DESCRIPTION,
+        TERMINAL_OUTPUT_SCHEMA,
+        lambda given, session: source.run(lambda client: work(client, given, session)),
+        lambda given, session: source.run_async(lambda client: work(client, given, session)),
+    )
+
+
+async def terminal_output(
+    client: Client | None, session: str, arguments: Mapping[str, Any], max_chars: int
+) -> Answer:
+    """Answer one call with at most `max_chars` characters. Raises nothing but `CancelledError`."""
+    try:
+        asked = TerminalRequest.of(arguments)
+        client = _asked(client)
+        entry = await _found(client, session, asked.terminal)
+        request = asked.inspect_request(entry.id, max_chars, datetime.now(UTC))
+        return {**_told(entry), **await answered(request, client, None)}
+    except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
+        return error_answer(error)
+
+
+def _asked(client: Client | None) -> Client:
+    if client is None:
+        raise InvalidArguments("there is no service to ask, and terminals are only there")
+    return client
+
+
+def instant_of(text: str, now: datetime) -> datetime:
+    """Return the time that a model means. Raises `InvalidArguments`."""
+    if ago := _AGO.fullmatch(text.strip().lower().removesuffix(" ago")):
+        return now - timedelta(seconds=float(ago[1]) * _UNITS[ago[2]])
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise InvalidArguments(f'{text[:_NAME_CHARS]!r} is no time: use "30s", "5m", or ISO 8601') from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+async def _found(client: Client, session: str, terminal: str) -> Entry:
+    """Return the terminal that is meant. Raises `InvalidArguments`, and what the service answers."""
+    handle = terminal or os.environ.get(TERMINAL_VARIABLE, "")
+    if wire.CAPTURE_ID.fullmatch(lenient_arguments.handle(handle)):
+        return await client.get(lenient_arguments.handle(handle))
+    for state in (wire.State.LIVE, None):
+        for where in dict.fromkeys((session, "")):
+            page = await client.list(session=where, state=state, limit=_MOST_LOOKED_AT)
+            if found := [each for each in page.captures if _is_meant(each, terminal)]:
+                return max(found, key=_last_active)
+    what = f"no terminal has the name {terminal[:_NAME_CHARS]!r}" if terminal else "there is no terminal"
+    raise InvalidArguments(f"{what}; `overspill run -- COMMAND` and `overspill shell` start one")
+
+
+def _is_meant(entry: Entry, terminal: str) -> bool:
+    name = entry.labels.get(wire.TERMINAL_LABEL)
+    return name is not None and terminal in {"", name}
+
+
+def _last_active(entry: Entry) -> datetime:
+    return entry.last_append or entry.created
+
+
+def _told(entry: Entry) -> dict[str, Any]:
+    return {
+        "terminal": one_safe_line(entry.labels.get(wire.TERMINAL_LABEL, ""))[:_NAME_CHARS],
+        "command": one_safe_line(entry.labels.get(wire.COMMAND_LABEL, ""))[:_NAME_CHARS],
+        "state": str(entry.state),
+        "last_active": _last_active(entry).isoformat(timespec="seconds"),
+        "status": one_safe_line(entry.status)[:_NAME_CHARS],
+    }

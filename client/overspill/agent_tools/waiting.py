@@ -1,0 +1,67 @@
+"""Waiting for what a live capture says, as a model asks for it: one call in the place of many looks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from overspill.wire import State
+
+if TYPE_CHECKING:
+    from overspill import wire
+
+
+@runtime_checkable
+class Waiting(Protocol):
+    """A client, which can wait for a capture. What is on this machine cannot: it has ended."""
+
+    def wait(self, ref: str, pattern: str | None = None, /, **more: Any) -> Any:
+        """Wait for a line."""
+
+
+class _Asked(Protocol):
+    @property
+    def capture(self) -> str: ...
+    @property
+    def pattern(self) -> str | None: ...
+    @property
+    def timeout_seconds(self) -> float: ...
+
+
+def waited_facts(asked: _Asked, found: wire.Waited) -> dict[str, Any]:
+    """Return what a model is told: the new lines, why the wait is over, and how to wait on."""
+    return {
+        "content": found.content,
+        "start_line": found.start_line,
+        "end_line": found.end_line,
+        "total_lines": found.total_lines,
+        "total_bytes": found.total_bytes,
+        "truncated": found.skipped_lines > 0,
+        "approx_tokens": found.approx_tokens,
+        "matches": [match.line_number for match in found.matches],
+        "reason": found.reason,
+        "state": str(found.state),
+        **_ending(found),
+        **({"advice": found.advice} if found.advice else {}),
+        "next": _onward(asked, found) if found.state is State.LIVE else None,
+    }
+
+
+def _ending(found: wire.Waited) -> dict[str, Any]:
+    if found.state is State.LIVE:
+        return {}
+    return {"status": found.status, "exit_code": found.exit_code}
+
+
+def _onward(asked: _Asked, found: wire.Waited) -> dict[str, Any]:
+    pattern = {} if asked.pattern is None else {"pattern": asked.pattern}
+    seconds = {"timeout_seconds": asked.timeout_seconds}
+    return {"capture": asked.capture, "mode": "wait", **pattern, "cursor": str(found.cursor), **seconds}
+
+
+def shortened(answer: dict[str, Any], surplus: int) -> dict[str, Any]:
+    """Return an answer without its first lines, so many characters shorter: the last ones are news."""
+    content = answer["content"]
+    kept = content[min(len(content), surplus) :]
+    kept = kept.partition("\n")[2] if "\n" in kept else kept
+    gone = content[: len(content) - len(kept)].count("\n")
+    return {**answer, "content": kept, "start_line": answer["start_line"] + gone, "truncated": True}

@@ -1,0 +1,145 @@
+"""What an agent asks of captures that still grow: waiting for a line, and looking at terminals."""
+
+from __future__ import annotations
+
+import json
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from overspill import Guard, SyncClient, inspection_tool, terminal_tool
+from overspill.agent_tools.error_answers import InvalidArguments
+from overspill.agent_tools.terminal_output import instant_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from overspill.live.sync_capture import SyncLiveCapture
+
+    from tests.servers.overspill import ServiceProcess
+
+
+@pytest.fixture
+def client(service: ServiceProcess, request: pytest.FixtureRequest) -> Iterator[SyncClient]:
+    with SyncClient(service.url, session=f"terminals {request.node.name}") as client:
+        yield client
+
+
+def terminal(client: SyncClient, name: str, **more: Any) -> SyncLiveCapture:
+    return client.live(labels={"overspill.terminal": name, "overspill.command": "make all"}, **more)
+
+
+def looking(client: SyncClient, **arguments: Any) -> dict[str, Any]:
+    with Guard(client, spool=False) as guard:
+        return terminal_tool(guard).call(arguments)
+
+
+def test_one_call_waits_for_the_line_that_says_ready(client: SyncClient) -> None:
+    inspect_output = inspection_tool(client)
+    with client.live() as out:
+        out.write("starting\n")
+        out.flush()
+        timer = threading.Timer(0.3, lambda: out.write("listening on 80\nREADY\n"))
+        timer.start()
+        answer = inspect_output(out.id, "wait", pattern="^ready$")
+        timer.join()
+        later = inspect_output(**{**answer["next"], "timeout_seconds": 0})
+
+    assert (answer["reason"], answer["state"], answer["matches"]) == ("pattern", "live", [3])
+    assert answer["content"].endswith("READY\n")
+    assert (later["reason"], later["content"]) == ("timeout", "")
+
+
+def test_waiting_for_the_end_tells_how_it_ended(client: SyncClient) -> None:
+    with client.live() as out:
+        out.write("done\n")
+        out.complete(exit_code=3)
+    answer = inspection_tool(client)(out.id, "wait", timeout_seconds=100)
+
+    assert (answer["reason"], answer["state"], answer["exit_code"], answer["next"]) == (
+        "ended",
+        "complete",
+        3,
+        None,
+    )
+
+
+def test_an_answer_of_a_wait_is_as_short_as_any(client: SyncClient) -> None:
+    with client.live() as out:
+        out.write("\x07é" * 30 + "\n" + "".join(f"{number} \u0007 é\n" for number in range(9_000)))
+        out.flush()
+        answer = inspection_tool(client)(out.id, "wait", timeout_seconds=0, max_chars=3_000)
+
+    assert len(json.dumps(answer)) <= 3_000
+    assert answer["truncated"] is True
+    assert answer["content"].splitlines()[-1].startswith("8999 ")
+
+
+def test_a_wrong_cursor_is_told(client: SyncClient) -> None:
+    answer = inspection_tool(client)("cap_" + "a" * 20, "wait", cursor="abc")
+
+    assert "a number" in answer["error"]
+
+
+def test_the_terminal_that_wrote_last_is_shown(client: SyncClient) -> None:
+    with terminal(client, "first") as first, terminal(client, "second") as second:
+        second.write("of the second\n")
+        second.flush()
+        first.write("one\ntwo\n")
+        first.flush()
+        answer = looking(client, lines=1)
+        named = looking(client, terminal="second", mode="all")
+    ended = looking(client, terminal="first", mode="head", lines="1")
+
+    assert (answer["capture"], answer["terminal"], answer["content"]) == (first.id, "first", "two\n")
+    assert (answer["command"], answer["state"]) == ("make all", "live")
+    assert named["content"] == "of the second\n"
+    assert (ended["state"], ended["content"]) == ("complete", "one\n")
+
+
+def test_a_program_in_a_terminal_sees_that_terminal(
+    client: SyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with terminal(client, "mine") as mine, terminal(client, "other") as other:
+        mine.write("here\n")
+        mine.flush()
+        other.write("later\n")
+        other.flush()
+        monkeypatch.setenv("OVERSPILL_TERMINAL", mine.id)
+
+        assert looking(client)["content"] == "here\n"
+
+
+def test_only_what_came_since_is_shown(client: SyncClient) -> None:
+    with terminal(client, "t") as out:
+        out.write("now\n")
+        out.flush()
+
+        assert looking(client, since="1h")["content"] == "now\n"
+        assert looking(client, since="2999-01-01")["content"] == ""
+
+
+def test_terminals_of_other_sessions_are_not_looked_at(client: SyncClient) -> None:
+    with terminal(client, "theirs", session="somebody else's") as out:
+        out.write("secret\n")
+        out.flush()
+        answer = looking(client, terminal="theirs")
+
+    assert "no terminal has the name 'theirs'" in answer["error"]
+
+
+@pytest.mark.parametrize("arguments", [{"mode": "sideways"}, {"since": "yesterday"}, {"shape": 1}])
+def test_wrong_arguments_are_told(client: SyncClient, arguments: dict[str, Any]) -> None:
+    with terminal(client, "t"):
+        assert "error" in looking(client, **arguments)
+
+
+def test_times_are_read_as_models_write_them() -> None:
+    now = datetime(2026, 5, 4, 12, tzinfo=UTC)
+
+    assert instant_of("90s ago", now) == now - timedelta(seconds=90)
+    assert instant_of("1.5 h", now) == now - timedelta(minutes=90)
+    assert instant_of("2026-05-04T11:00:00Z", now) == now - timedelta(hours=1)
+    with pytest.raises(InvalidArguments, match="no time"):
+        instant_of("soon", now)
