@@ -117,7 +117,7 @@ function Table({ captures }: { captures: Entry[] }) {
               <td><Name text={each.call_id} /></td>
               <td>{each.state === "complete" ? <Name text={each.status} /> : <span class={`state ${each.state}`}>{each.state}</span>}</td>
               <td class="figure">{bytes(each.size)}</td>
-              <td class="figure">{count(each.lines)}</td>
+              <td class="figure">{each.state === "live" ? "–" : count(each.lines)}</td>
               <td>{each.first_read ? <Time at={each.first_read} /> : <span class="quiet">no</span>}</td>
               <td>{each.held ? "on hold" : <Time at={each.expires} />}</td>
             </tr>
