@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import io
-from contextlib import suppress
+import sqlite3
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
 from overspill import wire
+from overspill.transfer.client import Client
 from overspill.wire import Header
 from overspill_service.errors import StoreUnavailable
 from overspill_service.live import flusher as flushing
@@ -302,6 +304,29 @@ async def test_a_follower_of_bytes_that_the_catalog_lost_waits_for_them(replicas
 
         assert refused["offset"] == 4
         assert await text_until(events, 6) == "three\n"
+
+
+async def test_the_client_begins_again_after_the_catalog_lost_all_of_a_capture(replicas: Replicas) -> None:
+    url = str(replicas.both[0].api.url(""))
+    await replicas.both[1].stop()
+    async with Client(url, retries=0) as client, client.live() as out:
+        await out.write("one\n")
+        await out.flush()
+        lose_rows(replicas)
+        await out.write("two\n")
+        await out.flush()
+        lose_rows(replicas)
+
+    assert out.entry is not None
+    assert (out.entry.size, out.entry.state) == (8, wire.State.COMPLETE)
+
+
+def lose_rows(replicas: Replicas) -> None:
+    """Empty the catalog while a replica uses it."""
+    (file,) = replicas.both[0].service.settings.data.glob("catalog.sqlite")
+    with closing(sqlite3.connect(file, timeout=30)) as db, db:
+        for table in ("captures", "live", "live_bytes", "live_due"):
+            db.execute(f"DELETE FROM {table}")
 
 
 async def test_a_live_capture_waits_for_room_on_a_full_disk(own_service: ServiceProcess) -> None:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from overspill import wire
-from overspill.errors import OverspillError, ProblemError, ProtocolError, Unreachable, WrongOffset
+from overspill.errors import NotFound, OverspillError, ProblemError, ProtocolError, Unreachable, WrongOffset
 from overspill.execution import threads
 from overspill.execution.backoff import Backoff
 from overspill.live.unstored import Unstored
@@ -199,6 +199,8 @@ class Producer:
             self._note(await self._service.append(self.accepted, data))
         except WrongOffset as error:
             self._go_on_at(error)
+        except NotFound as error:
+            await self._begin_again(error)
         if len(data) < _LARGE and not self._is_ending:
             await asyncio.sleep(max(0.0, began + PACE_SECONDS - asyncio.get_running_loop().time()))
 
@@ -217,6 +219,13 @@ class Producer:
             raise error
         self.accepted = error.offset
 
+    async def _begin_again(self, error: NotFound) -> None:
+        """Begin once more after the service has lost the capture. Raises the error if bytes were durable."""
+        if not self._unstored.has(0):
+            raise error
+        await self._service.begin()
+        self.accepted = 0
+
     async def complete(self, completion: wire.Completion) -> wire.Entry:
         """End the capture, once `run` has ended. Raises `OverspillError`."""
         while True:
@@ -224,6 +233,9 @@ class Producer:
                 return await self._patiently(lambda: self._service.complete(completion))
             except WrongOffset as error:  # accepted bytes were lost meanwhile
                 self._go_on_at(error)
+                await self._send_patiently()
+            except NotFound as error:
+                await self._begin_again(error)
                 await self._send_patiently()
 
     async def _tell(self) -> None:
