@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from aiohttp import ClientSession
-from overspill import wire
+from overspill import Guard, Policy, wire
 from overspill.transfer.client import Client
 from overspill_service.tenants.keys import hash_key, new_key
 
 from tests.e2e.web_page import Watched, chromium
+from tests.faults.traffic import until
 from tests.servers.overspill import ForkedService
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
 KEY = new_key()
 OUTPUT = "one line of output\n" * 4_000
@@ -81,3 +83,44 @@ async def test_a_key_of_several_sessions_asks_for_one_of_them(
     await watched.page.keyboard.press("Enter")
     await watched.page.get_by_role("heading", name="Session team/7").wait_for()
     await watched.page.get_by_text("its-own").wait_for()
+
+
+async def test_advice_has_the_lines_of_a_policy_to_copy(
+    watched: Watched, service: ForkedService, client: Client, tmp_path: Path
+) -> None:
+    """Outputs that nobody reads, as an agent's guard reports them."""
+    async with Guard(client, session="advice") as guard:
+        for number in range(90):
+            await guard.process(f"{number} {OUTPUT}", tool="ignored", call_id=f"call {number}")
+
+    async def is_counted() -> bool:
+        stats = await client.stats(total=True)
+        return sum(row.figures.get("captures", 0) for row in stats.rows if row.tool == "ignored") >= 90
+
+    await until(is_counted, 30)
+    await watched.sign_in(KEY)
+    page = watched.page
+    await page.get_by_role("heading", name="Advice").wait_for()
+    row = page.get_by_role("region", name="Advice").get_by_role("row", name="ignored")
+    shown = await row.inner_text()
+    lines = await row.get_by_role("button", name="Copy policy lines").get_attribute("title")
+    await page.get_by_text("All of it as a policy file").click()
+    path = tmp_path / "policy.toml"
+    path.write_text(await page.get_by_role("region", name="Advice").locator("pre").inner_text())
+
+    assert "50,000 → 25,000" in shown
+    assert "captures were read: the preview was enough" in shown
+    assert lines is not None
+    assert lines in path.read_text()
+    assert Policy.load(path).limits("ignored").max_bytes == 25_000
+
+
+async def test_the_largest_captures_of_all_are_listed(watched: Watched, client: Client) -> None:
+    largest = await client.put("x" * 3_000_000, tool="huge", call_id="the largest")
+    for number in range(10):
+        await client.put(f"{number}", tool="tiny", call_id=f"tiny {number}")
+    await watched.sign_in(KEY)
+    await watched.page.get_by_role("heading", name="The largest captures now").wait_for()
+    link = watched.page.locator("table").last.locator("tbody a").first
+
+    assert (await link.get_attribute("href") or "").endswith(largest.id)

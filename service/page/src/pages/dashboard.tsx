@@ -6,7 +6,7 @@ import { useLoaded } from "../load.ts";
 import { Empty, Name, Time, Trouble, Waiting } from "../parts/small.tsx";
 import { link, setQuery, useRoute } from "../route.ts";
 import { AdviceOnTools } from "./advice.tsx";
-import { byGroup, bySize, type Group, OTHER, overTime, sum } from "./sums.ts";
+import { byGroup, byMode, bySize, type Group, OTHER, overTime, sum } from "./sums.ts";
 
 /** How many tools are told apart: at first, and at most. */
 const TOOLS = 25;
@@ -71,6 +71,7 @@ function Figures({ found, isFleet, largest }: { found: Overview; isFleet: boolea
       <Groups groups={groups} kind={isFleet ? "Tenant" : "Tool"} />
       {!isFleet && <AdviceOnTools advice={found.advice} />}
       <Sizes rows={found.series} />
+      <Modes rows={found.series} />
       {!isFleet && largest.length > 0 && <Costly captures={largest} />}
     </>
   );
@@ -195,19 +196,27 @@ function GroupName({ name, kind }: { name: string; kind: string }) {
 }
 
 function Sizes({ rows }: { rows: StatsRow[] }) {
-  const classes = bySize(rows);
-  const most = Math.max(1, ...classes.map((each) => each.captures));
-  if (classes.length === 0) return null;
+  const name = (bound: number) => (bound === Infinity ? "larger" : `up to ${bytes(bound)}`);
+  return <Bars title="Sizes of captures" of="Size" what="Captures" bars={bySize(rows).map((each) => [name(each.bound), each.captures])} />;
+}
+
+function Modes({ rows }: { rows: StatsRow[] }) {
+  return <Bars title="How captures are read" of="Mode" what="Reads" bars={byMode(rows).map((each) => [each.mode, each.reads])} />;
+}
+
+function Bars({ title, of, what, bars }: { title: string; of: string; what: string; bars: [string, number][] }) {
+  const most = Math.max(1, ...bars.map(([, amount]) => amount));
+  if (bars.length === 0) return null;
   return (
     <>
-      <h2>Sizes of captures</h2>
+      <h2>{title}</h2>
       <table class="bars">
-        <thead class="unseen"><tr><th scope="col">Size</th><th scope="col">Captures</th></tr></thead>
+        <thead class="unseen"><tr><th scope="col">{of}</th><th scope="col">{what}</th></tr></thead>
         <tbody>
-          {classes.map((each) => (
-            <tr key={each.bound}>
-              <th scope="row">{each.bound === Infinity ? "larger" : `up to ${bytes(each.bound)}`}</th>
-              <td><div class="bar" aria-hidden="true"><div style={{ width: `${(100 * each.captures) / most}%` }} /></div> {count(each.captures)}</td>
+          {bars.map(([name, amount]) => (
+            <tr key={name}>
+              <th scope="row"><Name text={name} /></th>
+              <td><div class="bar" aria-hidden="true"><div style={{ width: `${(100 * amount) / most}%` }} /></div> {count(amount)}</td>
             </tr>
           ))}
         </tbody>

@@ -76,6 +76,16 @@ export function overTime(stats: Overview): Point[] {
   return [...points.values()];
 }
 
+/** Return how often captures were read in each mode, the most frequent first. */
+export function byMode(rows: StatsRow[]): { mode: string; reads: number }[] {
+  const modes = new Map<string, number>();
+  for (const row of rows) {
+    const reads = row.figures["reads"];
+    if (reads) modes.set(row.outcome, (modes.get(row.outcome) ?? 0) + reads);
+  }
+  return [...modes].map(([mode, reads]) => ({ mode, reads })).sort((one, other) => other.reads - one.reads);
+}
+
 /** Return how many captures fell into each class of size, named by its bound in bytes, smallest first. */
 export function bySize(rows: StatsRow[]): { bound: number; captures: number }[] {
   const classes = new Map<number, number>();
