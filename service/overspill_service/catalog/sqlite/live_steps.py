@@ -73,7 +73,9 @@ def _refusal(
         return AppendStatus.WRONG_OFFSET
     if sent.data and accepted + len(sent.data) - durable > limits[0]:
         return AppendStatus.CAPTURE_FULL
-    select = "SELECT coalesce(sum(accepted - durable), 0) FROM live WHERE tenant = ?"
+    select = (  # from an index of those captures alone: a tenant may have thousands that are idle
+        "SELECT coalesce(sum(accepted - durable), 0) FROM live WHERE tenant = ? AND accepted > durable"
+    )
     if sent.data and db.execute(select, name[:1]).fetchone()[0] + len(sent.data) > limits[1]:
         return AppendStatus.TENANT_FULL
     return AppendStatus.DONE

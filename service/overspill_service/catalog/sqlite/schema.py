@@ -144,7 +144,11 @@ SIZES: Final = """
 CREATE INDEX captures_by_size ON captures (tenant, size, id) WHERE created IS NOT NULL;
 """
 
-STEPS: Final = (TABLES, STATISTICS, BACKLOGS, LIMITS, LIVE, SIZES)
+UNSTORED: Final = """
+CREATE INDEX live_unstored ON live (tenant, accepted, durable) WHERE accepted > durable;
+"""
+
+STEPS: Final = (TABLES, STATISTICS, BACKLOGS, LIMITS, LIVE, SIZES, UNSTORED)
 """What each version of the schema adds to the one before."""
 VERSION: Final = len(STEPS)
 """The schema's version, in `user_version`."""
