@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from overspill.histories.history import clamp_messages, spill_messages, spill_messages_sync
     from overspill.histories.overflow import Overflow, is_overflow
     from overspill.histories.recovery import Recovered, recover, recover_sync
+    from overspill.live.process import capture_process
     from overspill.previews.notice_forms import is_notice
     from overspill.shapes.captured import CapturedOutput
     from overspill.shapes.display import for_display
@@ -74,6 +75,7 @@ __all__ = [
     "__version__",
     "call",
     "calling",
+    "capture_process",
     "clamp_messages",
     "compare_arms",
     "defuse",
@@ -117,6 +119,7 @@ _MODULES = {
     "Workspace": "spools.workspace",
     "call": "transfer.client",
     "calling": "guard.call_context",
+    "capture_process": "live.process",
     "clamp_messages": "histories.history",
     "compare_arms": "experiments.comparison",
     "defuse": "text.lookalikes",

@@ -1,0 +1,135 @@
+"""Captures what a subprocess prints, at its source: both outputs through one pipe, in constant memory."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from overspill.execution.child_environment import child_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from overspill.live.live_capture import LiveCapture
+
+_READ_BYTES: Final = 64 * 1024
+_LEFT_BEHIND_SECONDS: Final = 0.5
+"""So long the output of what the command left in the background is still taken."""
+_ENDING_SECONDS: Final = 5.0
+"""So long a cancelled command has to end before it is killed."""
+
+
+async def capture_process(
+    out: LiveCapture,
+    words: Sequence[str],
+    *,
+    encoding: str | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> int:
+    """Run a command, write what it prints to `out` as it comes, and return its exit code (-n for signal n).
+
+    Standard output and standard error stay in the order of writing. Bytes are stored as they are, but for
+    UTF-16 with a byte order mark, which becomes UTF-8. `encoding` names another encoding to decode from, as
+    "cp1252": none is guessed. `env` is the whole environment, by default this one without Overspill's keys.
+    The capture gets the exit code. A command that prints faster than the service takes it waits.
+
+    Raises `OSError` if the command cannot be started, `LookupError` for an encoding that there is not, and
+    what writing raises. Cancelling it ends the command.
+    """
+    transcoder = _Transcoder(encoding)
+    reader, writer = os.pipe()
+    stream = asyncio.StreamReader(limit=_READ_BYTES)
+    pipe = await _connected(stream, reader)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *words,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=writer,
+            stderr=writer,
+            cwd=cwd,
+            env=child_environment() if env is None else env,
+        )
+    except BaseException:
+        pipe.close()
+        raise
+    finally:
+        os.close(writer)
+    copying = asyncio.create_task(_copy(stream, out, transcoder))
+    try:
+        ending = asyncio.create_task(process.wait())
+        await asyncio.wait((copying, ending), return_when=asyncio.FIRST_COMPLETED)
+        if copying.done():
+            copying.result()
+        code = await ending
+        await asyncio.wait((copying,), timeout=_LEFT_BEHIND_SECONDS)
+    finally:
+        try:
+            await _end(process, copying)
+        finally:
+            pipe.close()
+    if rest := transcoder.feed(b"", is_last=True):
+        await out.write(rest)
+    out.ends_with(status=f"exit {code}", exit_code=code)
+    return code
+
+
+async def _connected(stream: asyncio.StreamReader, descriptor: int) -> asyncio.ReadTransport:
+    """Let what comes from a pipe go to `stream`. Of a pipe of its own asyncio would wait for all writers."""
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(descriptor, "rb", buffering=0)
+    )
+    return transport
+
+
+async def _copy(stream: asyncio.StreamReader, out: LiveCapture, transcoder: _Transcoder) -> None:
+    while data := await stream.read(_READ_BYTES):
+        if text := transcoder.feed(data):
+            await out.write(text)
+
+
+async def _end(process: asyncio.subprocess.Process, copying: asyncio.Task[None]) -> None:
+    """End what still runs: nothing, if the command has ended by itself."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            async with asyncio.timeout(_ENDING_SECONDS):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+    was_copied = copying.done()
+    copying.cancel()
+    if not was_copied:
+        with suppress(asyncio.CancelledError):
+            await copying
+    elif not copying.cancelled():
+        copying.result()
+
+
+class _Transcoder:
+    """Turns a command's bytes into UTF-8, as far as it is known what they are."""
+
+    def __init__(self, encoding: str | None) -> None:
+        self._begin = b""
+        self._is_known = encoding is not None
+        self._decoder = None if encoding is None else codecs.getincrementaldecoder(encoding)("replace")
+
+    def feed(self, data: bytes, *, is_last: bool = False) -> bytes:
+        """Return the bytes to store. The first two wait for each other: they may be a mark."""
+        if not self._is_known:
+            data = self._begin + data
+            if len(data) < len(codecs.BOM_UTF16_LE) and not is_last:
+                self._begin = data
+                return b""
+            self._begin, self._is_known = b"", True
+            if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
+        if self._decoder is None:
+            return data
+        return self._decoder.decode(data, is_last).encode("utf-8", "surrogatepass")
