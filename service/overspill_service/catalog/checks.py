@@ -5,6 +5,7 @@ The probes have a tenant of their own, which is forgotten at the end.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import secrets
 import time
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from overspill import wire
 
 from overspill_service.catalog.backlogs import Backlog
+from overspill_service.catalog.live import Append, LiveRecord
 from overspill_service.catalog.records import Entry, KeyRecord, Query, Quota, Segment, Tombstone
 from overspill_service.catalog.statistics import MINUTES, Cell, bucket_start
 from overspill_service.errors import CatalogUnavailable
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
 LEASE_SECONDS: Final = 60.0
 """Seconds after which a probe's lease lapses if it could not be given back."""
 TOMBSTONE_SECONDS: Final = 0.001
+NEWS_SECONDS: Final = 3.0
+"""How long news of an append may take."""
+PROBE: Final = b"p"
+"""What is appended to a live capture."""
 
 
 async def check_operations(catalog: Catalog) -> list[CheckResult]:
@@ -44,6 +50,8 @@ async def check_operations(catalog: Catalog) -> list[CheckResult]:
         "keys": probes.keys,
         "statistics": probes.statistics,
         "backlogs of spools": probes.backlogs,
+        "live captures": probes.live,
+        "news of live captures": probes.news,
         "completeness": probes.completeness,
         "forget the probes": probes.forget,
     }
@@ -142,6 +150,43 @@ class Probes:
             if found != (each if each.captures else None):
                 raise CatalogUnavailable("what waits in a spool is not found as it was reported")
         return ""
+
+    async def live(self) -> str:
+        tenant, capture = self._tenant, self._entry.id
+        record = LiveRecord(producer="probe", accepted=0, start=0, durable=0, active=self._now)
+        try:
+            await self._catalog.open_live(tenant, capture, record)
+            await self._append(0)
+            await self._catalog.plan_cut(tenant, capture, 1)
+            await self._catalog.end_live(tenant, capture, 1, b"probe")
+            found = await self._catalog.live(tenant, capture)
+        finally:
+            await self._catalog.forget_live(tenant, capture)
+        is_right = found is not None and (found.buffer, found.ending) == (PROBE, b"probe")
+        return _require(is_right, "what was appended is not found")
+
+    async def news(self) -> str:
+        """Watch a capture, and append to it."""
+        tenant, capture, told = self._tenant, self._entry.id, asyncio.Event()
+        record = LiveRecord(producer="probe", accepted=0, start=0, durable=0, active=self._now)
+        await self._catalog.watch(tenant, capture, lambda _offset, _data: told.set())
+        try:
+            await self._catalog.open_live(tenant, capture, record)
+            await self._append(0)
+            async with asyncio.timeout(NEWS_SECONDS):
+                await told.wait()
+        except TimeoutError as error:
+            raise CatalogUnavailable(
+                "no news of an append came: the Redis user may lack SUBSCRIBE, or the channels &ov1:*"
+            ) from error
+        finally:
+            await self._catalog.unwatch(tenant, capture)
+            await self._catalog.forget_live(tenant, capture)
+        return ""
+
+    async def _append(self, offset: int) -> None:
+        append = Append("probe", offset, PROBE, self._now)
+        await self._catalog.append_live(self._tenant, self._entry.id, append, most=1, most_of_tenant=1)
 
     async def completeness(self) -> str:
         is_complete = await self._catalog.is_complete()

@@ -66,12 +66,25 @@ class Producer(Struct, frozen=True):
                 "this tenant stores no secrets, and only a whole output tells: store it with PUT at its end"
             )
         now = captures.archive.clock()
-        expires = retention.expiry(now, metadata.ttl, captures.tenant.limits)
         found = await captures.look_up(capture, is_limited=False)
         if isinstance(found, Entry) and not found.is_expired(now):
             return await self._again(found, metadata), False
-        entry = Entry(
-            tenant=captures.tenant.name,
+        entry = self._new_entry(capture, metadata, now)
+        await self._reserve(entry)
+        # First of all: whichever step is the last one, somebody looks after the capture.
+        await captures.archive.catalog.schedule(entry.tenant, entry.id, now + self.flusher.timeout)
+        committed = await captures.archive.catalog.commit(entry, captures.quota)
+        if not isinstance(committed, Entry) or committed.upload != entry.upload:
+            raise CatalogUnavailable(f"{capture} was begun or removed at the same time; try again")
+        await self._open(entry, now)
+        self.flusher.digests.begin(entry.upload)
+        return wire.LiveStatus(id=capture, state=State.LIVE, accepted=0, durable=0), True
+
+    def _new_entry(self, capture: str, metadata: CaptureMetadata, now: float) -> Entry:
+        """Return the entry of a capture that begins. Raises `InvalidParameter` for its TTL."""
+        expires = retention.expiry(now, metadata.ttl, self.captures.tenant.limits)
+        return Entry(
+            tenant=self.captures.tenant.name,
             id=capture,
             upload=object_keys.new_upload(),
             state=State.LIVE,
@@ -91,15 +104,6 @@ class Producer(Struct, frozen=True):
             producer=self.word,
             life=expires - now,
         )
-        await self._reserve(entry)
-        # First of all: whichever step is the last one, somebody looks after the capture.
-        await captures.archive.catalog.schedule(entry.tenant, entry.id, now + self.flusher.timeout)
-        committed = await captures.archive.catalog.commit(entry, captures.quota)
-        if not isinstance(committed, Entry) or committed.upload != entry.upload:
-            raise CatalogUnavailable(f"{capture} was begun or removed at the same time; try again")
-        await self._open(entry, now)
-        self.flusher.digests.begin(entry.upload)
-        return wire.LiveStatus(id=capture, state=State.LIVE, accepted=0, durable=0), True
 
     async def _again(self, entry: Entry, metadata: CaptureMetadata) -> wire.LiveStatus:
         """Return how far a capture is that was begun before, by the same producer."""
