@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _EXAMPLES = (
     "make test 2>&1 | overspill put --tool make",
     "overspill put build.log --session run-42 --label job=nightly --ttl 7d",
-    "tmux pipe-pane -o 'overspill put --live --name build'",
+    "make test 2>&1 | overspill put --live --name build",
     "id=$(overspill put report.json --content-type application/json)",
 )
 _ROUNDING_SECONDS = 2

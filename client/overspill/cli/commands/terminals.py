@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _EXAMPLES = (
     "overspill terminals",
     "overspill terminals --all --session run-42",
-    "overspill tail -f $(overspill terminals | head -n 1 | cut -d ' ' -f 1)",
+    "overspill terminals cap_k3v7q2m5x4c6z2b7n5aa",
 )
 _MOST_LOOKED_AT = 1_000
 _SECTIONS = (
