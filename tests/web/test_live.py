@@ -311,3 +311,19 @@ async def test_a_sign_of_life_keeps_a_capture_live(api: Api, producer: Producer)
     await flusher.start("default", CAPTURE)
 
     assert (await producer.entry()).state is State.LIVE
+
+
+async def test_signs_of_life_alone_keep_a_capture_from_expiring(api: Api) -> None:
+    producer = Producer(api)
+    await producer.begin(Overspill_Ttl="600")
+    archive, flusher = api.service.archive, api.service.flusher
+    before = archive.clock
+    for later in (200, 400, 600, 800):
+        archive.clock = lambda late=later: before() + late  # type: ignore[misc]
+        await producer.append(b"")
+        await flusher.start("default", CAPTURE)
+
+    entry = await producer.entry()
+
+    assert entry.state is State.LIVE
+    assert (entry.expires - entry.created).total_seconds() > 800

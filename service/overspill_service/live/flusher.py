@@ -13,6 +13,7 @@ from collections import Counter
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
 from overspill import wire
 
 from overspill_service.catalog.live import LiveRecord
@@ -192,13 +193,21 @@ class Flusher:
             return await self._end_for(entry, record)
         if ending is None and not record.buffer and record.cut is None:
             await self.schedule(entry, record.active)
-            return entry
+            return await self._kept_alive(entry)
         grown = await store_segment(self._archive, self.digests, entry, record, ending)
         if grown is not None and grown.is_live:
             if ending is not None:
                 return await self._continue(grown)  # an earlier cut ended before the end
             await self.schedule(grown, record.active)
         return grown
+
+    async def _kept_alive(self, entry: Entry) -> Entry | None:
+        """Move the expiry of a capture whose producer gives signs of life and nothing else."""
+        now = self._archive.clock()
+        if entry.expires - now > entry.life / 2:
+            return entry
+        renewed = replace(entry, expires=max(entry.expires, float(int(now + entry.life + 0.999))))
+        return await self._archive.catalog.replace(entry, renewed)
 
     async def _record(self, entry: Entry) -> LiveRecord:
         """Return the catalog's record. One that was lost begins again at the durable offset."""
