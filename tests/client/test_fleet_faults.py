@@ -19,7 +19,7 @@ from overspill.wire import Outcome
 
 from tests.client.scripted import scripted_in_thread, silence
 from tests.client.spooling import spilled
-from tests.client.test_fleet import NOWHERE, TEXT, outcomes, until
+from tests.client.test_fleet import NOWHERE, outcomes, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tests.servers.overspill import ServiceProcess
 
 THREADS = 30
+TEXT = "a line of an output that is too long for a conversation\n" * 1_200
 
 
 @pytest.fixture
