@@ -85,7 +85,10 @@ class Producer:
         answers: list[Any] = []
 
         async def has_ended() -> bool:
-            status, answer = await self.ask(session, "POST", wire.Path.COMPLETE, json=body)
+            try:  # a replica that was killed while it stored a segment keeps others waiting for 20 s
+                status, answer = await self.ask(session, "POST", wire.Path.COMPLETE, json=body)
+            except (aiohttp.ClientError, TimeoutError):
+                return False
             if status == 409:  # Redis has lost bytes since the last append
                 await self._step(session)
             answers.append(answer)
