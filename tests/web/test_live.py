@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,6 +15,7 @@ from overspill import wire
 from overspill.wire import Header, State
 from overspill.wire.checksums import encode_crc32c
 from overspill_service.live.flusher import SEGMENT_BYTES
+from overspill_service.tenants.keys import hash_key, new_key
 
 from tests.web.conftest import Api
 
@@ -327,3 +330,27 @@ async def test_signs_of_life_alone_keep_a_capture_from_expiring(api: Api) -> Non
 
     assert entry.state is State.LIVE
     assert (entry.expires - entry.created).total_seconds() > 800
+
+
+async def test_a_key_that_may_not_read_learns_nothing_of_what_was_stored_before(
+    start_api: Callable[..., Any], tmp_path: Path
+) -> None:
+    writer = new_key()
+    file = tmp_path / "tenants.toml"
+    file.write_text(
+        f'[[tenants]]\nname = "acme"\nkeys = [{{hash = "{hash_key(writer)}", scopes = ["write"]}}]\n'
+    )
+    api = await start_api(tenants=file, anonymous=None)
+    key = {"Authorization": f"Bearer {writer}", Header.PRODUCER: "me"}
+    content = b"secret size"
+    stored = await api.put(content, Overspill_Tool="secret", **key)
+    path = f"/v1/captures/{stored.id}"
+
+    status = await api.get(f"{path}/live", headers=key)
+    wrong = await api.send("POST", f"{path}/complete", json={"offset": 1}, headers=key)
+    right = await api.send("POST", f"{path}/complete", json={"offset": len(content)}, headers=key)
+
+    assert status.status == 403
+    assert (wrong.status, str(len(content)) in await wrong.text()) == (409, False)
+    answer = await right.json()
+    assert (answer["id"], answer["size"], answer["tool"], answer["sha256"]) == (stored.id, 0, "", "")

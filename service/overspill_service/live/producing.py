@@ -209,15 +209,15 @@ class Producer(Struct, frozen=True):
             id=capture, state=State.LIVE, accepted=appended.accepted, durable=appended.durable
         )
 
-    async def complete(self, capture: str, completion: wire.Completion) -> Entry:
-        """End a live capture, and return its entry once all of it is stored. Safe to repeat.
+    async def complete(self, capture: str, completion: wire.Completion) -> tuple[Entry, bool]:
+        """End a live capture. Return its entry once all of it is stored, and whether this ended it.
 
         Raises `WrongOffset`, `DigestMismatch`, `OtherProducer`, `NotLive`, and what the back ends raise.
         """
         entry = await self.captures.get(capture)
         if not entry.is_live:
-            return _same_end(entry, completion)
-        return await run_to_completion(self._complete(await self._entry(capture), completion))
+            return _same_end(entry, completion), False
+        return await run_to_completion(self._complete(await self._entry(capture), completion)), True
 
     async def _complete(self, entry: Entry, completion: wire.Completion) -> Entry:
         archive = self.captures.archive
@@ -260,4 +260,4 @@ def _same_end(entry: Entry, completion: wire.Completion) -> Entry:
     announced = completion.sha256 in (None, entry.sha256.hex())
     if (entry.state, entry.size) == (completion.state, completion.offset) and announced:
         return entry
-    raise NotLive(f"{entry.id} has ended as {entry.state.value} with {entry.size} bytes")
+    raise NotLive(f"{entry.id} has ended as {entry.state.value}, with another size or content")

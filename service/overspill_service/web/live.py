@@ -59,9 +59,9 @@ async def append(context: RequestContext[wire.NoQuery]) -> web.Response:
 async def complete(context: RequestContext[wire.NoQuery]) -> web.Response:
     """End a live capture. The answer comes once all of it is stored."""
     async with context.body(wire.Completion) as completion:
-        entry = await _producer(context).complete(context.ref, completion)
-    headers = entry_headers(entry.to_wire()) | {Header.UPLOAD_COMPLETE: "?1"}
-    return context.json(entry.to_wire(), headers=headers)
+        entry, is_ended_here = await _producer(context).complete(context.ref, completion)
+    shown = entry.to_wire() if is_ended_here else context.shown(entry)
+    return context.json(shown, headers=entry_headers(shown) | {Header.UPLOAD_COMPLETE: "?1"})
 
 
 def _producer(context: RequestContext[Any], *, word: str | None = None) -> Producer:
@@ -153,7 +153,7 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=Path.LIVE,
-        scope=Scope.WRITE,
+        scope=Scope.READ,
         is_of_session=True,
         action=Action.CAPTURE_READ,
         handler=status,
