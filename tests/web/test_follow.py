@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from overspill.wire import Header
+from overspill.wire import EXIT_CODE_LABEL, Header, encode_header
 
 from tests.web.conftest import Api, path_of
 from tests.web.test_live import CAPTURE, Producer
@@ -249,3 +249,15 @@ async def test_a_head_request_says_what_kind_of_answer_there_is(api: Api, produc
     response = await api.send("HEAD", f"{producer.path}/follow", headers={Header.PRODUCER: "x"})
 
     assert (response.status, response.content_type) == (200, "text/event-stream")
+
+
+@pytest.mark.parametrize("code", ["--5", "five", "", "9" * 2000, "٣"])
+async def test_a_label_that_is_no_exit_code_breaks_no_end(api: Api, code: str) -> None:
+    headers = {f"Overspill-Label-{EXIT_CODE_LABEL}": encode_header(code)}
+    entry = await api.put(b"whole\n", **{name.replace("-", "_"): value for name, value in headers.items()})
+
+    async with following(api, f"/v1/captures/{entry.id}/follow") as events:
+        _, end = await rest_of(events)
+
+    assert end["exit_code"] is None
+    assert (await wait_for(api, "timeout=0", f"/v1/captures/{entry.id}"))["exit_code"] is None

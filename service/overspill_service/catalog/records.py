@@ -5,6 +5,7 @@ Instants are seconds since the epoch, sizes are bytes.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import chain
@@ -28,6 +29,9 @@ SEGMENT_BYTES: Final = 24
 UNRESERVED_BYTES: Final = 2**20
 UNRESERVED_SHARE: Final = 1000
 """An upload of so many bytes, or of less than such a part of the limit, is counted at its end only."""
+
+
+_EXIT_CODE: Final = re.compile(r"-?\d{1,10}", re.ASCII)
 
 
 class Charge(NamedTuple):
@@ -131,6 +135,12 @@ class Entry(Struct, frozen=True, kw_only=True):
     @property
     def is_live(self) -> bool:
         return self.state is wire.State.LIVE
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code in the labels, which anybody may have sent: None if that is no number."""
+        text = self.labels.get(wire.EXIT_CODE_LABEL, "")
+        return int(text) if _EXIT_CODE.fullmatch(text) else None
 
     @property
     def is_held(self) -> bool:

@@ -42,12 +42,11 @@ def output(offset: int, content: bytes) -> Event:
 
 def end(entry: Entry) -> bytes:
     """Return the last event."""
-    code = entry.labels.get(wire.EXIT_CODE_LABEL, "")
     shown = wire.FollowedEnd(
         state=entry.state,
         size=entry.size,
         status=entry.status,
-        exit_code=int(code) if code.lstrip("-").isdecimal() else None,
+        exit_code=entry.exit_code,
     )
     return b"event: end\nid: %d\ndata: %b\n\n" % (entry.size, msgspec.json.encode(shown))
 

@@ -154,7 +154,6 @@ class Wait:
         cursor = entry.size
         if shown.end_line < entry.lines:
             cursor = await offset_of_line(reader, shown.end_line + 1)
-        code = entry.labels.get(wire.EXIT_CODE_LABEL, "")
         return wire.Waited(
             reason=found.reason,
             state=entry.state,
@@ -169,7 +168,7 @@ class Wait:
             approx_tokens=shown.approx_tokens,
             advice=self._advice(found, shown),
             status=entry.status,
-            exit_code=int(code) if code.lstrip("-").isdecimal() else None,
+            exit_code=entry.exit_code,
         )
 
     async def _read(self, entry: Entry, start: int) -> wire.Text:
