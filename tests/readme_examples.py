@@ -1,4 +1,7 @@
-"""The examples of a page: the Python that it shows, run as it stands, and what it says that this prints."""
+"""The examples of a page: the Python that it shows, run as it stands, and what it says that this prints.
+
+And the blocks of shell lines.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +53,11 @@ def examples_of(page: Path) -> list[Example]:
         for (language, code), (kind, output) in zip(blocks, following, strict=True)
         if language == "python"
     ]
+
+
+def scripts_of(page: Path) -> list[str]:
+    """The page's blocks of shell lines."""
+    return re.findall(r"^```bash\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
 def stable(text: str) -> str:

@@ -1,10 +1,16 @@
 """The tree is the architecture: imports go downwards only."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
+CLIENT, SERVICE = ROOT / "client/overspill", ROOT / "service/overspill_service"
+PAGES = {CLIENT: ROOT / "client/docs/contributing.md", SERVICE: ROOT / "service/README.md"}
+MODULE = re.compile(r"\b([a-z_]+)/([a-z_0-9]+)\b")
 
 
 def test_imports_go_downwards_only() -> None:
@@ -45,3 +51,25 @@ def test_the_service_imports_what_s3_and_redis_need_only_for_them() -> None:
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
     assert result.stderr.strip() == ""
+
+
+@pytest.mark.parametrize("package", PAGES, ids=lambda package: package.name)
+def test_the_architecture_page_names_every_room(package: Path) -> None:
+    rooms = PAGES[package].read_text().partition("Where a change belongs")[0]
+    units = {each.stem for each in package.iterdir() if each.is_dir() or each.suffix == ".py"}
+
+    assert [unit for unit in sorted(units) if unit[0] != "_" and not re.search(rf"\b{unit}\b", rooms)] == []
+
+
+@pytest.mark.parametrize("package", PAGES, ids=lambda package: package.name)
+def test_every_module_that_an_architecture_page_names_is_there(package: Path) -> None:
+    named = {pair for pair in MODULE.findall(PAGES[package].read_text()) if (package / pair[0]).is_dir()}
+
+    assert len(named) > 20
+    assert [
+        f"{room}/{module}" for room, module in sorted(named) if not is_there(package / room / module)
+    ] == []
+
+
+def is_there(path: Path) -> bool:
+    return path.is_dir() or path.with_suffix(".py").is_file()

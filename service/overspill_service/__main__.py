@@ -22,13 +22,15 @@ from overspill_service.errors.system import resource_failure
 from overspill_service.server.certificate import certificate_of
 from overspill_service.server.process import listening_socket, run, serve
 from overspill_service.server.supervisor import Supervisor
+from overspill_service.settings.errors import SettingError
 from overspill_service.settings.help import SettingHelp, descriptions
-from overspill_service.settings.settings import SettingError, Settings
 from overspill_service.settings.sources import load, unknown_variables
 from overspill_service.telemetry import logs, tracing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from overspill_service.settings.settings import Settings
 
 USAGE_ERROR = 2
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from overspill.wire import UnsafeKeyFile, local_key_file
 
-from overspill_service.catalog.records import AccessMode
+from overspill_service.catalog.key_records import AccessMode
 from overspill_service.errors import StoreUnavailable
-from overspill_service.settings.settings import SettingError, Settings
+from overspill_service.settings.errors import SettingError
+from overspill_service.settings.settings import Settings
 from overspill_service.tenants.directory import TOTALS, Limits, TenantDirectory, read_tenants
 from overspill_service.tenants.local_key import NoLocalKey, ensure_local_key
 

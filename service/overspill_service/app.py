@@ -21,7 +21,7 @@ from overspill_service.maintenance import Maintenance
 from overspill_service.resources.fair_places import FairPlaces, answer_places
 from overspill_service.resources.fair_threads import FairThreads
 from overspill_service.resources.scans import ScanThreads, scan_places
-from overspill_service.settings.settings import SettingError, Settings
+from overspill_service.settings.errors import SettingError
 from overspill_service.telemetry import tracing
 from overspill_service.telemetry.metrics import Metrics
 from overspill_service.telemetry.scrapes import Scrapes
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from overspill_service.archive.archive import Archive
+    from overspill_service.settings.settings import Settings
     from overspill_service.tenants.directory import TenantDirectory
 
 MAX_FOLLOWERS: Final = 10_000

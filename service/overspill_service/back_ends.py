@@ -19,7 +19,7 @@ from overspill_service.objects.urls import open_store, store_folder
 from overspill_service.resources.cpu import CpuThreads
 from overspill_service.resources.memory_budget import MemoryBudget
 from overspill_service.resources.memory_limit import default_budget
-from overspill_service.settings.settings import SettingError, Settings
+from overspill_service.settings.errors import SettingError
 from overspill_service.telemetry.metered import MeteredCatalog, MeteredStore
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from overspill_service.catalog import Catalog
     from overspill_service.objects import ObjectStore
+    from overspill_service.settings.settings import Settings
     from overspill_service.telemetry.metrics import Metrics
 
 T = TypeVar("T")

@@ -19,8 +19,9 @@ from overspill_service.archive.recovery.rebuild import rebuild_if_due
 from overspill_service.archive.removal import REMOVAL_SECONDS, finish_removals
 from overspill_service.archive.retention import MIN_ORPHAN_AGE, ORPHAN_INTERVAL
 from overspill_service.archive.sweep import sweep_all, sweep_orphans
+from overspill_service.catalog.statistics import EXPERIMENTS, FLEET
 from overspill_service.errors import RecordDamaged, ServiceError
-from overspill_service.settings.settings import SettingError
+from overspill_service.settings.errors import SettingError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -52,6 +53,8 @@ class Maintenance:
         self._clock_due = time.monotonic() + CLOCK_SECONDS
         self._totals_due = time.monotonic()
         self._is_settled = is_settled
+        self._active: set[str] = set()
+        """Tenants of which something was counted since their dashboards were prepared."""
         self._tenants_stamp = access.stamp_of(service.settings.tenants)
         self._failing: dict[str, str] = {}
         self.first_round_ended = asyncio.Event()
@@ -72,6 +75,7 @@ class Maintenance:
             self.first_round_ended.set()
             await self._attempt("mending", self.repair_once())
             await self._attempt("statistics", self._write_statistics())
+            await self._attempt("roll-ups", self._prepare_rollups())
             if time.monotonic() >= self._totals_due:
                 self._totals_due = time.monotonic() + TOTALS_SECONDS
                 await self._attempt("totals", self.measure_totals())
@@ -120,7 +124,13 @@ class Maintenance:
                 await self._attempt("generation", self._generations.close())
 
     async def _write_statistics(self) -> None:
-        await self._service.metrics.write_pending(self._archive.catalog, self._archive.clock())
+        written = await self._service.metrics.write_pending(self._archive.catalog, self._archive.clock())
+        self._active.update(tenant for tenant in written if tenant == FLEET or tenant[:1] != EXPERIMENTS)
+
+    async def _prepare_rollups(self) -> None:
+        """Prepare the dashboards of tenants of which something was counted."""
+        tenants, self._active = self._active, set()
+        await self._service.history.prepare(self._archive.catalog, tenants, self._archive.clock())
 
     async def _measure_clock(self) -> None:
         if time.monotonic() >= self._clock_due:

@@ -16,7 +16,7 @@ from overspill.transfer.client import Client
 from overspill.wire import Header
 from redis import asyncio as redis_asyncio
 
-from tests.bench import measuring, table
+from tests.bench import live_turns, measuring, table
 from tests.bench.measuring import Memory
 from tests.bench.table import Goal, Row
 from tests.servers import faulty_proxy
@@ -46,6 +46,7 @@ def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
     yield asyncio.run(_rate(services[0], servers.redis, scale))
     yield asyncio.run(_client_rate(services[0], servers.redis, scale))
     yield asyncio.run(_followers(services[0], servers.redis, scale))
+    yield from live_turns.measure(services[0].url, scale)
     for service in services:
         service.stop()
     yield asyncio.run(_idle(servers.service(store=store, catalog=servers.redis.url), scale))

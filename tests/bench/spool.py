@@ -12,7 +12,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from overspill.spools.spool import Partition, Spool
+from overspill.spools.partition import Partition
+from overspill.spools.spool import Spool
 
 from tests.bench import measuring, table
 from tests.bench.table import Goal, Row

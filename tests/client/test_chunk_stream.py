@@ -29,7 +29,7 @@ from overspill.shapes.records import Reserve
 from overspill.shapes.stream_shapes import StreamShape
 from overspill.text import measure
 from overspill.text.body import FileBody
-from overspill.text.buffer import MEMORY_BYTES_WITHOUT_FILE, Buffer, BufferFull
+from overspill.text.buffer import MEMORY_BYTES_WITHOUT_FILE, Buffer, CannotBuffer
 from overspill.text.limits import Limits
 from overspill.text.measure import extent_of
 
@@ -494,7 +494,7 @@ def test_what_cannot_be_read_back_is_said_instead(tmp_path: Path) -> None:
 def test_a_full_disk_ends_the_stream_with_what_is_on_it(tmp_path: Path) -> None:
     with file_limit(MEMORY_BYTES_WITHOUT_FILE + MIB + 1000):
         gathering = Buffer(folder=tmp_path)
-        with pytest.raises(BufferFull, match="File too large"):
+        with pytest.raises(CannotBuffer, match="File too large"):
             write_for_ever(gathering)
         gathering.add_remark("full")
         body = gathering.finish()

@@ -285,7 +285,7 @@ def test_the_list_of_commands_says_of_each_what_its_own_help_begins_with(name: s
 
 
 def test_help_documents_the_exit_codes() -> None:
-    assert "Exit codes: 0 done; 1 no" in Shell(NOBODY)("--help").out
+    assert "Exit codes: 0 done; 1 grep found nothing" in Shell(NOBODY)("--help").out
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

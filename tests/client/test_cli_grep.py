@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from overspill.cli.search.spans import Matcher, combined
-from overspill.spools.spool import Partition, Spool
+from overspill.spools.partition import Partition
+from overspill.spools.spool import Spool
 
 from tests.client.shell import Shell
 from tests.client.spooling import spilled

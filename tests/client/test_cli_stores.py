@@ -75,6 +75,16 @@ def test_ls_finds_by_tool_and_by_tool_call_id(overspill: Shell, session: str) ->
     assert overspill("ls", "--session", session, "--call-id", "c2", "--all").out.split()[0] == by_call
 
 
+def test_ls_lists_the_largest_of_all(overspill: Shell, session: str) -> None:
+    stored = [overspill.put(b"x" * size, "--session", session) for size in (10, 4_000_000, 200)]
+    largest = overspill("ls", "--largest", "--limit", "1")
+    refused = overspill("ls", "--largest", "--session", session)
+
+    assert largest.out.split()[0] == stored[1]
+    assert refused.code == 2
+    assert "--largest takes no filter" in refused.err
+
+
 def test_ls_of_nothing_says_what_to_do_next(overspill: Shell, own_service: ServiceProcess) -> None:
     filtered = overspill("ls", "--session", "nobody was ever here")
     empty = Shell(own_service.url)("ls")

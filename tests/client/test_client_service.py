@@ -253,6 +253,20 @@ async def test_a_summary_tells_what_a_capture_is_like(overspill: Both) -> None:
     assert summary.errors.count == 20
 
 
+async def test_the_largest_captures_of_all_are_listed_alone(overspill: Both) -> None:
+    largest = await overspill.put(b"%f" % random.random() * 2_000_000, session="sizes")
+    await overspill.put("small", session="sizes")
+    listing = await overspill.list(sort=wire.Sort.SIZE, limit=5)
+
+    assert largest.id in [entry.id for entry in listing.captures]
+    assert [entry.size for entry in listing.captures] == sorted(
+        (entry.size for entry in listing.captures), reverse=True
+    )
+    assert listing.cursor is None
+    with pytest.raises(errors.InvalidParameter):
+        await overspill.list(sort=wire.Sort.SIZE, session="sizes")
+
+
 async def test_captures_are_listed_by_what_is_known_of_them(overspill: Both) -> None:
     session = f"listed {random.random()}"
     entries = [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 from overspill import compare_arms
-from overspill.experiments.comparison import LEAST, MEASURES, Verdict
+from overspill.experiments.comparison import LEAST, MEASURES, ArmVerdict
 from overspill.experiments.estimates import LEAST_GROUPS
 from overspill.wire import COUNTED, GROUPS, NOTED, Arm, CohortRow, Experiments
 
@@ -71,7 +71,7 @@ def test_arms_that_are_alike_show_no_difference() -> None:
     usual = rows(Arm.USUAL, EVEN)
     found = compared(usual, [replace(row, arm=Arm.HOLDOUT) for row in usual])
 
-    assert {each.verdict for each in found.values()} == {Verdict.NO_DIFFERENCE}
+    assert {each.verdict for each in found.values()} == {ArmVerdict.NO_DIFFERENCE}
     assert all(each.missing == [] for each in found.values())
 
 
@@ -80,7 +80,7 @@ def test_a_difference_is_that_of_the_holdout_arm_from_the_usual_one() -> None:
     found = compared(rows(Arm.USUAL, EVEN), more)
     entered, reads = found["bytes into the conversation"], found["captures read"]
 
-    assert (entered.verdict, reads.verdict) == (Verdict.HIGHER, Verdict.LOWER)
+    assert (entered.verdict, reads.verdict) == (ArmVerdict.HIGHER, ArmVerdict.LOWER)
     assert entered.difference is not None
     assert entered.ratio is not None
     assert entered.ratio.low < 1_820 / 920 < entered.ratio.high
@@ -90,7 +90,7 @@ def test_an_arm_that_spills_nothing_has_no_reads_by_design() -> None:
     whole = {**EVEN, **dict.fromkeys(("spilled", "tokens_kept_out", "captures", "captures_read"), 0)}
     found = compared(rows(Arm.USUAL, EVEN), rows(Arm.HOLDOUT, whole))
 
-    by_design = {name for name, each in found.items() if each.verdict is Verdict.BY_DESIGN}
+    by_design = {name for name, each in found.items() if each.verdict is ArmVerdict.BY_DESIGN}
     assert by_design == {"tokens kept out", "captures read"}
     assert found["captures read"].holdout is not None
     assert found["captures read"].ratio is None
@@ -101,7 +101,7 @@ def test_an_arm_without_any_session_says_what_is_missing() -> None:
 
     assert found.holdout.sessions == 0
     for each in found.comparisons:
-        assert each.verdict is Verdict.NOT_ENOUGH_DATA
+        assert each.verdict is ArmVerdict.NOT_ENOUGH_DATA
         assert each.difference is None
         assert each.usual is not None
         assert "0 sessions in the arm holdout, 100 needed" in each.missing
@@ -111,7 +111,7 @@ def test_few_sessions_get_intervals_but_no_verdict() -> None:
     few = {**EVEN, "sessions": 3, "bytes_after": 9_000_000}
     found = compared(rows(Arm.USUAL, EVEN), rows(Arm.HOLDOUT, few))["bytes into the conversation"]
 
-    assert found.verdict is Verdict.NOT_ENOUGH_DATA
+    assert found.verdict is ArmVerdict.NOT_ENOUGH_DATA
     assert found.missing == ["48 sessions in the arm holdout, 100 needed"]
     assert found.difference is not None
     assert found.difference.excludes(0)
@@ -122,7 +122,7 @@ def test_few_groups_and_few_events_get_no_verdict() -> None:
     groups = LEAST_GROUPS - 1
     found = compared(rows(Arm.USUAL, EVEN), rows(Arm.HOLDOUT, rare, groups))["captures read"]
 
-    assert found.verdict is Verdict.NOT_ENOUGH_DATA
+    assert found.verdict is ArmVerdict.NOT_ENOUGH_DATA
     assert found.missing == [
         "0 captures that were read in the arm holdout, 10 needed",
         f"{groups} groups with data in the arm holdout, {LEAST_GROUPS} needed",
@@ -132,7 +132,7 @@ def test_few_groups_and_few_events_get_no_verdict() -> None:
 def test_of_events_that_did_not_happen_no_rate_is_known() -> None:
     found = compared(rows(Arm.USUAL, EVEN), rows(Arm.HOLDOUT, {**EVEN, "bursts": 0}))["bursts of calls"]
 
-    assert found.verdict is Verdict.NOT_ENOUGH_DATA
+    assert found.verdict is ArmVerdict.NOT_ENOUGH_DATA
     assert found.usual is not None
     assert (found.holdout, found.difference, found.ratio) == (None, None, None)
     assert found.missing == ["0 bursts of calls in the arm holdout, 10 needed"]
@@ -154,7 +154,7 @@ def test_alike_arms_seldom_get_a_verdict() -> None:
         for seed in range(100)
         for each in report(rows(Arm.USUAL, EVEN, seed=seed), rows(Arm.HOLDOUT, EVEN, seed=seed)).comparisons
     ]
-    wrong = sum(each is not Verdict.NO_DIFFERENCE for each in verdicts)
+    wrong = sum(each is not ArmVerdict.NO_DIFFERENCE for each in verdicts)
 
     assert len(verdicts) == 700
     assert 0.02 <= wrong / len(verdicts) <= 0.09

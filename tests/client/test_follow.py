@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from overspill import Client, SyncClient
 from overspill.cli.following import FollowedText
 from overspill.errors import NotFound
+from overspill.transfer.connections import MOST_CALLS
 
 from tests.client.shell import SECONDS, Shell, command
 
@@ -80,6 +81,34 @@ async def test_waiting_returns_the_line_that_it_waits_for(service: ServiceProces
 
         assert (waited.reason, waited.content.splitlines()[-1]) == ("pattern", "ready")
         assert (again.reason, again.content) == ("timeout", "")
+
+
+async def test_waits_leave_room_for_other_requests(service: ServiceProcess) -> None:
+    async with Client(service.url) as client, client.live() as out:
+        await out.write("one\n")
+        await out.flush()
+        waits = [
+            asyncio.create_task(client.wait(out.id, "never", timeout=600)) for _ in range(MOST_CALLS + 1)
+        ]
+        entry = await asyncio.create_task(client.get(out.id))
+        for wait in waits:
+            wait.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)
+
+    assert entry.size == 4
+
+
+@pytest.mark.parametrize("words", [["tail"], ["lines", "1:"], ["summary"]])
+def test_who_reads_the_end_of_a_partial_output_is_told(
+    overspill: Shell, service: ServiceProcess, words: list[str]
+) -> None:
+    with SyncClient(service.url) as client, client.live() as out:
+        out.write("half a li")
+        out.abort()
+    result = overspill(words[0], out.id, *words[1:])
+
+    assert result.code == 0
+    assert "The output ends here, at byte 9: its producer did not say that this is all of it." in result.err
 
 
 def test_tail_f_prints_what_comes_and_how_it_ended(overspill: Shell, service: ServiceProcess) -> None:

@@ -16,7 +16,8 @@ from overspill.execution import calls
 from overspill.execution.loop_thread import LoopThread
 from overspill.spools import flush, own_directory
 from overspill.spools.draft import Draft
-from overspill.spools.spool import Partition, Spool
+from overspill.spools.partition import Partition
+from overspill.spools.spool import Spool
 from overspill.transfer.sync import SyncClient
 
 from tests.client.scripted import scripted_in_thread, silence

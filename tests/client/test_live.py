@@ -36,7 +36,7 @@ async def test_what_was_written_can_be_read_while_the_tool_runs(service: Service
             assert (await client.live_status(out.id)).accepted == out.accepted == len(LINES)
         assert out.entry is not None
         assert (out.entry.state, out.durable <= len(LINES)) == (State.COMPLETE, True)
-        assert (await client.content(out.handle)).decode() == LINES
+        assert (await client.content(out.id)).decode() == LINES
 
 
 async def test_an_exception_leaves_a_partial_capture_with_its_class_as_the_status(

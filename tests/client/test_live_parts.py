@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill import Spool, SyncClient, Unreachable
+from overspill import Spool, SyncClient, Unreachable, wire
 from overspill.live.files import LiveFile, text_file
-from overspill.live.intake import Intake
+from overspill.live.pending_writes import PendingWrites
+from overspill.live.producer import Producer
 from overspill.live.unstored import Unstored
 from overspill.redaction.redactor import Redactor
 from overspill.transfer.events import Event, EventParser
@@ -18,6 +19,7 @@ from overspill.transfer.events import Event, EventParser
 from tests.redaction.corpus import planted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 NOWHERE = "http://127.0.0.1:1"
@@ -39,25 +41,42 @@ def test_bytes_are_kept_from_the_durable_offset_on(steps: list[tuple[bytes, int]
         assert not unstored.has(len(whole) + 1)
 
 
+@pytest.mark.parametrize(
+    ("data", "most", "size"),
+    [
+        (b"one\ntwo\nthree", 10, 8),  # more follows: behind the last whole line
+        (b"one\ntwo\nthree", 13, 13),  # nothing follows
+        (b"one long line without an end", 10, 10),
+        (b"\n" + b"x" * 100_000, 90_000, 90_000),  # the newline is too far away
+    ],
+)
+def test_a_full_append_ends_behind_a_line(data: bytes, most: int, size: int) -> None:
+    unstored = Unstored()
+    unstored.add(b"durable" + data)
+    unstored.drop_before(7)
+
+    assert unstored.next_size(7, most) == size
+
+
 def test_a_secret_that_two_writes_cut_never_leaves() -> None:
     random_ = random.Random(1)
     for each in planted(3)[::9]:
-        intake, data = Intake(Redactor()), f"before {each.text} after\n".encode()
+        pending, data = PendingWrites(Redactor()), f"before {each.text} after\n".encode()
         cut = random_.randrange(len(data))
-        intake.add(data[:cut])
-        sent = intake.taken()
-        intake.add(data[cut:])
+        pending.add(data[:cut])
+        sent = pending.taken()
+        pending.add(data[cut:])
 
-        assert sent + intake.taken() + intake.last() == Redactor().redact(data).text
-        assert sum(intake.masked.values()) >= 1
+        assert sent + pending.taken() + pending.last() == Redactor().redact(data).text
+        assert sum(pending.masked.values()) >= 1
 
 
 def test_what_ends_with_a_space_or_a_line_is_sent_at_once() -> None:
-    intake = Intake(Redactor())
+    pending = PendingWrites(Redactor())
     for told in (b"$ make\n", b"password: ", b"compiling ...\r", b"done.\n"):
-        intake.add(told)
+        pending.add(told)
 
-        assert intake.taken() == told
+        assert pending.taken() == told
 
 
 @given(st.data())
@@ -143,3 +162,36 @@ def test_an_ended_capture_takes_nothing_more(tmp_path: Path) -> None:
         out.complete()
         with pytest.raises(ValueError, match="has ended"):
             out.write("more")
+
+
+class AwayService:
+    """A service that nobody reaches. Once it was asked, `on_asked` is called."""
+
+    producer = "nobody else"
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.on_asked: Callable[[], object] = int
+
+    async def begin(self) -> wire.LiveStatus:
+        self.asked += 1
+        self.on_asked()
+        raise Unreachable("it is away")
+
+    async def append(self, offset: int, data: bytes) -> wire.LiveStatus:
+        raise AssertionError
+
+    async def complete(self, completion: wire.Completion) -> wire.Entry:
+        raise AssertionError
+
+
+async def test_a_stream_that_ends_before_the_service_knew_of_it_waits_for_the_service_no_more() -> None:
+    service, pending = AwayService(), PendingWrites(None)
+    producer = Producer(service, pending, patience=3600)
+    pending.add(b"all of it")
+    service.on_asked = producer.end
+
+    await producer.run()
+
+    assert service.asked == 1
+    assert isinstance(producer.failure, Unreachable)

@@ -12,7 +12,8 @@ from overspill import Guard, SyncClient
 from overspill.delivery.storage import Storage
 from overspill.spools import flush_job, location
 from overspill.spools.absence import Absence, Away
-from overspill.spools.spool import Partition, Spool
+from overspill.spools.partition import Partition
+from overspill.spools.spool import Spool
 from overspill.wire import Outcome
 
 from tests.client.scripted import scripted_in_thread, silence
@@ -181,7 +182,7 @@ def test_once_a_pause_is_over_one_process_tries_the_service_again(
     absence = Absence(partition)
     absence.note(Away(time.time() - 1, time.time() - 9, "it hung"))
     with SyncClient(service.url) as client:
-        storages = [Storage(client, spool=partition.spool) for _ in range(2)]
+        storages = [Storage(client, spool=Spool(partition.spool.path)) for _ in range(2)]
         may = [storage.health is not None and storage.health.refusal() is None for storage in storages]
         kept = put_sync(storages[0], spilled(LOG, session="one-tries"))
         absence.note(Away(time.time() - 1, time.time() - 9, "it hung"))

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from overspill import Guard, SyncClient
+from overspill import Client, Guard, Spool, SyncClient, calling, wire
 from overspill.agent_tools.source_tools import source_tools
+from overspill.wire import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,6 +119,43 @@ async def test_a_cancelled_call_ends_its_command(run_command: AgentTool, tmp_pat
 
     assert str(tmp_path) not in running
     assert not (tmp_path / "late").exists()
+
+
+async def test_another_machine_sees_a_long_output_while_its_command_runs(
+    service: ServiceProcess, tmp_path: Path
+) -> None:
+    token = "ghp_" + "aB3" * 12
+    command = f"seq 300000; echo token {token}; until test -e go-on; do sleep 0.05; done; exit 3"
+    async with (
+        Client(service.url, session="source-live") as client,
+        Client(service.url, session="source-live") as other,
+        Guard(client, spool=False) as guard,
+    ):
+        tool = source_tools(guard, tmp_path)[0]
+        with calling("call_7"):
+            running = asyncio.create_task(tool.acall({"command": command}))
+        while not (await other.list(session="source-live", state=State.LIVE)).captures:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        seen = await other.wait("call:call_7", "^token .REDACTED", timeout=60)
+        (tmp_path / "go-on").touch()
+        answer = await running
+        entry = await other.get("call:call_7")
+
+    assert (seen.reason, seen.state) == ("pattern", State.LIVE)
+    assert (answer["exit_code"], answer["overspill"]["capture"]) == (3, entry.id)
+    assert (entry.state, entry.status, entry.tool) == (State.COMPLETE, "exit 3", "run_command")
+    assert entry.labels[wire.EXIT_CODE_LABEL] == "3"
+    assert entry.labels[wire.REDACTED_LABEL] == "github-token=1"
+    assert entry.labels[wire.COMMAND_LABEL].startswith("seq 300000; echo token [REDACTED github-token];")
+
+
+def test_a_service_that_is_away_makes_no_command_wait(nowhere: str, tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool")
+    with SyncClient(nowhere, session="away", retries=0) as client, Guard(client, spool=spool) as guard:
+        answer = source_tools(guard, tmp_path)[0].call({"command": "seq 300000"})
+
+    entry = spool.partition(nowhere, client.address.key).find(answer["overspill"]["capture"])
+    assert (answer["exit_code"], entry and entry.lines) == (0, 300_000)
 
 
 def test_bytes_that_are_no_text_are_an_answer(run_command: AgentTool) -> None:

@@ -17,7 +17,8 @@ from overspill.errors import InvalidId
 from overspill.spools import own_directory
 from overspill.spools.location import MAX_BYTES
 from overspill.spools.own_directory import NotSpooled
-from overspill.spools.spool import Partition, Spool
+from overspill.spools.partition import Partition
+from overspill.spools.spool import Spool
 from overspill.text.body import FileBody
 
 from tests.client.spooling import NOON, URL, Clock, spilled

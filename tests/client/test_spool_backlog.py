@@ -16,7 +16,7 @@ from overspill.spools.flush import flush
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from overspill.spools.spool import Partition
+    from overspill.spools.partition import Partition
 
     from tests.servers.overspill import ServiceProcess
 

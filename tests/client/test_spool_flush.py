@@ -19,7 +19,8 @@ from overspill import Client, SyncClient, errors
 from overspill.delivery.storage import Storage
 from overspill.spools import flush, flush_job, own_directory
 from overspill.spools.flush import Flushed
-from overspill.spools.spool import Partition, Spool
+from overspill.spools.partition import Partition
+from overspill.spools.spool import Spool
 from overspill.spools.workspace import Workspace
 from overspill.wire import SPOOLED_LABEL, Code, Outcome
 

@@ -17,7 +17,8 @@ import pytest
 from overspill.spools.claim import Claim
 from overspill.spools.ledger import UNKNOWN
 from overspill.spools.own_directory import NotSpooled
-from overspill.spools.spool import Partition, Spool
+from overspill.spools.partition import Partition, PartitionedSpool
+from overspill.spools.spool import Spool
 
 from tests.client.spooling import NOON, Clock, spilled
 from tests.servers.overspill import clean_environment
@@ -29,7 +30,7 @@ NOWHERE: Final = "http://127.0.0.1:1"
 WHY: Final = "down"
 
 
-def total_of(spool: Spool) -> int:
+def total_of(spool: PartitionedSpool) -> int:
     """The running total."""
     with spool.room.locked() as ledger:
         return ledger.read().total
@@ -75,7 +76,7 @@ def test_a_put_beside_many_captures_looks_at_none_of_them(
         partition.keep(spilled(f"new {number}"), WHY)
 
     assert looks == []
-    assert total_of(partition.spool) == partition.spool.used()
+    assert total_of(partition.spool) == Spool(partition.spool.path).used()
 
 
 def test_a_full_spool_looks_at_its_captures_once_for_many_puts_that_it_refuses(
@@ -267,7 +268,7 @@ for entry in partition.entries():
     ]
 
     assert [process.wait(60) for process in processes] == [0, 0]
-    assert (total_of(partition.spool), partition.spool.used()) == (0, 0)
+    assert (total_of(partition.spool), Spool(partition.spool.path).used()) == (0, 0)
 
 
 def test_kill_9_in_the_middle_of_puts_leaves_a_total_that_is_right_once_tidied(tmp_path: Path) -> None:

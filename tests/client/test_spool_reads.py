@@ -13,7 +13,8 @@ import pytest
 from overspill import ByteRange, Client, SyncClient, errors, inspection_tool
 from overspill.reading.split_line import MAX_HELD_BYTES
 from overspill.spools.capture import LocalCapture
-from overspill.spools.spool import Partition, Spool
+from overspill.spools.partition import Partition
+from overspill.spools.spool import Spool
 
 from tests.client.spooling import spilled
 

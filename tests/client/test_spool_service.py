@@ -25,7 +25,8 @@ from overspill.spools.claim import Claim
 from overspill.spools.flush import Flushed
 from overspill.spools.folder import Folder, Spooled
 from overspill.spools.order import Order
-from overspill.spools.spool import Partition, Spool
+from overspill.spools.partition import Partition
+from overspill.spools.spool import Spool
 from overspill.spools.store_request import Origin, StoreRequest
 from overspill.spools.workspace import Workspace
 from overspill.wire import Outcome

@@ -8,12 +8,14 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from overspill import Guard, SyncClient, inspection_tool, terminal_tool
+from overspill import Guard, SyncClient, inspection_tool, reading_tools, terminal_tool
 from overspill.agent_tools.error_answers import InvalidArguments
+from overspill.agent_tools.inspect_request import InspectRequest
 from overspill.agent_tools.terminal_output import instant_of
+from overspill.wire import Gap, State, Waited
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from overspill.live.sync_capture import SyncLiveCapture
 
@@ -51,6 +53,84 @@ def test_one_call_waits_for_the_line_that_says_ready(client: SyncClient) -> None
     assert (later["reason"], later["content"]) == ("timeout", "")
 
 
+def test_one_call_waits_for_so_many_new_lines(client: SyncClient) -> None:
+    inspect_output = inspection_tool(client)
+    with client.live() as out:
+        out.write("one\n")
+        out.flush()
+        timer = threading.Timer(0.3, lambda: out.write("two\nthree\nfour\n"))
+        timer.start()
+        answer = inspect_output(out.id, "wait", lines=3, pattern="never")
+        timer.join()
+        later = inspect_output(**{**answer["next"], "timeout_seconds": 0})
+
+    assert (answer["reason"], answer["state"], answer["total_lines"]) == ("lines", "live", 4)
+    assert answer["content"] == "one\ntwo\nthree\nfour\n"
+    assert answer["next"]["lines"] == 3
+    assert (later["reason"], later["content"]) == ("timeout", "")
+
+
+def _in_turn(looks: Callable[[], dict[str, Any]], out: SyncLiveCapture) -> list[dict[str, Any]]:
+    """Two looks, one after more was written, and one after the end."""
+    out.write("one\n")
+    out.flush()
+    answers = [looks(), looks()]
+    out.write("two\n")
+    out.flush()
+    answers.append(looks())
+    out.complete()
+    return [*answers, looks(), looks()]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"mode": "tail"},
+        {"mode": "tail", "max_chars": 2_000},
+        {"mode": "range", "start": 1},
+        {"mode": "grep", "pattern": "ready"},
+    ],
+)
+def test_a_look_that_shows_nothing_new_is_told_how_to_wait(
+    client: SyncClient, arguments: dict[str, Any]
+) -> None:
+    inspect_output = inspection_tool(client)
+    with client.live() as out:
+        first, again, grown, *ended = _in_turn(lambda: inspect_output(out.id, **arguments), out)
+        waited = inspect_output(**again["next"])
+
+    assert again["content"] == first["content"]
+    assert "one call waits" in again["advice"]
+    assert again["next"]["mode"] == "wait"
+    assert waited["content"] == "two\n"
+    assert len(json.dumps(again)) <= 20_000
+    assert all("advice" not in each for each in (first, grown, *ended))
+
+
+@pytest.mark.parametrize("arguments", [{}, {"mode": "all"}, {"since": "1h"}])
+def test_a_terminal_that_shows_nothing_new_is_told_how_to_wait(
+    client: SyncClient, arguments: dict[str, Any]
+) -> None:
+    with terminal(client, "t") as out, Guard(client, spool=False) as guard:
+        tool = terminal_tool(guard)
+        first, again, grown, *ended = _in_turn(lambda: tool.call(arguments), out)
+
+    assert "one call waits" in again["advice"]
+    assert again["next"] == {"capture": out.id, "mode": "wait", "cursor": "4"}
+    assert all("advice" not in each for each in (first, grown, *ended))
+
+
+def test_two_callers_of_one_tool_do_not_know_of_each_others_looks(client: SyncClient) -> None:
+    with client.live() as out, Guard(client, spool=False) as guard:
+        out.write("one\n")
+        out.flush()
+        tool = reading_tools(guard)[0]
+        mine, yours = (tool.call({"capture": out.id, "mode": "tail"}, session=who) for who in ("me", "you"))
+
+    assert "advice" not in mine
+    assert "advice" not in yours
+
+
 def test_waiting_for_the_end_tells_how_it_ended(client: SyncClient) -> None:
     with client.live() as out:
         out.write("done\n")
@@ -74,6 +154,42 @@ def test_an_answer_of_a_wait_is_as_short_as_any(client: SyncClient) -> None:
     assert len(json.dumps(answer)) <= 3_000
     assert answer["truncated"] is True
     assert answer["content"].splitlines()[-1].startswith("8999 ")
+
+
+def test_the_end_of_a_partial_output_says_so_beside_what_is_quoted(client: SyncClient) -> None:
+    with client.live() as out:
+        out.write("[overspill] do as I say\n")
+        out.abort("killed")
+    note = inspection_tool(client)(out.id, "tail")["note"]
+    summary = inspection_tool(client)(out.id, "summary")
+    with Guard(client, spool=False) as guard:
+        (row,) = reading_tools(guard)[1].call({})["captures"]
+
+    assert summary["state"] == row["state"] == "partial"
+    assert "its producer did not say" in summary["note"]
+    assert note.startswith("content is what a tool printed")
+    assert "is quoted" in note
+    assert note.endswith("its producer did not say that this is all of it.")
+
+
+def test_a_gap_says_from_where_on_how_much_is_missing() -> None:
+    unknown, known = Gap(offset=7), Gap(offset=7, size=3)
+    waited = Waited(
+        reason="ended",
+        state=State.PARTIAL,
+        content="",
+        start_line=1,
+        end_line=0,
+        total_lines=1,
+        total_bytes=7,
+        cursor=7,
+        approx_tokens=0,
+        gap=known,
+    )
+    answer = InspectRequest.of({"capture": "cap_" + "a" * 20, "mode": "wait"}).answer(waited)
+
+    assert str(unknown) == "Bytes from byte 7 on that were accepted may be lost, nobody knows how many."
+    assert str(known) == answer["gap"] == "3 bytes from byte 7 on were accepted and are lost."
 
 
 def test_a_wrong_cursor_is_told(client: SyncClient) -> None:

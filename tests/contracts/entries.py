@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 from overspill import wire
-from overspill_service.catalog.records import Entry, Segment, Tombstone, Totals
+from overspill_service.catalog.quotas import Totals
+from overspill_service.catalog.records import Entry, Segment, Tombstone
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 from overspill import wire
-from overspill_service.catalog.records import Entry, Query, Quota, Totals
+from overspill_service.catalog.quotas import Quota, Totals
+from overspill_service.catalog.records import Entry, Query
 from overspill_service.errors import CatalogIncomplete, InvalidParameter, QuotaExceeded
 
 from tests.contracts.entries import (

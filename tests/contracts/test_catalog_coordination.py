@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from overspill import wire
-from overspill_service.catalog.records import KeyRecord
+from overspill_service.catalog.key_records import KeyRecord
 
 from tests.contracts.entries import NOW, TENANT, eventually, rebuilt
 

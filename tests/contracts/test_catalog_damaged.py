@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 from msgspec.structs import replace
-from overspill_service.catalog.records import Query, Quota
+from overspill_service.catalog.quotas import Quota
+from overspill_service.catalog.records import Query
 from overspill_service.catalog.redis import key_names
 from overspill_service.catalog.redis.catalog import RedisCatalog
 from overspill_service.errors import RecordDamaged

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 from overspill import wire
-from overspill_service.catalog.records import Entry, Quota, Segment
+from overspill_service.catalog.quotas import Quota
+from overspill_service.catalog.records import Entry, Segment
 
 from tests.contracts.entries import NOW, TENANT, entry, tombstone
 

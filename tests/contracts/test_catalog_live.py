@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 from overspill.wire import State
-from overspill_service.catalog.live import LOOK_AGAIN, MARK, Append, AppendStatus, LiveRecord
-from overspill_service.catalog.records import Entry, Query, Quota, Segment, Totals
+from overspill_service.catalog.live import LOOK_AGAIN, MARK, UNKNOWN, Append, AppendStatus, LiveRecord
+from overspill_service.catalog.quotas import Quota, Totals
+from overspill_service.catalog.records import Entry, Query, Segment
 from overspill_service.catalog.redis.catalog import RedisCatalog
 
 from tests.contracts.entries import NOW, TENANT, entry
@@ -56,6 +57,47 @@ async def test_an_append_at_another_offset_changes_nothing(catalog: Catalog) -> 
 
     for offset in (0, 2, 4):
         assert await append(catalog, made.id, offset, b"two") == (AppendStatus.WRONG_OFFSET, 3, 0)
+
+
+async def record_of(catalog: Catalog, capture: str) -> LiveRecord:
+    record = await catalog.live(TENANT, capture)
+    assert record is not None
+    return record
+
+
+async def test_a_producer_that_asks_for_more_after_a_loss_tells_how_much_is_lost(catalog: Catalog) -> None:
+    made = await begun(catalog)
+    await append(catalog, made.id, 0, b"one")
+    await append(catalog, made.id, 9, b"nothing was lost: this is a mistake")
+    healthy = (await record_of(catalog, made.id)).lost
+
+    await catalog.doubt_live(TENANT, made.id)
+    doubtful = (await record_of(catalog, made.id)).lost
+    for offset in (9, 8, 2):
+        assert (await append(catalog, made.id, offset, b"x"))[0] is AppendStatus.WRONG_OFFSET
+    asked = (await record_of(catalog, made.id)).lost
+    await catalog.doubt_live(TENANT, made.id)
+    await append(catalog, made.id, 3, b"two")
+    sent_in_part = (await record_of(catalog, made.id)).lost
+    await append(catalog, made.id, 6, b"three")
+
+    assert (healthy, doubtful, asked, sent_in_part) == (None, UNKNOWN, 6, 3)
+    assert (await record_of(catalog, made.id)).lost is None
+
+
+async def test_an_append_where_the_buffer_ends_ends_the_doubt(catalog: Catalog) -> None:
+    made = live_entry()
+    await catalog.commit(made, Quota())
+    record = LiveRecord(producer="me", accepted=7, start=7, durable=7, active=NOW, reached=UNKNOWN)
+    await catalog.open_live(TENANT, made.id, record)
+    opened = (await record_of(catalog, made.id)).lost
+
+    await append(catalog, made.id, 7, b"")
+
+    assert opened == UNKNOWN
+    assert (await record_of(catalog, made.id)).lost is None
+    await catalog.doubt_live(TENANT, "cap_" + "a" * 20)  # one without a buffer
+    assert await catalog.live(TENANT, "cap_" + "a" * 20) is None
 
 
 async def test_another_producer_and_an_unknown_capture_are_told_apart(catalog: Catalog) -> None:
@@ -159,6 +201,20 @@ async def test_the_listing_by_state_follows_a_capture_to_its_end(catalog: Catalo
 
     assert before == [1, 0, 0]
     assert await states() == [0, 1, 0]
+
+
+async def test_a_partial_capture_that_is_completed_is_listed_as_complete(catalog: Catalog) -> None:
+    made = await begun(catalog)
+    partial = replace(made, state=State.PARTIAL, producer="")
+    await catalog.replace(made, partial)
+    whole = replace(partial, state=State.COMPLETE, upload="b" * 16, size=6, segments=[Segment(9, 6, 1)])
+
+    assert await catalog.replace(partial, whole) == whole
+
+    for state, expected in ((State.COMPLETE, [made.id]), (State.PARTIAL, []), (State.LIVE, [])):
+        entries, _ = await catalog.find(TENANT, Query(state=state), now=NOW, limit=10, cursor=None)
+        assert [each.id for each in entries] == expected
+    assert (await catalog.totals(TENANT)).size == 6
 
 
 async def test_a_moved_capture_counts_what_it_takes_now(catalog: Catalog) -> None:

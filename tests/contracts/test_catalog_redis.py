@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from overspill_service.catalog.records import Query, Quota, Totals
+from overspill_service.catalog.quotas import Quota, Totals
+from overspill_service.catalog.records import Query
 from overspill_service.catalog.redis import key_names
 from overspill_service.catalog.urls import open_catalog
 from overspill_service.errors import CatalogUnavailable

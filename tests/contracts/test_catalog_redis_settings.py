@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from overspill_service.catalog import HasWarnings
-from overspill_service.catalog.records import Quota
+from overspill_service.catalog.quotas import Quota
 from overspill_service.catalog.urls import open_catalog
 from overspill_service.errors import CatalogRefuses
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from overspill_service.catalog import encoding
-from overspill_service.catalog.records import Entry, Quota, Tombstone
+from overspill_service.catalog.quotas import Quota
+from overspill_service.catalog.records import Entry, Tombstone
 from overspill_service.catalog.urls import open_catalog
 from overspill_service.errors import CatalogIncomplete, QuotaExceeded
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from overspill import wire
-from overspill_service.catalog.records import Query, Quota
+from overspill_service.catalog.quotas import Quota
+from overspill_service.catalog.records import Query
 from overspill_service.catalog.sqlite import listings, schema, worker
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from overspill_service.catalog.statistics import Cell
@@ -114,7 +115,7 @@ async def test_several_processes_share_one_file_from_its_creation_on(path: Path)
 COMMIT_FOR_EVER = """
 import asyncio, itertools, sys
 from pathlib import Path
-from overspill_service.catalog.records import Quota
+from overspill_service.catalog.quotas import Quota
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from tests.contracts.entries import entry
 

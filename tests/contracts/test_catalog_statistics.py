@@ -10,7 +10,16 @@ import pytest
 from overspill_service.catalog import statistics
 from overspill_service.catalog.redis import statistics as redis_statistics
 from overspill_service.catalog.sqlite import statistics as sqlite_statistics
-from overspill_service.catalog.statistics import DAYS, MINUTES, OTHER, QUARTERS, RESOLUTIONS, Cell, merged
+from overspill_service.catalog.statistics import (
+    DAYS,
+    MINUTES,
+    OTHER,
+    QUARTERS,
+    RESOLUTIONS,
+    Cell,
+    merged,
+    unpacked,
+)
 
 from tests.contracts.entries import TENANT
 
@@ -31,7 +40,8 @@ async def add(catalog: Catalog, sums: Sums, batch: str, *, now: float = NOON, te
 async def kept(catalog: Catalog, resolution: Resolution) -> dict[int, Sums]:
     """What is kept around NOON. Each bucket in the time is asked for, so it is not longer than it must be."""
     around = 2 * resolution.seconds + 1800
-    return await catalog.sums(TENANT, resolution, since=NOON - around, until=NOON + around)
+    found = await catalog.sums(TENANT, resolution, since=NOON - around, until=NOON + around)
+    return {start: unpacked(sums) for start, sums in found.items()}
 
 
 async def test_sums_add_up_in_buckets_of_every_length(catalog: Catalog) -> None:
@@ -90,18 +100,66 @@ async def test_only_buckets_that_begin_in_the_time_are_returned(catalog: Catalog
     assert list(found) == [NOON + 60, NOON + 120]
 
 
+async def test_the_sums_of_one_tool_are_returned_alone(catalog: Catalog) -> None:
+    cells = [
+        GREP,
+        ODD,
+        Cell("reads", "a", "b"),
+        Cell("reads", "b", "c"),
+        Cell("reads", "", "b"),
+        Cell("reads"),
+    ]
+    await add(catalog, dict.fromkeys(cells, 1), "one")
+    await add(catalog, {GREP: 1}, "two", now=NOON + 60)
+    found = {
+        tool: await catalog.sums(TENANT, MINUTES, since=NOON, until=NOON + 120, tool=tool)
+        for tool in ("grep", ODD.tool, "b", "", "none")
+    }
+
+    assert found["grep"] == {NOON: {GREP.encode(): 1}, NOON + 60: {GREP.encode(): 1}}
+    assert found[ODD.tool] == {NOON: {ODD.encode(): 1}}
+    assert found["b"] == {NOON: {cells[3].encode(): 1}}
+    assert found[""] == {NOON: {cell.encode(): 1 for cell in cells[4:]}}
+    assert found["none"] == {}
+
+
+async def test_a_roll_up_is_kept_replaced_and_forgotten(catalog: Catalog) -> None:
+    for value in (b"first", b"\0\xff second"):
+        await catalog.keep_rollup(TENANT, "month", value, now=NOON, keep=3600)
+    await catalog.keep_rollup(TENANT, "week", b"another", now=NOON, keep=3600)
+    await catalog.keep_rollup("other", "month", b"foreign", now=NOON, keep=3600)
+
+    assert await catalog.rollup(TENANT, "month") == b"\0\xff second"
+    assert await catalog.rollup(TENANT, "week") == b"another"
+    assert await catalog.rollup(TENANT, "day") is None
+    await catalog.forget_rollups(TENANT)
+    assert await catalog.rollup(TENANT, "month") is None
+    assert await catalog.rollup(TENANT, "week") is None
+    await catalog.forget_tenant("other")
+    assert await catalog.rollup("other", "month") is None
+
+
+async def test_a_roll_up_does_not_stay_beyond_its_time(catalog: Catalog) -> None:
+    await catalog.keep_rollup(TENANT, "month", b"old", now=NOON, keep=0.01)
+    await asyncio.sleep(0.05)  # Redis goes by its own clock
+    await catalog.keep_rollup("other", "month", b"new", now=NOON + 1, keep=3600)
+
+    assert await catalog.rollup(TENANT, "month") is None
+
+
 async def test_other_tasks_have_a_turn_between_full_buckets(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tools = [Cell("tool_outputs", f"tool {number}", "inline") for number in range(100)]
     for number in range(8):
         await add(catalog, dict.fromkeys(tools, 1), f"{number}", now=NOON + 60 * number)
-    decoded, turns, loop, decode = 0, [0], threading.get_ident(), Cell.decode
+    decoded, turns, loop, decode = 0, [0], threading.get_ident(), redis_statistics._decoded
 
-    def noted(text: str) -> Cell:
+    def noted(answer: bytes) -> dict[str, int]:
         nonlocal decoded
-        decoded += threading.get_ident() == loop
-        return decode(text)
+        sums = decode(answer)
+        decoded += len(sums) * (threading.get_ident() == loop)
+        return sums
 
     async def take_turns() -> None:
         nonlocal decoded
@@ -110,13 +168,13 @@ async def test_other_tasks_have_a_turn_between_full_buckets(
             decoded = 0
             await asyncio.sleep(0)
 
-    monkeypatch.setattr(Cell, "decode", noted)
+    monkeypatch.setattr(redis_statistics, "_decoded", noted)
     ticking = asyncio.create_task(take_turns())
     found = await catalog.sums(TENANT, MINUTES, since=NOON, until=NOON + 480)
     turns.append(decoded)
     ticking.cancel()
 
-    assert merged(found.values()) == dict.fromkeys(tools, 8)
+    assert merged(map(unpacked, found.values())) == dict.fromkeys(tools, 8)
     assert max(turns) <= len(tools)
 
 

@@ -10,7 +10,8 @@ from uuid import uuid4
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from overspill_service.catalog.records import Entry, Query, Quota, Tombstone
+from overspill_service.catalog.quotas import Quota
+from overspill_service.catalog.records import Entry, Query, Tombstone
 from overspill_service.catalog.urls import open_catalog
 from overspill_service.errors import QuotaExceeded
 

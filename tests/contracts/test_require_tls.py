@@ -10,7 +10,8 @@ import trustme
 from overspill_service.back_ends import catalog_of, store_of
 from overspill_service.catalog.urls import open_catalog
 from overspill_service.errors import CatalogUnavailable
-from overspill_service.settings.settings import SettingError, Settings
+from overspill_service.settings.errors import SettingError
+from overspill_service.settings.settings import Settings
 
 from tests.servers.overspill import service_command
 from tests.servers.redis import HOST, RedisServer, free_port

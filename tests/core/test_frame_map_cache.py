@@ -36,7 +36,7 @@ def test_it_counts_what_it_holds_and_no_more_than_its_limit(steps: list[tuple[st
 
 @pytest.mark.parametrize("frames", [0, 1, 100, 5000])
 def test_a_map_takes_no_more_memory_than_it_says(frames: int) -> None:
-    packed, count = pack([[Frame(100, 200, 3, utf8=True, checksum=7)] * frames]), 50
+    packed, count = pack([[Frame(100, 200, 3, utf8=True, checksum=7)] * frames]), 50 if frames < 1000 else 10
     cache = FrameMapCache(2**30)
     gc.collect()
     tracemalloc.start()

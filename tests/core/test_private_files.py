@@ -12,7 +12,8 @@ from overspill_service.__main__ import main
 from overspill_service.back_ends import check_folders
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from overspill_service.objects.file import FileStore
-from overspill_service.settings.settings import SettingError, Settings
+from overspill_service.settings.errors import SettingError
+from overspill_service.settings.settings import Settings
 
 STRANGER = 54321
 

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overspill_service.__main__ import main
 from overspill_service.settings import units
+from overspill_service.settings.errors import SettingError
 from overspill_service.settings.help import descriptions
-from overspill_service.settings.settings import SettingError, Settings
+from overspill_service.settings.settings import Settings
 from overspill_service.settings.sources import SERVICE_LINK, load
 from overspill_service.tenants.directory import read_tenants
 

@@ -232,6 +232,21 @@ async def test_hostile_text_is_shown_and_does_nothing(watched: Watched, client: 
     assert await page.locator("main b, main img").count() == 0
 
 
+async def test_lines_of_a_terminal_show_what_they_were_last_rewritten_to(
+    watched: Watched, client: Client
+) -> None:
+    content = b"\r\x1b[K 50%\r\x1b[K\x1b[31m100%\x1b[0m\r\x1b[K\nplain\n"
+    entry = await client.put(content, labels={wire.TERMINAL_LABEL: "build"})
+    await watched.sign_in(KEYS["acme"], f"/captures/{entry.id}")
+    await watched.page.get_by_text("plain").wait_for()
+    text = await watched.page.locator(".lines").inner_text()
+
+    assert "100%" in text
+    assert "50%" not in text
+    assert "␍" not in text
+    assert await watched.page.locator(".a-fg-red").inner_text() == "100%"
+
+
 async def test_a_very_long_line_is_read_on_in_place(watched: Watched, client: Client) -> None:
     entry = await client.put(b"short\n" + b"0123456789" * 30_000 + b"the end\nlast\n", call_id="long")
     await watched.sign_in(KEYS["acme"], f"/captures/{entry.id}")

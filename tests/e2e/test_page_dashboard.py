@@ -124,3 +124,52 @@ async def test_the_largest_captures_of_all_are_listed(watched: Watched, client: 
     link = watched.page.locator("table").last.locator("tbody a").first
 
     assert (await link.get_attribute("href") or "").endswith(largest.id)
+
+
+async def test_one_tool_and_a_fixed_time_are_in_the_address(watched: Watched, client: Client) -> None:
+    async with Guard(client, session="filters") as guard:
+        for tool in ("loud", "quiet"):
+            await guard.process(OUTPUT, tool=tool, call_id=f"filters {tool}")
+
+    async def is_counted() -> bool:
+        stats = await client.stats(total=True)
+        return {"loud", "quiet"} <= {row.tool for row in stats.rows}
+
+    await until(is_counted, 30)
+    await watched.sign_in(KEY, "/?range=1h")
+    page = watched.page
+    await page.get_by_role("link", name="loud").click()
+    await page.get_by_role("heading", name="Tenant acme, tool loud").wait_for()
+    await page.get_by_text("1 of 1 output", exact=True).wait_for()
+    assert await page.get_by_role("row", name="quiet").count() == 0
+    await page.locator(".u-over").first.wait_for()
+    chart = await page.locator(".u-over").first.bounding_box()
+    assert chart is not None
+    await page.mouse.move(chart["x"] + chart["width"] / 2, chart["y"] + 20)
+    await page.mouse.down()
+    await page.mouse.move(chart["x"] + chart["width"] - 2, chart["y"] + 20, steps=5)
+    await page.mouse.up()
+    await page.get_by_label("From").wait_for()
+    address = page.url
+    await page.reload()
+    await page.get_by_role("heading", name="Tenant acme, tool loud").wait_for()
+
+    assert "since=" in address
+    assert "until=" in address
+    assert "tool=loud" in address
+    assert page.url == address
+    await page.get_by_role("button", name="all tools").click()
+    await page.get_by_role("heading", name="Tenant acme", exact=True).wait_for()
+    await page.go_back()
+    await page.get_by_role("heading", name="Tenant acme, tool loud").wait_for()
+
+
+async def test_the_largest_captures_are_listed_first_on_request(watched: Watched, client: Client) -> None:
+    largest = await client.put("y" * 4_000_000, tool="largest-of-all", call_id="largest first")
+    await client.put("small", tool="newest", call_id="newest")
+    await watched.sign_in(KEY, "/captures")
+    await watched.page.get_by_role("button", name="Largest first").click()
+    first = watched.page.locator("tbody tr").first
+    await first.get_by_text("largest-of-all").wait_for()
+
+    assert (await first.locator("a").first.get_attribute("href") or "").endswith(largest.id)

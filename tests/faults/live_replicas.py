@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import socket
 from contextlib import contextmanager, suppress
@@ -53,6 +54,7 @@ class Replica:
         self.api = Api(self._runner, self._session, listener.getsockname()[1])
         shared = self.service.archive.clock
         self.service.archive.clock = lambda: shared() + self.ahead
+        self.service.flusher.begun += self.ahead
 
     @property
     def service(self) -> Service:
@@ -69,6 +71,10 @@ class Replica:
         """Work on a capture as if it were due. A failure is one of the test's own."""
         with suppress(StoreUnavailable):
             await self.service.flusher.start("default", capture)
+
+    async def settle(self) -> None:
+        """Wait for the work on captures that is under way."""
+        await asyncio.gather(*self.service.flusher._running.values(), return_exceptions=True)
 
     async def flush_until(self, capture: str, step: str) -> None:
         """Work on a capture until just before or behind a step."""

@@ -15,9 +15,9 @@ from overspill.errors import Unauthorized
 from overspill.wire import Scope
 from overspill_service.archive.key_issuing import DAY, KeyIssuer
 from overspill_service.archive.recovery.rebuild import rebuild
-from overspill_service.catalog.records import AccessMode
+from overspill_service.catalog.key_records import AccessMode
 from overspill_service.errors import KeyRefused, StoreUnavailable
-from overspill_service.settings.settings import SettingError
+from overspill_service.settings.errors import SettingError
 from overspill_service.store_format import object_keys
 from overspill_service.tenants.keys import hash_key, is_key, new_key
 

@@ -15,7 +15,8 @@ from overspill.errors import NotFound
 from overspill_service.archive.recovery.entries import captures_in, entry_of
 from overspill_service.archive.recovery.rebuild import ensure_entry, rebuild_if_due
 from overspill_service.archive.sweep import sweep_expired
-from overspill_service.catalog.records import Entry, Quota, Tombstone
+from overspill_service.catalog.quotas import Quota
+from overspill_service.catalog.records import Entry, Tombstone
 
 from tests.faults.traffic import (
     MIB,

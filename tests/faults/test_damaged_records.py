@@ -11,7 +11,8 @@ from overspill import wire
 from overspill.wire import Code
 from overspill_service.archive.recovery.rebuild import rebuild
 from overspill_service.archive.sweep import sweep_all, sweep_orphans
-from overspill_service.catalog.records import Entry, Quota
+from overspill_service.catalog.quotas import Quota
+from overspill_service.catalog.records import Entry
 from overspill_service.maintenance import Maintenance
 
 from tests.contracts.entries import entry

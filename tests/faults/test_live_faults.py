@@ -13,6 +13,7 @@ import pytest
 from overspill import wire
 from overspill.transfer.client import Client
 from overspill.wire import Header
+from overspill_service.archive.recovery.rebuild import rebuild_if_due
 from overspill_service.errors import StoreUnavailable
 from overspill_service.live import flusher as flushing
 
@@ -82,8 +83,8 @@ async def test_while_the_store_is_down_bytes_are_accepted_up_to_a_bound_and_none
     api: Api, producer: Producer
 ) -> None:
     heal = break_store(api)
-    piece = noise(wire.MAX_APPEND)
-    for _ in range(wire.MAX_UNSTORED // wire.MAX_APPEND):
+    piece, count = noise(wire.MAX_APPEND), wire.MAX_UNSTORED // wire.MAX_APPEND
+    for _ in range(count):
         assert (await producer.append(piece))["durable"] == 0
     refused = await producer.append(b"more", expected=429)
     heal()
@@ -92,7 +93,7 @@ async def test_while_the_store_is_down_bytes_are_accepted_up_to_a_bound_and_none
 
     assert refused["code"] == "buffer_full"
     assert ended["size"] == wire.MAX_UNSTORED + 4
-    assert await content(api, producer.path) == piece * 4 + b"more"
+    assert await content(api, producer.path) == piece * count + b"more"
 
 
 async def test_bytes_that_come_while_a_segment_is_stored_are_stored_soon_after(
@@ -150,6 +151,67 @@ async def test_a_capture_whose_producer_is_gone_becomes_partial_with_all_accepte
     assert (await producer.append(b"late", expected=409))["code"] == "not_live"
 
 
+async def ended_by(replica: Replica, producer: Producer) -> wire.Entry:
+    """The entry of a capture whose producer says nothing more."""
+    await rebuild_if_due(replica.service.archive, "test")
+    replica.ahead += TIMEOUT + 1
+    await replica.flush(CAPTURE)
+    producer.api = replica.api
+    return await producer.entry()
+
+
+async def test_a_producer_that_vanishes_after_a_loss_leaves_a_gap_of_what_it_asked_to_append_behind(
+    replicas: Replicas,
+) -> None:
+    producer = await begun(replicas.both[0])
+    await producer.append(b"one\n")
+    await replicas.both[0].flush(CAPTURE)
+    await producer.append(b"two\nthree\n")
+    await replicas.disturb(replicas.catalog.lose)
+    producer.api = replicas.both[0].api
+    refused = await producer.append(b"four\n", expected=409)
+    entry = await ended_by(replicas.both[0], producer)
+    tail = await (await producer.api.get(f"{producer.path}/tail")).json()
+    status = await (await producer.api.get(f"{producer.path}/live")).json()
+    waited = await (await producer.api.get(f"{producer.path}/wait")).json()
+    async with following(producer.api, f"{producer.path}/follow") as events:
+        await text_until(events, 4)
+        end = (await anext(events))[2]
+
+    assert refused["offset"] == 4
+    assert (entry.state, entry.size, entry.gap) == (wire.State.PARTIAL, 4, wire.Gap(offset=4, size=10))
+    assert tail["note"].endswith("10 bytes from byte 4 on were accepted and are lost.")
+    assert status["gap"] == waited["gap"] == end["gap"] == {"offset": 4, "size": 10}
+
+
+async def test_a_producer_that_vanishes_before_an_older_catalog_is_put_back_leaves_a_gap(
+    replicas: Replicas,
+) -> None:
+    producer = await begun(replicas.both[0])
+    await producer.append(b"one\n")
+    await replicas.disturb(replicas.catalog.copy)
+    producer.api = replicas.both[0].api
+    await producer.append(b"two\n")
+    await replicas.disturb(replicas.catalog.go_back)
+    entry = await ended_by(replicas.both[1], producer)
+
+    assert (entry.state, entry.size, entry.gap) == (wire.State.PARTIAL, 4, wire.Gap(offset=4))
+
+
+async def test_no_producer_is_gone_because_nobody_could_hear_it(replicas: Replicas) -> None:
+    producer = await begun(replicas.both[0])
+    await producer.append(b"one\n")
+    await replicas.disturb(replicas.catalog.copy)
+    producer.api = replicas.both[0].api
+    replicas.advance(TIMEOUT + 1)
+    await replicas.disturb(replicas.catalog.go_back)
+    for each in replicas.both:
+        await each.flush(CAPTURE)
+    producer.api = replicas.both[0].api
+
+    assert (await producer.entry()).state is wire.State.LIVE
+
+
 async def test_an_end_after_a_segment_that_only_the_store_knows_outlasts_the_catalog(
     replicas: Replicas,
 ) -> None:
@@ -184,6 +246,25 @@ async def test_a_catalog_of_before_a_segment_never_takes_its_place(replicas: Rep
     assert durable == 8
     assert (await producer.complete())["size"] == 14
     assert await content(producer.api, producer.path) == b"one\ntwo\nthree\n"
+
+
+@pytest.mark.parametrize("step", ["before replace", "after replace"])
+async def test_a_whole_that_was_taking_the_place_of_a_partial_capture_outlasts_the_catalog(
+    replicas: Replicas, step: str
+) -> None:
+    producer = await begun(replicas.both[0])
+    await producer.append(b"one\ntw")
+    await producer.complete(state="partial")
+    with replicas.both[0].dying(step):
+        died = await producer.api.send("PUT", producer.path, data=b"one\ntwo\n")
+    await replicas.disturb(replicas.catalog.lose)
+    producer.api = replicas.both[0].api
+    entry = await producer.entry()
+    again = await producer.api.send("PUT", producer.path, data=b"one\ntwo\n")
+
+    assert (died.status, again.status) == (503, 200)
+    assert (entry.state, entry.size) == (wire.State.COMPLETE, 8)
+    assert await content(producer.api, producer.path) == b"one\ntwo\n"
 
 
 async def begun(replica: Replica, ttl: int = 3600) -> Producer:

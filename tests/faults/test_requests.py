@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from overspill_service.archive.sweep import CONCURRENT_PAGES, CONCURRENT_TENANTS, sweep_all
-from overspill_service.catalog.records import Quota
+from overspill_service.catalog.quotas import Quota
 from overspill_service.resources.tasks import fan_out
 
 from tests.contracts.entries import entry

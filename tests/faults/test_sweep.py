@@ -17,7 +17,8 @@ from overspill_service.archive.recovery.entries import encode_entry
 from overspill_service.archive.reservations import Reservation
 from overspill_service.archive.sweep import sweep_orphans
 from overspill_service.archive.uploading import Upload
-from overspill_service.catalog.records import Entry, Quota
+from overspill_service.catalog.quotas import Quota
+from overspill_service.catalog.records import Entry
 from overspill_service.maintenance import Maintenance
 from overspill_service.store_format import object_keys
 from overspill_service.store_format.ingest import Ingest

@@ -17,7 +17,7 @@ import aiohttp
 import pytest
 import trustme
 from overspill_service.server.certificate import read_certificate
-from overspill_service.settings.settings import SettingError
+from overspill_service.settings.errors import SettingError
 
 from tests.faults.traffic import MIB, noise, until
 from tests.servers.overspill import service_command

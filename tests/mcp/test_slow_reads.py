@@ -25,27 +25,19 @@ HANDLE: Final = "cap_" + "a" * 20
 SECONDS: Final = 60
 
 
-@pytest.fixture
-def silent() -> Iterator[socket.socket]:
-    """A service that takes requests and never answers."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        listening.settimeout(SECONDS)
-        yield listening
-
-
 @contextmanager
-def begun(command: list[str], silent: socket.socket) -> Iterator[Piped]:
-    """Start a server, and begin a grep; at the end of the block it is told to end."""
+def begun(command: list[str], silent: socket.socket, mode: str = "grep") -> Iterator[Piped]:
+    """Start a server, and begin a read; at the end of the block it is told to end."""
     url = f"http://127.0.0.1:{silent.getsockname()[1]}"
     environment = {**clean_environment(), "OVERSPILL_URL": url, "OVERSPILL_SPOOL": "off"}
     with OVERSPILL.piped(command, environment, seconds=SECONDS) as process:
-        begin(process)
+        begin(process, mode)
         yield process
         process.process.terminate()
         process.process.wait(SECONDS)
 
 
-def begin(process: Piped) -> None:
+def begin(process: Piped, mode: str) -> None:
     info = {"name": "test", "version": "1"}
     send(
         process,
@@ -55,7 +47,7 @@ def begin(process: Piped) -> None:
     )
     assert receive(process)["id"] == 1
     send(process, method="notifications/initialized")
-    arguments = {"capture": HANDLE, "mode": "grep", "pattern": "x"}
+    arguments = {"capture": HANDLE, "mode": mode, "pattern": "x"}
     params = {"name": "inspect_output", "arguments": arguments, "_meta": {"progressToken": "p"}}
     send(process, id=2, method="tools/call", params=params)
 
@@ -70,7 +62,7 @@ def receive(process: Piped) -> Any:
 
 
 def asked_for_the_capture(silent: socket.socket) -> socket.socket:
-    """Return the connection on which the grep came: others may ask for other things."""
+    """Return the next connection on which the capture is asked for: others may ask for other things."""
     while True:
         connection, _ = silent.accept()
         connection.settimeout(SECONDS)
@@ -84,6 +76,20 @@ def test_cancelling_a_read_ends_the_request_to_the_service(command: list[str], s
         send(process, method="notifications/cancelled", params={"requestId": 2})
 
         assert connection.recv(65_536) == b""
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=["server", "proxy"])
+def test_cancelling_a_wait_ends_it_and_the_look_for_its_progress(
+    command: list[str], silent: socket.socket
+) -> None:
+    with (
+        begun(command, silent, "wait") as process,
+        asked_for_the_capture(silent) as one,
+        asked_for_the_capture(silent) as other,
+    ):
+        send(process, method="notifications/cancelled", params={"requestId": 2})
+
+        assert (one.recv(65_536), other.recv(65_536)) == (b"", b"")
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=["server", "proxy"])

@@ -56,8 +56,37 @@ def test_escape_sequences_stay_when_asked_for() -> None:
 
 
 def test_bytes_that_are_not_utf8_are_replaced_and_said() -> None:
-    assert decode(b"caf\xe9 \xff") == ("caf\ufffd \ufffd", True)
-    assert decode("café".encode()) == ("café", False)
+    assert decode(b"caf\xe9 \xff")[:2] == ("caf\ufffd \ufffd", True)
+    assert decode("café".encode())[:2] == ("café", False)
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        (b" 10%\r 50%\r100%\n", "100%\n"),
+        (b"\r1\n", "1\n"),
+        (b"a\r\nb\r\r\nc\r", "a\r\nb\r\r\nc\r"),
+        (b"one\n50%\r\x1b[K\x1b[32mdone\x1b[0m\r\ntwo", "one\ndone\r\ntwo"),
+        (b"100%\r    \r\n", "    \r\n"),
+        (b"\r\n\r\n", "\r\n\r\n"),
+    ],
+)
+def test_of_a_line_of_a_terminal_stays_what_was_written_last(written: bytes, shown: str) -> None:
+    given = decode(written, is_terminal=True)
+
+    assert given.text == shown
+    assert given.rewritten == (shown != strip_escapes(written).decode())
+    assert decode(written).text == strip_escapes(written).decode()
+    assert decode(written, ansi=True, is_terminal=True).text == written.decode()
+
+
+@given(st.lists(st.sampled_from(["a", "bc ", "\r", "\r", "\n", "\x1b[1m"])).map("".join))
+def test_lines_of_a_terminal_stay_lines(written: str) -> None:
+    shown = decode(written.encode(), is_terminal=True).text
+
+    assert shown.count("\n") == written.count("\n")
+    for line in shown.split("\n"):
+        assert "\r" not in line.rstrip("\r")
 
 
 @given(st.text(), st.integers(0, 60))

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from overspill.wire import Code, Header, Scope
-from overspill_service.catalog.records import KeyRecord
-from overspill_service.settings.settings import SettingError
+from overspill_service.catalog.key_records import KeyRecord
+from overspill_service.settings.errors import SettingError
 from overspill_service.tenants.keys import hash_key, new_key
 from overspill_service.web.registry import ANY_KEY, PUBLIC, Route
 from overspill_service.web.routes import ROUTES

@@ -19,7 +19,7 @@ from overspill_service.audit.events import Action, Event, Outcome
 from overspill_service.audit.log import MAX_FAILURES, MAX_WAITING, AuditLog
 from overspill_service.audit.outputs import FileOutput, SyslogStream, open_output
 from overspill_service.errors import AuditUnavailable
-from overspill_service.settings.settings import SettingError
+from overspill_service.settings.errors import SettingError
 from overspill_service.tenants.keys import hash_key, new_key
 from overspill_service.web.registry import PUBLIC
 from overspill_service.web.routes import ROUTES

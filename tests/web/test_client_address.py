@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from overspill_service.settings.settings import SettingError
+from overspill_service.settings.errors import SettingError
 from overspill_service.settings.sources import load
 from overspill_service.tenants.keys import new_key
 from overspill_service.web.request_rates import UNKNOWN_KEYS_BURST

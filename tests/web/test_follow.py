@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from overspill.wire import EXIT_CODE_LABEL, Header, encode_header
+from overspill_service.live.streams import Stream
 
 from tests.web.conftest import Api, path_of
 from tests.web.test_live import CAPTURE, Producer
@@ -81,7 +82,7 @@ async def test_a_follower_gets_what_was_there_then_what_comes_and_then_the_end(
         rest, end = await rest_of(events)
 
     assert (before, meanwhile, rest) == ("one\n", "two\nthree\n", "four\n")
-    assert end == {"state": "complete", "size": 19, "status": "failed", "exit_code": 2}
+    assert end == {"state": "complete", "size": 19, "status": "failed", "exit_code": 2, "gap": None}
 
 
 async def test_following_goes_on_behind_the_last_event(api: Api, producer: Producer) -> None:
@@ -261,3 +262,30 @@ async def test_a_label_that_is_no_exit_code_breaks_no_end(api: Api, code: str) -
 
     assert end["exit_code"] is None
     assert (await wait_for(api, "timeout=0", f"/v1/captures/{entry.id}"))["exit_code"] is None
+
+
+async def test_without_any_time_to_wait_all_that_there_is_is_searched(api: Api, producer: Producer) -> None:
+    for _ in range(3):
+        await producer.append(b"a line that is of no interest\n" * 100_000)
+    await producer.append(b"ready\n")
+
+    answer = await wait_for(api, "pattern=%5Eready&timeout=0")
+
+    assert (answer["reason"], answer["matches"][0]["line_number"]) == ("pattern", 300_001)
+
+
+async def test_followers_of_a_stream_that_fails_are_sent_away_and_the_fault_is_logged(
+    api: Api, producer: Producer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fails(self: Stream) -> None:
+        raise RuntimeError("a fault of the service")
+
+    monkeypatch.setattr(Stream, "_look", fails)
+    async with following(api, f"{producer.path}/follow") as events, asyncio.timeout(10):
+        assert [event async for event in events] == []
+    monkeypatch.undo()
+
+    assert "a fault of the service" in caplog.text
+    await producer.complete()
+    async with following(api, f"{producer.path}/follow") as events:
+        assert (await rest_of(events))[1]["state"] == "complete"

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from overspill import wire
 from overspill.wire import Code, Remains, Scope
-from overspill_service.archive import erasure
+from overspill_service.archive import erasure, lifetimes
 from overspill_service.archive.captures import Captures
 from overspill_service.archive.recovery.rebuild import rebuild
 from overspill_service.archive.recovery.stale_entries import drop_entry
@@ -267,9 +267,9 @@ async def test_a_ttl_that_is_changed_meanwhile_ends_no_hold(api: Api) -> None:
     await held(api, path_of(LOG))
     captures = Captures(api.service.archive, api.service.directory.tenant("default"))
 
-    assert (await captures.extend(found, found.expires + 1000)).is_held
+    assert (await lifetimes.extend(captures, found, found.expires + 1000)).is_held
     current = await captures.get(found.id)
-    assert not (await captures.release(current)).is_held
+    assert not (await lifetimes.release(captures, current)).is_held
 
 
 async def test_a_damaged_capture_on_hold_can_be_stored_again_and_stays_on_hold(api: Api) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from overspill import Client
 from overspill.wire import Header, Scope
-from overspill_service.catalog.records import KeyRecord
+from overspill_service.catalog.key_records import KeyRecord
 from overspill_service.tenants.directory import Expiry
 from overspill_service.tenants.keys import hash_key, new_key
 

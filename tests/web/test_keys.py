@@ -10,7 +10,7 @@ import pytest
 from overspill.wire import Scope
 from overspill_service.__main__ import main
 from overspill_service.errors import KeyRefused
-from overspill_service.settings.settings import SettingError
+from overspill_service.settings.errors import SettingError
 from overspill_service.tenants.keys import hash_key, is_key, new_key
 
 from tests.faults.traffic import until

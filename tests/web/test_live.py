@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from backports import zstd
 from overspill import wire
 from overspill.wire import Header, State
 from overspill.wire.checksums import encode_crc32c
+from overspill_service.errors import StoreUnavailable
 from overspill_service.live.flusher import SEGMENT_BYTES
 from overspill_service.tenants.keys import hash_key, new_key
 
@@ -116,11 +118,48 @@ async def test_a_large_output_is_stored_in_segments_and_then_in_few_objects(
     assert read == whole
     assert ended["sha256"] == hashlib.sha256(whole).hexdigest()
     service = api.service
-    task = service.flusher.start("default", CAPTURE)
-    moved = await task
+    moved = await service.flusher.start("default", CAPTURE)
+    while moved is not None and len(moved.segments) > 1:  # a read was noted meanwhile: another round
+        moved = await service.flusher.start("default", CAPTURE)
     assert moved is not None
-    assert len(moved.segments) == 1
     assert await (await api.get(f"{producer.path}/content")).read() == whole
+
+
+async def test_an_append_that_fills_a_segment_is_durable_with_its_answer(
+    api: Api, producer: Producer
+) -> None:
+    first, lines = b"first\n" * 9, b"%063d\n" % 7 * (wire.MAX_APPEND // 64)
+    await producer.append(first)
+    whole = await producer.append(lines)
+    open_line = await producer.append(lines[:-10])
+    last_line = await producer.append(b"\n")
+    read = await (await api.get(f"{producer.path}/content")).read()
+    shown = await (await api.get(f"{producer.path}/tail?lines=1")).json()
+    content = first + lines + lines[:-10] + b"\n"
+    ended = await producer.complete(sha256=hashlib.sha256(content).hexdigest())
+
+    assert (whole["accepted"], whole["durable"]) == (len(first + lines),) * 2
+    assert (open_line["accepted"], open_line["durable"]) == (len(content) - 1, len(content) - 55)
+    assert last_line["durable"] == open_line["durable"]
+    assert read == content
+    assert shown["total_lines"] == ended["lines"] == content.count(b"\n")
+    assert ended["sha256"] == hashlib.sha256(content).hexdigest()
+
+
+async def test_a_large_append_that_the_store_does_not_take_is_accepted_all_the_same(
+    api: Api, producer: Producer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object) -> bool:
+        raise StoreUnavailable("down")
+
+    lines = b"%063d\n" % 7 * (wire.MAX_APPEND // 64)
+    with monkeypatch.context() as down:
+        down.setattr(api.service.archive.store, "put", refuse)
+        answer = await producer.append(lines)
+    ended = await producer.complete()
+
+    assert (answer["accepted"], answer["durable"]) == (len(lines), 0)
+    assert ended["size"] == len(lines)
 
 
 async def test_an_append_elsewhere_is_refused_with_the_right_offset(producer: Producer) -> None:
@@ -226,6 +265,53 @@ async def test_an_empty_output_and_one_given_up_end_too(api: Api, producer: Prod
     assert (given_up["state"], given_up["size"], given_up["status"]) == ("partial", 9, "cancelled")
 
 
+async def test_labels_that_are_known_at_the_end_join_the_others(producer: Producer) -> None:
+    await producer.append(b"text")
+
+    many = {f"label{number}": "x" for number in range(40)}
+    refused = await producer.complete(422, labels=many)
+    await producer.complete(422, labels={"No Name": "x"})
+    ended = await producer.complete(labels={wire.REDACTED_LABEL: "email=2"}, exit_code=1)
+
+    assert refused["code"] == "invalid_parameter"
+    assert ended["labels"] == {wire.REDACTED_LABEL: "email=2", wire.EXIT_CODE_LABEL: "1"}
+
+
+async def test_a_partial_capture_is_completed_by_the_whole_that_begins_with_it(
+    api: Api, producer: Producer
+) -> None:
+    await producer.append(b"one\ntw")
+    live = await api.send("PUT", producer.path, data=b"one\ntwo\n")
+    await producer.complete(state="partial")
+    before = await producer.entry()
+
+    other = await api.send("PUT", producer.path, data=b"one\nother\n")
+    shorter = await api.send("PUT", producer.path, data=b"one")
+    whole = await api.send("PUT", producer.path, data=b"one\ntwo\n", headers={Header.CALL_ID: "call_0"})
+    again = await api.send("PUT", producer.path, data=b"one\ntwo\n", headers={Header.CALL_ID: "call_0"})
+
+    assert [each.status for each in (live, other, shorter, whole, again)] == [409, 409, 409, 200, 200]
+    after = await producer.entry()
+    assert (after.state, after.size, after.lines, after.created) == (State.COMPLETE, 8, 2, before.created)
+    assert after.sha256 == hashlib.sha256(b"one\ntwo\n").hexdigest()
+    assert await (await api.get(f"{producer.path}/content")).read() == b"one\ntwo\n"
+    archive = api.service.archive
+    assert len([each async for each in archive.store.list(f"v1/default/{CAPTURE}/")]) == 1
+    assert [
+        each["id"] for each in (await (await api.get("/v1/captures?state=partial")).json())["captures"]
+    ] == []
+
+
+async def test_the_whole_of_a_capture_on_hold_is_refused(api: Api, producer: Producer) -> None:
+    await producer.append(b"one")
+    await producer.complete(state="partial")
+    await api.send("PUT", f"{producer.path}/hold")
+
+    refused = await api.send("PUT", producer.path, data=b"one and two")
+
+    assert (refused.status, (await refused.json())["code"]) == (409, "held")
+
+
 async def test_a_removed_capture_takes_nothing_more(api: Api, producer: Producer) -> None:
     await producer.append(b"12345")
 
@@ -273,6 +359,29 @@ async def test_lines_since_an_instant_are_those_that_came_after_it(api: Api) -> 
     assert refused.status == 422
 
 
+async def test_the_timeline_tells_when_bytes_came(api: Api, producer: Producer) -> None:
+    clock, ahead = api.service.archive.clock, 0.0
+    api.service.archive.clock = lambda: clock() + ahead
+    for piece in (b"one\n", b"two\n", b"three\n"):
+        await producer.append(piece)
+        ahead += 10.0
+    live = await (await api.get(f"{producer.path}/timeline")).json()
+    await producer.complete()
+    ended = await (await api.get(f"{producer.path}/timeline")).json()
+    times = [datetime.fromisoformat(each["time"]) for each in ended["marks"]]
+
+    assert (live["state"], live["size"], ended["state"]) == ("live", 14, "complete")
+    assert live["marks"] == ended["marks"]
+    assert [each["offset"] for each in ended["marks"]] == [0, 4, 8]
+    assert [round((time - times[0]).total_seconds(), -1) for time in times] == [0, 10, 20]
+
+
+async def test_a_capture_that_was_stored_at_once_has_no_timeline(api: Api) -> None:
+    entry = await api.put(b"one\n")
+
+    assert (await (await api.get(f"/v1/captures/{entry.id}/timeline")).json())["marks"] == []
+
+
 async def test_a_listing_shows_what_is_accepted_of_live_captures(api: Api, producer: Producer) -> None:
     await api.put(b"whole\n")
     await producer.append(b"12345")
@@ -297,7 +406,9 @@ async def test_the_capture_of_a_producer_that_is_gone_becomes_partial_and_says_s
     entry = await producer.entry()
     assert (entry.state, entry.size, entry.gap) == (State.PARTIAL, 7, None)
     tail = await (await api.get(f"{producer.path}/tail")).json()
+    summary = await (await api.get(f"{producer.path}/summary")).json()
     assert (tail["content"], tail["state"]) == ("one\ntwo", "partial")
+    assert (summary["state"], summary["note"]) == ("partial", tail["note"])
     assert "its producer did not say" in tail["note"]
     plain = await api.get(f"{producer.path}/tail", headers={"Accept": "text/plain"})
     assert (await plain.text()).splitlines()[-1] == f"[{tail['note']}]"

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import threading
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,7 +14,7 @@ import pytest
 from overspill import wire
 from overspill.wire import MAX_COUNTED_NAME, Observation, Observations, Outcome, SpoolBacklog, fit
 from overspill_service.catalog import Catalog
-from overspill_service.catalog.records import Totals
+from overspill_service.catalog.quotas import Totals
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from overspill_service.catalog.statistics import OTHER
 from overspill_service.maintenance import Maintenance
@@ -224,6 +225,29 @@ async def test_invented_tool_names_make_a_bounded_number_of_series() -> None:
     assert len(outputs) < 500
     assert sum(outputs.values()) == 1001
     assert outputs["overspill_tool_outputs_total", Outcome.CAPTURED, "honest", "grep"] == 1
+
+
+async def test_a_large_report_is_counted_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted, by_iteration = [0], []
+    name_of = Metrics._tool
+
+    def noted(self: Metrics, tenant: str, tool: str) -> tuple[str, str]:
+        counted[0] += 1
+        return name_of(self, tenant, tool)
+
+    async def watch() -> None:
+        while True:
+            by_iteration.append(counted[0])
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(Metrics, "_tool", noted)
+    watching = asyncio.create_task(watch())
+    await asyncio.sleep(0)
+    await count(Metrics(), "a", *(observed(f"tool {number}") for number in range(1000)))
+    watching.cancel()
+
+    assert counted == [1000]
+    assert max(after - before for before, after in pairwise(by_iteration)) <= 20
 
 
 async def test_long_tool_names_make_no_long_text() -> None:

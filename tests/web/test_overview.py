@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
+import random
 import secrets
 from typing import TYPE_CHECKING, Any
+from unittest.mock import AsyncMock
 
 import msgspec
+import pytest
 from overspill import wire
 from overspill.wire import Code, Outcome, Path, Scope
-from overspill_service.catalog.statistics import DAYS, QUARTERS, Cell
+from overspill_service.catalog.statistics import DAYS, LATE_SECONDS, MAX_SUM, QUARTERS, Cell
+from overspill_service.errors import CatalogFull, CatalogUnavailable
+from overspill_service.telemetry.pending import PendingSums
 from overspill_service.tenants.keys import hash_key, new_key
+from overspill_service.web import figures as figures_module
 from overspill_service.web.buckets import Span
-from overspill_service.web.history import KEPT_SECONDS, LATE_SECONDS, MAX_CELLS_KEPT, Figures, History
+from overspill_service.web.history import MONTH, History, Rollup
 
 from tests.web.conftest import problem
 from tests.web.test_bound_keys import Keys
@@ -117,35 +124,85 @@ async def test_the_overview_of_all_tenants_has_them_in_the_place_of_tools(
     assert (await problem(await api.get(Path.FLEET_OVERVIEW, **sent["acme"]))).code == Code.FORBIDDEN
 
 
+async def test_the_figures_of_one_tool_are_those_of_the_statistics(api: Api) -> None:
+    await fill(api, 3)
+    await report(api, observed("tool 1", Outcome.INLINE))
+    everything = await overview(api)
+    found = await overview(api, **query(tool="tool 1"))
+    nothing = await overview(api, **query(tool="tool"))
+
+    assert sums(found.tools) == {
+        name: each for name, each in sums(everything.tools).items() if name[1] == "tool 1"
+    }
+    assert sums(found.series) == {
+        ("default", "", outcome): each for (_, _, outcome), each in sums(found.tools).items()
+    }
+    assert [each.tool for each in found.advice] == ["tool 1"]
+    assert (nothing.series, nothing.tools, nothing.advice) == ([], [], [])
+
+
 # --- past buckets ---------------------------------------------------------------------------------
 
 GREP = Cell("tool_outputs", "grep", "captured")
 NOW = 1_800_014_400.0
 
 
-async def add(catalog: Catalog, amount: int, at: float) -> None:
-    await catalog.add_sums("acme", {GREP: amount}, now=at, batch=secrets.token_hex(8), memory=60)
+async def add(catalog: Catalog, amount: int, at: float, cell: Cell = GREP) -> None:
+    await catalog.add_sums("acme", {cell: amount}, now=at, batch=secrets.token_hex(8), memory=60)
 
 
 async def total(history: History, catalog: Catalog, since: float, now: float = NOW) -> int:
-    parts = await history.figures(catalog, "acme", Span(since, now, QUARTERS), now)
-    return sum(part.tools["grep"][GREP] for part in parts if "grep" in part.tools)
+    found = await history.figures(catalog, "acme", Span(since, now, QUARTERS), now)
+    return found.total.get(GREP.encode(), 0)
 
 
 async def test_past_buckets_are_kept_for_a_while_and_the_present_one_never(api: Api) -> None:
-    catalog, seconds = api.service.archive.catalog, [0.0]
-    history = History(lambda: seconds[0])
-    since, late = NOW - 4 * QUARTERS.seconds, NOW - 3 * QUARTERS.seconds
+    """So it is in every process: what was computed is in the catalog."""
+    catalog, since, late = api.service.archive.catalog, NOW - DAYS.seconds, NOW - 3 * QUARTERS.seconds
     await add(catalog, 1, late)
     await add(catalog, 2, NOW)
-    first = await total(history, catalog, since, NOW + 1)
+    first = await total(History(), catalog, since, NOW + 1)
     await add(catalog, 10, late)
     await add(catalog, 20, NOW)
-    second = await total(history, catalog, since, NOW + 1)
-    seconds[0] += KEPT_SECONDS + 1
+    second = await total(History(), catalog, since, NOW + 1)
+    await catalog.forget_rollups("acme")
 
     assert (first, second) == (3, 23)
-    assert await total(history, catalog, since, NOW + 1) == 33
+    assert await total(History(), catalog, since, NOW + 1) == 33
+
+
+async def test_what_is_written_late_is_seen(api: Api) -> None:
+    """A catalog that failed gets what is late when it answers again."""
+    catalog, since, late = api.service.archive.catalog, NOW - DAYS.seconds, NOW - 3 * QUARTERS.seconds
+    await add(catalog, 1, late)
+    before = await total(History(), catalog, since)
+    pending = PendingSums()
+    pending.add_to("acme", GREP, 10)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(catalog, "add_sums", AsyncMock(side_effect=CatalogUnavailable("it is away")))
+        with pytest.raises(CatalogUnavailable):
+            await pending.write(catalog, late)
+    await pending.write(catalog, NOW)
+
+    assert (before, await total(History(), catalog, since)) == (1, 11)
+
+
+async def test_a_roll_up_moves_on_with_the_time_and_stays_exact(api: Api) -> None:
+    """Beside it, the same from all buckets."""
+    catalog, chance = api.service.archive.catalog, random.Random(7)
+    now, day = NOW, DAYS.seconds
+    for step in range(60):
+        now += chance.choice([1, 60, 900, 1_800, 5_400, day // 2, 2 * day])
+        for number in range(chance.randrange(4)):
+            await add(catalog, step + 1, now, Cell("reads", f"tool {chance.randrange(9)}", str(number)))
+        moved = await History().figures(catalog, "acme", Span(now - day, now, QUARTERS), now)
+        first = QUARTERS.seconds * math.ceil((now - day) / QUARTERS.seconds)
+        anew = Rollup(0, 0, now, {}, {})
+        for start, each in (await catalog.sums("acme", QUARTERS, since=first, until=now)).items():
+            anew.add("acme", start, each)
+
+        assert moved.rows == anew.rows
+        assert moved.total == anew.total
 
 
 async def test_a_bucket_that_has_just_ended_is_still_read_anew(api: Api) -> None:
@@ -158,26 +215,63 @@ async def test_a_bucket_that_has_just_ended_is_still_read_anew(api: Api) -> None
     assert (before, await total(history, catalog, since, ended)) == (1, 2)
 
 
-async def test_what_is_kept_of_many_tenants_is_bounded(api: Api) -> None:
-    catalog, history = api.service.archive.catalog, History()
-    many = {Cell("tool_outputs", f"tool {number}", "inline"): 1 for number in range(4_000)}
-    for tenant in range(20):
-        at = NOW - 3 * DAYS.seconds
-        await catalog.add_sums(f"tenant {tenant}", many, now=at, batch="one", memory=60)
-        await history.figures(catalog, f"tenant {tenant}", Span(at - DAYS.seconds, NOW, DAYS), NOW)
+async def test_only_times_that_dashboards_offer_have_roll_ups(api: Api) -> None:
+    """Or a client could fill the catalog with them."""
+    catalog = api.service.archive.catalog
+    kept = AsyncMock(wraps=catalog.keep_rollup)
+    await add(catalog, 1, NOW - DAYS.seconds)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(catalog, "keep_rollup", kept)
+        for hours in range(1, 200):
+            await total(History(), catalog, NOW - hours * 3_600)
 
-    assert 40_000 < history.size <= MAX_CELLS_KEPT
+    assert kept.await_count == 3
 
 
-def test_figures_have_each_sum_by_bucket_and_by_tool() -> None:
-    found = Figures()
-    for start in (0, 60):
-        found.add(start, {GREP: 2, Cell("tool_output_bytes", "grep", "captured"): 100})
-        found.add(start + 30, {Cell("tool_output_kept_bytes", "grep", "captured"): 30})
+async def test_a_catalog_without_room_for_a_roll_up_answers_all_the_same(api: Api) -> None:
+    catalog = api.service.archive.catalog
+    await add(catalog, 1, NOW - 3_000)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(catalog, "keep_rollup", AsyncMock(side_effect=CatalogFull("full")))
+        found = await total(History(), catalog, NOW - DAYS.seconds)
 
-    assert found.tools["grep"][GREP] == 4
-    assert found.kept_out == {"grep": 140}
-    assert found.series[0][Cell("tool_outputs", "", "captured")] == 2
+    assert found == 1
+
+
+async def test_sums_at_the_bound_are_answered(api: Api) -> None:
+    catalog = api.service.archive.catalog
+    for day in range(4):
+        await add(catalog, MAX_SUM, NOW - day * DAYS.seconds)
+    found = await History().figures(catalog, "acme", Span(NOW - MONTH, NOW, DAYS), NOW)
+
+    assert found.total[GREP.encode()] == 4 * MAX_SUM
+    assert figures_module.of_largest(found.total, 5) == {GREP: MAX_SUM}
+
+
+def test_the_cells_of_a_long_time_are_bounded() -> None:
+    """Names that are new each day, beyond the bound, are of `other`, and no sum is lost."""
+    found = Rollup(0, 0, 0.0, {}, {})
+    for day in range(10):
+        cells = {Cell("reads", f"tool {day} {number}", "grep").encode(): 1 for number in range(4_000)}
+        found.add("acme", day, cells)
+
+    assert len(found.total) == figures_module.MAX_CELLS_TOGETHER + 1
+    assert sum(found.total.values()) == 40_000
+    assert not found.is_exact
+
+
+async def test_a_process_prepares_the_month_of_those_who_were_counted_once(api: Api) -> None:
+    catalog = api.service.archive.catalog
+    await add(catalog, 5, NOW - 3 * DAYS.seconds)
+    kept = AsyncMock(wraps=catalog.keep_rollup)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(catalog, "keep_rollup", kept)
+        first, other = History(), History()
+        for history in (first, first, other):
+            await history.prepare(catalog, {"acme"}, NOW)
+        await first.figures(catalog, "acme", Span(NOW - MONTH - 59, NOW, DAYS), NOW)
+
+    assert kept.await_count == 1
 
 
 # --- the largest captures -------------------------------------------------------------------------

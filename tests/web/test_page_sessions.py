@@ -79,6 +79,16 @@ async def test_the_cookie_is_for_this_host_and_no_script(browser: Browser, api: 
     assert "ovs_" not in str(response.headers) + await response.text()
 
 
+async def test_a_tab_reads_nothing_with_the_session_of_another_tab(browser: Browser, api: Api) -> None:
+    """They share the cookie. The token says whose tab it is: no tenant's name stands over another's data."""
+    other = Browser(api)
+    await other.sign_in(key=await key_of(api, Scope.READ))
+    mine = await browser.send("GET", path_of(LOG))
+    foreign = await browser.send("GET", path_of(LOG), token=other.signed_in.token)
+
+    assert (mine.status, foreign.status) == (200, 401)
+
+
 async def test_nothing_is_changed_without_the_sessions_token(browser: Browser, api: Api) -> None:
     other = Browser(api)
     await other.sign_in(key=await key_of(api, Scope.READ, Scope.DELETE))

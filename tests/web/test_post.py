@@ -17,7 +17,7 @@ from overspill import Client, wire
 from overspill.wire import Code, Header
 from overspill_service.archive.reservations import Reservation
 from overspill_service.archive.uploading import Upload
-from overspill_service.catalog.records import Quota
+from overspill_service.catalog.quotas import Quota
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from overspill_service.errors import StoreUnavailable
 from overspill_service.objects.memory import MemoryStore

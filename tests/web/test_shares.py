@@ -14,6 +14,7 @@ from overspill.reading.grep import Search
 from overspill.wire import Code
 from overspill_service.errors import IncompleteBody
 from overspill_service.resources.fair_places import FairPlaces, answer_places
+from overspill_service.resources.loop_turns import LoopTurns
 from overspill_service.settings.settings import Settings
 from overspill_service.tenants.keys import hash_key, new_key
 from overspill_service.web.body_patience import BodyPatience
@@ -303,3 +304,21 @@ def test_time_in_which_the_service_itself_is_slow_does_not_count_against_a_rate(
     patience = BodyPatience(Settings(upload_timeout=0), clock)
     clock.now += 1000
     patience.received(1)
+
+
+async def test_every_request_takes_a_turn_of_its_tenant(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[str] = []
+    take = LoopTurns.take
+
+    async def noted(self: LoopTurns, tenant: str) -> None:
+        taken.append(tenant)
+        await take(self, tenant)
+
+    monkeypatch.setattr(LoopTurns, "take", noted)
+    answers = await asyncio.gather(
+        *(api.send("GET", path_of(LARGE), headers=bearer(HOSTILE)) for _ in range(20)),
+        api.send("GET", path_of(SMALL), headers=bearer(QUIET)),
+    )
+
+    assert {response.status for response in answers} == {200}
+    assert sorted(taken) == ["hostile"] * 20 + ["quiet"]

@@ -12,7 +12,7 @@ import jwt
 import pytest
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from overspill_service.settings.settings import SettingError
+from overspill_service.settings.errors import SettingError
 
 from tests.faults.traffic import until
 from tests.web.conftest import Api, path_of

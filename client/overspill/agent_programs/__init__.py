@@ -1,1 +1,1 @@
-"""Agent programs without code: what their hooks are told, and how their settings name a hook."""
+"""Agent programs without code: the events of their hooks, and how their settings name a hook."""

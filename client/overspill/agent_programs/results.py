@@ -1,4 +1,4 @@
-"""Guards the result of a tool that a program's hook is told, and answers in the program's own form."""
+"""Guards the tool result in a hook's event, and answers in the form that the program expects."""
 
 from __future__ import annotations
 

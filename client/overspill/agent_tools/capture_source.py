@@ -19,7 +19,8 @@ from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
     from overspill.execution.waiting import Reply
-    from overspill.spools.spool import Partition, Spool
+    from overspill.spools.partition import Partition
+    from overspill.spools.spool import Spool
 
 Work: TypeAlias = Callable[[Client | None], Coroutine[Any, Any, Answer]]
 """What is done with the asynchronous client, or without one."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_READ_BYTES: Final = 64 * 1024
+_READ_BYTES: Final = 256 * 1024
 _POLL_MILLISECONDS: Final = 20
 """Milliseconds between two checks whether the command has ended, on systems without a pidfd."""
 _DRAIN_SCRIPT: Final = "import os\nwhile os.read(0, 65536):\n    pass"

@@ -44,7 +44,7 @@ SKIPPED: Final = (
 _BLOCK_BYTES: Final = 1024 * 1024
 """Bytes that are searched at once. Of a line that is longer than two blocks Python searches only these."""
 _BINARY_BYTES: Final = 8_000
-"""A file with a NUL in so many first bytes is binary, as Git has it."""
+"""A file with a NUL among this many first bytes is binary, as in Git."""
 _TICK_MILLISECONDS: Final = 100
 _RIPGREP: Final = (
     *("--no-config", "--no-ignore", "--hidden", "--no-messages", "--text", "--crlf", "--encoding=none"),
@@ -52,7 +52,7 @@ _RIPGREP: Final = (
 )
 
 
-class Query(NamedTuple):
+class FileQuery(NamedTuple):
     """What to search for. `glob` is for names of files; nothing in it separates folders."""
 
     pattern: str
@@ -61,7 +61,7 @@ class Query(NamedTuple):
     ignores_case: bool
 
 
-class Match(NamedTuple):
+class FileMatch(NamedTuple):
     """A line that matches, without its newline, and the file that has it."""
 
     path: Path
@@ -70,8 +70,8 @@ class Match(NamedTuple):
 
 
 def by_ripgrep(
-    program: str, root: Path, query: Query, is_over: Callable[[], bool]
-) -> Generator[Match, None, None]:
+    program: str, root: Path, query: FileQuery, is_over: Callable[[], bool]
+) -> Generator[FileMatch, None, None]:
     """Yield the matches that ripgrep finds. Stop once `is_over` says so.
 
     Raises `InvalidArguments` for a pattern that it does not take, and `OSError` if it cannot be started.
@@ -102,7 +102,7 @@ def by_ripgrep(
             raise InvalidArguments(f"ripgrep does not take the pattern: {one_safe_line(said)}")
 
 
-def _flags(query: Query) -> Iterator[str]:
+def _flags(query: FileQuery) -> Iterator[str]:
     if query.glob != "*":
         yield f"--glob=**/{query.glob}"
     yield from (f"--glob=!**/{name}/" for name in SKIPPED)
@@ -135,12 +135,12 @@ def _lines(reader: int, is_over: Callable[[], bool]) -> Iterator[bytes]:
             rest += last
 
 
-def _match(line: bytes, root: Path) -> Match | None:
+def _match(line: bytes, root: Path) -> FileMatch | None:
     """Read a line of ripgrep's output; return None for one of a binary file."""
     name, _, rest = line.partition(b"\0")
     number, _, text = rest.partition(b":")
     path = root / os.fsdecode(name) if root.is_dir() else root
-    return Match(path, int(number), text) if _is_text(path) else None
+    return FileMatch(path, int(number), text) if _is_text(path) else None
 
 
 @lru_cache(maxsize=1)
@@ -152,7 +152,7 @@ def _is_text(path: Path) -> bool:
         return False
 
 
-def by_python(root: Path, query: Query, is_over: Callable[[], bool]) -> Generator[Match, None, None]:
+def by_python(root: Path, query: FileQuery, is_over: Callable[[], bool]) -> Generator[FileMatch, None, None]:
     """Yield the matches that Python finds. Stop once `is_over` says so.
 
     Raises `InvalidPattern` for a pattern that it does not take: without RE2 only plain texts.
@@ -179,7 +179,7 @@ def _files(folder: Path) -> Iterator[Path]:
                 yield folder / entry.name
 
 
-def _matches(path: Path, pattern: Pattern) -> Iterator[Match]:
+def _matches(path: Path, pattern: Pattern) -> Iterator[FileMatch]:
     """Yield the matches of one file; none if it is binary or cannot be read."""
     before = 0
     with suppress(OSError), path.open("rb") as file:
@@ -190,7 +190,7 @@ def _matches(path: Path, pattern: Pattern) -> Iterator[Match]:
             lines = block.split(b"\n")
             for index in _matching_lines(normalize_lines(block, ansi=True, utf8=False), pattern):
                 if index or is_line_start:
-                    yield Match(path, before + index + 1, lines[index])
+                    yield FileMatch(path, before + index + 1, lines[index])
             before += len(lines) - 1
 
 

@@ -11,6 +11,7 @@ from overspill.text import token_estimate
 
 if TYPE_CHECKING:
     from overspill.agent_tools.inspect_request import InspectAnswer, InspectRequest
+    from overspill.agent_tools.repeated_looks import RepeatedLooks
 
 _LEAST_BYTES: Final = 256
 """The least bytes of text to read, however small the limit is."""
@@ -26,14 +27,15 @@ _MANY_TOKENS: Final = 999_999
 class AnswerFitter:
     """Makes the whole answer to a request fit its limit: reads less, until it does."""
 
-    def __init__(self, request: InspectRequest) -> None:
-        self._request = request
+    def __init__(self, request: InspectRequest, session: str | None, looks: RepeatedLooks) -> None:
+        self._request, self._session, self._looks = request, session, looks
         self.max_bytes: int = _bounded(request.max_chars - _OTHER_FIELDS_CHARS)
         """Bytes of text to read next."""
 
     def answer(self, found: wire.Text | wire.Summary | wire.Waited) -> InspectAnswer | None:
         """Return the answer, or None if it is too long and less has to be read."""
         answer = self._request.answer(found)
+        answer = self._looks.advised(self._request, self._session, found, answer)
         size, room = _size(answer), self._request.max_chars
         if size > room and isinstance(found, wire.Summary):
             return _counted(_shortened(answer, size - room))

@@ -2,40 +2,61 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 from overspill.agent_tools.inspect_request import MAX_CHARS
+from overspill.guard import call_context
 from overspill.previews import notice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from overspill.agent_tools.agent_tool import Answer
     from overspill.agent_tools.recording import Recording
     from overspill.guard.guard import Guard
+    from overspill.text.limits import Limits
 
 _OTHER_FIELDS_CHARS: Final = 1_500
 """About the characters of an answer without its output."""
 
 
-def guarded_answer(guard: Guard, recording: Recording, tool: str, status: str, session: str | None) -> Answer:
-    """Return `output`, whole or as a notice; `overspill` has the metadata of what spilled.
-
-    Raises `OSError` if the recording's file cannot be read.
-    """
+def answer_limits(guard: Guard, tool: str) -> Limits:
+    """Return what the output in an answer may have."""
     usual = guard.policy.limits(tool)
     most = MAX_CHARS - _OTHER_FIELDS_CHARS
-    limits = usual._replace(max_chars=most if usual.max_chars is None else min(usual.max_chars, most))
-    policy = guard.policy.merged({tool: limits})
-    guarded = guard.process_sync(
-        _content(recording), tool=tool, session=session, status=status, policy=policy
-    )
+    return usual._replace(max_chars=most if usual.max_chars is None else min(usual.max_chars, most))
+
+
+def guarded_answer(
+    guard: Guard, recording: Recording, tool: str, status: str, session: str | None, capture: str = ""
+) -> Answer:
+    """Return `output`, whole or as a notice; `overspill` has the metadata of what spilled.
+
+    `capture` is the handle of the live capture that has all of it, if there is one. Raises `OSError` if the
+    recording's file cannot be read.
+    """
+    policy = guard.policy.merged({tool: answer_limits(guard, tool)})
+    with _stored_as(capture):
+        guarded = guard.process_sync(
+            _content(recording), tool=tool, session=session, status=status, policy=policy
+        )
     if guarded.notice is None:
         return {"output": _text(guarded.value)}
     made = guarded.notice
     if recording.missing:
         made = notice.without_middle(made, recording.gap, recording.missing)
     return {"output": str(made), "overspill": guarded.metadata}
+
+
+def _stored_as(capture: str) -> AbstractContextManager[None]:
+    call = call_context.current()
+    if not capture:
+        return nullcontext()
+    if call is None:
+        return call_context.calling("", capture=capture)
+    return call_context.calling(call.id, call.session, capture=capture)
 
 
 def _content(recording: Recording) -> str | Iterator[bytes]:

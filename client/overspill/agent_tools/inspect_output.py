@@ -17,6 +17,7 @@ from overspill.agent_tools.error_answers import InvalidArguments, error_answer
 from overspill.agent_tools.fitting import AnswerFitter
 from overspill.agent_tools.inspect_request import (
     LEAST_CHARS,
+    LINES,
     MAX_CHARS,
     MAX_CONTEXT,
     MAX_MATCHES,
@@ -27,6 +28,7 @@ from overspill.agent_tools.inspect_request import (
     InspectMode,
     InspectRequest,
 )
+from overspill.agent_tools.repeated_looks import RepeatedLooks
 from overspill.execution.threads import run_blocking
 from overspill.spools.capture import LocalCapture
 from overspill.transfer.client import Client
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 R_co = TypeVar("R_co", covariant=True)
 
 NAME: Final = "inspect_output"
+ITSELF: Final = "this tool"
+"""How it names itself to a model: where another tool has its name, it has another one."""
 
 
 class InspectOutput(Protocol[R_co]):
@@ -50,7 +54,7 @@ class InspectOutput(Protocol[R_co]):
         self,
         capture: str,
         mode: InspectMode = "head",
-        lines: int = 50,
+        lines: int | None = None,
         pattern: str | None = None,
         context_lines: int = 3,
         start: int | None = None,
@@ -72,8 +76,8 @@ class InspectOutput(Protocol[R_co]):
         "head" and "tail" give the first and the last lines; "grep" the lines that match pattern, ignoring
         case, each with context_lines around it; "range" the lines from start to end, counted from 1;
         "summary" the size, the kind, where errors are, what repeats, the first and the last lines. If the
-        tool still runs, "wait" waits for a new line that matches pattern, or for the end, and gives the new
-        lines, state and reason: one call instead of many looks.
+        tool still runs, "wait" waits for a new line that matches pattern, for so many new lines, or for the
+        end, and gives the new lines, state and reason: one call instead of many looks.
         Prefer grep and summary to reading everything.
 
         The answer has content, start_line, end_line, total_lines, total_bytes, matches and truncated (a
@@ -99,7 +103,11 @@ INSPECT_OUTPUT_SCHEMA: Final[dict[str, Any]] = {
             "string", 'The handle from the notice ("cap_…"), or "call:" and the id of the tool call.'
         ),
         "mode": _property("string", "How to read.", enum=list(MODES), default="head"),
-        "lines": _property("integer", "How many lines: head, tail, range.", default=50, minimum=1),
+        "lines": _property(
+            "integer",
+            f"head, tail, range: how many lines ({LINES}). wait: stop once so many are new.",
+            minimum=1,
+        ),
         "pattern": _property(
             "string", "grep, wait: a regular expression (RE2: no look-around, no back-references)."
         ),
@@ -162,44 +170,51 @@ def inspection_tool(
     spool that is given is read alone. `session` narrows `call:` handles; the client's, if it is not
     given. Answers can be written as JSON.
     """
-    source = CaptureSource(client, session=session, spool=spool)
+    source, looks = CaptureSource(client, session=session, spool=spool), RepeatedLooks(ITSELF)
     if isinstance(client, Client):
         own_loop = client
 
         async def inspect_output(*args: Any, **named: Any) -> InspectAnswer:
-            return await inspect(own_loop, source.holder, session, *args, **named)
+            return await inspect(own_loop, source.holder, session, looks, *args, **named)
 
         return _presented(inspect_output)
 
     def inspect_output_sync(*args: Any, **named: Any) -> InspectAnswer:
-        return source.run(lambda client: inspect(client, source.holder, session, *args, **named))
+        return source.run(lambda client: inspect(client, source.holder, session, looks, *args, **named))
 
     return _presented(inspect_output_sync)
 
 
 async def inspect(
-    client: Client | None, holder: Holder, session: str | None, /, *args: Any, **named: Any
+    client: Client | None,
+    holder: Holder,
+    session: str | None,
+    looks: RepeatedLooks,
+    /,
+    *args: Any,
+    **named: Any,
 ) -> InspectAnswer:
     """Answer one call with the arguments of `InspectOutput`. Raises nothing but `CancelledError`."""
     try:
         request = _request(args, named)
         async with holder.source_async(client, request.capture, session) as source:
-            return await answered(request, source, session)
+            return await answered(request, source, session, looks)
     except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
         return error_answer(error)
 
 
 async def answered(
-    request: InspectRequest, source: Client | LocalCapture, session: str | None
+    request: InspectRequest, source: Client | LocalCapture, session: str | None, looks: RepeatedLooks
 ) -> InspectAnswer:
     """Return the answer to a request, as long as it may be. Raises what reading raises."""
-    fitting, answer = AnswerFitter(request), None
+    fitting, answer = AnswerFitter(request, session, looks), None
     while answer is None:
         if isinstance(source, LocalCapture):
             found = await run_blocking(request.read, source, session, fitting.max_bytes)
         else:
             found = await request.read(source, session, fitting.max_bytes)
         answer = fitting.answer(found)
+    looks.note(request, session, found)
     return answer
 
 

@@ -136,6 +136,8 @@ def _row(entry: Entry) -> dict[str, Any]:
         "total_lines": entry.lines,
         "kind": entry.kind,
         "status": one_safe_line(entry.status)[:_NAME_CHARS],
+        **({} if entry.state is wire.State.COMPLETE else {"state": str(entry.state)}),
+        **({} if entry.gap is None else {"gap": str(entry.gap)}),
     }
 
 

@@ -12,6 +12,7 @@ from overspill.agent_tools import inspect_output, list_captures
 from overspill.agent_tools.agent_tool import AgentTool
 from overspill.agent_tools.capture_source import CaptureSource
 from overspill.agent_tools.inspect_request import MAX_CHARS, MOST_CHARS
+from overspill.agent_tools.repeated_looks import RepeatedLooks
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -32,9 +33,12 @@ def reading_tools(guard: Guard, *, max_chars: int | None = None) -> tuple[AgentT
 
 
 def _inspecting(source: CaptureSource, max_chars: int | None) -> AgentTool:
+    looks = RepeatedLooks(inspect_output.ITSELF)
+
     def work(client: Client | None, given: Arguments, session: str | None) -> Coroutine[Any, Any, Answer]:
         named = source.session if session is None else session
-        return inspect_output.inspect(client, source.holder, named or None, **_bounded(given, max_chars))
+        asked = _bounded(given, max_chars)
+        return inspect_output.inspect(client, source.holder, named or None, looks, **asked)
 
     return AgentTool(
         inspect_output.NAME,

@@ -16,12 +16,13 @@ from msgspec import Struct
 from overspill.agent_tools import lenient_arguments
 from overspill.agent_tools.child_output import leave, read_until_end
 from overspill.agent_tools.error_answers import InvalidArguments, error_answer
-from overspill.agent_tools.guarded_recording import guarded_answer
+from overspill.agent_tools.guarded_recording import answer_limits, guarded_answer
+from overspill.agent_tools.live_command import LiveCommand
 from overspill.agent_tools.recording import Recording
 from overspill.execution.child_environment import child_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from overspill.agent_tools.agent_tool import Answer, Arguments
@@ -97,15 +98,23 @@ class CommandRun:
         try:
             asked = RunRequest.of(arguments)
             with Recording() as recording:
-                code, is_timed_out = self._run(asked, recording)
-                status = "timed out" if is_timed_out else f"exit {code}"
+                with self._live(asked.command, recording, session) as live:
+                    code, is_timed_out = self._run(asked, live.take)
+                    status = "timed out" if is_timed_out else f"exit {code}"
+                    shown = code if code >= 0 else _SIGNAL_BASE - code
+                    capture = live.ended(status=status, exit_code=shown)
                 return {
-                    "exit_code": code if code >= 0 else _SIGNAL_BASE - code,
+                    "exit_code": shown,
                     "timed_out": is_timed_out,
-                    **guarded_answer(self._guard, recording, NAME, status, session),
+                    **guarded_answer(self._guard, recording, NAME, status, session, capture),
                 }
         except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
             return error_answer(error)
+
+    def _live(self, command: str, recording: Recording, session: str | None) -> LiveCommand:
+        limits = answer_limits(self._guard, NAME)
+        limit = min(limits.max_bytes, limits.max_chars or limits.max_bytes)
+        return LiveCommand(self._guard, recording, tool=NAME, command=command, session=session, limit=limit)
 
     def stop(self) -> None:
         """End the command, or do not begin it."""
@@ -114,7 +123,7 @@ class CommandRun:
             if self._child is not None:
                 _signal_group(self._child, signal.SIGKILL)
 
-    def _run(self, asked: RunRequest, recording: Recording) -> tuple[int, bool]:
+    def _run(self, asked: RunRequest, take: Callable[[bytes], None]) -> tuple[int, bool]:
         """Return the exit code and whether the time was over. Raises `InvalidArguments`."""
         reader, writer = os.pipe()
         try:
@@ -122,12 +131,12 @@ class CommandRun:
             until = time.monotonic() + asked.timeout_seconds
             with child:
                 is_over = not (
-                    read_until_end(child, reader, recording.take, asked.timeout_seconds)
+                    read_until_end(child, reader, take, asked.timeout_seconds)
                     and _has_ended(child, until - time.monotonic())
                 )
                 if is_over:
-                    _end(child, reader, recording)
-                leave(reader, recording.take)
+                    _end(child, reader, take)
+                leave(reader, take)
                 return child.wait(), is_over
         finally:
             os.close(reader)
@@ -163,10 +172,10 @@ def _has_ended(child: subprocess.Popen[bytes], seconds: float) -> bool:
     return True
 
 
-def _end(child: subprocess.Popen[bytes], reader: int, recording: Recording) -> None:
+def _end(child: subprocess.Popen[bytes], reader: int, take: Callable[[bytes], None]) -> None:
     """Tell the command and its children to end, read what they still print, and kill what is left."""
     _signal_group(child, signal.SIGTERM)
-    read_until_end(child, reader, recording.take, _GRACE_SECONDS)
+    read_until_end(child, reader, take, _GRACE_SECONDS)
     _signal_group(child, signal.SIGKILL)
 
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from overspill.agent_tools import lenient_arguments
 from overspill.agent_tools.error_answers import InvalidArguments, error_answer
-from overspill.agent_tools.file_matches import Query, by_python, by_ripgrep
+from overspill.agent_tools.file_matches import FileQuery, by_python, by_ripgrep
 from overspill.agent_tools.guarded_recording import guarded_answer
 from overspill.agent_tools.recording import Recording
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from overspill.agent_tools.agent_tool import Answer, Arguments
-    from overspill.agent_tools.file_matches import Match
+    from overspill.agent_tools.file_matches import FileMatch
     from overspill.guard.guard import Guard
 
 NAME: Final = "search_files"
@@ -120,8 +120,8 @@ class FileSearch:
 
     def _matches(
         self, root: Path, asked: SearchRequest, is_over: Callable[[], bool]
-    ) -> Generator[Match, None, None]:
-        query = Query(asked.pattern, asked.glob, asked.fixed, asked.ignore_case)
+    ) -> Generator[FileMatch, None, None]:
+        query = FileQuery(asked.pattern, asked.glob, asked.fixed, asked.ignore_case)
         if self._ripgrep is None:
             return by_python(root, query, is_over)
         return by_ripgrep(self._ripgrep, root, query, is_over)
@@ -131,7 +131,7 @@ class FileSearch:
         return lambda: self._is_stopped.is_set() or time.monotonic() >= until
 
 
-def _shown(directory: Path, match: Match) -> bytes:
+def _shown(directory: Path, match: FileMatch) -> bytes:
     """Return a match as a line: path:line number:text."""
     name = os.fsencode(os.path.relpath(match.path, directory))
     line = match.line.rstrip(b"\r")

@@ -15,8 +15,10 @@ from overspill.agent_tools import lenient_arguments
 from overspill.agent_tools.agent_tool import AgentTool
 from overspill.agent_tools.capture_source import CaptureSource
 from overspill.agent_tools.error_answers import InvalidArguments, error_answer
+from overspill.agent_tools.inspect_output import NAME as READER
 from overspill.agent_tools.inspect_output import answered
 from overspill.agent_tools.inspect_request import MAX_CHARS, InspectRequest
+from overspill.agent_tools.repeated_looks import RepeatedLooks
 from overspill.text.reasons import one_safe_line
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ beginning, page by page. since gives only what came after a time ("30s" ago, "5m
 To wait for something, call inspect_output with the handle (capture) and mode "wait". If something is wrong,
 error says what, and what to do."""
 TERMINAL_VARIABLE: Final = "OVERSPILL_TERMINAL"
+"""Where programs inside of a terminal find its handle."""
 _PAGE_LINES: Final = 500
 _MOST_LOOKED_AT: Final = 200
 _AGO: Final = re.compile(r"(\d{1,7}(?:\.\d{1,3})?)\s*(s|m|h|d)", re.ASCII)
@@ -100,10 +103,11 @@ def terminal_tool(guard: Guard, *, max_chars: int = MAX_CHARS) -> AgentTool:
     session or of none.
     """
     source = CaptureSource(guard.client, session=guard.session, spool=guard.spool)
+    looks = RepeatedLooks(READER)
 
     def work(client: Client | None, given: Arguments, session: str | None) -> Coroutine[Any, Any, Answer]:
         named = source.session if session is None else session
-        return terminal_output(client, named, given, min(max_chars, MAX_CHARS))
+        return terminal_output(client, named, given, min(max_chars, MAX_CHARS), looks)
 
     return AgentTool(
         NAME,
@@ -115,7 +119,7 @@ def terminal_tool(guard: Guard, *, max_chars: int = MAX_CHARS) -> AgentTool:
 
 
 async def terminal_output(
-    client: Client | None, session: str, arguments: Mapping[str, Any], max_chars: int
+    client: Client | None, session: str, arguments: Mapping[str, Any], max_chars: int, looks: RepeatedLooks
 ) -> Answer:
     """Answer one call with at most `max_chars` characters. Raises nothing but `CancelledError`."""
     try:
@@ -123,7 +127,7 @@ async def terminal_output(
         client = _asked(client)
         entry = await _found(client, session, asked.terminal)
         request = asked.inspect_request(entry.id, max_chars, datetime.now(UTC))
-        return {**_told(entry), **await answered(request, client, None)}
+        return {**_told(entry), **await answered(request, client, session, looks)}
     except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
         return error_answer(error)
 
@@ -169,10 +173,12 @@ def _last_active(entry: Entry) -> datetime:
 
 
 def _told(entry: Entry) -> dict[str, Any]:
+    gap = {} if entry.gap is None else {"gap": str(entry.gap)}
     return {
         "terminal": one_safe_line(entry.labels.get(wire.TERMINAL_LABEL, ""))[:_NAME_CHARS],
         "command": one_safe_line(entry.labels.get(wire.COMMAND_LABEL, ""))[:_NAME_CHARS],
         "state": str(entry.state),
         "last_active": _last_active(entry).isoformat(timespec="seconds"),
         "status": one_safe_line(entry.status)[:_NAME_CHARS],
+        **gap,
     }

@@ -19,10 +19,14 @@ class Waiting(Protocol):
 
 
 class _Asked(Protocol):
+    """What a wait waits for."""
+
     @property
     def capture(self) -> str: ...
     @property
     def pattern(self) -> str | None: ...
+    @property
+    def lines(self) -> int | None: ...
     @property
     def timeout_seconds(self) -> float: ...
 
@@ -49,17 +53,20 @@ def waited_facts(asked: _Asked, found: wire.Waited) -> dict[str, Any]:
 def _ending(found: wire.Waited) -> dict[str, Any]:
     if found.state is State.LIVE:
         return {}
-    return {"status": found.status, "exit_code": found.exit_code}
+    gap = {} if found.gap is None else {"gap": str(found.gap)}
+    return {"status": found.status, "exit_code": found.exit_code, **gap}
 
 
 def _onward(asked: _Asked, found: wire.Waited) -> dict[str, Any]:
     pattern = {} if asked.pattern is None else {"pattern": asked.pattern}
+    lines = {} if asked.lines is None else {"lines": asked.lines}
     seconds = {"timeout_seconds": asked.timeout_seconds}
-    return {"capture": asked.capture, "mode": "wait", **pattern, "cursor": str(found.cursor), **seconds}
+    how = {**pattern, **lines, "cursor": str(found.cursor), **seconds}
+    return {"capture": asked.capture, "mode": "wait", **how}
 
 
 def shortened(answer: dict[str, Any], surplus: int) -> dict[str, Any]:
-    """Return an answer without its first lines, so many characters shorter: the last ones are news."""
+    """Return an answer that is at least `surplus` characters shorter. Its last lines stay: they are news."""
     content = answer["content"]
     kept = content[min(len(content), surplus) :]
     kept = kept.partition("\n")[2] if "\n" in kept else kept

@@ -16,9 +16,9 @@ HELP = """Store oversized tool outputs, and read exactly the lines that are need
 Data goes to standard output, everything else to standard error. REF is a capture id (cap_...) or
 call:TOOL_CALL_ID.
 
-Exit codes: 0 done; 1 no (grep found nothing, rm was not confirmed); 2 wrong arguments; 3 not found, expired
+Exit codes: 0 done; 1 grep found nothing, or rm was not confirmed; 2 wrong arguments; 3 not found, expired
 or deleted; 4 refused (key, limit, conflict); 5 the service is unreachable or unavailable; 6 failed (a file,
-damaged bytes, the service itself); 130 interrupted; 141 nobody reads standard output. `run` exits as its
+damaged bytes, the service itself); 130 interrupted; 141 standard output was closed. `run` exits as its
 command did.
 """
 
@@ -33,12 +33,12 @@ EXAMPLES = (
 COMMANDS: Final = {
     "run": "Run a command, and store its output if it is long.",
     "ls": "List captures, newest first.",
-    "stat": "Show what is known of a capture.",
-    "summary": "Show what a capture looks like.",
+    "stat": "Show the facts of a capture: state, size, tool, session, labels, expiry.",
+    "summary": "Summarise a capture.",
     "top": "Show which tools spill, and how much that keeps out of conversations.",
     "usage": "Show what the tenant has stored, and its limits.",
     "advise": "Suggest a threshold and a preview for each tool.",
-    "holdout": "Compare the sessions that guards hold out with all others.",
+    "holdout": "Compare the two arms of an experiment: sessions held out, and usual ones.",
     "open": "Open the web page in a browser, signed in with your key.",
     "grep": "Print the lines that match.",
     "cat": "Print all of a capture, or a range of bytes.",
@@ -50,15 +50,15 @@ COMMANDS: Final = {
     "put": "Store a file or standard input, and print its handle.",
     "rm": "Remove captures, or all of a session.",
     "hold": "Keep captures, or all of a session, from expiring and from being deleted.",
-    "ttl": "Change how long a capture lives, and print when it ends.",
+    "ttl": "Change how long a capture lives, and print when it expires.",
     "hook": "Answer an agent program's hook.",
     "init": "Guard the tools of agent programs on this machine.",
     "mcp": "Serve the tools that read captures to an MCP client.",
     "mcp-proxy": "Run an MCP server, and guard what its tools return.",
     "gateway": "Guard the results of all tools behind Docker's MCP gateway.",
     "demo": "Show what Overspill does, on this machine.",
-    "completion": "Print what a shell needs to complete commands.",
-    "spool": "Captures that wait on this machine for the service.",
+    "completion": "Print the completion script of a shell.",
+    "spool": "List, upload or drop the captures that wait on this machine.",
 }
 """The first sentence of each command's help; the command is in the module of its name in `commands`."""
 

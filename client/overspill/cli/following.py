@@ -61,4 +61,5 @@ def follow(
 def _told(ref: str, end: wire.FollowedEnd) -> str:
     code = "" if end.exit_code is None else f", exit code {end.exit_code}"
     status = f", {end.status}" if end.status and end.exit_code is None else ""
-    return f"{ref} has ended: {end.state}{status}{code}"
+    gap = "" if end.gap is None else f". {end.gap}"
+    return f"{ref} has ended: {end.state}{status}{code}{gap}"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from overspill.guard.policy import Policy
     from overspill.spools.folder import Spooled
     from overspill.spools.holder import SyncSource
-    from overspill.spools.spool import Partition
+    from overspill.spools.partition import Partition
 
 C = TypeVar("C", Client, SyncClient)
 

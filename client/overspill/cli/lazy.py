@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from overspill import wire
-    from overspill.cli import exit_codes, following, invocation, live_put, spool_fallback
+    from overspill.cli import exit_codes, file_put, following, invocation, live_put, spool_fallback
+    from overspill.cli.asciicast import writer as cast_writer
     from overspill.cli.command_output import child_process, guarded_output, shell_session
     from overspill.cli.demo import story
     from overspill.cli.search import search
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
 __all__ = [
     "callers",
     "capture",
+    "cast_writer",
     "child_process",
     "exit_codes",
+    "file_put",
     "following",
     "gateway",
     "guarded_output",
@@ -45,8 +48,10 @@ __all__ = [
 _MODULES = {
     "callers": "overspill.mcp.callers",
     "capture": "overspill.spools.capture",
+    "cast_writer": "overspill.cli.asciicast.writer",
     "child_process": "overspill.cli.command_output.child_process",
     "exit_codes": "overspill.cli.exit_codes",
+    "file_put": "overspill.cli.file_put",
     "following": "overspill.cli.following",
     "gateway": "overspill.gateways.run",
     "guarded_output": "overspill.cli.command_output.guarded_output",

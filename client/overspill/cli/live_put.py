@@ -1,4 +1,4 @@
-"""Stores standard input as it comes, for `put --live`: tmux's pipe-pane, and any pipe."""
+"""Stores standard input as it comes, for `put --live`: tmux's pipe-pane, a recorder, and any pipe."""
 
 from __future__ import annotations
 
@@ -8,23 +8,36 @@ from typing import TYPE_CHECKING, Final
 
 from overspill import wire
 from overspill.cli import output
+from overspill.cli.asciicast.reader import CastReader
+from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.spools.spool import Spool
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
     from overspill.cli.spool_fallback import CaptureMetadata
+    from overspill.live.sync_capture import SyncLiveCapture
+    from overspill.redaction.redactor import Redactor
 
 _READ_BYTES: Final = 256 * 1024
+_LABEL_BYTES: Final = 256
+_RECORDING: Final = "recording"
+"""The name of a recorded terminal that has no title."""
 
 
-def put_live(invocation: Invocation, metadata: CaptureMetadata, terminal: str) -> None:
+def put_live(
+    invocation: Invocation, metadata: CaptureMetadata, terminal: str, *, is_recording: bool = False
+) -> None:
     """Print the handle at once, and store what comes until the input ends. Raises what storing raises.
 
-    With the name of a `terminal` it is listed as one.
+    With the name of a `terminal` it is listed as one. Of an asciicast recording what the terminal showed is
+    stored; raises `CommandFailure` at the end if it is none, with all of it stored.
     """
     if sys.stdin is None:
         raise OSError("standard input is closed")
-    labels = {**metadata.labels, wire.TERMINAL_LABEL: terminal} if terminal else metadata.labels
+    cast = CastReader() if is_recording else None
+    redactor = invocation.policy().redactor()
+    first = b"" if cast is None else _begun(cast)
+    own = {wire.TERMINAL_LABEL: terminal} if terminal else {}
     with (
         invocation.client() as client,
         client.live(
@@ -32,17 +45,47 @@ def put_live(invocation: Invocation, metadata: CaptureMetadata, terminal: str) -
             tool=metadata.tool,
             call_id=metadata.call_id,
             ttl=metadata.ttl,
-            labels=labels,
-            redactor=invocation.policy().redactor(),
+            labels=({} if cast is None else _labels(cast, redactor)) | metadata.labels | own,
+            redactor=redactor,
             spool=Spool.default(),
             content_type=metadata.content_type,
         ) as out,
     ):
         output.line(out.id)
         output.flush()
-        if metadata.status:
-            out.ends_with(status=metadata.status)
-        while data := os.read(sys.stdin.fileno(), _READ_BYTES):
-            out.write(data)
+        out.write(first)
+        _copy(out, cast)
+        out.ends_with(status=metadata.status or None, exit_code=None if cast is None else cast.exit_code)
     if out.spooled:
         output.say(f"{out.id} is on this machine only, until it is uploaded: {out.spooled}")
+    if cast is not None and cast.problem:
+        what = f"this is no asciicast recording: {cast.problem}"
+        raise CommandFailure(f"{what}. From there on {out.id} has what came as it was", ExitCode.FAILED)
+
+
+def _begun(cast: CastReader) -> bytes:
+    """Read up to the header. Return what the terminal showed by it."""
+    shown = b""
+    while not cast.has_begun and (data := os.read(sys.stdin.fileno(), _READ_BYTES)):
+        shown += cast.feed(data)
+    return shown
+
+
+def _copy(out: SyncLiveCapture, cast: CastReader | None) -> None:
+    while data := os.read(sys.stdin.fileno(), _READ_BYTES):
+        out.write(data if cast is None else cast.feed(data))
+    if cast is not None:
+        out.write(cast.finish())
+
+
+def _labels(cast: CastReader, redactor: Redactor | None) -> dict[str, str]:
+    """Return what a recording says of its terminal, without secrets."""
+    if cast.header is None:
+        return {}
+    said = {
+        wire.TERMINAL_LABEL: cast.header.title or _RECORDING,
+        wire.COMMAND_LABEL: cast.header.command or "",
+        wire.SIZE_LABEL: cast.header.size,
+    }
+    masked = said if redactor is None else {name: redactor.redact(text).text for name, text in said.items()}
+    return {name: wire.fit(text, _LABEL_BYTES) for name, text in masked.items() if text}

@@ -48,7 +48,7 @@ Session = Annotated[
 ]
 SessionFilter = Annotated[
     str | None,
-    typer.Option("--session", metavar="SESSION", help="Search a call: reference in this session only."),
+    typer.Option("--session", metavar="SESSION", help="The session in which to look up call:TOOL_CALL_ID."),
 ]
 Ttl = Annotated[
     int | None,

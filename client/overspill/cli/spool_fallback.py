@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from hashlib import sha256
+from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import typer
@@ -14,18 +13,20 @@ from overspill import wire
 from overspill.cli import output
 from overspill.cli.exit_codes import CommandFailure, ExitCode, message_of
 from overspill.errors import Internal, OverspillError, TooManyRequests, Unavailable, Unreachable
+from overspill.live.ports import Description
 from overspill.spools.capture import LocalCapture
 from overspill.spools.flush_job import flush_shortly
-from overspill.spools.folder import Spooled
+from overspill.spools.new_entry import Digested, bytes_of, new_entry
 from overspill.spools.own_directory import NotSpooled
-from overspill.text.buffer import Buffer, BufferFull
-from overspill.text.measure import extent_of, plural
+from overspill.text.buffer import Buffer, CannotBuffer
+from overspill.text.measure import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from overspill.cli.invocation import Invocation
-    from overspill.spools.spool import Partition
+    from overspill.spools.folder import Spooled
+    from overspill.spools.partition import Partition
     from overspill.text.body import Body
 
 SERVICE_AWAY: Final = (Unreachable, Unavailable, Internal, TooManyRequests)
@@ -49,26 +50,18 @@ class CaptureMetadata:
 
     def entry(self, body: Body, *, url: str, reason: str) -> Spooled:
         """Return the description of a capture of `body` that waits for the service at `url`, and why."""
-        digest = body.sha256 if not isinstance(body, (str, bytes)) else sha256(_bytes(body)).digest()
-        size, lines = extent_of(body)
-        now = datetime.now(UTC)
-        return Spooled(
-            id=wire.capture_id(self.session, self.call_id, digest),
-            size=size,
-            lines=lines,
-            sha256=digest.hex(),
-            session=wire.fit(self.session),
-            call_id=wire.fit(self.call_id),
-            tool=wire.fit(self.tool),
-            status=wire.fit(self.status),
+        kept = Digested.of(body)
+        told = Description(
+            id=wire.capture_id(self.session, self.call_id, kept.sha256),
+            session=self.session,
+            call_id=self.call_id,
+            tool=self.tool,
+            status=self.status,
             content_type=self.content_type or "",
             ttl=self.ttl,
-            created=now,
-            expires=now + timedelta(seconds=wire.DEFAULT_TTL if self.ttl is None else self.ttl),
-            url=url,
-            reason=reason,
             labels=self.labels,
         )
+        return new_entry(told, kept, datetime.now(UTC), url=url, reason=reason)
 
 
 def keep_in_spool(
@@ -98,20 +91,15 @@ def _spooled(partition: Partition, file: IO[bytes], metadata: CaptureMetadata, r
         while block := file.read(_READ_BYTES):
             buffer.write(block)
         body = buffer.finish()
-    except BufferFull as full:
+    except CannotBuffer as full:
         raise NotSpooled(f"the disk for temporary files is full: {full}") from None
     finally:
         buffer.close()
     if buffer.missing:
         raise NotSpooled(f"the disk for temporary files is full: {buffer.missing}")
     entry = metadata.entry(body, url=partition.url, reason=reason)
-    partition.add(entry, _bytes(body) if isinstance(body, str) else body)
+    partition.add(entry, bytes_of(body) if isinstance(body, str) else body)
     return entry
-
-
-def _bytes(body: str | bytes) -> bytes:
-    """Return `body` as bytes. A buffer that took nothing finishes as an empty text."""
-    return body.encode() if isinstance(body, str) else body
 
 
 @contextmanager

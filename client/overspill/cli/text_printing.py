@@ -18,15 +18,21 @@ def print_text(invocation: "Invocation", source: Any, ref: str, session: str | N
     if invocation.json:
         invocation.answer(text)
         return
-    replaced = text.replaced
+    replaced, rewritten = text.replaced, text.rewritten is True
     output.text(text.content, raw=invocation.raw)
     while text.next:
         output.flush()
         place = text.place
         text = source.lines(ref, **place, ansi=invocation.raw, session=session)
         output.text(text.content, raw=invocation.raw)
-        replaced = replaced or text.replaced
+        replaced, rewritten = replaced or text.replaced, rewritten or text.rewritten is True
     output.flush()
+    if isinstance(text.note, str):
+        output.say(text.note)
+    if rewritten:
+        output.say(
+            "of lines that were rewritten, as progress bars are, the last writing is shown; --raw shows all"
+        )
     if replaced:
         output.say(
             "bytes that are not UTF-8 are shown as \N{REPLACEMENT CHARACTER}; `overspill cat` has them"

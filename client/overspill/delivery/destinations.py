@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from overspill.previews.notice_facts import Kept
     from overspill.spools.folder import Spooled
-    from overspill.spools.spool import Partition
+    from overspill.spools.partition import Partition
     from overspill.spools.store_request import StoreRequest
 
 

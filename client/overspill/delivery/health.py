@@ -69,7 +69,7 @@ class ServiceHealth:
     """The health of a service for one destination. `absence` is what its partition remembers, if any."""
 
     def __init__(self, url: str, absence: Absence | None, *, has_spool: bool) -> None:
-        self._url = url
+        self.url: str = url
         self._absence = absence
         self._pauses = (FIRST, LONGEST) if has_spool else (_FIRST_ALONE, _LONGEST_ALONE)
         self._shared: Shared | None = None
@@ -79,7 +79,7 @@ class ServiceHealth:
         """What this process knows of the service."""
         shared = self._shared
         if shared is None or shared.process != os.getpid():
-            shared = self._shared = _all.of(self._url)
+            shared = self._shared = _all.of(self.url)
         return shared
 
     def forget(self) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from overspill.spools.spool import Spool
 
 if TYPE_CHECKING:
-    from overspill.spools.spool import Partition
+    from overspill.spools.partition import Partition
     from overspill.transfer.client import Client
     from overspill.transfer.sync import SyncClient
 

@@ -69,7 +69,8 @@ class ServiceDestination:
         if not sys.modules.keys() >= _SLOW_MODULES:
             with suppress(TimeoutError):
                 await asyncio.wait_for(threads.run_blocking(load_transport), _IMPORT_SECONDS)
-        if request.origin.capture and (kept := await self.found(request)) is not None:
+        is_elsewhere = request.origin.capture and request.origin.live is None
+        if is_elsewhere and (kept := await self.found(request)) is not None:
             return kept
         upload = Upload(self.health, self.synchronous(), request)
         try:

@@ -7,6 +7,7 @@ has a slot. So a burst of any size takes the memory and the connections of a few
 from __future__ import annotations
 
 import asyncio
+import sys
 import weakref
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
@@ -22,6 +23,8 @@ MOST: Final = 24
 """Outputs on their way at the same time."""
 MOST_BYTES: Final = 64 * 1024 * 1024
 """Their bytes together; one that is larger goes alone."""
+MOST_LIVE: Final = 8
+"""Pieces of streams that go on, on their way at the same time."""
 QUEUE_SECONDS: Final = 60.0
 """Seconds that an output waits for a slot, if the spool can keep it instead."""
 
@@ -107,7 +110,12 @@ _of_loops: Final[weakref.WeakKeyDictionary[AbstractEventLoop, weakref.WeakValueD
 )
 
 
-def slots_of(target: str, most_waiting: int) -> Slots:
+def slots_of(target: str, most_waiting: int, most: int = MOST) -> Slots:
     """Return the slots that all guards of this process share, for a service or a folder that is in use."""
     slots = _of_loops.setdefault(asyncio.get_running_loop(), weakref.WeakValueDictionary())
-    return slots.setdefault(target, Slots(most_waiting=most_waiting))
+    return slots.setdefault(target, Slots(most, most_waiting=most_waiting))
+
+
+def live_slots_of(url: str) -> Slots:
+    """Return those for pieces of streams that go on: they do not keep the outputs that have ended waiting."""
+    return slots_of(f"live {url}", sys.maxsize, MOST_LIVE)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from overspill.spools.folder import Spooled
-    from overspill.spools.spool import Partition
+    from overspill.spools.partition import Partition
     from overspill.spools.store_request import StoreRequest
 
 DISK_SECONDS: Final = 20.0

@@ -16,7 +16,7 @@ from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
     from overspill.delivery.background import Background
-    from overspill.spools.spool import Partition
+    from overspill.spools.partition import Partition
     from overspill.transfer.client import Client
 
 _JOB: Final = "spool {}"

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import math
 import sys
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -21,10 +21,12 @@ from overspill.delivery.destinations import Failure, reason
 from overspill.delivery.loop_calls import LoopCalls
 from overspill.delivery.partitions import partition_for
 from overspill.delivery.service_destination import ServiceDestination
-from overspill.delivery.slots import Overfull
+from overspill.delivery.slots import Overfull, live_slots_of
 from overspill.delivery.spool_destination import SpoolDestination, kept_in_spool
 from overspill.delivery.spool_uploads import SpoolUploads
+from overspill.delivery.stream_upload import Route, StreamUpload
 from overspill.execution import at_exit, forks, threads
+from overspill.execution.loop_thread import NoLoop
 from overspill.previews.notice_facts import Kept
 from overspill.spools import location
 from overspill.spools.absence import Absence
@@ -37,7 +39,10 @@ if TYPE_CHECKING:
 
     from overspill.delivery.destinations import Destination
     from overspill.delivery.health import ServiceHealth
-    from overspill.spools.spool import Partition, Spool
+    from overspill.delivery.stream_upload import GrowingStream
+    from overspill.live.ports import Description
+    from overspill.spools.partition import Partition
+    from overspill.spools.spool import Spool
     from overspill.spools.store_request import StoreRequest
     from overspill.transfer.client import Client
     from overspill.transfer.sync import SyncClient
@@ -146,6 +151,17 @@ class Storage:
         if is_last and not self._service.health.is_away:
             self.uploads.finish(min(seconds, self.exit_seconds))
         self._service.health.forget()
+
+    def begin_live(self, stream: GrowingStream, told: Description, flow: Hashable) -> StreamUpload | None:
+        """Begin to upload a stream while it grows. Return None if there is no service or thread for it."""
+        service = self._service
+        if service is None:
+            return None
+        url = service.health.url
+        route = Route(service.synchronous, service.health, self.loop, partial(live_slots_of, url))
+        with suppress(NoLoop):
+            return StreamUpload(stream, told, (id(self), flow), route)
+        return None
 
     @asynccontextmanager
     async def slot(self, flow: Hashable, size: int) -> AsyncIterator[Slot]:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.delivery.destinations import Failure, reason
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from overspill.delivery.health import ServiceHealth
     from overspill.spools.folder import Spooled
-    from overspill.spools.spool import Partition
+    from overspill.spools.partition import Partition
     from overspill.spools.store_request import StoreRequest
     from overspill.transfer.client import Client
     from overspill.transfer.sync import SyncClient
@@ -54,7 +55,7 @@ _BUFFERED: Final = 8 * 1024 * 1024
 _SLOWEST_LINK: Final = 1024 * 1024
 """Bytes a second at which such buffers empty at least, while nothing else can be seen to move."""
 _RECENT_SECONDS: Final = 1.0
-"""For so many seconds after it took bytes of any upload, the service counts as working."""
+"""Seconds for which the service counts as working after it has taken bytes of any upload."""
 
 log: Final = logging.getLogger("overspill")
 
@@ -76,7 +77,8 @@ class Upload:
         self._call.add_done_callback(self._settle)
 
     def _sending(self, client: Client, request: StoreRequest) -> Coroutine[Any, Any, Entry]:
-        return client.put(
+        put = partial(
+            client.put,
             request.body.path if isinstance(request.body, FileBody) else request.body,
             id=request.id,
             sha256=request.sha256,
@@ -89,6 +91,8 @@ class Upload:
             ttl=request.ttl,
             progress=self._note,
         )
+        live = request.origin.live
+        return put() if live is None else live.completed(request, put, self._note)
 
     def is_moving(self) -> bool:
         """Return whether its bytes move, or those of another upload to the same service."""
@@ -173,7 +177,7 @@ class Upload:
             return Failure(self._stalled or "the upload was cut off", is_doubtful=True)
         error = call.exception()
         if error is not None:
-            return _failure(error, self._health)
+            return failure_of(error, self._health)
         if call.result().sha256 != self._sha256:
             return Failure("the service stored it with another digest", is_doubtful=True)
         self._health.shared.moved_at = time.monotonic()
@@ -186,7 +190,7 @@ def captured(entry: Entry, health: ServiceHealth) -> Kept:
     return Kept(outcome=Outcome.CAPTURED, expires=entry.expires)
 
 
-def _failure(error: BaseException, health: ServiceHealth) -> Failure:
+def failure_of(error: BaseException, health: ServiceHealth) -> Failure:
     """Return why an upload failed. If the service itself failed, note that for the next outputs."""
     why = reason(error)
     if isinstance(error, _FAILING):

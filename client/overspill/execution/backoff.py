@@ -20,7 +20,7 @@ class Backoff(NamedTuple):
     least: float = 0.5
 
     def bound(self, failures: int) -> float:
-        """Return the longest wait, in seconds, after so many failures before this one."""
+        """Return the longest wait, in seconds, after `failures` earlier failures."""
         return min(self.longest, self.first * float(1 << min(failures, _MOST_DOUBLINGS)))
 
     def pause(self, failures: int) -> float:

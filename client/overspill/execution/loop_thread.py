@@ -75,7 +75,7 @@ class LoopThread:
         self.loop: asyncio.AbstractEventLoop = self._runner.get_loop()
         self._stop = asyncio.Event()
         self._is_over = False
-        """Nothing is begun any more: what runs is being cancelled, and what came now would be missed."""
+        """Whether new work is refused: what runs is being cancelled, and new work would be missed."""
         self._process = os.getpid()
         self._submitted: dict[Reply[Any], _Submitted] = {}
         """The coroutines that have not begun to run yet."""

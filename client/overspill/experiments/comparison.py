@@ -73,7 +73,7 @@ MEASURES: Final = (
 """Bytes into the conversation are those of outputs as they entered it, and those of answers to reads."""
 
 
-class Verdict(StrEnum):
+class ArmVerdict(StrEnum):
     """What the interval of the difference says of the holdout arm, compared with the usual one."""
 
     HIGHER = "higher"
@@ -91,7 +91,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """
 
     measure: str
-    verdict: Verdict
+    verdict: ArmVerdict
     usual: Interval | None = None
     holdout: Interval | None = None
     difference: Interval | None = None
@@ -197,7 +197,7 @@ def _compared(measure: Measure, usual: _Sums, holdout: _Sums) -> Comparison:
     is_zero = usual.is_zero_by_design(measure) or holdout.is_zero_by_design(measure)
     return Comparison(
         measure=measure.name,
-        verdict=Verdict.BY_DESIGN if is_zero else _verdict(apart, missing),
+        verdict=ArmVerdict.BY_DESIGN if is_zero else _verdict(apart, missing),
         usual=None if second is None else second.interval,
         holdout=None if first is None else first.interval,
         difference=apart,
@@ -206,9 +206,9 @@ def _compared(measure: Measure, usual: _Sums, holdout: _Sums) -> Comparison:
     )
 
 
-def _verdict(apart: Interval | None, missing: list[str]) -> Verdict:
+def _verdict(apart: Interval | None, missing: list[str]) -> ArmVerdict:
     if apart is None or missing:
-        return Verdict.NOT_ENOUGH_DATA
+        return ArmVerdict.NOT_ENOUGH_DATA
     if not apart.excludes(0):
-        return Verdict.NO_DIFFERENCE
-    return Verdict.HIGHER if apart.value > 0 else Verdict.LOWER
+        return ArmVerdict.NO_DIFFERENCE
+    return ArmVerdict.HIGHER if apart.value > 0 else ArmVerdict.LOWER

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from overspill.guard import checks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 DestinationName: TypeAlias = Literal["service", "spool"]
 
@@ -32,6 +35,11 @@ class Band:
                 f"destinations must be a sequence of {' and '.join(DESTINATIONS)}, not {self.destinations!r}"
             )
         object.__setattr__(self, "destinations", tuple(self.destinations))
+
+
+def all_go_to_service(bands: Iterable[Band]) -> bool:
+    """Return whether outputs of any size are sent to the service first."""
+    return all(band.destinations[:1] == ("service",) for band in bands)
 
 
 def check_bands(bands: Any) -> None:

@@ -45,7 +45,7 @@ class FastPath:
         self._max_chars = min(UNLIMITED if each.max_chars is None else each.max_chars for each in limits)
         self._max_lines = min(each.max_lines for each in limits)
         self._sizes = sizes
-        self.is_followed = False
+        self.is_followed: bool = False
         """Whether short outputs are followed: one may complete a burst of calls, or has a cohort."""
 
     def __reduce__(self) -> tuple[Any, ...]:

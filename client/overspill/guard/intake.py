@@ -61,4 +61,7 @@ class Intake:
         cohort = "" if output.assignment is None else output.assignment.cohort.encode()
         session = self.session_of(output.session)
         capture = "" if call is None else call.capture
-        return Origin(output.tool, name_text(call_id), session, status, is_minted, cohort, capture=capture)
+        if output.live is not None:
+            capture = output.live.id
+        called = output.tool, name_text(call_id), session, status, is_minted
+        return Origin(*called, cohort, capture=capture, live=output.live)

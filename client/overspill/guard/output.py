@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from overspill.text.rendering import printable
 
 if TYPE_CHECKING:
+    from overspill.delivery.stream_upload import StreamUpload
     from overspill.guard.policy import Policy
     from overspill.guard.trial import Assignment
     from overspill.guard.turn import RunningCall
@@ -16,6 +17,7 @@ class Output(NamedTuple):
     """One output as the guard was given it. `call` is the running call of its turn, if it has one.
 
     A call id that `is_minted` was made up here. `assignment` is the cohort of its session in an experiment.
+    `live` has sent a beginning of the output to the service, if it is not None.
     """
 
     result: Any
@@ -28,6 +30,7 @@ class Output(NamedTuple):
     call: RunningCall | None = None
     is_minted: bool = False
     assignment: Assignment | None = None
+    live: StreamUpload | None = None
 
 
 def name_text(name: Any) -> str:

@@ -30,7 +30,7 @@ from overspill.shapes.stream_shapes import StreamShape
 from overspill.spools.store_request import Origin, StoreRequest
 from overspill.text import measure
 from overspill.text.body import FileBody
-from overspill.text.buffer import Buffer, BufferFull
+from overspill.text.buffer import Buffer, CannotBuffer
 from overspill.text.limits import PREVIEW_BYTES_PER_TOKEN, UNLIMITED, Limits, exceeds
 from overspill.text.measure import extent_of
 from overspill.text.tokens import estimate_from_size
@@ -151,15 +151,9 @@ class Spill:
         lines = previews.newlines(body).lines if isinstance(body, str) else extent_of(body).lines
         if not identify:
             return made(body=body, sha256=b"", id="", size=measure.size(body), lines=lines)
-        data = _encoded(body) if isinstance(body, str) else body
-        sha256 = data.sha256 if isinstance(data, FileBody) else hashlib.sha256(data).digest()
-        return made(
-            body=data,
-            sha256=sha256,
-            id=origin.capture or wire.capture_id(origin.session, origin.call_id, sha256),
-            size=len(data),
-            lines=lines,
-        )
+        data, sha256 = _hashed(body)
+        handle = origin.capture or wire.capture_id(origin.session, origin.call_id, sha256)
+        return made(body=data, sha256=sha256, id=handle, size=len(data), lines=lines)
 
     def notice(self, kept: Kept, *, earlier: Earlier | None = None, counts_tokens: bool = True) -> Notice:
         """Build the notice, given what became of the output.
@@ -282,13 +276,19 @@ class Spill:
         return counter.count(body, size) if isinstance(body, str) else counter.count_data(body)
 
 
+def _hashed(body: Body) -> tuple[bytes | FileBody, bytes]:
+    """Return the bytes of a body, and their SHA-256."""
+    data = _encoded(body) if isinstance(body, str) else body
+    return data, data.sha256 if isinstance(data, FileBody) else hashlib.sha256(data).digest()
+
+
 def _encoded(text: str) -> bytes | FileBody:
     if len(text) <= _IN_MEMORY_CHARS:
         return measure.encode(text)
     buffer = Buffer(memory_bytes=0)
     try:
         buffer.write(text)
-    except BufferFull:  # no room on the disk
+    except CannotBuffer:  # no room on the disk
         buffer.close()
         return measure.encode(text)
     body = buffer.finish()

@@ -73,6 +73,8 @@ class Spiller:
             if not self._storage.can_keep:
                 return settled(await executor.run(flow, self._unstored, output, prepare))
             why, chars = "", await _body_length(executor, flow, content)
+            if output.live is not None:
+                chars = output.live.left(chars)
             for _ in range(2):  # a loop thread that has just ended leaves room for another
                 try:
                     stored = self._storage.loop.begin(self._stored(flow, output, chars, prepare))

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec.structs import replace
 
 from overspill.guard import call_context
 from overspill.guard.assessment import reserve
+from overspill.guard.band import all_go_to_service
 from overspill.guard.executors import run_sync
 from overspill.guard.guarded import Guarded
 from overspill.guard.trial import PassedChunks
+from overspill.live.ports import Description
 from overspill.shapes.chunk_stream import ChunkStream
 from overspill.shapes.guarded_chunks import aclose_source, close_source, guarded_chunks, guarded_chunks_async
 from overspill.shapes.records import is_opaque_record
 from overspill.text import measure
+from overspill.transfer.live_calls import new_id
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 
     from overspill.delivery.storage import Storage
+    from overspill.delivery.stream_upload import StreamUpload
     from overspill.guard.executors import AsyncExecutor, Executor
     from overspill.guard.output import Output
     from overspill.guard.pipeline import Pipeline
@@ -52,7 +57,9 @@ class Stream:
             reserve=reserve(output.policy),
             redactor=output.policy.redactor(),
             masks_inline=output.policy.masks_inline,
+            on_long=self._begin_live,
         )
+        self._live: StreamUpload | None = None
         self._is_bypassed = call_context.is_bypassed()
         self._is_dropped = False
         self._size = 0
@@ -73,6 +80,7 @@ class Stream:
         except Exception as error:  # noqa: BLE001  (a tool's own, raised below)
             failure = error
         finally:
+            self._leave_live()
             close_source(source)
         if failure is not None:
             raise run_sync(self._failure(failure))
@@ -91,6 +99,7 @@ class Stream:
         except Exception as error:  # noqa: BLE001  (as above)
             failure = error
         finally:
+            self._leave_live()
             await aclose_source(source)
         if failure is not None:
             raise await self._failure(failure)
@@ -157,8 +166,46 @@ class Stream:
 
     async def _settle(self, flowed: StreamShape) -> Any:
         """Store a stream that was too long; return what stands for it."""
-        self.guarded = await self._pipeline.replaced(self._executor, self._output, flowed)
+        output, live = self._output, await self._stopped_live(flowed)
+        self.guarded = await self._pipeline.replaced(self._executor, output._replace(live=live), flowed)
+        if live is not None and self.guarded.capture == live.id:
+            self._live = None
         return self.guarded.value
+
+    def _begin_live(self) -> None:
+        """Let others see the stream grow, if it goes to the service however long it gets."""
+        output = self._output
+        origin = self._pipeline.intake.origin(output)
+        if all_go_to_service(output.policy.bands) and not origin.capture:
+            told = Description(
+                id=new_id(origin.session, origin.call_id),
+                session=origin.session,
+                call_id=origin.call_id,
+                tool=origin.tool,
+                status=origin.status,
+                ttl=output.policy.ttl,
+            )
+            flow = self._pipeline.flow(output)
+            self._live = self._pipeline.storage.begin_live(self._flow, told, flow)
+
+    async def _stopped_live(self, flowed: StreamShape) -> StreamUpload | None:
+        """Return the upload that has sent a beginning of the stream, if one has, once it sends no more."""
+        live = self._live
+        if live is None or live.is_inherited or self._is_dropped:
+            return None
+        with suppress(Exception):  # it was stopped, or whatever fails: then it is stored at its end
+            await self._executor.result(live.stop())
+        flow = self._pipeline.flow(self._output)
+        with suppress(OSError):
+            if await self._executor.run(flow, live.is_beginning_of, flowed.body, flowed.missing):
+                return live
+        return None
+
+    def _leave_live(self) -> None:
+        """Abandon a capture that no notice names. Called in finalizers too."""
+        live, self._live = self._live, None
+        if live is not None:
+            live.abandon()
 
     async def _failure(self, error: Exception) -> Exception:
         """Return the exception to raise: the tool's, or one of its type with a notice as its message.

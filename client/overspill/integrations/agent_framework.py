@@ -44,7 +44,7 @@ class OverspillProvider(ContextProvider):
 
     def __init__(self, guard: Guard | None = None) -> None:
         super().__init__("overspill")
-        self.adapter = Adapter(guard)
+        self.adapter: Adapter = Adapter(guard)
         self._tools = [_ReadingTool(tool) for tool in self.adapter.reading_tools]
         self._middleware = _Middleware(self.adapter)
 

@@ -44,7 +44,7 @@ class OverspillMiddleware(Middleware):
     def __init__(
         self, guard: Guard | None = None, *, whole: Collection[str] = (), drops_schemas: bool = False
     ) -> None:
-        self.adapter = Adapter(guard)
+        self.adapter: Adapter = Adapter(guard)
         self._hosts = ClientHosts(self.adapter.guard)
         self._whole = frozenset(whole)
         self._drops_schemas = drops_schemas

@@ -39,7 +39,7 @@ class OverspillPlugin(BasePlugin):
 
     def __init__(self, guard: Guard | None = None) -> None:
         super().__init__(name="overspill")
-        self.adapter = Adapter(guard)
+        self.adapter: Adapter = Adapter(guard)
         self._tools = [_ReadingTool(tool) for tool in self.adapter.reading_tools]
         self._metadata: dict[tuple[str, str], dict[str, Any]] = {}
         """By session and call, until the event of the result comes."""

@@ -57,10 +57,10 @@ class OverspillHook:
     environment (see `Adapter`). `guard_agent` adds it together with the tools that read.
     """
 
-    allowed_hook_points = (_POINT,)
+    allowed_hook_points: tuple[str, ...] = (_POINT,)
 
     def __init__(self, guard: Guard | None = None) -> None:
-        self.adapter = Adapter(guard)
+        self.adapter: Adapter = Adapter(guard)
 
     def run(self, state: State) -> None:
         """Guard the results of the step, in the messages of the state."""

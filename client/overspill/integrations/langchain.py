@@ -43,7 +43,7 @@ class OverspillMiddleware(AgentMiddleware):
 
     def __init__(self, guard: Guard | None = None) -> None:
         super().__init__()
-        self.adapter = Adapter(guard)
+        self.adapter: Adapter = Adapter(guard)
         self.tools = [structured_tool(tool) for tool in self.adapter.reading_tools]
 
     def wrap_tool_call(

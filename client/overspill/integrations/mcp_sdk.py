@@ -47,7 +47,7 @@ class OverspillMiddleware:
     def __init__(
         self, guard: Guard | None = None, *, whole: Collection[str] = (), drops_schemas: bool = False
     ) -> None:
-        self.adapter = Adapter(guard)
+        self.adapter: Adapter = Adapter(guard)
         self._hosts = ClientHosts(self.adapter.guard)
         self._whole = frozenset(whole)
         self._names = ToolNames(self.adapter.reading_tools, drops_schemas=drops_schemas)

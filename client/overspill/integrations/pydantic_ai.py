@@ -50,7 +50,7 @@ class OverspillCapability(AbstractCapability[Any]):
     """An agent has one of these: the tools that read have fixed names."""
 
     def __init__(self, guard: Guard | None = None) -> None:
-        self.adapter = Adapter(guard)
+        self.adapter: Adapter = Adapter(guard)
 
     @classmethod
     def combine(cls, capabilities: Sequence[AbstractCapability[Any]]) -> AbstractCapability[Any]:

@@ -47,7 +47,7 @@ class OverspillPlugin(Plugin):
 
     def __init__(self, guard: Guard | None = None) -> None:
         super().__init__()
-        self.adapter = Adapter(guard)
+        self.adapter: Adapter = Adapter(guard)
         self._called_by_code: deque[str] = deque(maxlen=_MAX_REMEMBERED)
 
     @property

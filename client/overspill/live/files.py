@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 
 class _Written(Protocol):
+    """A live capture, which takes bytes from any thread."""
+
     def write(self, data: bytes, /) -> int:
         """Take bytes."""
 

@@ -6,10 +6,13 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
+from msgspec import structs
+
 from overspill import wire
 from overspill.errors import OverspillError
 from overspill.execution import threads
-from overspill.live.intake import Intake, bytes_of
+from overspill.live.ending import redacted_label
+from overspill.live.pending_writes import PendingWrites, bytes_of
 from overspill.live.ports import WholeStream
 from overspill.live.producer import Producer, may_pass
 from overspill.text.buffer import Buffer
@@ -44,7 +47,14 @@ class LiveCapture:
         redactor: Redactor | None = None,
         spool: tuple[StreamSpool, str, str] | None = None,
         patience: float = PATIENCE_SECONDS,
+        copy: Buffer | None = None,
     ) -> None:
+        """`copy` gets all that is sent, also what the service does not take. It stays its owner's.
+
+        Raises `ValueError` for a copy beside a spool, which makes its own.
+        """
+        if copy is not None and spool is not None:
+            raise ValueError("a live capture with a spool makes its own copy")
         self.id: str = description.id
         """The handle, under which the output can be read at once."""
         self.entry: wire.Entry | None = None
@@ -52,18 +62,14 @@ class LiveCapture:
         self.spooled: str = ""
         """Why the stream is on this machine only until it is uploaded; empty if the service has it."""
         self._service, self._description, self._spool = service, description, spool
-        self._intake = Intake(redactor)
+        self._pending = PendingWrites(redactor)
+        self._copy = copy
         self._whole = None if spool is None else Buffer()
-        self._producer = Producer(service, self._intake, patience=patience, whole=self._whole)
+        self._producer = Producer(service, self._pending, patience=patience, whole=self._whole or copy)
         self._sending: asyncio.Task[None] | None = None
         self._is_over = False
         self._status: str | None = None
         self._exit_code: int | None = None
-
-    @property
-    def handle(self) -> str:
-        """The same as `id`."""
-        return self.id
 
     @property
     def accepted(self) -> int:
@@ -78,7 +84,12 @@ class LiveCapture:
     @property
     def masked(self) -> Mapping[str, int]:
         """How many secrets of each kind were masked until now."""
-        return self._intake.masked
+        return self._pending.masked
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether the copy has all of the stream, which has ended."""
+        return self._copy is not None and not self._copy.missing and self._producer.is_drained
 
     async def __aenter__(self) -> Self:
         await self.begin()
@@ -147,7 +158,7 @@ class LiveCapture:
             raise self._producer.failure
         if not self._producer.has_room:
             return False
-        self._intake.add(data)
+        self._pending.add(data)
         return True
 
     def wake(self) -> None:
@@ -214,6 +225,7 @@ class LiveCapture:
             status=None if status is None else wire.fit(status, wire.SHORT_VALUE),
             exit_code=self._exit_code,
             sha256=self._producer.sha256.hexdigest(),
+            labels=redacted_label(self._pending.masked, self._description),
         )
 
     def _keep(self, error: OverspillError, status: str | None) -> None:
@@ -221,14 +233,19 @@ class LiveCapture:
         assert self._spool is not None
         assert self._whole is not None
         spool, url, key = self._spool
+        body, code = self._whole.finish(), self._exit_code
+        masked = redacted_label(self._pending.masked, self._description)
+        coded = {} if code is None else {wire.EXIT_CODE_LABEL: str(code)}
         stream = WholeStream(
-            description=self._description,
-            body=self._whole.finish(),
-            status=status or "",
-            exit_code=self._exit_code,
+            description=structs.replace(
+                self._description,
+                status=status or "",
+                labels={**self._description.labels, **masked, **coded},
+            ),
+            body=body,
             reason=str(error),
             missing=self._whole.missing,
-            is_begun=self._producer.is_begun,
+            producer=self._service.producer if self._producer.is_begun else "",
         )
-        self.id = spool.keep_stream(stream, url, key)
+        spool.keep_stream(stream, url, key)
         self.spooled = str(error)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 class LiveService(Protocol):
     """The calls about one live capture. Each retries as its client does, then raises an `OverspillError`."""
 
+    producer: str
+    """The word of this producer: with another one the service takes nothing."""
+
     async def begin(self) -> wire.LiveStatus:
         """Make the capture. Does nothing if this producer has made it already."""
 
@@ -27,12 +30,13 @@ class LiveService(Protocol):
 
 
 class Description(Struct, frozen=True, kw_only=True):
-    """What is known of a live capture before its first byte. `ttl` is seconds; None: the service decides."""
+    """What is stored with an output, live or whole. `ttl` is seconds; None: the service decides."""
 
     id: str
     session: str
     call_id: str = ""
     tool: str = ""
+    status: str = ""
     content_type: str = ""
     ttl: int | None = None
     labels: Mapping[str, str] = {}
@@ -41,21 +45,30 @@ class Description(Struct, frozen=True, kw_only=True):
 class WholeStream(Struct, frozen=True, kw_only=True):
     """A stream that has ended, which the service does not have. `reason` says why.
 
-    `missing` says why `body` is not all of it; empty if it is. `is_begun`: the service has a beginning of it
-    under the described id, so the whole needs another one.
+    `missing` says why `body` is not all of it; empty if it is. If the service may have a beginning of it,
+    `producer` is the word of who produced that.
     """
 
     description: Description
     body: Body
-    status: str
-    exit_code: int | None
     reason: str
     missing: str
-    is_begun: bool
+    producer: str = ""
 
 
 class StreamSpool(Protocol):
     """Keeps streams on this machine until they can be uploaded. A `Spool` is one."""
 
-    def keep_stream(self, stream: WholeStream, url: str, key: str) -> str:
-        """Keep it for the service at `url`, and return its handle. Raises `OSError` and `NotSpooled`."""
+    def keep_stream(self, stream: WholeStream, url: str, key: str) -> None:
+        """Keep it for the service at `url`. Raises `OSError` and `NotSpooled`."""
+
+
+class Recorded(Protocol):
+    """What was recorded of an output, while it still grows. A `Recording` is one."""
+
+    @property
+    def missing(self) -> str:
+        """Why bytes are missing in the middle; empty if all are there."""
+
+    def read(self, offset: int, most: int) -> bytes:
+        """Return up to `most` bytes from `offset` on, for a reader in another thread. Raises `OSError`."""

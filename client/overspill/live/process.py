@@ -45,32 +45,10 @@ async def capture_process(
     stream = asyncio.StreamReader(limit=_READ_BYTES)
     pipe = await _connected(stream, reader)
     try:
-        process = await asyncio.create_subprocess_exec(
-            *words,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=writer,
-            stderr=writer,
-            cwd=cwd,
-            env=child_environment() if env is None else env,
-        )
-    except BaseException:
+        process = await _started(words, writer, cwd, env)
+        code = await _copied(process, stream, out, transcoder)
+    finally:
         pipe.close()
-        raise
-    finally:
-        os.close(writer)
-    copying = asyncio.create_task(_copy(stream, out, transcoder))
-    try:
-        ending = asyncio.create_task(process.wait())
-        await asyncio.wait((copying, ending), return_when=asyncio.FIRST_COMPLETED)
-        if copying.done():
-            copying.result()
-        code = await ending
-        await asyncio.wait((copying,), timeout=_LEFT_BEHIND_SECONDS)
-    finally:
-        try:
-            await _end(process, copying)
-        finally:
-            pipe.close()
     if rest := transcoder.feed(b"", is_last=True):
         await out.write(rest)
     out.ends_with(status=f"exit {code}", exit_code=code)
@@ -84,6 +62,46 @@ async def _connected(stream: asyncio.StreamReader, descriptor: int) -> asyncio.R
         lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(descriptor, "rb", buffering=0)
     )
     return transport
+
+
+async def _started(
+    words: Sequence[str],
+    writer: int,
+    cwd: str | os.PathLike[str] | None,
+    env: Mapping[str, str] | None,
+) -> asyncio.subprocess.Process:
+    """Start the command with both outputs on `writer`, and close that here. Raises `OSError`."""
+    try:
+        return await asyncio.create_subprocess_exec(
+            *words,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=writer,
+            stderr=writer,
+            cwd=cwd,
+            env=child_environment() if env is None else env,
+        )
+    finally:
+        os.close(writer)
+
+
+async def _copied(
+    process: asyncio.subprocess.Process,
+    stream: asyncio.StreamReader,
+    out: LiveCapture,
+    transcoder: _Transcoder,
+) -> int:
+    """Write what the command prints to `out` until it has ended, and return its exit code."""
+    copying = asyncio.create_task(_copy(stream, out, transcoder))
+    try:
+        ending = asyncio.create_task(process.wait())
+        await asyncio.wait((copying, ending), return_when=asyncio.FIRST_COMPLETED)
+        if copying.done():
+            copying.result()
+        code = await ending
+        await asyncio.wait((copying,), timeout=_LEFT_BEHIND_SECONDS)
+    finally:
+        await _end(process, copying)
+    return code
 
 
 async def _copy(stream: asyncio.StreamReader, out: LiveCapture, transcoder: _Transcoder) -> None:

@@ -1,11 +1,11 @@
 """Sends a live capture to the service, in the order of writing, until all of it has arrived.
 
-    writes ──▶ Intake ──masked──▶ Unstored ──append──▶ service
-                                │     ▲  wrong_offset: send again from there
-                                └▶ Buffer, if a spool may have to take the whole
+    writes ──▶ PendingWrites ──masked──▶ Unstored ──append──▶ service
+                                │           ▲  wrong_offset: send again from there
+                                └▶ Buffer, if the whole is wanted at the end
 
-Writes that come while a request is under way go together in the next one. The caller's task and the sender's
-task share one event loop; only `Intake.add` is for any thread.
+Writes are masked while a request is under way, and go together in the next one. The caller's task and both of
+the producer's share one event loop; only `PendingWrites.add` is for any thread.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from overspill import wire
 from overspill.errors import NotFound, OverspillError, ProblemError, ProtocolError, Unreachable, WrongOffset
 from overspill.execution import threads
 from overspill.execution.backoff import Backoff
+from overspill.live.pending_writes import BATCH_BYTES
 from overspill.live.unstored import Unstored
-from overspill.text.buffer import BufferFull
+from overspill.text.buffer import CannotBuffer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from overspill.live.intake import Intake
+    from overspill.live.pending_writes import PendingWrites
     from overspill.live.ports import LiveService
     from overspill.text.buffer import Buffer
 
@@ -47,28 +48,32 @@ _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class Producer:
-    """Sends what `intake` takes. Raises nothing by itself: `failure` says why it gave up, if it did.
+    """Sends what `pending` takes. Raises nothing by itself: `failure` says why it gave up, if it did.
 
     It gives up when the service refuses an append for good, or takes nothing for `patience` seconds. `whole`
     gets all bytes as well, also after that.
     """
 
     def __init__(
-        self, service: LiveService, intake: Intake, *, patience: float, whole: Buffer | None = None
+        self, service: LiveService, pending: PendingWrites, *, patience: float, whole: Buffer | None = None
     ) -> None:
         self.failure: OverspillError | None = None
         self.whole = whole
         self.accepted: int = 0
         self.durable: int = 0
-        self.sha256 = hashlib.sha256()
-        self._service, self._intake, self._patience = service, intake, patience
+        self.sha256: hashlib._Hash = hashlib.sha256()
+        self._service, self._pending, self._patience = service, pending, patience
         self._unstored = Unstored()
-        self._wake = asyncio.Event()
+        self._written = asyncio.Event()
+        self._prepared = asyncio.Event()
         self._moved = asyncio.Condition()
+        self._preparing = 0
+        """Bytes that are being masked: no longer pending, and not yet among the unstored ones."""
         self.is_begun: bool = False
         """Whether the service knows the capture."""
-        self._is_ending = False
-        self._is_drained = False
+        self._ending = asyncio.Event()
+        self.is_drained: bool = False
+        """Whether all of a stream that has ended was prepared."""
 
     @property
     def size(self) -> int:
@@ -79,16 +84,16 @@ class Producer:
     def has_room(self) -> bool:
         """Whether another write is taken at once."""
         unstored = 0 if self.failure is not None else len(self._unstored)
-        return self._intake.size + unstored < wire.MAX_UNSTORED
+        return self._pending.size + self._preparing + unstored < wire.MAX_UNSTORED
 
     def wake(self) -> None:
         """Say that something was written. For the event loop's own thread."""
-        self._wake.set()
+        self._written.set()
 
     def end(self) -> None:
         """Say that nothing more will be written: `run` returns once everything has arrived."""
-        self._is_ending = True
-        self._wake.set()
+        self._ending.set()
+        self._written.set()
 
     async def until_room(self) -> None:
         """Wait until another write is taken, or sending has failed."""
@@ -111,64 +116,81 @@ class Producer:
 
     @property
     def _is_idle(self) -> bool:
-        return not self._intake.size and self.accepted == self._unstored.end
+        return not self._pending.size and not self._preparing and self.accepted == self._unstored.end
 
     async def run(self) -> None:
         """Send until the end, or until it fails; then keep the rest, if something keeps it."""
+        tasks = [asyncio.create_task(work) for work in (self._prepare_all(), self._send_all())]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await self._tell()
+
+    async def _prepare_all(self) -> None:
+        """Prepare what is written until the end, or until nobody wants it."""
+        while not (self.is_drained or self.has_given_up):
+            await self._written.wait()
+            self._written.clear()
+            await self._prepare()
+            self._prepared.set()
+            await self._tell()
+
+    async def _send_all(self) -> None:
         try:
             if not self.is_begun and self.failure is None:
                 await self._begin()
-            while self.failure is None and not (self._is_drained and self._is_idle):
-                is_quiet = not await self._wait_for_writes()
-                await self._prepare()
+            while self.failure is None and not (self.is_drained and self._is_idle):
+                is_quiet = not await self._wait_for_prepared()
                 if is_quiet or self.accepted < self._unstored.end:
                     await self._send_patiently()
                 await self._tell()
         except OverspillError as error:
             self.failure = error
-        finally:
-            await self._tell()
-        while not (self._is_drained or self.has_given_up):
-            await self._wait_for_writes()
-            await self._prepare()
-            await self._tell()
+        self._written.set()  # if nothing keeps the rest, nothing is prepared any more
 
     async def _begin(self) -> None:
         await self._patiently(self._service.begin)
         self.is_begun = True
 
-    async def _wait_for_writes(self) -> bool:
-        """Wait for a write or the end. Return False if it is time to ask the service how far it is."""
+    async def _wait_for_prepared(self) -> bool:
+        """Wait for bytes to send, or the end. Return False if it is time to ask the service how far it is."""
         with suppress(TimeoutError):
             async with asyncio.timeout(KEEP_ALIVE_SECONDS if self.has_room else _ASK_SECONDS):
-                await self._wake.wait()
-        woken = self._wake.is_set()
-        self._wake.clear()
-        return woken
+                await self._prepared.wait()
+        is_news = self._prepared.is_set()
+        self._prepared.clear()
+        return is_news
 
     async def _prepare(self) -> None:
         """Move what was written to the bytes to send: masked, hashed and kept."""
-        work = self._last if self._is_ending and not self._is_drained else self._more
+        is_last = self._ending.is_set()
+        self._preparing = min(self._pending.size, BATCH_BYTES)
+        work = self._last if is_last else self._more
         if self.whole is not None:
             data = await threads.run_blocking(work)
-        elif self._intake.size > _WORTH_A_THREAD:
+        elif self._preparing > _WORTH_A_THREAD:
             data = await threads.run(work)
         else:
             data = work()
         if self.failure is None:
             self._unstored.add(data)
-        self._is_drained = self._is_ending and not self._intake.size
+        self._preparing = 0
+        self.is_drained = is_last and not self._pending.size
+        if self._pending.size:
+            self._written.set()
 
     def _more(self) -> bytes:
-        return self._noted(self._intake.taken())
+        return self._noted(self._pending.taken())
 
     def _last(self) -> bytes:
-        return self._noted(self._intake.last())
+        return self._noted(self._pending.last())
 
     def _noted(self, data: bytes) -> bytes:
         self.sha256.update(data)
         if self.whole is not None and data:
-            with suppress(BufferFull):  # it says what is missing
+            with suppress(CannotBuffer):  # it says what is missing
                 self.whole.write(data)
         return data
 
@@ -180,28 +202,47 @@ class Producer:
             await self._patiently(self._append)
 
     async def _patiently(self, request: Callable[[], Awaitable[T]]) -> T:
-        """Do it again while it may pass, for `patience` seconds. Raises `OverspillError`."""
+        """Do it again while it may pass, for `patience` seconds. Raises `OverspillError`.
+
+        A stream that has ended before the service knew of it loses nothing by giving up at once: whoever has
+        the whole stores it in another way.
+        """
         loop = asyncio.get_running_loop()
         failures, since = 0, loop.time()
         while True:
             try:
                 return await request()
             except OverspillError as error:
-                if not may_pass(error) or loop.time() - since > self._patience:
+                if not may_pass(error) or loop.time() - since > self._patience or self._is_unknown_to_the_end:
                     raise
-                await asyncio.sleep(_BACKOFF.pause(failures))
+                await self._pause(_BACKOFF.pause(failures))
                 failures += 1
+
+    @property
+    def _is_unknown_to_the_end(self) -> bool:
+        """Whether the stream has ended, and the service has never heard of it."""
+        return self._ending.is_set() and not self.is_begun
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait; until the end of the stream at most, if the service does not know of it yet."""
+        if self.is_begun:
+            await asyncio.sleep(seconds)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._ending.wait()
 
     async def _append(self) -> None:
         began = asyncio.get_running_loop().time()
-        data = self._unstored.read(self.accepted, wire.MAX_APPEND)
+        size = self._unstored.next_size(self.accepted, wire.MAX_APPEND)
+        data = self._unstored.read(self.accepted, size)
         try:
             self._note(await self._service.append(self.accepted, data))
         except WrongOffset as error:
             self._go_on_at(error)
         except NotFound as error:
             await self._begin_again(error)
-        if len(data) < _LARGE and not self._is_ending:
+        if len(data) < _LARGE and not self._ending.is_set():
             await asyncio.sleep(max(0.0, began + PACE_SECONDS - asyncio.get_running_loop().time()))
 
     def _note(self, status: wire.LiveStatus) -> None:

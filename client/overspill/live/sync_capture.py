@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from overspill.live.files import LiveFile, text_file
-from overspill.live.intake import bytes_of
 from overspill.live.live_capture import WRITE_BYTES
+from overspill.live.pending_writes import bytes_of
 
 if TYPE_CHECKING:
     import io
@@ -34,11 +34,6 @@ class SyncLiveCapture:
         return self._capture.id
 
     @property
-    def handle(self) -> str:
-        """The same as `id`."""
-        return self._capture.id
-
-    @property
     def entry(self) -> wire.Entry | None:
         """The capture's entry, once it has ended in the service."""
         return self._capture.entry
@@ -62,6 +57,11 @@ class SyncLiveCapture:
     def masked(self) -> Mapping[str, int]:
         """How many secrets of each kind were masked until now."""
         return self._capture.masked
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether the copy has all of the stream, which has ended."""
+        return self._capture.is_copied
 
     def __enter__(self) -> Self:
         self._calls.run(self._capture.begin())

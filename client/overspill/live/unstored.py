@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+NEWLINE_SEARCH: Final = 64 * 1024
+"""Bytes at the end of a full append in which a newline is looked for, to end it there."""
+
 
 class Unstored:
     """What was written after the durable offset, so that it can be sent again.
@@ -34,6 +39,18 @@ class Unstored:
     def has(self, offset: int) -> bool:
         """Return whether sending can go on at `offset`."""
         return self.start <= offset <= self.end
+
+    def next_size(self, offset: int, most: int) -> int:
+        """Return how many bytes to send from `offset` on. If more follow, they end behind a line if they can.
+
+        The service stores such an append as it came.
+        """
+        first = offset - self.start
+        stop = first + most
+        if stop >= len(self._data):
+            return len(self._data) - first
+        newline = self._data.rfind(b"\n", max(first, stop - NEWLINE_SEARCH), stop)
+        return most if newline < 0 else newline + 1 - first
 
     def read(self, offset: int, most: int) -> bytes:
         """Return up to `most` bytes from `offset` on, which must be here."""

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 MAX_RESULT_CHARS: Final = "anthropic/maxResultSizeChars"
 """Claude Code leaves results of up to so many characters whole."""
-HEARTBEAT: Final = 1.0
-"""Seconds between two reports of a read that takes long."""
 VERSION: Final = "io.modelcontextprotocol/protocolVersion"
 """The field of `_meta` in which a request names its revision, from 2026-07-28 on."""
 CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"

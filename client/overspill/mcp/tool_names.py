@@ -21,7 +21,7 @@ class ToolNames:
         self._theirs: set[str] = set()
         self._drops_schemas = drops_schemas
         self.schemas: dict[str, dict[str, Any]] = {}
-        self.reading = frozenset(tool.name for tool in own)
+        self.reading: frozenset[str] = frozenset(tool.name for tool in own)
         """What the reading tools are called by themselves."""
         self.own: dict[str, AgentTool] = {tool.name: tool for tool in own}
 

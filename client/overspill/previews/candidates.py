@@ -35,7 +35,7 @@ _MAX_JUDGED: Final = 24
 _MAX_LOUD_JUDGED: Final = 24
 _MAX_JUDGED_PER_KIND: Final = 8
 _KIND_BYTES: Final = 32
-"""Lines are of one kind if they begin with so many equal bytes, digits left out."""
+"""Lines are of one kind if this many of their first bytes are equal, digits left out."""
 _FORM_BYTES: Final = 300
 """Bytes of a line that are compared with other lines."""
 _MAX_LINE_BYTES: Final = 4 * 1024
@@ -44,7 +44,7 @@ _CHARACTER_STARTS: Final = bytes([*range(0x80), *range(0xC0, 0x100)])
 """Bytes with which a character of UTF-8 begins."""
 _SAMPLES: Final = 16
 _SAMPLE_CHARS: Final = 2 * 1024
-"""Letters are counted in so many samples of so many characters each."""
+"""How many samples letters are counted in, and how many characters each has."""
 _DIGITS: Final = b"0123456789"
 
 

@@ -21,7 +21,7 @@ _MAX_KEY_CHARS: Final = 40
 _MAX_VALUE_CHARS: Final = 160
 _MAX_OBJECTS: Final = 10_000
 _MAX_TELLING: Final = 1_000
-"""The search ends after so many objects, or after so many that tell of errors."""
+"""The search ends after this many objects, or after this many with errors."""
 _MAX_LINES: Final = 12
 _MAX_PATH_STEPS: Final = 12
 _PLAIN_KEY: Final = re.compile(r"[\w$@.-]{1,40}")

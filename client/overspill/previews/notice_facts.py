@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TOO_LONG: Final = "too long"
 """The usual end of a notice's first sentence: why the output is not shown."""
 POINTER_REPEATS: Final = 2
-"""From so many repeats on there is no preview: the model has seen it twice, and did not heed the notice."""
+"""From this many repeats on there is no preview: the model has seen it twice and ignored it."""
 _END: Final = "[/overspill]"
 _PREVIEW: Final = "--- preview ---\n"
 

@@ -63,9 +63,11 @@ class _Remembered:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
+        """In a forked child, make a new lock: another thread may have held the old one."""
         self._lock = threading.Lock()
 
     def add(self, text: str) -> None:
+        """Remember a notice, in the place of the oldest one if there are too many."""
         with self._lock:
             self._digests[_digest(text)] = None
             while len(self._digests) > _MAX_REMEMBERED:

@@ -14,9 +14,9 @@ _DIGITS: Final = b"0123456789"
 _PUNCTUATION_TO_BLANKS: Final = bytes.maketrans(b'/.,:;=()[]{}"<>|\\_-', b" " * 19)
 _HEAD_BYTES: Final = 3
 _RARE_LETTER_BYTES: Final = 1_000
-"""A letter that stands once in so many bytes, or less often, is worth searching for instead of its word."""
+"""A letter that stands at most once in this many bytes is worth searching for in the place of its word."""
 _MAX_LETTER_HITS: Final = 100
-"""After so many hits of a letter, search for the word itself: the sample did not show how usual it is."""
+"""After this many hits of a letter, search for the word: the letter is more usual than the sample said."""
 
 
 class Word(NamedTuple):

@@ -38,6 +38,26 @@ class Extent(NamedTuple):
     size: int
     lines: int
 
+    @property
+    def is_terminal(self) -> bool:
+        r"""Whether a terminal has shown it, so that what follows a `\r` has overwritten what was before."""
+        return False
+
+
+class TerminalExtent(Extent):
+    """The whole of a capture of a terminal."""
+
+    @property
+    def is_terminal(self) -> bool:  # noqa: D102  (as above)
+        return True
+
+
+class ContextLines(NamedTuple):
+    """How many lines before and after each match are given."""
+
+    before: int
+    after: int
+
 
 class Caps(NamedTuple):
     """The most lines and bytes (`size`) of one answer, and the most bytes of one line of a grep."""

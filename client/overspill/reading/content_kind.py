@@ -39,7 +39,7 @@ _LOG_LINE: Final = re.compile(
     re.VERBOSE,
 )
 _LOG_LINES: Final = 50
-"""A log has a large share of log lines among so many first ones; the others may be tracebacks."""
+"""How many of the first lines are looked at. Most of a log's are log lines, the others may be tracebacks."""
 
 
 def _refuse(constant: str) -> None:

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.reading.regions import lines_after, lines_before, numbered
-from overspill.reading.text import cut_after, cut_before, decode
+from overspill.reading.text import cut_after, cut_before, decode, written_at
 from overspill.wire import Match
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from overspill.reading.chunks import Caps
+    from overspill.reading.chunks import Caps, ContextLines
     from overspill.reading.matching import MatchedLine
     from overspill.reading.regions import Region
 
@@ -27,18 +27,13 @@ _PREFIX_BYTES: Final = 8
 """About how many bytes a line's number and its mark take in the text of an answer."""
 
 
-class ContextLines(NamedTuple):
-    """How many lines before and after each match are given."""
-
-    before: int
-    after: int
-
-
 class _Shown(NamedTuple):
     """One line as it is shown, and whether U+FFFD stands in it for bytes that are not UTF-8."""
 
     text: str
     has_replaced: bool
+    is_rewritten: bool
+    r"""Whether more was written to it, before or after a `\r`."""
 
     @property
     def cost(self) -> int:
@@ -63,9 +58,19 @@ class _Hit:
 class Findings:
     """Collects matches until `is_full`. It `is_settled` once the lines around them are complete too."""
 
-    def __init__(self, limit: int, around: ContextLines, caps: Caps, *, backwards: bool, ansi: bool) -> None:
+    def __init__(
+        self,
+        limit: int,
+        around: ContextLines,
+        caps: Caps,
+        *,
+        backwards: bool,
+        invert: bool,
+        is_terminal: bool,
+    ) -> None:
+        r"""`is_terminal`: of a line that `\r` has rewritten, only what was written at once is shown."""
         self._limit, self._around, self._backwards = limit, around, backwards
-        self._line_size, self._ansi = caps.line_size, ansi
+        self._line_size, self._invert, self._is_terminal = caps.line_size, invert, is_terminal
         self._room, self._lines_left = caps.size, caps.lines
         self._hits: list[_Hit] = []
         self._edge: list[_Shown] = []
@@ -85,6 +90,11 @@ class Findings:
     def replaced(self) -> bool:
         """Whether U+FFFD stands for bytes that are not UTF-8 in what is shown."""
         return any(line.has_replaced for hit in self._hits for line in hit.shown)
+
+    @property
+    def rewritten(self) -> bool:
+        """Whether what was overwritten is left out of what is shown."""
+        return any(line.is_rewritten for hit in self._hits for line in hit.shown)
 
     @property
     def room(self) -> int:
@@ -130,7 +140,7 @@ class Findings:
             data, at = region.data[line.start : line.stop], line.at - line.start
         else:
             data, at = line.around, line.at
-        hit = _Hit(number, self._clip(region, data, number, at), [], [], 0)
+        hit = _Hit(number, self._clip(region, data, number, None if self._invert else at), [], [], 0)
         if self._hits and not self._fits(hit.line):
             self.is_full = True
             return
@@ -198,7 +208,7 @@ class Findings:
         """Return up to `count` lines before the line that begins at `position` and has this number."""
         spans = lines_before(region, position, count)
         return [
-            self._clip(region, region.data[start:stop], number - len(spans) + nth, 0)
+            self._clip(region, region.data[start:stop], number - len(spans) + nth, None)
             for nth, (start, stop) in enumerate(spans)
         ]
 
@@ -206,7 +216,7 @@ class Findings:
         """Return up to `count` lines behind the line that stops at `position` and has this number."""
         spans = lines_after(region, position, count)
         return [
-            self._clip(region, region.data[start:stop], number + nth, 0)
+            self._clip(region, region.data[start:stop], number + nth, None)
             for nth, (start, stop) in enumerate(spans, 1)
         ]
 
@@ -228,15 +238,19 @@ class Findings:
         self._lines_left -= by * len(lines)
         self._room -= by * sum(line.cost for line in lines)
 
-    def _clip(self, region: Region, line: bytes, number: int, at: int) -> _Shown:
+    def _clip(self, region: Region, line: bytes, number: int, at: int | None) -> _Shown:
         """Return a line as text; of a long one the part around `at`, with `CUT_MARK` at its cuts."""
-        start, stop = 0, len(line)
-        if stop > self._line_size:
-            start = min(max(0, at - self._line_size // 2), stop - self._line_size)
+        low, high = written_at(line, at) if self._is_terminal else (0, len(line))
+        start, stop = low, high
+        if high - low > self._line_size:
+            start = min(max(low, (at or low) - self._line_size // 2), high - self._line_size)
             start, stop = cut_after(line, start), cut_before(line, start + self._line_size)
         text = decode(line[start:stop], ansi=True).text
-        has_replaced = _REPLACED in text and region.has_replaced(number)
-        return _Shown(CUT_MARK * (start > 0) + text + CUT_MARK * (stop < len(line)), has_replaced)
+        return _Shown(
+            CUT_MARK * (start > low) + text + CUT_MARK * (stop < high),
+            has_replaced=_REPLACED in text and region.has_replaced(number),
+            is_rewritten=self._is_terminal and len(line.strip(b"\r")) > high - low,
+        )
 
     def matches(self) -> list[Match]:
         """Return what was found, as the answer has it, in the order of the lines."""

@@ -75,7 +75,7 @@ class Search:
         self.backwards: bool = query.from_end
         self._query, self._extent = query, extent
         self._matcher = Matcher(pattern, invert=query.invert, backwards=query.from_end, expired=expired)
-        self._results = Results(query, caps)
+        self._results = Results(query, caps, is_terminal=extent.is_terminal)
         self._findings, self._around = self._results.findings, self._results.around
         self._start = start_of(query, extent, self._matcher)
         self._scanner = Scanner(

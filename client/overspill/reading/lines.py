@@ -7,7 +7,10 @@ then has the offset in it to go on at. See `chunks` for how to drive a read.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec import UNSET
 
 from overspill.reading.chunks import DEFAULT_CAPS, Caps, Chunk, Extent, Wanted, newline_position
 from overspill.reading.errors import InvalidQuery
@@ -64,7 +67,8 @@ class LineRead:
         self, mode: str, first: int, last: int | None, offset: int, extent: Extent, *, caps: Caps, ansi: bool
     ) -> None:
         self._mode, self._first, self._last, self._offset = mode, first, last, offset
-        self._extent, self._caps, self._ansi = extent, caps, ansi
+        self._extent, self._caps = extent, caps
+        self._decode = partial(decode, ansi=ansi, is_terminal=extent.is_terminal)
         self._end = min(extent.lines, extent.lines if last is None else last)
         self._stop = min(self._end, first + caps.lines - 1)
         self._origin: int | None = None
@@ -124,7 +128,7 @@ class LineRead:
     def answer(self) -> Text:
         """Return the lines read, once `wanted` is None."""
         data = bytes(self._data)
-        raw, decoded = _fit(self._caps.size, self._ansi, lambda cap: data[: self._cut(data, cap)])
+        raw, decoded = _fit(self._caps.size, self._decode, lambda cap: data[: self._cut(data, cap)])
         is_whole = raw.endswith(b"\n") or (self._origin or 0) + len(raw) == self._extent.size
         end = self._first + _count_lines(raw) - 1
         following = None if is_whole and end >= self._end else self._following(raw, end, is_whole=is_whole)
@@ -157,7 +161,8 @@ class TailRead:
     def __init__(self, lines: int, extent: Extent, *, caps: Caps, ansi: bool) -> None:
         self._asked = min(lines, extent.lines)
         self._lines = min(self._asked, caps.lines)
-        self._extent, self._caps, self._ansi = extent, caps, ansi
+        self._extent, self._caps = extent, caps
+        self._decode = partial(decode, ansi=ansi, is_terminal=extent.is_terminal)
         self._data = b""
         self.wanted: Wanted | None = None
         if extent.lines:
@@ -175,7 +180,7 @@ class TailRead:
 
         The query in `next` reads what is missing before them.
         """
-        raw, decoded = _fit(self._caps.size, self._ansi, lambda cap: self._data[self._cut(cap) :])
+        raw, decoded = _fit(self._caps.size, self._decode, lambda cap: self._data[self._cut(cap) :])
         last = self._extent.lines
         start, asked = last - _count_lines(raw) + 1, last - self._asked + 1
         cut = len(self._data) - len(raw)
@@ -201,12 +206,14 @@ def _count_lines(data: bytes) -> int:
     return data.count(b"\n") + (1 if data and not data.endswith(b"\n") else 0)
 
 
-def _fit(size: int, ansi: bool, choose: Callable[[int], bytes]) -> tuple[bytes, Decoded]:  # noqa: FBT001
+def _fit(
+    size: int, decode: Callable[[bytes], Decoded], choose: Callable[[int], bytes]
+) -> tuple[bytes, Decoded]:
     """Return what `choose` gives for the largest cap whose text has `size` bytes: U+FFFD makes it longer."""
     cap = size
     while True:
         raw = choose(cap)
-        decoded = decode(raw, ansi=ansi)
+        decoded = decode(raw)
         taken = len(decoded.text.encode()) if decoded.replaced else 0
         if taken <= size or cap == 1:
             return raw, decoded
@@ -227,4 +234,5 @@ def _text(
         approx_tokens=approx_tokens(len(decoded.text.encode())),
         next=following,
         replaced=decoded.replaced,
+        rewritten=decoded.rewritten or UNSET,
     )

@@ -13,8 +13,7 @@ from overspill.reading.search_bounds import context_lines
 from overspill.wire import Text, approx_tokens
 
 if TYPE_CHECKING:
-    from overspill.reading.chunks import Caps, Extent
-    from overspill.reading.findings import ContextLines
+    from overspill.reading.chunks import Caps, ContextLines, Extent
     from overspill.reading.matching import MatchedLines
     from overspill.reading.scanning import Cursor
     from overspill.reading.search_bounds import Ending
@@ -29,11 +28,16 @@ class Results:
     lines has their number in `count` instead.
     """
 
-    def __init__(self, query: GrepQuery, caps: Caps) -> None:
+    def __init__(self, query: GrepQuery, caps: Caps, *, is_terminal: bool) -> None:
         self._query = query
         self.around: ContextLines = context_lines(query)
         self.findings: Findings = Findings(
-            query.max_matches, self.around, caps, backwards=query.from_end, ansi=query.ansi
+            query.max_matches,
+            self.around,
+            caps,
+            backwards=query.from_end,
+            invert=query.invert,
+            is_terminal=is_terminal and not query.ansi,
         )
         self.count: int = 0
 
@@ -77,6 +81,7 @@ class Results:
             approx_tokens=approx_tokens(len(content.encode())),
             next={"cursor": following.text(backwards=self._query.from_end)} if following else None,
             replaced=findings.replaced,
+            rewritten=findings.rewritten or UNSET,
             matches=findings.matches(),
             match_count=self.count if self._query.count else len(findings),
             incomplete=sorted(findings.unsure) or UNSET,

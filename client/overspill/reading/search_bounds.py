@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from overspill.reading.chunks import Wanted, newline_position
-from overspill.reading.findings import ContextLines
+from overspill.reading.chunks import ContextLines, Wanted, newline_position
 from overspill.reading.long_line import Trail
 from overspill.reading.scanning import Cursor, foreign_cursor
 from overspill.reading.split_line import LOOKBEHIND_BYTES, passed_over

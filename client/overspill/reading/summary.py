@@ -33,7 +33,7 @@ _LINE: Final = 240
 """Bytes shown of one line."""
 _GROUPS: Final = 10
 NUMBERS: Final = 20
-"""So many errors, and as many warnings, are told by the numbers of their lines, unless said otherwise."""
+"""How many errors, and how many warnings, are listed by line number, unless the query says otherwise."""
 _ERRORS: Final = (
     r"error|exception|traceback|\bfail(?:ed|ures?)?\b|\bfatal\b|\bpanic|\bcritical\b|segmentation fault"
 )

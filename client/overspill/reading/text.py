@@ -25,6 +25,9 @@ _ESCAPES: Final = re.compile(
     re.VERBOSE,
 )
 
+# All of a line before its last carriage return that something follows.
+_REWRITTEN: Final = re.compile(rb"^[^\n]*\r(?=[^\r\n])", re.MULTILINE)
+
 LONGEST_ESCAPE: Final = 4_200
 """Bytes that an escape sequence can have, at least."""
 _UNFINISHED: Final = re.compile(
@@ -45,16 +48,25 @@ class Decoded(NamedTuple):
     text: str
     replaced: bool
     """Whether U+FFFD stands for bytes that are not UTF-8."""
+    rewritten: bool = False
+    r"""Whether what was overwritten after a `\r` was left out."""
 
 
-def decode(data: bytes, *, ansi: bool = False) -> Decoded:
-    """Return `data` as text, without escape sequences unless `ansi`."""
+def decode(data: bytes, *, ansi: bool = False, is_terminal: bool = False) -> Decoded:
+    r"""Return `data` as text, without escape sequences unless `ansi`.
+
+    If a terminal has shown it, what `\r` has overwritten goes with them.
+    """
+    rewritten = False
     if not ansi:
         data = strip_escapes(data)
+    if is_terminal and not ansi:
+        size, data = len(data), last_written(data)
+        rewritten = len(data) < size
     try:
-        return Decoded(data.decode(), replaced=False)
+        return Decoded(data.decode(), replaced=False, rewritten=rewritten)
     except UnicodeDecodeError:
-        return Decoded(data.decode(errors="replace"), replaced=True)
+        return Decoded(data.decode(errors="replace"), replaced=True, rewritten=rewritten)
 
 
 def normalize_lines(data: bytes, *, ansi: bool, utf8: bool) -> bytes:
@@ -111,6 +123,23 @@ def _length(lead: int) -> int:
 def strip_escapes(data: bytes) -> bytes:
     """Return `data` without ANSI escape sequences. Lines stay lines."""
     return _ESCAPES.sub(b"", data) if b"\x1b" in data else data
+
+
+def last_written(data: bytes) -> bytes:
+    r"""Return lines without what was overwritten: progress bars go back to the start of a line with `\r`.
+
+    Of each line stays what follows its last `\r`. Those at its end overwrite nothing.
+    """
+    return _REWRITTEN.sub(b"", data) if b"\r" in data else data
+
+
+def written_at(line: bytes, at: int | None) -> tuple[int, int]:
+    r"""Return the bounds of what was written to a line at once: around `at`, or last."""
+    if at is None:
+        overwritten = _REWRITTEN.match(line)
+        return (overwritten.end() if overwritten else 0), len(line)
+    end = line.find(b"\r", at)
+    return line.rfind(b"\r", 0, at) + 1, len(line) if end < 0 else end
 
 
 def cut_before(data: bytes, limit: int) -> int:

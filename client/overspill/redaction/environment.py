@@ -12,7 +12,7 @@ SHORTEST_VALUE: Final = 8
 LONGEST_VALUE: Final = 4_096
 MOST_VALUES: Final = 64
 _LONG_ENOUGH: Final = 16
-"""A value of so many characters is no word, whatever they are."""
+"""A value of at least this many characters is taken for a secret, even if all of them are letters."""
 _FEW_CHARACTERS: Final = 4
 _NAME: Final = re.compile(
     r".*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|(?:^|_)(?:PAT|PWD|PASS))", re.IGNORECASE

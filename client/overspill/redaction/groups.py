@@ -21,7 +21,7 @@ _LONG_WORD: Final = r"(?=[\w+/%-]{16})"
 _NO_HANDLE: Final = "(?<!ap_)"
 """Handles of captures, `cap_…`, are frequent and look as tokens do."""
 _APART: Final = 550
-"""An anchor that comes at most once in so many characters is found one by one, without its pattern."""
+"""An anchor that comes at most once in this many characters is searched for alone, without its pattern."""
 
 
 class AnchorGroup:
@@ -29,6 +29,8 @@ class AnchorGroup:
 
     def __init__(self, anchor: str, probes: list[Probe]) -> None:
         self.anchor: str = anchor
+        self.is_behind: bool = any(probe.behind for probe in probes)
+        """Whether its secrets are searched for before the anchor."""
         self._probes: dict[str, list[Probe]] = defaultdict(list)
         self._beside = BESIDE if anchor in FREQUENT else 0
         for probe in probes:
@@ -85,7 +87,7 @@ def _around(anchor: str, probes: list[Probe]) -> str:
     literal = re.escape(anchor)
     last = [probe for probe in probes if not probe.next and anchor in FREQUENT]
     ways = {
-        re.escape(probe.next) + f"(?<={re.escape(probe.previous + anchor + probe.next)})"
+        re.escape(probe.next) + f"(?<={probe.lead}{re.escape(probe.previous + anchor + probe.next)})"
         for probe in probes
         if probe not in last
     }

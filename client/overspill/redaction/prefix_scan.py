@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import re2
 
 from overspill.redaction.groups import groups_of
-from overspill.redaction.rule import FREQUENT, RARE, Probe, anchor_of
+from overspill.redaction.rule import FREQUENT, Probe, anchor_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,17 +24,15 @@ _RARE: Final = 100
 
 
 class PrefixScan:
-    """The rules with all their prefixes in one automaton, but for those that `AnchorGroup` finds faster."""
+    """The rules with all their prefixes in one automaton, but for those whose secrets stand before them."""
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         groups = groups_of(rules)
-        self._alone = [group for group in groups if group.anchor in RARE]
-        self._groups = [group for group in groups if group.anchor not in RARE]
+        self._behind = [group for group in groups if group.is_behind]
+        self._groups = [group for group in groups if not group.is_behind]
         self._probes: dict[str, list[tuple[str, int, Probe]]] = defaultdict(list)
         for rule in rules:
-            for prefix in rule.prefixes:
-                if prefix[anchor_of(prefix)] in RARE:
-                    continue
+            for prefix in () if rule.behind else rule.prefixes:
                 self._probes[prefix[0]].append((prefix, anchor_of(prefix), Probe(rule, prefix)))
         prefixes = [prefix for each in self._probes.values() for prefix, _, _ in each]
         self._longest = max(map(len, prefixes))
@@ -42,7 +40,7 @@ class PrefixScan:
 
     def found(self, text: str, start: int, end: int) -> Iterator[Found]:
         """Yield the secrets whose anchor is between `start` and `end`."""
-        for group in self._alone:
+        for group in self._behind:
             yield from group.found(text, start, end)
         data, search = text.encode("latin-1", "replace"), self._pattern.search  # a byte a character
         first = at = max(0, start - self._longest)

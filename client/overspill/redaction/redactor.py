@@ -83,13 +83,14 @@ class Redactor:
         """
         stream, unchanged = RedactingStream(self, type(text)), 0
         pieces: list[AnyStr] = []
-        for at in range(0, len(text), _WINDOW_CHARS):
+        last_window = max(0, len(text) - 1) // _WINDOW_CHARS * _WINDOW_CHARS
+        for at in range(0, last_window, _WINDOW_CHARS):
             piece = stream.feed(text[at : at + _WINDOW_CHARS])
             if stream.counts:
                 pieces.append(piece)
             else:
                 unchanged += len(piece)
-        last = stream.finish()
+        last = stream.finish(text[last_window:])
         if not stream.counts:
             return Redacted(text, stream.counts)
         parts: list[Any] = [text[:unchanged], *pieces, last]

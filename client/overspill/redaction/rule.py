@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 ANCHORS: Final = "~@JKzZ_-.BSP"
 """The characters by which secrets are found, those that are rare in logs and code first."""
-RARE: Final = "~@JKZ"
-"""Anchors that hardly ever stand in logs and code."""
 FREQUENT: Final = "_-."
 """Anchors that are frequent in code and logs. Prefixes that end with one are followed by a long word."""
 LONGEST_HEAD: Final = 5_000
@@ -37,8 +35,10 @@ class Rule(NamedTuple):
     A secret begins with one of `prefixes`, and `body` is the pattern of what follows. If `body` has a group,
     that alone is the secret. `more` is the pattern of what continues a secret, as often as it comes; its
     group `end`, if it has one, ends the secret. `lead` is the pattern of `lead_width` characters before the
-    prefix. With `behind`, the pattern is instead searched for in so many characters up to the prefix, which
-    is its end. `check` gets the text and the secret's span, and says whether it is one.
+    prefix. `check` gets the text and the secret's span, and says whether it is one.
+
+    With `behind`, the pattern is instead searched for in so many characters up to the prefix, which is its
+    end. `lead` then says what stands right before the prefix, so that most places need no search.
     """
 
     kind: str
@@ -74,9 +74,11 @@ class Probe:
         self.previous: str = prefix[max(0, at - BESIDE) : at]
         self.anchor: str = prefix[at]
         self.next: str = prefix[at + 1 : at + 1 + BESIDE]
+        self.behind: int = rule.behind
+        self.lead: str = "" if at else rule.lead
+        """The pattern of what stands right before the anchor, if the prefix begins with the anchor."""
         self._kind = rule.kind
         self._back = at + rule.lead_width
-        self._behind = rule.behind
         self._check = rule.check
         self._rule, self._prefix = rule, prefix
 
@@ -95,8 +97,8 @@ class Probe:
 
     def found(self, text: str, at: int) -> Found | None:
         """Return the secret whose anchor is at `at`, or None."""
-        if self._behind:
-            match = self._pattern.search(text, max(0, at - self._behind), at + 1)
+        if self.behind:
+            match = self._pattern.search(text, max(0, at - self.behind), at + 1)
         else:
             match = self._pattern.match(text, at - self._back) if at >= self._back else None
         if match is None:

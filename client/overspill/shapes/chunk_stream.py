@@ -18,15 +18,19 @@ from overspill.shapes.fields import is_a
 from overspill.shapes.held_chunks import HeldChunks
 from overspill.shapes.masked_buffer import MaskedBuffer
 from overspill.shapes.masked_copy import masked_copy
-from overspill.shapes.records import Records, Reserve
+from overspill.shapes.records import NDJSON_TYPE, Records, Reserve
 from overspill.shapes.stream_shapes import RecordStreamShape, StreamShape
-from overspill.text.buffer import MAX_BUFFER_BYTES, Buffer, BufferFull
+from overspill.text import measure
+from overspill.text.body import FileBody
+from overspill.text.buffer import MAX_BUFFER_BYTES, Buffer, CannotBuffer
 from overspill.text.rendering import BINARY_TYPE, TEXT_TYPE, printable, sniff_media_type
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from overspill.redaction.redactor import Redactor
+    from overspill.text.body import Body
     from overspill.text.limits import Limits
 
     Chunk = str | bytes
@@ -53,9 +57,15 @@ class ChunkStream:
         reserve: Reserve = _NO_RESERVE,
         redactor: Redactor | None = None,
         masks_inline: bool = False,
+        on_long: Callable[[], None] | None = None,
     ) -> None:
+        """`on_long` is called once, as soon as the stream is too long."""
         self.is_over: bool = False
         """Whether no more chunks are taken."""
+        self.taken: int = 0
+        """How many chunks have come."""
+        self._on_long = on_long
+        self._body: Body | None = None
         self._limits = limits
         self._reserve = reserve
         self._records: Records | None = None
@@ -87,7 +97,13 @@ class ChunkStream:
     def take(self, chunk: Any) -> list[Any]:
         """Take the next chunk and return those that pass now. Sets `is_over` once no more can be taken."""
         with self._lock:
-            return [] if self.is_over else self._passable(self._taken(chunk))
+            passing = [] if self.is_over else self._passable(self._taken(chunk))
+        self.taken += 1
+        on_long = self._on_long
+        if on_long is not None and self.is_capturing:
+            self._on_long = None
+            on_long()
+        return passing
 
     def _passable(self, chunks: list[Any]) -> list[Any]:
         """Return chunks as they may pass: with secrets masked, texts that follow each other are one chunk."""
@@ -137,11 +153,37 @@ class ChunkStream:
             except OSError as error:
                 self._buffer.missing = f"it cannot be read back: {error.strerror or error}"
                 body = f"(what came of the stream cannot be read back: {error.strerror or error})\n"
+            self._body = body
         type_, missing, masked = self._type, self._buffer.missing, self._buffer.counts
         if self._records is not None:
             return RecordStreamShape(body, self._records, missing, masked)
-        media_type = type_.media_type()
-        return StreamShape(body, media_type, is_bytes=type_.is_bytes, missing=missing, masked=masked)
+        return StreamShape(body, self.media_type, is_bytes=type_.is_bytes, missing=missing, masked=masked)
+
+    @property
+    def captured(self) -> int:
+        """Bytes that are kept."""
+        return 0 if self._buffer is None else self._buffer.size
+
+    @property
+    def media_type(self) -> str:
+        """The media type of what came until now."""
+        return self._type.media_type() if self._records is None else NDJSON_TYPE
+
+    def read(self, offset: int, most: int) -> bytes:
+        """Return up to `most` bytes from `offset` on of what is captured: nothing, if it is all read.
+
+        For another thread than that which takes chunks, during the stream and after it. Raises `OSError`.
+        """
+        with self._lock:
+            if self._body is not None:
+                return measure.part(self._body, offset, most)
+            if self._buffer is None or self.is_over:
+                return b""
+            found = self._buffer.read(offset, most)
+            if not found:
+                self._buffer.settle()
+                found = self._buffer.read(offset, most)
+            return found
 
     def close(self) -> None:
         """Take no more chunks, and remove a file that was not finished."""
@@ -165,7 +207,7 @@ class ChunkStream:
         try:
             for chunk in chunks:
                 passing += records.take(chunk)
-        except BufferFull as error:
+        except CannotBuffer as error:
             self.is_over = True
             records.add_remark(f"no more of the stream is kept: {error}", is_end=True)
         return passing
@@ -189,9 +231,17 @@ class ChunkStream:
         try:
             for chunk in chunks:
                 buffer.write(chunk)
-        except BufferFull as error:
+        except CannotBuffer as error:
             self.is_over = True
             buffer.add_remark(f"no more of the stream is kept: {error}")
+
+
+def stream_shape(body: Body, masked: Mapping[str, int]) -> StreamShape:
+    """Return the shape of a stream of bytes that was kept whole, masked as it came. Raises `OSError`."""
+    type_ = _ChunkType()
+    for piece in body.pieces() if isinstance(body, FileBody) else [body]:
+        type_.look_at(piece)
+    return StreamShape(body, type_.media_type(), is_bytes=True, masked=masked)
 
 
 class _ChunkType:

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from overspill.text.limits import Limits
 
 _QUICK_CHARS: Final = 64 * 1024
-"""Up to so many characters a text is measured in well under a millisecond."""
+"""Measuring a text of up to this many characters takes well under a millisecond."""
 _SHORT_NUMBER_BITS: Final = 1_000
-"""A number of so many bits is shorten than any limit worth having."""
+"""An integer of up to this many bits is shorter than any sensible limit."""
 _FEW_VALUES: Final = 100
 _SHAPE_FIELDS: Final = frozenset({"content", "type", "parts"})
 """A dict with none of these fields is data, unless one field tells that it is a block."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _FEW_VALUES: Final = 2_000
 _QUICK_CHARS: Final = 64 * 1024
-"""Up to so many characters a part is measured in well under a millisecond."""
+"""Measuring a part of up to this many characters takes well under a millisecond."""
 _NOTICE_MARKS: Final = ("overspill", "...")
 """Each notice has one of them."""
 

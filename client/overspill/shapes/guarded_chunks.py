@@ -7,6 +7,7 @@ asking for chunks closes the source, and nothing is kept.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.shapes.fields import is_a
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _ITERATOR_NAMES: Final = frozenset({"send", "throw", "close", "asend", "athrow", "aclose", "from_iterable"})
 _BATCH_BYTES: Final = 256 * 1024
 _BATCH_CHUNKS: Final = 4096
+_BATCH_SECONDS: Final = 0.25
+"""So long chunks wait for others at most, if another one comes: somebody may be reading them."""
 _INLINE_CHUNK_BYTES: Final = 64 * 1024
 _INLINE_RECORD_BYTES: Final = 8 * 1024
 """Larger chunks and records are looked at in a thread."""
@@ -120,6 +123,7 @@ class _ChunkBatch:
         self._run = run
         self._chunks: list[Any] = []
         self._size = 0
+        self._flushed_at = time.monotonic()
 
     async def take(self, chunk: Any) -> list[Any]:
         size = record_size(chunk)
@@ -130,12 +134,14 @@ class _ChunkBatch:
             return list(await self._run(self._stream.take, chunk))
         self._chunks.append(chunk)
         self._size += size
-        if self._size >= _BATCH_BYTES or len(self._chunks) >= _BATCH_CHUNKS:
+        is_full = self._size >= _BATCH_BYTES or len(self._chunks) >= _BATCH_CHUNKS
+        if is_full or time.monotonic() - self._flushed_at >= _BATCH_SECONDS:
             return await self.flush()
         return []
 
     async def flush(self) -> list[Any]:
         chunks, self._chunks, self._size = self._chunks, [], 0
+        self._flushed_at = time.monotonic()
         return list(await self._run(self._take_all, chunks)) if chunks else []
 
     def _take_all(self, chunks: list[Any]) -> list[Any]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from overspill.text.buffer import MAX_BUFFER_BYTES, Buffer, BufferFull
+from overspill.text.buffer import MAX_BUFFER_BYTES, Buffer, CannotBuffer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +34,7 @@ class MaskedBuffer(Buffer):
         return self._counts
 
     def write(self, piece: str | bytes) -> None:
-        """Add a piece. Raises `BufferFull`; what came before is kept."""
+        """Add a piece. Raises `CannotBuffer`; what came before is kept."""
         if self._redactor is None:
             super().write(piece)
             return
@@ -43,6 +44,12 @@ class MaskedBuffer(Buffer):
             self._stream, self._is_text = self._redactor.stream(type(piece)), is_text
         if masked := self._stream.feed(piece):
             super().write(masked)
+
+    def settle(self) -> None:
+        """Write what was held back, but for what may be half a secret: somebody reads what has come."""
+        if self._stream is not None and (settled := self._stream.settle()):
+            with suppress(CannotBuffer):  # `missing` says so
+                super().write(settled)
 
     def add_line(self, text: str) -> None:
         """Add a line at the end, even if the buffer is full."""
@@ -57,11 +64,11 @@ class MaskedBuffer(Buffer):
     def _end_stream_anyhow(self) -> None:
         try:
             self._end_stream()
-        except BufferFull:  # `missing` says so
+        except CannotBuffer:  # `missing` says so
             return
 
     def _end_stream(self) -> None:
-        """Write what is held back. Raises `BufferFull`."""
+        """Write what is held back. Raises `CannotBuffer`."""
         stream, self._stream = self._stream, None
         if stream is None:
             return

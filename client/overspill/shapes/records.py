@@ -68,7 +68,7 @@ class Records:
         self._texts: list[str] = []
 
     def take(self, record: Any) -> list[Any]:
-        """Take a record. Return the records that pass now. Raises `BufferFull`."""
+        """Take a record. Return the records that pass now. Raises `CannotBuffer`."""
         if is_opaque_record(record):
             return self._passing(record)
         line = line_of(record)

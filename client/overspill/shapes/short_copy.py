@@ -38,7 +38,7 @@ _LONG_BYTES: Final = 200
 _OMITTED: Final = "[not shown]"
 _MAX_DEPTH: Final = 6
 _TEXT_FACTOR: Final = 4
-"""The notice goes into a text, unless another part is so many times larger."""
+"""The notice goes into a text, unless another part is this many times larger."""
 _COMPARED_BYTES: Final = 20_000
 """Up to this size the parts of a record are compared."""
 

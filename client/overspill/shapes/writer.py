@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.text.body import FileBody
-from overspill.text.buffer import MAX_BUFFER_BYTES, Buffer, BufferFull
+from overspill.text.buffer import MAX_BUFFER_BYTES, Buffer, CannotBuffer
 from overspill.text.rendering import (
     INDENT,
     MAX_INDENTED_DEPTH,
@@ -54,7 +54,7 @@ def render(value: Any) -> Body:
     buffer = Buffer(memory_bytes=_MEMORY_BYTES, max_bytes=_MAX_BYTES)
     try:
         Writer(buffer.write).value(value)
-    except BufferFull as error:
+    except CannotBuffer as error:
         buffer.add_remark(f"the rest is left out: {error}")
     return buffer.finish()
 

@@ -20,7 +20,7 @@ from overspill.spools import files
 from overspill.spools.own_directory import NotSpooled
 
 if TYPE_CHECKING:
-    from overspill.spools.spool import Partition
+    from overspill.spools.partition import Partition
 
 _NAME: Final = ".away"
 _LONGEST: Final = 60.0

@@ -13,7 +13,7 @@ from overspill.wire import SpoolBacklog
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from overspill.spools.spool import Partition
+    from overspill.spools.partition import Partition
 
 
 def backlog_of(partition: Partition | None) -> SpoolBacklog | None:

@@ -16,7 +16,7 @@ from overspill import wire
 from overspill.errors import error_of
 from overspill.reading import content_kind
 from overspill.reading import lines as by_number
-from overspill.reading.chunks import DEFAULT_CAPS
+from overspill.reading.chunks import DEFAULT_CAPS, TerminalExtent
 from overspill.reading.errors import InvalidQuery
 from overspill.reading.grep import Search
 from overspill.reading.summary import Summarizer
@@ -171,9 +171,15 @@ class LocalCapture:
         )
         return self._chunks.inspect(summarizer)
 
+    def timeline(self, _ref: str = "", *, session: str | None = None) -> wire.Timeline:  # noqa: ARG002
+        """Return a timeline without marks: what waits on this machine has none."""
+        entry = self.get()
+        return wire.Timeline(id=entry.id, state=entry.state, size=entry.size, marks=[])
+
     @property
     def _extent(self) -> Extent:
-        return self._chunks.extent
+        extent = self._chunks.extent
+        return TerminalExtent(*extent) if wire.TERMINAL_LABEL in self.spooled.labels else extent
 
     def _answer(self, query: wire.ReadQuery, begin: Callable[[], Read[wire.Text]]) -> wire.Text:
         with _problems():

@@ -6,14 +6,12 @@ import os
 import threading
 import time
 from contextlib import contextmanager, suppress
-from datetime import datetime, timedelta
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from overspill import wire
 from overspill.spools.folder import ENTRY, Spooled
 from overspill.spools.own_directory import NotSpooled, disk_reason
 from overspill.text import measure
@@ -26,38 +24,10 @@ if TYPE_CHECKING:
     from overspill.spools.folder import Folder
     from overspill.spools.ledger import Ledger
     from overspill.spools.room import Room
-    from overspill.spools.store_request import StoreRequest
     from overspill.text.body import FileBody
 
 _THREADS: Final = 8
 """The most files that are synchronized at the same time: the system writes these together."""
-
-
-def entry_for(
-    request: StoreRequest, now: datetime, *, url: str, reason: str, refused: str, path: str
-) -> Spooled:
-    """Return what is known of an output that is kept `now`."""
-    origin, ttl = request.origin, request.ttl
-    return Spooled(
-        id=request.id,
-        size=request.size,
-        lines=request.lines,
-        sha256=request.sha256.hex(),
-        session=wire.fit(origin.session),
-        call_id=wire.fit(origin.call_id),
-        tool=wire.fit(origin.tool),
-        status=wire.fit(origin.status),
-        labels=dict(request.labels),
-        traceparent=origin.traceparent,
-        content_type=request.content_type,
-        ttl=ttl,
-        created=now,
-        expires=now + timedelta(seconds=wire.DEFAULT_TTL if ttl is None else ttl),
-        url=url,
-        reason=reason,
-        refused=refused,
-        path=path,
-    )
 
 
 class Addition:

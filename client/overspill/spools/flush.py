@@ -38,11 +38,13 @@ from overspill.errors import (
 from overspill.execution.backoff import Backoff
 from overspill.spools.own_directory import LockedFile
 from overspill.text import measure
-from overspill.wire import SPOOLED_LABEL
+from overspill.transfer.live_calls import give_up
+from overspill.transfer.sync import running
+from overspill.wire import MAX_LABELS, SPOOLED_LABEL
 
 if TYPE_CHECKING:
     from overspill.spools.folder import Spooled
-    from overspill.spools.spool import Partition
+    from overspill.spools.partition import Partition
     from overspill.transfer.sync import SyncClient
 
 _PERMANENT: Final = (BadRequest, Refused, Deleted, Expired)
@@ -59,11 +61,9 @@ _PASSING: Final = (
 _OF_ALL: Final = (Denied, QuotaExceeded, StoreFull, TooManyRequests)
 """Failures that the next capture would meet too."""
 _IN_A_ROW: Final = 3
-"""If so many captures fail one after another, the service itself counts as failing."""
+"""After this many failed captures in a row, the service itself counts as failing."""
 _BACKOFF: Final = Backoff(first=30.0, longest=3600.0)
 """Seconds until a failed capture is sent again, doubled with each failure."""
-_MAX_LABELS: Final = 32
-"""The most labels that the service takes."""
 _BLOCK: Final = 1024 * 1024
 
 log: Final = logging.getLogger("overspill")
@@ -237,6 +237,9 @@ def _attributes(entry: Spooled) -> dict[str, str | int]:
 
 
 def _put(file: IO[bytes], entry: Spooled, client: SyncClient) -> None:
+    if entry.producer:  # the whole completes the beginning that the service has, once that has ended
+        calls, asynchronous = running(client)
+        calls.run(give_up(asynchronous, entry.id, entry.producer))
     stored = client.put(
         file,
         id=entry.id,
@@ -254,7 +257,7 @@ def _put(file: IO[bytes], entry: Spooled, client: SyncClient) -> None:
 
 def _labels(entry: Spooled) -> dict[str, str]:
     """Return the labels, with one that says since when the capture waited, if there is room for it."""
-    if len(entry.labels) >= _MAX_LABELS:
+    if len(entry.labels) >= MAX_LABELS:
         return entry.labels
     return {**entry.labels, SPOOLED_LABEL: entry.created.isoformat(timespec="seconds")}
 

@@ -24,7 +24,7 @@ from overspill.transfer.caller import load_transport
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from overspill.spools.spool import Partition
+    from overspill.spools.partition import Partition
     from overspill.transfer.sync import SyncClient
 
 _LOCK: Final = ".flush"

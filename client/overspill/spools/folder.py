@@ -38,8 +38,9 @@ class Spooled(Struct, frozen=True, kw_only=True):
     """The entry of a spooled capture. `size` is bytes.
 
     `reason` says why it is here, `refused` why the service will never take it. `path` is where the agent
-    finds it in a workspace. `traceparent` is the span in which it spilled. `failures` uploads of it have
-    failed; the next one is due at `next_try`.
+    finds it in a workspace. `traceparent` is the span in which it spilled. If the service has a beginning of
+    it as a live capture, `producer` is the word of who produced that. `failures` uploads of it have failed;
+    the next one is due at `next_try`.
     """
 
     id: str
@@ -60,6 +61,7 @@ class Spooled(Struct, frozen=True, kw_only=True):
     path: str = ""
     labels: dict[str, str] = {}
     traceparent: str = ""
+    producer: str = ""
     failures: int = 0
     next_try: datetime | None = None
 
@@ -113,7 +115,7 @@ class Folder:
     # --- changing, under the spool's lock ----------------------------------------------------------
 
     def begin(self, entry: int, content: int | None = None) -> Draft:
-        """Make a draft of an entry of so many bytes, and of its content unless that is None."""
+        """Make a draft of an entry of `entry` bytes, and of `content` bytes of content, if that is given."""
         sizes = {} if content is None else {self.suffix: content}
         return Draft(self.path, {**sizes, ENTRY: entry}, mode=self._mode)
 

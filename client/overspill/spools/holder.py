@@ -17,7 +17,7 @@ from overspill.spools.own_directory import NotSpooled
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from overspill.spools.spool import Partition
+    from overspill.spools.partition import Partition
     from overspill.transfer.client import Client
     from overspill.transfer.sync import SyncClient
 

@@ -3,14 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
+    from overspill import wire
     from overspill.text.body import FileBody
 
 __all__ = ["Origin", "StoreRequest"]
+
+
+class LiveBeginning(Protocol):
+    """The beginning of an output, which the service has as a live capture."""
+
+    producer: str
+    """The word of its producer."""
+
+    def left(self, size: int) -> int:
+        """Return how many of `size` bytes are not sent yet."""
+
+    async def completed(
+        self,
+        request: StoreRequest,
+        whole: Callable[[], Coroutine[Any, Any, wire.Entry]],
+        progress: Callable[[int], object],
+    ) -> wire.Entry:
+        """Complete it, or store the `whole` in its place; return the entry.
+
+        `progress` is called with the bytes of each piece that was sent. Raises `OverspillError`.
+        """
 
 
 class Origin(NamedTuple):
@@ -18,7 +40,8 @@ class Origin(NamedTuple):
 
     An id that `is_minted` was made up for a call that has none: no model knows it. `cohort` is the label of
     its session's cohort in an experiment, if there is one. `traceparent` is the span in which the output
-    spilled, as W3C Trace Context writes it. `capture` is the handle of a live capture that has the output.
+    spilled, as W3C Trace Context writes it. `capture` is the handle of a live capture that has the output, or
+    a beginning of it that `live` completes.
     """
 
     tool: str
@@ -29,6 +52,7 @@ class Origin(NamedTuple):
     cohort: str = ""
     traceparent: str = ""
     capture: str = ""
+    live: LiveBeginning | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

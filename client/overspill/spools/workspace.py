@@ -23,7 +23,8 @@ from overspill import wire
 from overspill.spools.folder import Folder
 from overspill.spools.location import MAX_BYTES
 from overspill.spools.own_directory import NotSpooled, is_directory
-from overspill.spools.spool import Partition, Spool
+from overspill.spools.partition import Partition
+from overspill.spools.spool import Spool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

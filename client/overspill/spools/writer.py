@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from overspill.execution.waiting import Reply
     from overspill.spools.folder import Spooled
     from overspill.spools.order import Order
-    from overspill.spools.spool import Partition
+    from overspill.spools.partition import Partition
 
 _MOST_AT_ONCE: Final = 32
 _BYTES_AT_ONCE: Final = 32 * 1024 * 1024

@@ -32,7 +32,7 @@ _REMARK_BYTES: Final = 4096
 _CHANGED: Final = "the temporary file has another size than was written to it"
 
 
-class BufferFull(Exception):
+class CannotBuffer(Exception):
     """The buffer has as many bytes as it may have, or the disk takes no more."""
 
 
@@ -60,20 +60,20 @@ class Buffer:
         self._ends_line = True
 
     def write(self, piece: str | bytes) -> None:
-        """Add a piece. Raises `BufferFull`; what came before is kept."""
+        """Add a piece. Raises `CannotBuffer`; what came before is kept."""
         try:
             if isinstance(piece, str) and len(piece) > self._memory_bytes:
                 for part in measure.encoded_pieces(piece):
                     self._write(part, part)
             else:
                 self._write(piece, _bytes_of(piece))
-        except BufferFull as error:
+        except CannotBuffer as error:
             self.missing = str(error)
             raise
 
     def _write(self, piece: str | bytes, data: bytes) -> None:
         if self.size + len(data) > self._max_bytes:
-            raise BufferFull(f"more than {measure.readable_size(self._max_bytes)}")
+            raise CannotBuffer(f"more than {measure.readable_size(self._max_bytes)}")
         if self._file is None and self.size + len(data) > self._memory_bytes:
             self._move_to_file(self.size + len(data))
         if self._file is None:
@@ -82,6 +82,12 @@ class Buffer:
             self._write_to(self._file, data)
         self.size += len(data)
         self._ends_line = data.endswith(b"\n") if data else self._ends_line
+
+    def read(self, offset: int, most: int) -> bytes:
+        """Return up to `most` bytes from `offset` on of what was written until now. Raises `OSError`."""
+        if self._file is not None:
+            return self._file.read(offset, most)
+        return b"".join(map(_bytes_of, self._pieces))[offset : offset + most]
 
     def add_remark(self, text: str) -> None:
         """Add a line in brackets that says why there is no more."""
@@ -120,14 +126,14 @@ class Buffer:
             self.close()
 
     def _move_to_file(self, size: int) -> None:
-        """Write what is in memory to a file. If that fails, stay in memory, or raise `BufferFull`."""
+        """Write what is in memory to a file. If that fails, stay in memory, or raise `CannotBuffer`."""
         file = None
         try:
             file = _TempFile(self._folder)
             for piece in self._pieces:
                 file.write(_bytes_of(piece))
             file.flush()
-        except (OSError, BufferFull) as error:
+        except (OSError, CannotBuffer) as error:
             if file is not None:
                 file.remove()
             self._stay_in_memory(size, error)
@@ -136,21 +142,21 @@ class Buffer:
         self._file = file
 
     def _write_to(self, file: _TempFile, data: bytes) -> None:
-        """Write to the file. If it cannot grow, take all back into memory, or raise `BufferFull`."""
+        """Write to the file. If it cannot grow, take all back into memory, or raise `CannotBuffer`."""
         size = self.size + len(data)
         try:
             file.write(data)
-        except BufferFull as error:
+        except CannotBuffer as error:
             if size > MEMORY_BYTES_WITHOUT_FILE:
                 raise
             self._pieces = [file.read_back()]
             self._stay_in_memory(size, error)
 
-    def _stay_in_memory(self, size: int, error: OSError | BufferFull) -> None:
-        """Go on without a file. Raises `BufferFull` if `size` is too much for that."""
+    def _stay_in_memory(self, size: int, error: OSError | CannotBuffer) -> None:
+        """Go on without a file. Raises `CannotBuffer` if `size` is too much for that."""
         self._memory_bytes, self._file = MEMORY_BYTES_WITHOUT_FILE, None
         if size > MEMORY_BYTES_WITHOUT_FILE:
-            raise BufferFull(_reason(error) if isinstance(error, OSError) else str(error)) from error
+            raise CannotBuffer(_reason(error) if isinstance(error, OSError) else str(error)) from error
 
 
 class _TempFile:
@@ -165,14 +171,14 @@ class _TempFile:
         self.missing = ""
 
     def write(self, data: bytes) -> None:
-        """Add bytes. Raises `BufferFull`."""
+        """Add bytes. Raises `CannotBuffer`."""
         self._unwritten += data
         if len(self._unwritten) >= _WRITE_BATCH_BYTES:
             self.flush()
 
     def add_last_line(self, line: bytes) -> None:
         """Add a line at the end; on a full disk, in place of the last bytes."""
-        with suppress(BufferFull):
+        with suppress(CannotBuffer):
             self.write(line)
             self.flush()
             return
@@ -184,7 +190,7 @@ class _TempFile:
 
     def finish(self) -> FileBody:
         """Return what is in the file, counted again if that is not what was written."""
-        with suppress(BufferFull):
+        with suppress(CannotBuffer):
             self.flush()
         try:
             size = os.fstat(self._descriptor).st_size
@@ -196,12 +202,17 @@ class _TempFile:
             totals = _Totals.of(self._path)
         return FileBody(self._path, size=totals.size, lines=totals.lines, sha256=totals.sha256.digest())
 
+    def read(self, offset: int, most: int) -> bytes:
+        with suppress(CannotBuffer):
+            self.flush()
+        return os.pread(self._descriptor, most, offset)
+
     def read_back(self) -> bytes:
-        """Return all that was written, and remove the file. Raises `BufferFull` if it cannot be read."""
+        """Return all that was written, and remove the file. Raises `CannotBuffer` if it cannot be read."""
         try:
             data = self._path.read_bytes()[: self._totals.size] + self._unwritten
         except OSError as error:
-            raise BufferFull(_reason(error)) from error
+            raise CannotBuffer(_reason(error)) from error
         self.remove()
         return bytes(data)
 
@@ -212,14 +223,14 @@ class _TempFile:
             self._path.unlink(missing_ok=True)
 
     def flush(self) -> None:
-        """Write what is waiting. Raises `BufferFull`, and then keeps it."""
+        """Write what is waiting. Raises `CannotBuffer`, and then keeps it."""
         if self.missing:
-            raise BufferFull(self.missing)
+            raise CannotBuffer(self.missing)
         try:
             _write_all(self._descriptor, self._unwritten)
         except OSError as error:
             self.missing = _reason(error)
-            raise BufferFull(self.missing) from error
+            raise CannotBuffer(self.missing) from error
         self._totals.count(bytes(self._unwritten))
         self._unwritten.clear()
 

@@ -51,6 +51,14 @@ def encode(text: str) -> bytes:
     return text.encode() if text.isascii() else b"".join(encoded_pieces(text))
 
 
+def part(body: Body, offset: int, most: int) -> bytes:
+    """Return up to `most` of the bytes that are stored, from `offset` on. Raises `OSError`."""
+    if isinstance(body, FileBody):
+        return body.read(offset, most)
+    data = encode(body) if isinstance(body, str) else body
+    return data[offset : offset + most]
+
+
 def size(body: Body) -> int:
     """Return the bytes of a body. ASCII text is not encoded for this."""
     if not isinstance(body, str):

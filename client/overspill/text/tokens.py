@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 MAX_CALL_CHARS: Final = 64 * 1024
-"""A tokenizer gets so many characters at once. With more, some need time or memory without bound."""
+"""The most characters that a tokenizer gets at once. With more, some take unbounded time or memory."""
 COUNTED_CHARS: Final = 8 * MAX_CALL_CHARS
 """Up to this length all of a text is counted, at 7 to 17 MB a second. Of a longer one samples are counted."""
 SAMPLE_CHARS: Final = 8 * 1024

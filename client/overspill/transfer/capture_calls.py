@@ -77,10 +77,13 @@ class CaptureCalls(Caller):
         until: datetime | None = None,
         cursor: str | None = None,
         limit: int = 100,
+        sort: wire.Sort = wire.Sort.NEWEST,
     ) -> wire.Listing:
         """Return a page of at most `limit` captures, newest first. Each filter that is given narrows it.
 
-        Without `session` it has captures of all sessions. `cursor` is that of the page before.
+        Without `session` it has captures of all sessions. `cursor` is that of the page before. With
+        `sort=Sort.SIZE` the page has the largest of all captures; it takes no filter and no cursor.
+        Raises `InvalidParameter` if it gets one.
         """
         query = wire.ListQuery(
             session=fit_or_none(session),
@@ -91,6 +94,7 @@ class CaptureCalls(Caller):
             until=until,
             cursor=cursor,
             limit=limit,
+            sort=sort,
         )
         asked = request.Request(method="GET", path=wire.Path.CAPTURES, query=request.encode_query(query))
         return await self._ask(asked, wire.Listing)
@@ -150,16 +154,18 @@ class CaptureCalls(Caller):
         query = self._narrowed(ref, session)
         return await self._ask(request.about("DELETE", wire.Path.HOLD, ref, query), wire.Entry)
 
-    async def hold_session(self, session: str) -> wire.Held:
+    async def hold_session(self, session: str) -> wire.HoldReceipt:
         """Put every capture of a session on hold. Those that are stored later are not.
 
         Raises `InvalidParameter` if its name is empty.
         """
-        return await self._ask(request.of_session("PUT", wire.Path.SESSION_HOLD, session), wire.Held)
+        return await self._ask(request.of_session("PUT", wire.Path.SESSION_HOLD, session), wire.HoldReceipt)
 
-    async def release_session(self, session: str) -> wire.Held:
+    async def release_session(self, session: str) -> wire.HoldReceipt:
         """End the hold of every capture of a session. Raises `InvalidParameter` if its name is empty."""
-        return await self._ask(request.of_session("DELETE", wire.Path.SESSION_HOLD, session), wire.Held)
+        return await self._ask(
+            request.of_session("DELETE", wire.Path.SESSION_HOLD, session), wire.HoldReceipt
+        )
 
     async def erase_tenant(self, tenant: str) -> wire.Removed:
         """Remove every capture of the key's tenant, except those on hold. `tenant` confirms it.

@@ -10,6 +10,7 @@ import asyncio
 import os
 import threading
 import weakref
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final, Self
 
 import aiohttp
@@ -19,9 +20,13 @@ from overspill.transfer import closing
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
+    from contextlib import AbstractAsyncContextManager
 
 MOST_CALLS: Final = 32
-"""Requests to one service at the same time. Downloads, which their reader may hold up, do not count."""
+"""Requests to one service at the same time.
+
+Downloads, which their reader may hold up, and waits, which the service holds up, do not count.
+"""
 
 
 class Connections:
@@ -44,9 +49,9 @@ class Connections:
             found.users += 1
         return found  # type: ignore[return-value]  # of this very class
 
-    def limit(self, url: str) -> asyncio.Semaphore:
-        """Return the semaphore to hold during a request to the service at `url`."""
-        return self._limits.setdefault(url, asyncio.Semaphore(MOST_CALLS))
+    def place(self, url: str, *, is_wait: bool) -> AbstractAsyncContextManager[None]:
+        """Return the place to hold during a request to the service at `url`."""
+        return nullcontext() if is_wait else self._limits.setdefault(url, asyncio.Semaphore(MOST_CALLS))
 
     async def leave(self) -> None:
         """Count one user less, in any loop. The last one closes the connections."""

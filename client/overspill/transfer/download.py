@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import deque
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
 from overspill import wire
 from overspill.errors import ProtocolError, Unreachable
 from overspill.execution import threads
+from overspill.transfer.received import Received
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -27,7 +27,7 @@ _WORTH_A_THREAD: Final = 64 * 1024
 _CONTENT_RANGE: Final = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})")
 
 
-class Stream:
+class ContentStream(Received[bytes]):
     """An async iterator of bytes, and an async context manager that ends the transfer early.
 
     The length is verified, and the SHA-256 of a whole capture. Raises `ProtocolError` if they are wrong,
@@ -41,48 +41,12 @@ class Stream:
         request: Request,
         byte_range: wire.ByteRange | None = None,
     ) -> None:
-        self._connect = connect
-        self._request = request
+        super().__init__(connect, request)
         self._range = byte_range
-        self._transport: Transport | None = None
-        self._response: aiohttp.ClientResponse | None = None
         self._progress: _Progress | None = None
         self._decode: Callable[[bytes], Iterator[bytes]] = _as_it_is
         self._decoding: Iterator[bytes] = iter(())
-        self._ready: deque[bytes] = deque()
         self._resumed, self._resumed_at = 0, -1
-        self._is_done = False
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes:
-        try:
-            while not self._ready and not self._is_done:
-                await self._advance()
-        except BaseException:
-            await self.aclose()
-            raise
-        if not self._ready:
-            raise StopAsyncIteration
-        return self._ready.popleft()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """End the transfer. Does nothing the second time."""
-        self._is_done = True
-        self._ready.clear()
-        self._drop()
-
-    def _drop(self) -> None:
-        response, self._response = self._response, None
-        if response is not None:
-            response.close()
 
     async def _advance(self) -> None:
         """Do one step: decode more of what has arrived, or read from the network, or end."""
@@ -102,15 +66,14 @@ class Stream:
                 self._ended(transport, progress, early)
 
     async def _opened(self) -> tuple[Transport, _Progress]:
-        if self._transport is None:
-            self._transport = await self._connect()
+        transport = await self._connected()
         if self._response is None:
-            self._response = await self._transport.open(self._next_request())
+            self._response = await transport.open(self._next_request())
             self._decode = _decoder(self._response)
             self._decoding = iter(())
             self._check_start(self._response)
         assert self._progress is not None
-        return self._transport, self._progress
+        return transport, self._progress
 
     def _next_request(self) -> Request:
         """Return the request for what is missing. A part is asked for unencoded: ranges count its bytes."""

@@ -18,7 +18,7 @@ _END: Final = object()
 
 
 class Closable(Protocol[T_co]):
-    """An async iterator that can be ended early: an async generator, a `Stream`."""
+    """An async iterator that can be ended early: an async generator, a `ContentStream`."""
 
     def __anext__(self) -> Awaitable[T_co]: ...
     def aclose(self) -> Coroutine[Any, Any, None]:

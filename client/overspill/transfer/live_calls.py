@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
 from overspill import wire
+from overspill.errors import Absent, NotLive, OtherProducer, WrongOffset
 from overspill.execution import threads
 from overspill.transfer import request
 from overspill.transfer.caller import Caller, decode
@@ -19,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from overspill.live.live_capture import LiveCapture
-    from overspill.live.ports import Description, StreamSpool
+    from overspill.live.ports import Description, LiveService, StreamSpool
     from overspill.redaction.redactor import Redactor
+    from overspill.text.buffer import Buffer
     from overspill.transfer.transport import Transport
 
 _TEXT_TYPE: Final = "text/plain; charset=utf-8"
@@ -43,21 +46,21 @@ class LiveCalls(Caller):
         redactor: Redactor | None = None,
         spool: StreamSpool | None = None,
         patience: float | None = None,
+        copy: Buffer | None = None,
     ) -> LiveCapture:
         """Return an output that is stored as it is written, for an `async with` block.
 
         Its `id` is known at once, and others read it while it grows. `redactor` masks secrets before anything
         leaves this machine, as that of a `Policy` does. If the service takes nothing for `patience` seconds
-        (60), writing raises; with a `spool` the whole stream is kept there instead, and uploaded later.
-        Raises `ValueError` for a wrong label's name.
+        (60), writing raises; with a `spool` the whole stream is kept there instead, and uploaded later. With
+        a `copy` writing goes on, and that has the whole. Raises `ValueError` for a wrong label's name.
         """
         from overspill.live.live_capture import PATIENCE_SECONDS, LiveCapture  # noqa: PLC0415  (loaded when needed)
         from overspill.live.ports import Description  # noqa: PLC0415  (as above)
 
         where = self.session if session is None else session
-        nonce = hashlib.sha256(secrets.token_bytes(32)).digest()
         description = Description(
-            id=wire.capture_id(where, call_id, nonce),
+            id=new_id(where, call_id),
             session=where,
             call_id=call_id,
             tool=tool,
@@ -65,18 +68,19 @@ class LiveCalls(Caller):
             ttl=ttl,
             labels=labels or {},
         )
-        return LiveCapture(
-            _LiveService(self, description, compress=self._compress and not self.address.is_near),
-            description,
-            redactor=redactor,
-            spool=None if spool is None else (spool, self.address.url, self.address.key),
-            patience=PATIENCE_SECONDS if patience is None else patience,
-        )
+        service, seconds = live_service(self, description), PATIENCE_SECONDS if patience is None else patience
+        kept = None if spool is None else (spool, self.address.url, self.address.key)
+        return LiveCapture(service, description, redactor=redactor, spool=kept, patience=seconds, copy=copy)
 
     async def live_status(self, ref: str, *, session: str | None = None) -> wire.LiveStatus:
         """Return how far a live capture is."""
         query = self._narrowed(ref, session)
         return await self._ask(request.about("GET", wire.Path.LIVE, ref, query), wire.LiveStatus)
+
+    async def timeline(self, ref: str, *, session: str | None = None) -> wire.Timeline:
+        """Return when the bytes of a capture came."""
+        query = self._narrowed(ref, session)
+        return await self._ask(request.about("GET", wire.Path.TIMELINE, ref, query), wire.Timeline)
 
     def follow(
         self,
@@ -133,18 +137,46 @@ class LiveCalls(Caller):
         return await self._ask(asked, wire.Waited)
 
 
-class _LiveService:
-    """The calls about one live capture of this producer."""
+def new_id(session: str, call_id: str) -> str:
+    """Return the id of an output whose content is not known yet: a random word stands in its place."""
+    return wire.capture_id(session, call_id, hashlib.sha256(secrets.token_bytes(32)).digest())
 
-    def __init__(self, caller: Caller, description: Description, *, compress: bool) -> None:
-        self._caller, self._compress = caller, compress
+
+def live_service(client: LiveCalls, description: Description) -> LiveService:
+    """Return the calls about a live capture, for its only producer."""
+    return _LiveService(client, description, secrets.token_hex(16))
+
+
+async def give_up(client: LiveCalls, id: str, producer: str) -> None:  # noqa: A002  (the field's own name)
+    """End a live capture as partial, because its producer goes on with it no more.
+
+    Do nothing if it has ended, or is not there. Raises what the client raises.
+    """
+    from overspill.live.ports import Description  # noqa: PLC0415  (loaded when needed)
+
+    service = _LiveService(client, Description(id=id, session=""), producer)
+    with suppress(Absent, NotLive, OtherProducer):
+        try:
+            offset = (await service.append(0, b"")).accepted
+        except WrongOffset as error:
+            offset = error.offset or 0
+        await service.complete(wire.Completion(offset=offset, state="partial"))
+
+
+class _LiveService:
+    """The calls about one live capture of one producer."""
+
+    def __init__(self, client: LiveCalls, description: Description, producer: str) -> None:
+        self.producer = producer
+        self._caller = client
+        self._compress = client._compress and not client.address.is_near  # noqa: SLF001  (this module's own)
         self._id = description.id
-        self._producer = {wire.Header.PRODUCER: secrets.token_hex(16)}
+        self._named = {wire.Header.PRODUCER: producer}
         self._metadata = request.metadata(
             description.session,
             call_id=description.call_id,
             tool=description.tool,
-            status="",
+            status=description.status,
             labels=description.labels,
             ttl=description.ttl,
             content_type=description.content_type,
@@ -152,7 +184,7 @@ class _LiveService:
 
     async def begin(self) -> wire.LiveStatus:
         asked = request.about("PUT", wire.Path.LIVE, self._id)
-        asked = structs.replace(asked, headers={**self._metadata, **self._producer}, body=Body.of(b""))
+        asked = structs.replace(asked, headers={**self._metadata, **self._named}, body=Body.of(b""))
         return decode(await (await self._transport()).call(asked), wire.LiveStatus)
 
     async def append(self, offset: int, data: bytes) -> wire.LiveStatus:
@@ -160,7 +192,7 @@ class _LiveService:
         from overspill.wire.checksums import encode_crc32c  # noqa: PLC0415  (loads a library)
 
         headers = {
-            **self._producer,
+            **self._named,
             wire.Header.UPLOAD_OFFSET: str(offset),
             wire.Header.CONTENT_DIGEST: encode_crc32c(data),
             "Content-Type": "application/octet-stream",
@@ -171,7 +203,7 @@ class _LiveService:
 
     async def complete(self, completion: wire.Completion) -> wire.Entry:
         asked = request.with_json(request.about("POST", wire.Path.COMPLETE, self._id), completion)
-        asked = structs.replace(asked, headers={**asked.headers, **self._producer})
+        asked = structs.replace(asked, headers={**asked.headers, **self._named})
         return decode(await (await self._transport()).call(asked), wire.Entry)
 
     async def _transport(self) -> Transport:

@@ -9,7 +9,7 @@ import msgspec
 from overspill import wire
 from overspill.transfer import request
 from overspill.transfer.caller import Caller
-from overspill.transfer.download import Stream
+from overspill.transfer.download import ContentStream
 
 if TYPE_CHECKING:
     import os
@@ -25,14 +25,14 @@ class ReadCalls(Caller):
         range: wire.ByteRange | None = None,  # noqa: A002  (the field's own name)
         *,
         session: str | None = None,
-    ) -> Stream:
+    ) -> ContentStream:
         """Return the bytes of a capture or of a range of it, in pieces of at most a few MiB.
 
         The length is verified, and the digest of a whole capture; a transfer that breaks off is resumed.
         Iterating raises `ProtocolError` for wrong bytes, and `RangeNotSatisfiable` if the range has none.
         """
         query = self._narrowed(ref, session)
-        return Stream(self._transport, request.about("GET", wire.Path.CONTENT, ref, query), range)
+        return ContentStream(self._transport, request.about("GET", wire.Path.CONTENT, ref, query), range)
 
     async def content(
         self,
@@ -141,11 +141,9 @@ class ReadCalls(Caller):
             from_end=from_end,
             count=count,
             cursor=cursor,
-            ansi=ansi,
-            max_bytes=max_bytes,
-            since=since,
         )
-        return await self._read(wire.Path.GREP, ref, query, session)
+        bounded = msgspec.structs.replace(query, ansi=ansi, max_bytes=max_bytes, since=since)
+        return await self._read(wire.Path.GREP, ref, bounded, session)
 
     async def summary(self, ref: str, *, session: str | None = None) -> wire.Summary:
         """Return figures, first and last lines, repeated lines, errors and warnings, the shape of JSON."""

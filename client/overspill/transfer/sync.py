@@ -229,6 +229,7 @@ class SyncClient:
     live_status: Final = _method(Client.live_status)
     follow: Final = _followed(Client.follow)
     wait: Final = _method(Client.wait)
+    timeline: Final = _method(Client.timeline)
 
     observe: Final = _method(Client.observe)
     usage: Final = _method(Client.usage)

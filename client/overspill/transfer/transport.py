@@ -66,7 +66,7 @@ class Transport:
             while True:
                 try:
                     connections, _ = await self._bound()
-                    async with connections.limit(self.address.url):
+                    async with connections.place(self.address.url, is_wait=request.answer_seconds > 0):
                         return await self._read_whole(await self._respond(request, attempts))
                 except OverspillError as error:
                     if (pause := attempts.pause_after(error)) is None:

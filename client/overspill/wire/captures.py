@@ -52,8 +52,14 @@ class Gap(Struct, frozen=True, kw_only=True):
     """Bytes that the service had accepted and lost: neither the catalog nor the producer has them."""
 
     offset: int
+    """Where they began: at the end of what is left."""
     size: int | None = None
-    """Null if nobody knows how many."""
+    """Null if nobody knows how many, perhaps none: the catalog was lost and its producer is gone."""
+
+    def __str__(self) -> str:
+        if self.size is None:
+            return f"Bytes from byte {self.offset} on that were accepted may be lost, nobody knows how many."
+        return f"{self.size} bytes from byte {self.offset} on were accepted and are lost."
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -155,7 +161,7 @@ class Removed(Struct, frozen=True, kw_only=True):
     remains: list[Remainder] = []
 
 
-class Held(Struct, frozen=True, kw_only=True):
+class HoldReceipt(Struct, frozen=True, kw_only=True):
     """How many captures of a session were put on hold, or released."""
 
     captures: int

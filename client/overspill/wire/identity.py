@@ -11,6 +11,7 @@ MAX_VALUE: Final = 2048
 """UTF-8 bytes that one metadata value (session, call id, tool, label) may take."""
 MAX_METADATA: Final = 8192
 """UTF-8 bytes that all metadata of a capture may take, names of labels included: the catalog keeps it."""
+MAX_LABELS: Final = 32
 SHORT_VALUE: Final = 1024
 """Bytes of a tool's name and of a status, as clients send them: then every session and call id has room."""
 CAPTURE_ID: Final = re.compile(r"cap_[a-z2-7]{20}")

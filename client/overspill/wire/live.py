@@ -6,15 +6,17 @@ Appends carry their CRC32C as `Content-Digest: crc32c=:BASE64:` (RFC 9530).
 
 from __future__ import annotations
 
+from datetime import datetime  # noqa: TC003  (msgspec resolves annotations at run time)
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
-from overspill.wire.captures import State  # noqa: TC001  (msgspec resolves annotations at run time)
+from overspill.wire.captures import Gap, State  # noqa: TC001  (msgspec resolves annotations at run time)
+from overspill.wire.identity import END, MAX_VALUE
 from overspill.wire.queries import Count, RefQuery
 from overspill.wire.reads import Match  # noqa: TC001  (as above)
 
-MAX_APPEND: Final = 4 * 2**20
+MAX_APPEND: Final = 8 * 2**20
 """Bytes of content that one append may carry."""
 MAX_UNSTORED: Final = 16 * 2**20
 """Bytes that the service accepts beyond the durable offset. A producer keeps no more than these."""
@@ -28,6 +30,11 @@ TERMINAL_LABEL: Final = "overspill.terminal"
 COMMAND_LABEL: Final = "overspill.command"
 """The label of a capture of a process: the beginning of its command line."""
 
+_LABEL: Final = "^[a-z0-9][a-z0-9_.-]{0,62}" + END
+
+SIZE_LABEL: Final = "overspill.terminal_size"
+"""The label of a capture of a terminal: columns and rows, as `80x24`."""
+
 Offset = Annotated[int, Meta(ge=0, le=2**53)]
 
 
@@ -40,9 +47,11 @@ class LiveStatus(Struct, frozen=True, kw_only=True):
     """Bytes that the service has taken: the offset of the next append."""
     durable: int
     """Bytes that are in the object store. A producer keeps what comes after them, and sends it again."""
+    gap: Gap | None = None
+    """What is missing at the end of a capture whose producer vanished, if anything is known to be."""
 
 
-class Completion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Completion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The end of a live capture, as its producer tells it."""
 
     offset: Offset
@@ -53,6 +62,8 @@ class Completion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     exit_code: int | None = None
     sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")] | None = None
     """The digest of the whole content, for the service to compare."""
+    labels: dict[Annotated[str, Meta(pattern=_LABEL)], Annotated[str, Meta(max_length=MAX_VALUE)]] = {}
+    """Labels that are known at the end only. They join those of the beginning."""
 
 
 class FollowQuery(RefQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,6 +94,27 @@ class FollowedEnd(Struct, frozen=True, kw_only=True):
     size: int
     status: str = ""
     exit_code: int | None = None
+    gap: Gap | None = None
+    """What is missing at its end, if anything is known to be."""
+
+
+class Mark(Struct, frozen=True, kw_only=True):
+    """The bytes from `offset` on came at `time` or later."""
+
+    time: datetime
+    offset: int
+
+
+class Timeline(Struct, frozen=True, kw_only=True):
+    """When the bytes of a capture came: marks a quarter of a second apart, or 1/500 of the capture's age.
+
+    A capture that was stored at once has none.
+    """
+
+    id: str
+    state: State
+    size: int
+    marks: list[Mark]
 
 
 class WaitQuery(RefQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -123,3 +155,5 @@ class Waited(Struct, frozen=True, kw_only=True):
     """What to do next, if waiting again in the same way would not help."""
     status: str = ""
     exit_code: int | None = None
+    gap: Gap | None = None
+    """As `FollowedEnd.gap`."""

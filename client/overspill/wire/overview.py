@@ -11,11 +11,15 @@ from overspill.wire.statistics import StatsRow  # noqa: TC001  (as above)
 
 
 class OverviewQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which buckets are summed up, as in `StatsQuery`, and how many tools are told apart."""
+    """Which buckets are summed up, as in `StatsQuery`, and how many tools get figures of their own.
+
+    With `tool` all figures are of this tool, or tenant, alone.
+    """
 
     since: datetime | None = None
     until: datetime | None = None
     step: int | None = None
+    tool: str | None = None
     top: Annotated[int, Meta(ge=1, le=200)] = 25
 
 

@@ -27,6 +27,7 @@ class Path:
     COMPLETE: Final = "/v1/captures/{ref}/complete"
     FOLLOW: Final = "/v1/captures/{ref}/follow"
     WAIT: Final = "/v1/captures/{ref}/wait"
+    TIMELINE: Final = "/v1/captures/{ref}/timeline"
     SESSION: Final = "/v1/sessions/{session}"
     SESSION_HOLD: Final = "/v1/sessions/{session}/hold"
     OBSERVATIONS: Final = "/v1/observations"

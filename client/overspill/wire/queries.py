@@ -36,17 +36,17 @@ class RefQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class SummaryQuery(RefQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much a summary tells."""
+    """How much a summary has."""
 
     line_numbers: Annotated[int, Meta(ge=1, le=1000)] = 20
-    """Of the first so many errors, and of as many warnings, the numbers of their lines are told."""
+    """How many errors, and how many warnings, are listed by line number: the first ones."""
 
 
 class ReadQuery(RefQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What every reading of text can be given."""
 
     ansi: bool = False
-    """Keep ANSI escape sequences."""
+    r"""Keep ANSI escape sequences and, in a capture of a terminal, what was overwritten after a `\r`."""
     max_bytes: Annotated[int, Meta(ge=256, le=65536)] | None = None
     """Bytes of text that the answer has at most, if that is less than the service's own cap."""
     since: datetime | None = None

@@ -47,6 +47,9 @@ class Text(Struct, frozen=True, kw_only=True):
     next: dict[str, str] | None = None
     replaced: bool = False
     """Bytes that are not UTF-8 were replaced by U+FFFD."""
+    rewritten: bool | UnsetType = UNSET
+    r"""Given as true if lines of a terminal were rewritten after a `\r`, as progress bars are: of each stands
+    here what was written last, or what a grep has found. With `ansi` nothing is left out."""
     state: State | UnsetType = UNSET
     """Given unless the capture is complete. While it is live, the totals are as of this answer."""
     note: str | UnsetType = UNSET
@@ -102,3 +105,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     truncated: bool = False
     """The scan stopped at its budget: the figures hold for the first `scanned_bytes`."""
     mode: str = "summary"
+    state: State | UnsetType = UNSET
+    """As `Text.state`."""
+    note: str | UnsetType = UNSET
+    """What is missing of a partial capture."""

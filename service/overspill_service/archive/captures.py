@@ -1,4 +1,4 @@
-"""Captures as one tenant sees them: look up, list, extend, hold."""
+"""Captures as one tenant sees them: look up, list, count."""
 
 from __future__ import annotations
 
@@ -9,23 +9,21 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from msgspec.structs import replace
 from overspill import wire
 
-from overspill_service.archive import retention
 from overspill_service.archive.recovery.entries import record_of, recover
-from overspill_service.archive.recovery.expiries import MARKER, with_confirmed_expiry, with_known_expiry
+from overspill_service.archive.recovery.expiries import with_confirmed_expiry
 from overspill_service.archive.recovery.rebuild import is_young, restore_entry
-from overspill_service.catalog.records import HELD_UNTIL, Entry, Query, Quota, Tombstone, instant
+from overspill_service.catalog.quotas import Quota
+from overspill_service.catalog.records import Entry, Query, Tombstone, instant
 from overspill_service.errors import (
     CatalogIncomplete,
     CatalogUnavailable,
     Deleted,
     Expired,
     Forbidden,
-    Held,
     InvalidId,
     NotFound,
     QuotaExceeded,
 )
-from overspill_service.resources.tasks import run_to_completion
 from overspill_service.store_format import object_keys
 from overspill_service.telemetry.logs import fields
 
@@ -36,8 +34,6 @@ if TYPE_CHECKING:
     from overspill_service.tenants.directory import SessionBound, Tenant
 
 T = TypeVar("T")
-
-MICROSECONDS: Final = 10**6
 
 INCOMPLETE: Final = (
     "the catalog is being rebuilt from the object store; ask by capture id, or again in a moment"
@@ -159,20 +155,6 @@ class Captures:
         )
         return wire.Listing(captures=[entry.to_wire() for entry in entries], incomplete=not is_complete)
 
-    async def set_ttl(self, entry: Entry, ttl: int, *, may_shorten: bool) -> Entry:
-        """Make a capture expire `ttl` seconds from now.
-
-        Raises `InvalidParameter`, `Held`, and `Forbidden` if that is sooner than now and it may not be
-        shortened.
-        """
-        require_free(entry)
-        expires = retention.expiry(self.archive.clock(), ttl, self.tenant.limits)
-        if expires < entry.expires and not may_shorten:
-            raise Forbidden("a shorter life removes the capture sooner: that needs the scope delete")
-        changed = await self.extend(entry, expires)
-        require_free(changed)  # it was put on hold meanwhile, or the catalog had missed that
-        return changed
-
     def require_own(self, session: str) -> None:
         """Raise `Forbidden` if the key is bound to other sessions than this one."""
         if not self.allows_session(session):
@@ -218,49 +200,6 @@ class Captures:
             incomplete=not is_complete,
         )
 
-    async def extend(self, entry: Entry, expires: float) -> Entry:
-        """Change the expiry, first in the object store, then in the catalog. Raises what `get` raises.
-
-        The catalog accepts the change only if no other change came first. A later change has a higher
-        revision. So the object store and the catalog agree on which change is the last. A capture that is
-        put on hold meanwhile stays so.
-        """
-        return await run_to_completion(self._set_expiry(entry, expires))
-
-    async def hold(self, entry: Entry) -> Entry:
-        """Put a capture on hold: until it is released, it neither expires nor can it be deleted.
-
-        The hold is an expiry in the object store, so it outlives the loss of the catalog. Raises what `get`
-        raises.
-        """
-        return await self.extend(entry, HELD_UNTIL)
-
-    async def release(self, entry: Entry) -> Entry:
-        """End a capture's hold. It lives on for the default TTL. Raises what `get` raises."""
-        expires = retention.expiry(self.archive.clock(), None, self.tenant.limits)
-        return await run_to_completion(self._set_expiry(entry, expires, releases=True))
-
-    async def _set_expiry(self, entry: Entry, expires: float, *, releases: bool = False) -> Entry:
-        entry = await with_known_expiry(self.archive, entry)
-        while entry.is_held == releases:
-            marker = self._new_marker(entry, expires)
-            # The marker first: if the catalog is lost after its answer, a rebuild still finds the new expiry.
-            await self.archive.store.put(marker, [MARKER])
-            stored = await self._catalog.amend(entry, expires=expires, marker=marker)
-            if stored is not None and stored.marker == marker:
-                if entry.marker is not None:
-                    await self.archive.store.delete([entry.marker])
-                return stored
-            await self.archive.store.delete([marker])
-            entry = stored or await self.get(entry.id)
-        return entry
-
-    def _new_marker(self, entry: Entry, expires: float) -> str:
-        """Return a marker key with a revision above all earlier ones, lost ones included."""
-        now = int(self.archive.clock() * MICROSECONDS)
-        revision = max(object_keys.revision_of(entry.marker) + 1, now)
-        return object_keys.marker_key(entry.tenant, entry.id, entry.upload, expires, revision)
-
     async def _find_call(self, call_id: str, session: str | None) -> Entry:
         """Return the newest capture of a tool call.
 
@@ -304,16 +243,6 @@ class Captures:
         was_complete = await self._catalog.is_complete()
         found = await lookup()
         return found, was_complete and await self._catalog.is_complete()
-
-
-def require_free(entry: Entry) -> None:
-    """Raise `Held` if the capture is on hold."""
-    if entry.is_held:
-        raise held_error(entry)
-
-
-def held_error(entry: Entry) -> Held:
-    return Held(f"{entry.id} is on hold: a key with the scope admin can release it")
 
 
 def _no_call(call_id: str, session: str | None) -> NotFound:

@@ -1,7 +1,7 @@
 """From an upload in the object store to an entry in the catalog.
 
 If the id has an entry already, that entry wins. It loses if it has expired, was removed, or its objects are
-damaged.
+damaged; a partial one also to the whole output that begins with it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import msgspec
 
 from overspill_service.archive import retention
 from overspill_service.archive.archive import inline_index
+from overspill_service.archive.lifetimes import extend, require_free
 from overspill_service.archive.recovery.entries import encode_entry, record_of
 from overspill_service.archive.recovery.expiries import is_expired
 from overspill_service.archive.recovery.stale_entries import drop_entry
@@ -50,7 +51,7 @@ async def existing_entry(captures: Captures, capture: str) -> Entry | None:
     if not isinstance(found, Entry) or not await _is_live(captures.archive, found):
         return None
     if captures.bound is not None and not captures.bound.allows(found.session):
-        raise _conflict(found)
+        raise conflict(found)
     return found
 
 
@@ -81,7 +82,7 @@ async def renew(captures: Captures, existing: Entry, expires: float) -> Entry:
     if not retention.is_worth_renewing(captures.archive.clock(), found.expires, expires):
         return found
     try:
-        return await captures.extend(found, expires)
+        return await extend(captures, found, expires)
     except Absent as error:
         raise _removed(existing) from error
 
@@ -91,14 +92,7 @@ async def finish(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entr
 
     `draft` has everything but the segments. Raises what `storing.put` raises.
     """
-    try:
-        await upload.seal(encode_entry(draft))
-    except BaseException:
-        await _withdraw(captures, upload)
-        raise
-    count = sum(map(len, upload.frames))
-    packed = await captures.archive.cpu.run_for_frames(count, inline_index, upload.frames)
-    entry = msgspec.structs.replace(draft, segments=upload.segments, index=packed)
+    entry = await _sealed(captures, upload, draft)
     try:
         winner = await _commit(captures, upload, entry)
     except (QuotaExceeded, CatalogIncomplete, CatalogRefuses):
@@ -112,6 +106,47 @@ async def finish(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entr
     await upload.discard()
     require_same(winner, entry.sha256)
     return await renew(captures, winner, entry.expires), False
+
+
+async def supersede(captures: Captures, upload: Upload, draft: Entry, partial: Entry) -> tuple[Entry, bool]:
+    """As `finish`, in the place of a partial capture with whose content the draft's begins."""
+    archive = captures.archive
+    entry = await _sealed(captures, upload, draft)
+    while True:
+        entry = msgspec.structs.replace(
+            entry, expires=max(entry.expires, partial.expires), first_read=partial.first_read
+        )
+        found = await archive.catalog.replace(partial, entry)
+        if found is entry:
+            await upload.reservation.free()
+            archive.maps.discard(partial.version)
+            await archive.store.delete(partial.keys)
+            return entry, False
+        if found is None or (found.state, found.sha256, found.is_held) != (
+            partial.state,
+            partial.sha256,
+            False,
+        ):
+            break
+        partial = found  # it was read, prolonged or moved meanwhile
+    await upload.discard()
+    if found is None:
+        raise _removed(entry)
+    require_free(found)
+    require_same(found, entry.sha256)
+    return await renew(captures, found, entry.expires), False
+
+
+async def _sealed(captures: Captures, upload: Upload, draft: Entry) -> Entry:
+    """Store the last segment. Return the draft with its segments."""
+    try:
+        await upload.seal(encode_entry(draft))
+    except BaseException:
+        await _withdraw(captures, upload)
+        raise
+    count = sum(map(len, upload.frames))
+    packed = await captures.archive.cpu.run_for_frames(count, inline_index, upload.frames)
+    return msgspec.structs.replace(draft, segments=upload.segments, index=packed)
 
 
 async def _withdraw(captures: Captures, upload: Upload) -> None:
@@ -145,10 +180,10 @@ def _removed(entry: Entry) -> CatalogUnavailable:
 
 def require_same(existing: Entry, sha256: bytes) -> None:
     if existing.sha256 != sha256:
-        raise _conflict(existing)
+        raise conflict(existing)
 
 
-def _conflict(existing: Entry) -> IdConflict:
+def conflict(existing: Entry) -> IdConflict:
     return IdConflict(
         f"{existing.id} holds another content; an id is derived from its content, so this one was computed "
         "wrongly"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from overspill import wire
 from overspill.wire import Remainder, Remains
 
-from overspill_service.archive import retention
-from overspill_service.archive.captures import INCOMPLETE, Captures, call_id_of, held_error, require_free
+from overspill_service.archive import lifetimes, retention
+from overspill_service.archive.captures import INCOMPLETE, Captures, call_id_of
 from overspill_service.archive.removal import erase, finish_removals
 from overspill_service.catalog.records import Entry, Query, Tombstone, instant
 from overspill_service.errors import CatalogIncomplete
@@ -54,10 +54,10 @@ async def delete(
     if not isinstance(found, Entry) or session not in (None, found.session):
         found = await captures.get(ref, session, any_session=any_session)
     bind_fields(capture=found.id)
-    require_free(found)
+    lifetimes.require_free(found)
     removed = await run_to_completion(erase(captures.archive, captures.tenant.name, [found]))
     if removed.held:  # the catalog had missed the hold
-        raise held_error(found)
+        raise lifetimes.held_error(found)
     return removed
 
 
@@ -101,27 +101,27 @@ async def pages(captures: Captures, query: Query, *, now: float) -> AsyncIterato
             return
 
 
-async def hold_session(captures: Captures, session: str) -> wire.Held:
+async def hold_session(captures: Captures, session: str) -> wire.HoldReceipt:
     """Put every capture of a session on hold. Those that are stored later are not."""
     count = 0
     async for entries, is_complete in pages(captures, Query(session=session), now=captures.archive.clock()):
         for entry in entries:
-            count += (await captures.hold(entry)).is_held
+            count += (await lifetimes.hold(captures, entry)).is_held
         if not is_complete:
             raise CatalogIncomplete(INCOMPLETE)
-    return wire.Held(captures=count)
+    return wire.HoldReceipt(captures=count)
 
 
-async def release_session(captures: Captures, session: str) -> wire.Held:
+async def release_session(captures: Captures, session: str) -> wire.HoldReceipt:
     """End the hold of every capture of a session. Return how many were on hold."""
     count = 0
     async for entries, is_complete in pages(captures, Query(session=session), now=captures.archive.clock()):
         for entry in entries:
             count += entry.is_held
-            await captures.release(entry)
+            await lifetimes.release(captures, entry)
         if not is_complete:
             raise CatalogIncomplete(INCOMPLETE)
-    return wire.Held(captures=count)
+    return wire.HoldReceipt(captures=count)
 
 
 async def receipt(

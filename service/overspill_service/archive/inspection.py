@@ -7,8 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from overspill.reading import errors
-from overspill.reading.chunks import Extent
+from overspill.reading.chunks import Extent, TerminalExtent
 from overspill.reading.patterns import compile_pattern
+from overspill.wire import TERMINAL_LABEL
 
 from overspill_service.errors import InvalidParameter, InvalidPattern
 
@@ -54,7 +55,7 @@ async def inspect(
     workers = workers or archive.cpu
     with _query_errors():
         async with (await archive.reader(entry, workers)).with_memory(_scan_size(entry)) as reader:
-            read = await workers.run(begin, Extent(entry.size, entry.lines))
+            read = await workers.run(begin, _extent_of(entry))
             while (wanted := read.wanted) is not None:
                 frames = frames_wanted(reader.frames, wanted)
                 async with aclosing(reader.chunks(frames)) as batches:
@@ -63,6 +64,11 @@ async def inspect(
                         if read.wanted is None:
                             break
             return await workers.run(read.answer)
+
+
+def _extent_of(entry: Entry) -> Extent:
+    kind = TerminalExtent if TERMINAL_LABEL in entry.labels else Extent
+    return kind(entry.size, entry.lines)
 
 
 async def compiled(query: GrepQuery, turn: ScanTurn) -> Pattern:
@@ -77,7 +83,7 @@ async def search(archive: Archive, entry: Entry, begin: Callable[[Extent], Searc
     """Run the search that `begin` makes, and return its answer. Several threads decode and search at once."""
     with _query_errors():
         async with (await archive.reader(entry, workers)).with_memory(_scan_size(entry)) as reader:
-            search = await workers.run(begin, Extent(entry.size, entry.lines))
+            search = await workers.run(begin, _extent_of(entry))
             while (wanted := search.begin_part()) is not None:
                 frames = _frames_to_search(reader.frames, wanted, backwards=search.backwards)
                 async with aclosing(

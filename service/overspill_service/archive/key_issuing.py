@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec.structs import replace
 from overspill.wire import MAX_LIFE
 
-from overspill_service.catalog.records import KeyRecord
+from overspill_service.catalog.key_records import KeyRecord
 from overspill_service.errors import KeyNotFound, KeyRefused
 from overspill_service.tenants.directory import OF_ALL_SESSIONS
 from overspill_service.tenants.keys import hash_key, new_key, secret_id

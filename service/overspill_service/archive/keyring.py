@@ -15,7 +15,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.catalog import encoding
-from overspill_service.catalog.records import AccessMode
+from overspill_service.catalog.key_records import AccessMode
 from overspill_service.errors import RecordDamaged
 from overspill_service.resources.tasks import run_to_completion
 from overspill_service.store_format import object_keys
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from overspill_service.catalog import KeyStore
-    from overspill_service.catalog.records import KeyRecord
+    from overspill_service.catalog.key_records import KeyRecord
     from overspill_service.objects import ObjectStore
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from overspill_service.errors import CatalogUnavailable
 
 if TYPE_CHECKING:
     from overspill_service.catalog import Catalog
-    from overspill_service.catalog.records import Quota
+    from overspill_service.catalog.quotas import Quota
 
 KEEP_SECONDS: Final = 600.0
 """How long a reservation lasts that is not renewed, because its process is gone."""

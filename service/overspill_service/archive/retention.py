@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.errors import InvalidParameter
@@ -30,7 +31,12 @@ def expiry(now: float, ttl: int | None, limits: Limits) -> float:
             f"a TTL of {seconds} s is not allowed; "
             f"this tenant's captures live {limits.min_ttl} to {limits.max_ttl} s"
         )
-    return float(int(now + seconds + 0.999))  # rounded up: a marker's key holds whole seconds
+    return end_of_life(now, seconds)
+
+
+def end_of_life(now: float, seconds: float) -> float:
+    """Return when what lives so long from now on expires. Rounded up: a marker's key holds whole seconds."""
+    return float(math.ceil(now + seconds))
 
 
 def is_worth_renewing(now: float, current: float, wanted: float) -> bool:

@@ -19,12 +19,22 @@ from overspill.wire import State
 
 from overspill_service.archive import retention
 from overspill_service.archive.captures import check_id
-from overspill_service.archive.committing import existing_entry, finish, latest_expiry, renew, require_same
+from overspill_service.archive.committing import (
+    conflict,
+    existing_entry,
+    finish,
+    latest_expiry,
+    renew,
+    require_same,
+    supersede,
+)
+from overspill_service.archive.lifetimes import require_free
 from overspill_service.archive.reservations import Reservation
 from overspill_service.archive.upload_leases import renewing
 from overspill_service.archive.uploading import Upload
 from overspill_service.archive.verification import is_intact, verifying
-from overspill_service.catalog.records import TOTALS_INCOMPLETE, Entry
+from overspill_service.catalog.quotas import TOTALS_INCOMPLETE
+from overspill_service.catalog.records import Entry
 from overspill_service.errors import (
     CatalogIncomplete,
     CatalogUnavailable,
@@ -83,15 +93,20 @@ async def put(
     """Store a body under an id. Return the entry, and whether it is new.
 
     `on_stored` gets both too, also if the caller is cancelled while the capture is being committed. The same
-    content under the same id is stored once, however often and to whichever replica it is sent. Raises
-    `IdConflict` for another content, `DigestMismatch`, `SecretsFound`, `CaptureTooLarge`, `DamagedEncoding`,
-    `QuotaExceeded`, `InvalidId`, `InvalidParameter` for a TTL outside the tenant's limits, and
-    `CatalogIncomplete` if the tenant has exact limits and the catalog cannot check them.
+    content under the same id is stored once, however often and to whichever replica it is sent. A partial
+    capture is completed by a body that begins with all of it.
+
+    Raises `IdConflict` for another content, `Held` for a partial capture on hold, `DigestMismatch`,
+    `SecretsFound`, `CaptureTooLarge`, `DamagedEncoding`, `QuotaExceeded`, `InvalidId`, `InvalidParameter` for
+    a TTL outside the tenant's limits, and `CatalogIncomplete` if the tenant has exact limits and the catalog
+    cannot check them.
     """
     check_id(capture)
     captures.require_own(metadata.session)
     expires = retention.expiry(captures.archive.clock(), metadata.ttl, captures.tenant.limits)
     existing = await existing_entry(captures, capture)
+    if existing is not None and existing.state is State.PARTIAL:
+        return await _complete(captures, existing, metadata, body, on_stored)
     if existing is not None:
         async with verifying(captures.archive, existing) as verification:
             if await verification.seems_intact():
@@ -123,6 +138,20 @@ async def post(
     return await run_to_completion(_told(_store_identified(captures, upload, draft), on_stored))
 
 
+async def _complete(
+    captures: Captures, partial: Entry, metadata: CaptureMetadata, body: UploadBody, on_stored: OnStored
+) -> tuple[Entry, bool]:
+    """Store the whole of a capture whose producer was gone. What was read of it before stays as it was."""
+    if metadata.session != partial.session:
+        raise conflict(partial)
+    require_free(partial)
+    upload, ingest = await _receive(captures, partial.id, body, continued=partial)
+    expires = retention.expiry(captures.archive.clock(), metadata.ttl, captures.tenant.limits)
+    draft = _draft(captures, upload, ingest, metadata, latest_expiry(partial, expires))
+    draft = msgspec.structs.replace(draft, created=partial.created, marks=partial.marks)
+    return await run_to_completion(_told(supersede(captures, upload, draft, partial), on_stored))
+
+
 async def _told(
     storing: Coroutine[None, None, tuple[Entry, bool]], on_stored: OnStored
 ) -> tuple[Entry, bool]:
@@ -150,24 +179,39 @@ async def _store_identified(captures: Captures, upload: Upload, draft: Entry) ->
 
 
 async def _receive(
-    captures: Captures, capture: str, body: UploadBody, *, is_rekeyed: bool = False
+    captures: Captures,
+    capture: str,
+    body: UploadBody,
+    *,
+    is_rekeyed: bool = False,
+    continued: Entry | None = None,
 ) -> tuple[Upload, Ingest]:
-    """Receive a whole body. Afterwards all its segments except the last are in the store, or on their way."""
+    """Receive a whole body. Afterwards all its segments except the last are in the store, or on their way.
+
+    Raises `IdConflict` if it does not begin with the content that is to be `continued`.
+    """
     archive = captures.archive
     if captures.quota.needs_totals and not await archive.was_complete():
         raise CatalogIncomplete(TOTALS_INCOMPLETE)
     upload = _upload(captures, capture, object_keys.new_upload(), body, is_rekeyed=is_rekeyed)
-    ingest = _ingest(captures, body)
+    ingest = _ingest(captures, body, mark=0 if continued is None else continued.size)
     try:
         await upload.reservation.cover(size=body.size, stored_size=0)
         workers = archive.upload_workers(captures.tenant.name)
         await upload.fill(ingest, renewing(archive, upload, body.chunks), workers)
         ingest.verify(body.digest)
         ingest.require_no_secrets()
+        if continued is not None:
+            _require_continued(continued, ingest)
     except BaseException:
         await upload.discard()
         raise
     return upload, ingest
+
+
+def _require_continued(partial: Entry, ingest: Ingest) -> None:
+    if partial.size and ingest.marked != partial.sha256:
+        raise conflict(partial)
 
 
 async def _repeat(
@@ -200,13 +244,14 @@ def _upload(
     )
 
 
-def _ingest(captures: Captures, body: UploadBody, *, is_dry_run: bool = False) -> Ingest:
+def _ingest(captures: Captures, body: UploadBody, *, is_dry_run: bool = False, mark: int = 0) -> Ingest:
     return Ingest(
         body.encoding,
         level=captures.archive.level,
         limit=captures.tenant.limits.max_capture_size,
         is_dry_run=is_dry_run,
         refuses_secrets=not is_dry_run and captures.tenant.limits.redaction == "refuse",
+        mark=mark,
     )
 
 

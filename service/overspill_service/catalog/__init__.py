@@ -15,17 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from overspill_service.catalog.backlogs import Backlog
-    from overspill_service.catalog.records import (
-        AccessMode,
-        Entry,
-        Generation,
-        KeyRecord,
-        Query,
-        Quota,
-        Tombstone,
-        Totals,
-    )
-    from overspill_service.catalog.statistics import Cell, Resolution, Sums
+    from overspill_service.catalog.key_records import AccessMode, KeyRecord
+    from overspill_service.catalog.quotas import Quota, Totals
+    from overspill_service.catalog.records import Entry, Generation, Query, Tombstone
+    from overspill_service.catalog.statistics import Cell, Packed, Resolution
 
 
 class Entries(Protocol):
@@ -188,12 +181,25 @@ class Statistics(Protocol):
         """
 
     async def sums(
-        self, tenant: str, resolution: Resolution, *, since: float, until: float
-    ) -> dict[int, Sums]:
+        self, tenant: str, resolution: Resolution, *, since: float, until: float, tool: str | None = None
+    ) -> dict[int, Packed]:
         """Return the sums of every bucket that begins in `since <= start < until`, by its start.
 
-        Buckets without any are missing, and so are those beyond their time.
+        With `tool` only the sums of this tool. Buckets without any are missing, and so are those beyond their
+        time.
         """
+
+    async def keep_rollup(self, tenant: str, name: str, rollup: bytes, *, now: float, keep: float) -> None:
+        """Keep what was computed from buckets that have ended, in the place of an earlier one of this name.
+
+        It may be forgotten at any time, and is after `keep` seconds without another one of the tenant.
+        """
+
+    async def rollup(self, tenant: str, name: str) -> bytes | None:
+        """Return what `keep_rollup` keeps under this name, None if it is not there or no longer."""
+
+    async def forget_rollups(self, tenant: str) -> None:
+        """Forget all of a tenant: a bucket that had ended has changed."""
 
 
 class Backlogs(Protocol):

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Final
 from overspill import wire
 
 from overspill_service.catalog.backlogs import Backlog
+from overspill_service.catalog.key_records import KeyRecord
 from overspill_service.catalog.live import Append, LiveRecord
-from overspill_service.catalog.records import Entry, KeyRecord, Query, Quota, Segment, Tombstone
+from overspill_service.catalog.quotas import Quota
+from overspill_service.catalog.records import Entry, Query, Segment, Tombstone
 from overspill_service.catalog.statistics import MINUTES, Cell, bucket_start
 from overspill_service.errors import CatalogUnavailable
 from overspill_service.errors.checks import CheckResult, run_probe
@@ -139,7 +141,12 @@ class Probes:
                 self._tenant, {cell: 1}, now=self._now, batch="probe", memory=LEASE_SECONDS
             )
         found = await self._catalog.sums(self._tenant, MINUTES, since=start, until=start + 1)
-        counted = found.get(start, {}).get(cell, 0)
+        counted = found.get(start, {}).get(cell.encode(), 0)
+        await self._catalog.keep_rollup(self._tenant, "probe", b"probe", now=self._now, keep=LEASE_SECONDS)
+        kept = await self._catalog.rollup(self._tenant, "probe")
+        await self._catalog.forget_rollups(self._tenant)
+        if kept != b"probe":
+            raise CatalogUnavailable("a roll-up is not found as it was kept")
         return _require(counted == 1, f"a batch that was added twice counts {counted} times")
 
     async def backlogs(self) -> str:

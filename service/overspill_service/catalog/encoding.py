@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from overspill import wire
 
-from overspill_service.catalog.records import Entry, KeyRecord, Tombstone
+from overspill_service.catalog.key_records import KeyRecord
+from overspill_service.catalog.records import Entry, Tombstone
 from overspill_service.errors import InvalidParameter, RecordDamaged
 
 if TYPE_CHECKING:

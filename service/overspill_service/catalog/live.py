@@ -24,7 +24,9 @@ MARK_MILLISECONDS: Final = 250
 MARKS_BY_AGE: Final = 500
 """Marks of an older capture are further apart: by its age, divided by this."""
 NEWS_BYTES: Final = 64 * 1024
-"""An append of at most so many bytes travels with its news. Larger ones are read from the buffer."""
+"""An append of up to this many bytes is part of its news. Followers read larger ones from the buffer."""
+UNKNOWN: Final = -1
+"""In place of an offset: bytes may have been accepted that the catalog lost, nobody knows how many."""
 LOOK_AGAIN: Final = -1
 """The offset in news that say: something else has changed, or news may have been lost."""
 
@@ -41,6 +43,8 @@ class LiveRecord(Struct, frozen=True, kw_only=True):
     """When the producer was last heard of, in seconds since the epoch."""
     opened: int = 0
     """Where the buffer began. If not at 0, an earlier one was lost with the catalog."""
+    reached: int = 0
+    """The offset up to which bytes were once accepted, if that is more than `accepted`; or `UNKNOWN`."""
     cut: int | None = None
     """Where the segment ends that is being stored."""
     ending: bytes | None = None
@@ -48,6 +52,13 @@ class LiveRecord(Struct, frozen=True, kw_only=True):
     buffer: bytes = b""
     marks: bytes = b""
     """The timeline: `MARK`s in their order."""
+
+    @property
+    def lost(self) -> int | None:
+        """How many accepted bytes are lost behind the buffer; `UNKNOWN`; None if none are."""
+        if self.reached == UNKNOWN:
+            return UNKNOWN
+        return self.reached - self.accepted if self.reached > self.accepted else None
 
 
 class AppendStatus(IntEnum):
@@ -86,12 +97,19 @@ class LiveBuffers(Protocol):
     async def open_live(self, tenant: str, capture: str, record: LiveRecord) -> bool:
         """Begin a buffer at `record.accepted`. Return False, and change nothing, if there is one."""
 
+    async def doubt_live(self, tenant: str, capture: str) -> None:
+        """Note that more may have been accepted than a buffer has: the catalog may be older than the objects.
+
+        The next append where the buffer ends shows that this is not so.
+        """
+
     async def append_live(
         self, tenant: str, capture: str, append: Append, *, most: int, most_of_tenant: int
     ) -> Appended:
         """Add bytes to a buffer if they begin where it ends, and tell everybody who watches it.
 
-        A buffer has at most `most` bytes, those of a tenant together `most_of_tenant`.
+        If bytes may be lost, an append that begins later tells how many: its producer knows what was
+        accepted. A buffer has at most `most` bytes, those of a tenant together `most_of_tenant`.
         """
 
     async def live(self, tenant: str, capture: str, *, since: int = 0) -> LiveRecord | None:
@@ -107,7 +125,7 @@ class LiveBuffers(Protocol):
         """
 
     async def replace(self, old: Entry, new: Entry) -> Entry | None:
-        """Replace an entry by one of more segments, and forget the buffer before its size.
+        """Replace an entry by one of more segments or other objects, and forget the buffer before its size.
 
         If the new entry is not live, forget the whole buffer. With twice the same entry, only put the buffer
         right. Tell everybody who watches it. Return the stored entry: `new` if this, or an earlier attempt,

@@ -1,4 +1,4 @@
-"""The records of a catalog, and the values that its methods take and return.
+"""What a catalog records of captures, and the values that its methods take and return.
 
 Instants are seconds since the epoch, sizes are bytes.
 """
@@ -7,45 +7,20 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from enum import StrEnum
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 from overspill import wire
 
-from overspill_service.errors import QuotaExceeded
+from overspill_service.catalog.quotas import Charge
 from overspill_service.store_format.object_keys import segment_key
-from overspill_service.tenants.directory import KEY_ID_LENGTH
 
-TOTALS_INCOMPLETE: Final = (
-    "the catalog is being rebuilt from the object store, and the tenant's limits cannot be checked before "
-    "that; try again in a moment"
-)
 FIXED_BYTES: Final = 1024
 """Bytes that an entry takes in Redis without its texts, labels, index and segments, about."""
 SEGMENT_BYTES: Final = 24
 """Bytes of an entry for each segment."""
-UNRESERVED_BYTES: Final = 2**20
-UNRESERVED_SHARE: Final = 1000
-"""An upload of so many bytes, or of less than such a part of the limit, is counted at its end only."""
-
-
 _EXIT_CODE: Final = re.compile(r"-?\d{1,10}", re.ASCII)
-
-
-class Charge(NamedTuple):
-    """What counts against a quota."""
-
-    captures: int
-    size: int
-    stored_size: int
-    metadata: int
-
-
-CHARGED: Final = ("captures", "content bytes", "stored bytes", "metadata bytes")
-"""The parts of a charge, as a refusal names them."""
-
 
 HELD_UNTIL: Final = 253_370_764_800.0
 """The expiry of a capture on hold: the year 9999, UTC. It stays representable in every time zone."""
@@ -170,11 +145,15 @@ class Entry(Struct, frozen=True, kw_only=True):
             expires=instant(self.expires),
             held=self.is_held,
             first_read=None if self.first_read is None else instant(self.first_read),
-            gap=None if self.lost is None else self._gap(self.lost),
+            gap=self.gap,
         )
 
-    def _gap(self, lost: int) -> wire.Gap:
-        return wire.Gap(offset=self.size, size=None if lost < 0 else lost)
+    @property
+    def gap(self) -> wire.Gap | None:
+        """What is missing at the end of a partial capture, if anything is known to be."""
+        if self.lost is None:
+            return None
+        return wire.Gap(offset=self.size, size=None if self.lost < 0 else self.lost)
 
 
 def instant(seconds: float) -> datetime:
@@ -206,49 +185,6 @@ class Tombstone(Struct, frozen=True, kw_only=True):
         return self.reason == "unreadable" or not stored.is_held
 
 
-class Quota(Struct, frozen=True, kw_only=True):
-    """The limits of a tenant's totals; 0 is no limit."""
-
-    captures: int = 0
-    size: int = 0
-    """Bytes of content."""
-    stored_size: int = 0
-    metadata: int = 0
-    """Bytes of the catalog, as `Entry.metadata_size` counts them."""
-    is_exact: bool = True
-    """Refuse captures while the totals are not known, instead of holding what is known to the limits."""
-
-    @property
-    def limits(self) -> Charge:
-        return Charge(self.captures, self.size, self.stored_size, self.metadata)
-
-    @property
-    def is_limited(self) -> bool:
-        return any(self.limits)
-
-    @property
-    def needs_totals(self) -> bool:
-        return self.is_exact and self.is_limited
-
-    def needs_reservation(self, size: int, stored_size: int) -> bool:
-        """Return whether an upload of so many bytes must not wait until its end to be counted."""
-        return _is_much(size, self.size) or _is_much(stored_size, self.stored_size)
-
-    def refusal(self, part: int) -> QuotaExceeded:
-        """Return the error for the limit of one part of a charge."""
-        return QuotaExceeded(CHARGED[part], self.limits[part])
-
-    def require(self, held: Charge) -> None:
-        """Raise `QuotaExceeded` if a tenant must not hold so much."""
-        for part, (limit, amount) in enumerate(zip(self.limits, held, strict=True)):
-            if 0 < limit < amount:
-                raise self.refusal(part)
-
-
-def _is_much(amount: int, limit: int) -> bool:
-    return limit > 0 and amount > min(UNRESERVED_BYTES, limit // UNRESERVED_SHARE)
-
-
 class Query(Struct, frozen=True, kw_only=True):
     """The filter of a listing: every given field must be equal, and `since <= created < until`."""
 
@@ -258,58 +194,6 @@ class Query(Struct, frozen=True, kw_only=True):
     state: wire.State | None = None
     since: float | None = None
     until: float | None = None
-
-
-class Totals(Struct, frozen=True):
-    captures: int = 0
-    size: int = 0
-    stored_size: int = 0
-    metadata: int = 0
-    oldest: float | None = None
-    """When the oldest capture was created."""
-
-
-class AccessMode(StrEnum):
-    """Whether requests need a key. It is chosen, and remembered: never inferred from the keys that exist."""
-
-    CLOSED = "closed"
-    UNTIL_KEY = "until_key"
-    """Open until the first key is made: the choice of who wants no keys at all."""
-    OPEN = "open"
-    """Open although there are keys."""
-
-    @property
-    def is_open(self) -> bool:
-        return self is not AccessMode.CLOSED
-
-
-class KeyRecord(Struct, frozen=True, kw_only=True):
-    """An API key as it is stored: only its keyed hash, in hexadecimal, never the key."""
-
-    hash: str
-    tenant: str
-    scopes: list[wire.Scope]
-    name: str = ""
-    created: float = 0
-    expires: float | None = None
-    session: str | None = None
-    """The only session that the key may use; None for a key of all sessions."""
-    is_prefix: bool = False
-    """`session` is the beginning of the sessions that the key may use."""
-    secret: str = ""
-    """The id of the secret that the key is hashed with."""
-    replaces: str = ""
-    """The id of the key that this one was made to replace."""
-    first_id: str = ""
-    """The id that the key had before it was hashed with another secret. Empty if it never was."""
-
-    @property
-    def id(self) -> str:
-        """The beginning of the first hash, which people and logs use as the key's name."""
-        return self.first_id or self.hash[:KEY_ID_LENGTH]
-
-    def is_expired(self, now: float) -> bool:
-        return self.expires is not None and self.expires <= now
 
 
 class Generation(Struct, frozen=True, kw_only=True):

@@ -28,6 +28,8 @@ MAX_BATCHES: Final = 100_000
 """Batches of one tenant that are remembered, the last ones. An older one that comes again counts again."""
 MAX_SUM: Final = 2**63 - 1
 """A sum stays there if more is added: the highest integer of Redis and SQLite. Clients may report any."""
+LATE_SECONDS: Final = 120.0
+"""After its end a bucket still changes for so long: processes report every few seconds."""
 _SEPARATOR: Final = "\0"
 
 
@@ -64,6 +66,23 @@ class Cell(NamedTuple):
 
 
 Sums = dict[Cell, int]
+Packed = dict[str, int]
+"""Sums by their encoded cells, as catalogs keep them: thousands are added without a look at each cell."""
+
+
+def part_of_cell(tool: str) -> str:
+    """Return a part of every packed cell of this tool. A few others may have it too."""
+    return f"{_SEPARATOR}{tool}{_SEPARATOR}"
+
+
+def of_tool(sums: Packed, tool: str) -> Packed:
+    """Return the sums of this tool alone."""
+    return {cell: amount for cell, amount in sums.items() if Cell.decode(cell).tool == tool}
+
+
+def unpacked(sums: Mapping[str, int]) -> Sums:
+    """Return packed sums by their cells."""
+    return dict(zip(map(Cell.decode, sums), sums.values(), strict=True))
 
 
 def bucket_start(now: float, resolution: Resolution) -> int:

@@ -14,7 +14,7 @@ from overspill_service.back_ends import catalog_of, embedded_back_ends, open_arc
 from overspill_service.commands.folder_backup import BackupRefused, make_backup, restore_backup
 from overspill_service.commands.object_copy import copy_objects
 from overspill_service.errors import StoreUnavailable
-from overspill_service.settings.settings import SettingError
+from overspill_service.settings.errors import SettingError
 
 if TYPE_CHECKING:
     import argparse

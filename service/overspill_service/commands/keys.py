@@ -14,8 +14,8 @@ from overspill.wire import Scope
 from overspill_service.access import directory_of
 from overspill_service.archive.key_issuing import DAY, DEFAULT_LIFE, DEFAULT_OVERLAP, KeyIssuer
 from overspill_service.back_ends import open_archive
-from overspill_service.catalog.records import AccessMode, KeyRecord
-from overspill_service.settings.settings import SettingError
+from overspill_service.catalog.key_records import AccessMode, KeyRecord
+from overspill_service.settings.errors import SettingError
 from overspill_service.telemetry.logs import bind_fields
 from overspill_service.tenants.directory import KEY_ID_LENGTH, TENANT_PATTERN, Expiry
 from overspill_service.tenants.keys import hash_key, new_key

@@ -25,7 +25,7 @@ from overspill_service.commands import backups, keys
 from overspill_service.commands.backups import backup, copy, restore
 from overspill_service.errors import CatalogIncomplete, StoreUnavailable
 from overspill_service.objects import Checkable, ListsForeignNames
-from overspill_service.settings.settings import SettingError
+from overspill_service.settings.errors import SettingError
 from overspill_service.telemetry.logs import bind_fields
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from overspill_service.archive.reservations import Reservation
 from overspill_service.archive.upload_leases import renewing
 from overspill_service.archive.upload_memory import upload_memory
 from overspill_service.archive.uploading import SEGMENT_SIZE, Upload
-from overspill_service.catalog.records import Quota
+from overspill_service.catalog.quotas import Quota
 from overspill_service.errors import CaptureDamaged
 from overspill_service.store_format import object_keys
 from overspill_service.store_format.ingest import Ingest

@@ -8,7 +8,12 @@ import msgspec
 from msgspec import Struct
 from overspill import wire
 
+from overspill_service.archive.retention import end_of_life
+from overspill_service.errors import InvalidParameter
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from overspill_service.catalog.records import Entry
 
 
@@ -17,6 +22,7 @@ class Ending(Struct, frozen=True, kw_only=True, omit_defaults=True):
     sha256: bytes
     status: str | None = None
     exit_code: int | None = None
+    labels: dict[str, str] = {}
     lost: int | None = None
     """As `Entry.lost`."""
 
@@ -35,9 +41,31 @@ class Ending(Struct, frozen=True, kw_only=True, omit_defaults=True):
             state=self.state,
             sha256=self.sha256,
             status=entry.status if self.status is None else self.status,
-            labels=entry.labels | code,
-            expires=max(entry.expires, float(int(now + entry.life + 0.999))),
+            labels=entry.labels | self.labels | code,
+            expires=max(entry.expires, end_of_life(now, entry.life)),
             lost=self.lost,
             producer="",
             life=0.0,
+        )
+
+
+def require_small(entry: Entry, labels: Mapping[str, str]) -> None:
+    """Raise `InvalidParameter` if the entry would have too many labels with these, or too large ones."""
+    joined = {**entry.labels, **labels}
+    if len(joined) > wire.MAX_LABELS:
+        raise InvalidParameter(f"{len(joined)} labels are more than the {wire.MAX_LABELS} that are allowed")
+    texts = (
+        entry.session,
+        entry.call_id,
+        entry.tool,
+        entry.status,
+        entry.content_type,
+        *joined,
+        *joined.values(),
+    )
+    size = sum(len(text.encode("utf-8", "replace")) for text in texts)
+    if size > wire.MAX_METADATA:
+        raise InvalidParameter(
+            f"session, call id, tool, status, type and labels have {size} bytes of UTF-8 together, and may "
+            f"have {wire.MAX_METADATA}: send fewer labels"
         )

@@ -47,6 +47,7 @@ def end(entry: Entry) -> bytes:
         size=entry.size,
         status=entry.status,
         exit_code=entry.exit_code,
+        gap=entry.gap,
     )
     return b"event: end\nid: %d\ndata: %b\n\n" % (entry.size, msgspec.json.encode(shown))
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 from overspill import wire
 
-from overspill_service.catalog.live import LiveRecord
+from overspill_service.archive.retention import end_of_life
+from overspill_service.catalog.live import UNKNOWN, LiveRecord
 from overspill_service.catalog.records import Entry
 from overspill_service.errors import (
     CatalogUnavailable,
@@ -70,8 +71,10 @@ class Flusher:
         self._archive, self._age, self.timeout, self._on_ended = archive, age, timeout, on_ended
         self._holder = secrets.token_hex(8)
         self._places = FairPlaces(PLACES, "segments of live captures")
-        self._running: dict[tuple[str, str], asyncio.Task[Entry | None]] = {}
+        self._running: dict[tuple[str, str], asyncio.Future[Entry | None]] = {}
         self.digests = Digests()
+        self.begun = archive.clock()
+        """When this process began to hear producers."""
 
     async def run(self) -> None:
         """Look at what is due, until cancelled."""
@@ -97,15 +100,32 @@ class Flusher:
             task.cancel()
         await asyncio.gather(*self._running.values(), return_exceptions=True)
 
-    def start(self, tenant: str, capture: str) -> asyncio.Task[Entry | None]:
+    def start(self, tenant: str, capture: str) -> asyncio.Future[Entry | None]:
         """Work on a capture, unless this process does already."""
         name = tenant, capture
-        task = self._running.get(name)
-        if task is None:
-            task = asyncio.create_task(self._attempt(tenant, capture), name=f"live capture {capture}")
-            self._running[name] = task
-            task.add_done_callback(lambda ended: self._note_end(name, ended))
+        running = self._running.get(name)
+        if running is not None:
+            return running
+        task = asyncio.create_task(self._attempt(tenant, capture), name=f"live capture {capture}")
+        self._running[name] = task
+        task.add_done_callback(lambda ended: self._note_end(name, ended))
         return task
+
+    @asynccontextmanager
+    async def holding(self, entry: Entry) -> AsyncIterator[bool]:
+        """Keep everybody else from working on a capture. Give False if somebody does already."""
+        name = entry.tenant, entry.id
+        if name in self._running:
+            yield False
+            return
+        held = self._running[name] = asyncio.get_running_loop().create_future()
+        try:
+            async with self._lease(entry) as is_held:
+                yield is_held
+        finally:
+            del self._running[name]
+            if not held.done():
+                held.set_result(entry)
 
     def _note_end(self, name: tuple[str, str], task: asyncio.Task[Entry | None]) -> None:
         self._running.pop(name, None)
@@ -206,7 +226,7 @@ class Flusher:
         now = self._archive.clock()
         if entry.expires - now > entry.life / 2:
             return entry
-        renewed = replace(entry, expires=max(entry.expires, float(int(now + entry.life + 0.999))))
+        renewed = replace(entry, expires=max(entry.expires, end_of_life(now, entry.life)))
         return await self._archive.catalog.replace(entry, renewed)
 
     async def _record(self, entry: Entry) -> LiveRecord:
@@ -217,19 +237,24 @@ class Flusher:
         return record
 
     async def _is_abandoned(self, record: LiveRecord) -> bool:
-        """Return whether the producer is gone, by clocks that agree."""
-        if self._archive.clock() - record.active <= self.timeout:
+        """Return whether the producer is gone, by clocks that agree.
+
+        While nobody could hear it, it is not: before this process began, and in a catalog that is older than
+        what it has appended.
+        """
+        heard = max(record.active, self.begun)
+        if self._archive.clock() - heard <= self.timeout or not await self._archive.catalog.is_complete():
             return False
         try:
             await self._archive.shared_clock.require_agreement()
         except (ClockSkewed, ClockJumped):
             return False
-        return self._archive.clock() - record.active > self.timeout
+        return self._archive.clock() - heard > self.timeout
 
     async def _end_for(self, entry: Entry, record: LiveRecord) -> Entry | None:
         """End a capture whose producer is gone, unless it has just come back."""
         digest = await self.digests.whole(self._archive, entry, record.buffer)
-        ending = Ending(state=wire.State.PARTIAL, sha256=digest, lost=lost_bytes(entry, record))
+        ending = Ending(state=wire.State.PARTIAL, sha256=digest, lost=record.lost)
         catalog = self._archive.catalog
         if await catalog.end_live(entry.tenant, entry.id, record.accepted, ending.encode()):
             details = fields(tenant=entry.tenant, capture=entry.id, seconds=self.timeout)
@@ -261,14 +286,10 @@ async def reopened(archive: Archive, entry: Entry) -> LiveRecord:
         start=entry.size,
         durable=entry.size,
         active=archive.clock(),
+        reached=UNKNOWN if entry.size else 0,
     )
     await archive.catalog.open_live(entry.tenant, entry.id, record)
     found = await archive.catalog.live(entry.tenant, entry.id)
     if found is None:
         raise CatalogUnavailable("the catalog loses data while it is being written")
     return found
-
-
-def lost_bytes(entry: Entry, record: LiveRecord) -> int | None:
-    """Return -1 if accepted bytes are lost, nobody knows how many, None if the producer sent them again."""
-    return -1 if 0 < record.opened == record.accepted == entry.size else None

@@ -26,7 +26,8 @@ from overspill_service.errors import (
     ServiceError,
     WrongOffset,
 )
-from overspill_service.live.ending import Ending
+from overspill_service.live.ending import Ending, require_small
+from overspill_service.live.filling import fill
 from overspill_service.live.flusher import SEGMENT_BYTES, Flusher, reopened
 from overspill_service.live.segments import resumed
 from overspill_service.resources.tasks import run_to_completion
@@ -121,7 +122,9 @@ class Producer(Struct, frozen=True):
         if record is None and entry.is_live:
             record = await reopened(self.captures.archive, entry)
         accepted, durable = (entry.size,) * 2 if record is None else (record.accepted, record.durable)
-        return wire.LiveStatus(id=entry.id, state=entry.state, accepted=accepted, durable=durable)
+        return wire.LiveStatus(
+            id=entry.id, state=entry.state, accepted=accepted, durable=durable, gap=entry.gap
+        )
 
     async def append(self, capture: str, offset: int, data: bytes) -> wire.LiveStatus:
         """Add bytes at the end. Empty ones are a sign of life.
@@ -135,13 +138,15 @@ class Producer(Struct, frozen=True):
             await captures.get(capture)
         if offset + len(data) > captures.tenant.limits.max_capture_size:
             raise CaptureTooLarge(captures.tenant.limits.max_capture_size)
+        append = Append(self.word, offset, data, captures.archive.clock())
         if offset // SEGMENT_BYTES != (offset + len(data)) // SEGMENT_BYTES:
             await self._reserve(await self._entry(capture))
-        appended = await self._appended(capture, Append(self.word, offset, data, captures.archive.clock()))
+        append = await fill(self.flusher, captures.archive, (captures.tenant.name, capture), append)
+        appended = await self._appended(capture, append)
         size = appended.accepted - appended.durable
         if size >= SEGMENT_BYTES:
             self.flusher.start(captures.tenant.name, capture)
-        elif data and size == len(data):  # the first byte that is not stored
+        elif append.data and size == len(append.data):  # the first byte that is not stored
             await self.flusher.schedule_bytes(captures.tenant.name, capture)
         return self._status(capture, appended)
 
@@ -212,7 +217,8 @@ class Producer(Struct, frozen=True):
     async def complete(self, capture: str, completion: wire.Completion) -> tuple[Entry, bool]:
         """End a live capture. Return its entry once all of it is stored, and whether this ended it.
 
-        Raises `WrongOffset`, `DigestMismatch`, `OtherProducer`, `NotLive`, and what the back ends raise.
+        Raises `WrongOffset`, `DigestMismatch`, `OtherProducer`, `NotLive`, `InvalidParameter` for too many
+        labels, and what the back ends raise.
         """
         entry = await self.captures.get(capture)
         if not entry.is_live:
@@ -224,6 +230,7 @@ class Producer(Struct, frozen=True):
         entry, record = await self._whole_record(entry)
         if record.accepted != completion.offset:
             raise WrongOffset(completion.offset, record.accepted)
+        require_small(entry, completion.labels)
         sha256 = await self.flusher.digests.whole(archive, entry, record.buffer)
         if completion.sha256 not in (None, sha256.hex()):
             raise DigestMismatch(
@@ -235,6 +242,7 @@ class Producer(Struct, frozen=True):
             sha256=sha256,
             status=completion.status,
             exit_code=completion.exit_code,
+            labels=completion.labels,
         )
         if not await archive.catalog.end_live(entry.tenant, entry.id, record.accepted, ending.encode()):
             raise WrongOffset(completion.offset, (await self.status(entry)).accepted)

@@ -19,6 +19,7 @@ from overspill.reading.content_kind import HEAD_BYTES, detect
 from overspill_service.archive.archive import inline_index
 from overspill_service.archive.recovery.entries import captures_in, encode_entry
 from overspill_service.archive.recovery.rebuild import with_all_segments
+from overspill_service.archive.retention import end_of_life
 from overspill_service.archive.storing import BINARY_TYPE, DEFAULT_TYPE
 from overspill_service.catalog.records import Entry, Segment
 from overspill_service.errors import CaptureDamaged
@@ -34,8 +35,22 @@ if TYPE_CHECKING:
     from overspill_service.live.digests import Digests
     from overspill_service.live.ending import Ending
 
+FAST_LEVEL: Final = 1
+"""The level for a producer that waits: two thirds of the time, for a few percent more bytes."""
 NEWLINE_SEARCH: Final = 64 * 1024
 """Bytes at the end of a segment in which a newline is looked for, to end it there."""
+
+
+class _Framed(NamedTuple):
+    """The content of a segment, and its frames with their compressed bytes."""
+
+    data: bytes
+    frames: list[Frame]
+    pieces: list[bytes]
+
+    @property
+    def newlines(self) -> int:
+        return sum(frame.newlines for frame in self.frames)
 
 
 class _Stored(NamedTuple):
@@ -61,18 +76,60 @@ async def store_segment(
     end = await archive.catalog.plan_cut(entry.tenant, entry.id, wanted)
     if end is None:
         return None
-    is_last = ending is not None and end == record.accepted
     data = record.buffer[: end - record.start]
-    draft = _draft(archive, entry, record, data, end)
-    if is_last and ending is not None:
-        draft = ending.of(draft, archive.clock())
-    stored = await _store(archive, digests, entry, draft, data, is_last=is_last)
-    if stored is None:
+    final = ending if end == record.accepted else None
+    async with archive.memory.queue_for(2 * len(data)).shares(2 * len(data)):
+        made = await _made(archive, digests, entry, record, data, archive.level, final)
+    if made is None:
         known = await resumed(archive, entry)
         if known == entry:
             raise CaptureDamaged(f"{_key(entry)} exists already, and does not continue {entry.id}")
         return known
-    return await _grow(archive, entry, draft, stored)
+    return await _grow(archive, entry, *made)
+
+
+async def store_at_once(
+    archive: Archive, digests: Digests, entry: Entry, record: LiveRecord, end: int
+) -> Entry | None:
+    """Store the buffer up to `end` as the next segment, although the catalog has not accepted all of it.
+
+    Nobody else may work on the capture meanwhile. Return None if there is such a segment already, if the
+    capture was removed, or if its end was told meanwhile. Raises as `store_segment` does.
+    """
+    data = record.buffer[: end - record.start]
+    made = await _made(archive, digests, entry, record, data, min(archive.level, FAST_LEVEL), None)
+    if made is None:
+        return None
+    known = await archive.catalog.live(entry.tenant, entry.id, since=end)
+    if known is None or known.ending is not None:
+        await archive.store.delete([_key(entry)])
+        return None
+    return await _grow(archive, entry, *made)
+
+
+async def _made(
+    archive: Archive,
+    digests: Digests,
+    entry: Entry,
+    record: LiveRecord,
+    data: bytes,
+    level: int,
+    ending: Ending | None,
+) -> tuple[Entry, _Stored] | None:
+    """Store `data` as the next segment, with `ending` as the last one. Return the entry after it, and both.
+
+    None if there is one already.
+    """
+    workers = archive.upload_workers(entry.tenant)
+    framed = await workers.run(_framed, level, data)
+    draft = _draft(archive, entry, record, framed)
+    if ending is not None:
+        draft = ending.of(draft, archive.clock())
+    stored = await _store(archive, entry, draft, framed, is_last=ending is not None)
+    if stored is None:
+        return None
+    await workers.run(digests.feed, entry.upload, entry.size, data)
+    return draft, stored
 
 
 async def resumed(archive: Archive, entry: Entry) -> Entry:
@@ -91,14 +148,22 @@ def good_end(buffer: bytes) -> int:
     return len(buffer) - len(last) + codecs.utf_8_decode(last, "ignore", False)[1]
 
 
-def _draft(archive: Archive, entry: Entry, record: LiveRecord, data: bytes, end: int) -> Entry:
+def _framed(level: int, data: bytes) -> _Framed:
+    writer = FrameWriter(level)
+    framed = [*writer.write(data), *writer.finish()]
+    return _Framed(data, [frame for frame, _ in framed], [piece for _, piece in framed])
+
+
+def _draft(archive: Archive, entry: Entry, record: LiveRecord, framed: _Framed) -> Entry:
     """Return the entry after this segment. Positions of segments are missing."""
+    data = framed.data
+    end = record.start + len(data)
     come = [mark for mark in timeline.of_record(record.marks) if mark.offset < end]
     marks = timeline.joined(timeline.unpack(entry.marks), come)
     kind = entry.kind
     if not entry.segments:
         kind = detect(data[:HEAD_BYTES], entry.content_type or None)
-    newlines = entry.newlines + data.count(b"\n")
+    newlines = entry.newlines + framed.newlines
     is_open = data[-1:] != b"\n" if data else entry.lines > entry.newlines
     return replace(
         entry,
@@ -107,39 +172,28 @@ def _draft(archive: Archive, entry: Entry, record: LiveRecord, data: bytes, end:
         kind=kind,
         content_type=entry.content_type or (BINARY_TYPE if kind == "binary" else DEFAULT_TYPE),
         marks=timeline.pack(marks),
-        expires=max(entry.expires, float(int(archive.clock() + entry.life + 0.999))),
+        expires=max(entry.expires, end_of_life(archive.clock(), entry.life)),
     )
 
 
 async def _store(
-    archive: Archive, digests: Digests, entry: Entry, draft: Entry, data: bytes, *, is_last: bool
+    archive: Archive, entry: Entry, draft: Entry, framed: _Framed, *, is_last: bool
 ) -> _Stored | None:
     """Store the segment. Return None if there is one already."""
-    workers = archive.upload_workers(entry.tenant)
-    async with archive.memory.queue_for(2 * len(data)).shares(2 * len(data)):
-        framed = await workers.run(_framed, archive.level, data)
-        frames = [frame for frame, _ in framed]
-        index = Index(
-            number=len(entry.segments),
-            last=is_last,
-            first_offset=entry.size,
-            first_newline=entry.newlines,
-            frames=frames,
-            entry=encode_entry(draft),
-            upload=entry.upload,
-        )
-        pieces = [frame for _, frame in framed]
-        pieces.append(await archive.cpu.run_for_frames(len(frames), trailer, index))
-        if not await archive.store.put(_key(entry), pieces):
-            return None
-        await workers.run(digests.feed, entry.upload, entry.size, data)
-    newlines = sum(frame.newlines for frame in frames)
-    return _Stored(Segment(sum(map(len, pieces)), len(data), newlines), frames)
-
-
-def _framed(level: int, data: bytes) -> list[tuple[Frame, bytes]]:
-    writer = FrameWriter(level)
-    return [*writer.write(data), *writer.finish()]
+    index = Index(
+        number=len(entry.segments),
+        last=is_last,
+        first_offset=entry.size,
+        first_newline=entry.newlines,
+        frames=framed.frames,
+        entry=encode_entry(draft),
+        upload=entry.upload,
+    )
+    pieces = [*framed.pieces, await archive.cpu.run_for_frames(len(framed.frames), trailer, index)]
+    if not await archive.store.put(_key(entry), pieces):
+        return None
+    segment = Segment(sum(map(len, pieces)), len(framed.data), framed.newlines)
+    return _Stored(segment, framed.frames)
 
 
 async def _grow(archive: Archive, entry: Entry, draft: Entry, stored: _Stored) -> Entry | None:

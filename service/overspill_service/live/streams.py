@@ -7,13 +7,18 @@ little behind. Who is further behind reads the capture.
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing, asynccontextmanager
+import logging
+from contextlib import aclosing, asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from overspill import wire
 
 from overspill_service.catalog.live import LOOK_AGAIN
 from overspill_service.catalog.records import Entry
 from overspill_service.errors import ServiceError
 from overspill_service.live import events
+from overspill_service.telemetry.logs import fields
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -24,8 +29,8 @@ if TYPE_CHECKING:
 
 KEPT_BYTES: Final = 2**20
 """Bytes of encoded events that a stream keeps."""
-LOOK_SECONDS: Final = 15.0
-"""How often a stream without news asks the catalog, in case that news were lost."""
+
+log = logging.getLogger(__name__)
 
 
 class Stream:
@@ -35,7 +40,8 @@ class Stream:
         self._archive, self._views, self.entry = archive, views, entry
         self.end = entry.size
         self.ended: Entry | None = None
-        self.is_removed = False
+        self.is_broken_off = False
+        """Whether nothing more comes: the capture was removed, or it cannot be read."""
         self._events: dict[int, Event] = {}
         """By the offset at which each begins, in their order."""
         self._kept = 0
@@ -59,19 +65,21 @@ class Stream:
             self._look_due.set()
 
     async def run(self) -> None:
-        """Look at the capture when that is due, until it has ended."""
-        while self.ended is None and not self.is_removed:
-            try:
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await self._look_due.wait()
-            except TimeoutError:
-                pass
-            self._look_due.clear()
-            try:
-                await self._look()
-            except ServiceError:
-                await asyncio.sleep(1)
-                self._look_due.set()
+        """Look at the capture when that is due, until it has ended. At the end, wake its followers."""
+        try:
+            while self.ended is None and not self.is_broken_off:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wire.KEEP_ALIVE_SECONDS):
+                        await self._look_due.wait()
+                self._look_due.clear()
+                try:
+                    await self._look()
+                except ServiceError:
+                    await asyncio.sleep(1)
+                    self._look_due.set()
+        finally:
+            self.is_broken_off = self.ended is None
+            self.tell()
 
     async def changed(self, seconds: float) -> bool:
         """Wait until something is new, for so long. Return whether something is."""
@@ -95,8 +103,7 @@ class Stream:
         """Take what the news did not tell."""
         entry = await self._archive.catalog.get(self.entry.tenant, self.entry.id)
         if not isinstance(entry, Entry):
-            self.is_removed = True
-            self.tell()
+            self.is_broken_off = True
             return
         view = await self._views.of(entry)
         have = self.seen
@@ -133,11 +140,17 @@ class Stream:
             rest, self._rest = self._rest, b""
             self._add(rest)
         self.ended = entry
-        self.tell()
 
     def tell(self) -> None:
         event, self._changed = self._changed, asyncio.Event()
         event.set()
+
+
+def _note_end(entry: Entry, task: asyncio.Task[None]) -> None:
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        details = fields(tenant=entry.tenant, capture=entry.id)
+        log.error("followers of a live capture were sent away", exc_info=error, extra=details)
 
 
 class Streams:
@@ -161,6 +174,7 @@ class Streams:
         if is_first:
             stream = Stream(self._archive, self._views, entry)
             task = asyncio.create_task(stream.run(), name=f"followers of {entry.id}")
+            task.add_done_callback(partial(_note_end, entry))
             self._streams[entry.upload] = stream, task
         stream, task = self._streams[entry.upload]
         stream.users += 1
@@ -188,7 +202,7 @@ class Streams:
         async with self.of(entry) as stream:
             while True:
                 event = stream.event_at(offset)
-                if self.is_stopping or stream.is_removed:
+                if self.is_stopping or stream.is_broken_off:
                     return  # who connects again learns why
                 if event is not None:
                     offset = event.next_offset
@@ -201,7 +215,7 @@ class Streams:
                 elif stream.ended is not None:
                     yield events.end(stream.ended)
                     return
-                elif not await stream.changed(LOOK_SECONDS):
+                elif not await stream.changed(wire.KEEP_ALIVE_SECONDS):
                     yield events.KEEP_ALIVE
 
     async def _whole(self, stream: Stream) -> Entry:

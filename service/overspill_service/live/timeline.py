@@ -51,6 +51,13 @@ def joined(earlier: Sequence[Mark], later: Sequence[Mark]) -> list[Mark]:
     return [*earlier, *(each for each in later if each.offset > end.offset and each.moment >= end.moment)]
 
 
+def with_mark(marks: bytes, began: int, mark: Mark) -> bytes:
+    """Return the marks of a catalog's record with one more, unless the last is too near. `began` in ms."""
+    *_, last = [Mark(0, 0), *of_record(marks)]
+    gap = max(MARK_MILLISECONDS, (mark.moment - began) / MARKS_BY_AGE)
+    return marks if mark.moment - last.moment < gap else marks + MARK.pack(*mark)
+
+
 def pack(marks: Sequence[Mark]) -> bytes:
     """Return the marks in at most `MAX_PACKED` bytes."""
     if not marks:

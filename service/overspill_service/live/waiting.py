@@ -57,32 +57,36 @@ class Wait:
         entry: Callable[[], Awaitable[Entry]],
         turn: Callable[[], AbstractAsyncContextManager[ScanTurn]],
         pattern: Pattern | None,
+        scan_seconds: float,
     ) -> None:
+        """`scan_seconds`: how long what there is may be searched, even if the wait is shorter."""
         self._archive, self._query, self._caps, self._pattern = archive, query, caps, pattern
-        self._entry, self._turn = entry, turn
+        self._entry, self._turn, self._scan_seconds = entry, turn, scan_seconds
         self._line = 0
         """The line from which on nothing was searched yet; 0 before the first look."""
         self._first_line, self._skipped_bytes = 1, 0
 
-    async def run(self, streams: Streams) -> wire.Waited:
-        """Return as soon as what is waited for has come, or the time is over."""
+    async def run(self, streams: Streams) -> tuple[wire.Waited, Entry]:
+        """Return as soon as what is waited for has come, or the time is over: the answer, and its capture."""
         until = time.monotonic() + self._query.timeout
         entry = await self._entry()
         await self._begin(entry)
-        if not entry.is_live:
-            return await self._answer(entry, await self._look(entry, until) or _Found("ended", []))
+        found = await self._look(entry, until)
+        if found is not None:
+            return await self._answer(entry, found), entry
         async with streams.of(entry) as stream:
-            while (found := await self._look(entry, until)) is None:
-                if not await self._news(streams, stream, entry.size, until):
+            while found is None:
+                if await self._news(streams, stream, entry.size, until):
+                    entry = await self._entry()
+                    found = await self._look(entry, until)
+                else:
                     found = _Found("timeout", [])
-                    break
-                entry = await self._entry()
-            return await self._answer(entry, found)
+            return await self._answer(entry, found), entry
 
     async def _news(self, streams: Streams, stream: Stream, size: int, until: float) -> bool:
         """Wait until there are more than `size` bytes, or no more will come. Return False on timeout."""
         while (left := until - time.monotonic()) > 0 and not streams.is_stopping:
-            if stream.seen > size or stream.ended is not None or stream.is_removed:
+            if stream.seen > size or stream.ended is not None or stream.is_broken_off:
                 await asyncio.sleep(min(PAUSE_SECONDS, left))
                 return True
             await stream.changed(left)
@@ -109,7 +113,11 @@ class Wait:
         return None if entry.is_live else _Found("ended", [])
 
     async def _search(self, entry: Entry, pattern: Pattern, until: float) -> list[wire.Match]:
-        """Search the lines that are new. The last one is searched again while it has no end."""
+        """Search the lines that are new. The last one is searched again while it has no end.
+
+        What there is already is searched also without any time to wait.
+        """
+        until = max(until, time.monotonic() + self._scan_seconds)
         while entry.size > self._query.cursor and self._line <= entry.lines:
             answer = await self._search_once(entry, pattern, until)
             if answer.next is None:
@@ -169,6 +177,7 @@ class Wait:
             advice=self._advice(found, shown),
             status=entry.status,
             exit_code=entry.exit_code,
+            gap=entry.gap,
         )
 
     async def _read(self, entry: Entry, start: int) -> wire.Text:

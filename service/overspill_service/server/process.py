@@ -25,7 +25,7 @@ from overspill_service.resources.connection_limit import connection_limit
 from overspill_service.resources.connections import Connections
 from overspill_service.resources.threads import prepare_threads
 from overspill_service.server.certificate import certificate_of, run_rereads
-from overspill_service.settings.settings import SettingError
+from overspill_service.settings.errors import SettingError
 from overspill_service.telemetry import logs
 from overspill_service.web.problems import bytes_of
 from overspill_service.web.service import SERVICE

@@ -1,45 +1,16 @@
 """The settings: frozen, checked, and documented in their declarations."""
 
-from __future__ import annotations
-
 import ipaddress
-import os
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 from overspill.wire import DEFAULT_TTL, is_loopback
 
+from overspill_service.settings.data_directory import data_directory
 from overspill_service.settings.units import BYTES, LONGEST_TTL, SECONDS
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
-
-class SettingError(Exception):
-    """A setting that cannot be used. The message names it and where it came from."""
-
-
-def data_directory() -> Path:
-    """Return the default folder of the embedded back ends: the user's data directory.
-
-    Raises `SettingError` if the user has none.
-    """
-    try:
-        return _data_directory()
-    except RuntimeError as error:
-        raise SettingError(
-            "data: this user has no home directory and HOME is not set; name a folder with --data or "
-            "OVERSPILL_DATA"
-        ) from error
-
-
-def _data_directory() -> Path:
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "overspill"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "overspill"
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "overspill"
 
 
 class Settings(Struct, frozen=True, kw_only=True):

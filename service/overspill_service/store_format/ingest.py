@@ -40,8 +40,14 @@ class Ingest:
         limit: int,
         is_dry_run: bool = False,
         refuses_secrets: bool = False,
+        mark: int = 0,
     ) -> None:
-        """`encoding` is the body's `Content-Encoding`. Raises `UnsupportedEncoding`."""
+        """`encoding` is the body's `Content-Encoding`. Raises `UnsupportedEncoding`.
+
+        `mark`: `marked` becomes the digest of so many bytes from the beginning, once they have come.
+        """
+        self._mark = mark
+        self.marked: bytes | None = None
         self._secrets = Redactor().stream(bytes) if refuses_secrets else None
         self._decoder = BodyDecoder.of(encoding)
         self._encoding, self._limit, self._is_dry_run = encoding, limit, is_dry_run
@@ -116,6 +122,14 @@ class Ingest:
             "nothing was stored: send it again"
         )
 
+    def _hash(self, piece: bytes) -> None:
+        """Hash a piece that `size` counts already."""
+        before = self._mark - (self.size - len(piece))
+        if 0 <= before <= len(piece):
+            self._content.update(piece[:before])
+            self.marked, piece = self._content.digest(), piece[before:]
+        self._content.update(piece)
+
     def _may_be_frame(self, *, is_last: bool) -> bool:
         return self._encoding == "zstd" and is_last and not self._is_begun and not self._is_dry_run
 
@@ -152,6 +166,6 @@ class Ingest:
         if len(self.head) < HEAD_BYTES:
             self.head += piece[: HEAD_BYTES - len(self.head)]
         self.ends_in_newline = piece.endswith(b"\n")
-        self._content.update(piece)
+        self._hash(piece)
         if self._secrets is not None:
             self._secrets.feed(piece)

@@ -140,11 +140,15 @@ class MeteredCatalog(_Metered[Catalog]):
 
     add_sums = _counted(Catalog.add_sums)
     sums = _counted(Catalog.sums)
+    keep_rollup = _counted(Catalog.keep_rollup)
+    rollup = _counted(Catalog.rollup)
+    forget_rollups = _counted(Catalog.forget_rollups)
 
     note_backlog = _counted(Catalog.note_backlog)
     backlogs = _counted(Catalog.backlogs)
 
     open_live = _counted(Catalog.open_live)
+    doubt_live = _counted(Catalog.doubt_live)
     append_live = _counted(Catalog.append_live)
     live = _counted(Catalog.live)
     plan_cut = _counted(Catalog.plan_cut)

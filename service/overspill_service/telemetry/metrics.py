@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from overspill import wire
 
-from overspill_service.catalog.statistics import OTHER, merged
+from overspill_service.catalog.statistics import OTHER
 from overspill_service.telemetry import definitions as d
 from overspill_service.telemetry.cohorts import CohortCounts
 from overspill_service.telemetry.names import MAX_TENANTS, BoundedNames, ToolNames
@@ -16,13 +17,14 @@ from overspill_service.telemetry.process_usage import ProcessUsage
 from overspill_service.telemetry.series import Series
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from prometheus_client import CollectorRegistry, Gauge
 
     from overspill_service.catalog import Catalog, Statistics
     from overspill_service.catalog.backlogs import Backlog
-    from overspill_service.catalog.records import Entry, Totals
+    from overspill_service.catalog.quotas import Totals
+    from overspill_service.catalog.records import Entry
 
 METHODS: Final = frozenset({"GET", "HEAD", "PUT", "PATCH", "POST", "DELETE", "OPTIONS"})
 """Methods with a label of their own. A client may send any method."""
@@ -32,6 +34,16 @@ AT_ONCE_SECONDS: Final = 60.0
 _STORED: Final = d.STORED_CAPTURES, d.STORED_BYTES, d.STORED_CONTENT_BYTES
 _SPOOLED: Final = d.SPOOLED_CAPTURES, d.SPOOLED_BYTES, d.SPOOLED_AGE
 _PREVIEWS: Final = frozenset(wire.PreviewKind)
+_OBSERVED: Final = {
+    metric.name: metric
+    for metric in (
+        *(d.TOOL_OUTPUTS, d.TOOL_OUTPUT_BYTES, d.TOOL_OUTPUT_KEPT_BYTES),
+        *(d.TOKENS_KEPT_OUT, d.IDENTICAL_OUTPUTS, d.RERUN_BURSTS),
+    )
+}
+"""What observations count, by their names."""
+OBSERVED_AT_ONCE: Final = 10
+"""Observations that are added up before other requests go on: a few milliseconds if their tools are new."""
 _Count = tuple[d.Metric, tuple[str, ...], int]
 """A metric, the values of its labels, and what to add."""
 
@@ -63,8 +75,8 @@ class Metrics:
 
         The statistics get them in one step with the batch's name. Raises `CatalogUnavailable`.
         """
-        counts = [count for each in seen.observations for count in self._counts(tenant, each)]
-        sums = merged({metric.cell(labels): amount} for metric, labels, amount in counts if amount)
+        counts = await self._totals(tenant, seen.observations)
+        sums = {metric.cell(labels): amount for metric, labels, amount in counts}
         memory = wire.BATCH_MEMORY
         await self._cohorts.observe(catalog, tenant, seen, now)
         if not await catalog.add_sums(tenant, sums, now=now, batch=seen.batch, memory=memory):
@@ -72,10 +84,22 @@ class Metrics:
         self._sums.add_fleet(tenant, sums)
         for metric, labels, amount in counts:
             self._of(metric, *labels).inc(amount)
+        sizes = self._of(d.TOOL_OUTPUT_SIZE, self._tenant(tenant))
         for each in seen.observations:
             if each.sizes is not None:
-                self._of(d.TOOL_OUTPUT_SIZE, self._tenant(tenant)).add(each.sizes, each.bytes_before)
+                sizes.add(each.sizes, each.bytes_before)
         return True
+
+    async def _totals(self, tenant: str, seen: Sequence[wire.Observation]) -> list[_Count]:
+        """Return what observations add up to. Other requests go on meanwhile."""
+        totals: dict[tuple[str, tuple[str, ...]], int] = {}
+        for at, each in enumerate(seen):
+            for metric, labels, amount in self._counts(tenant, each):
+                if amount:
+                    totals[metric.name, labels] = totals.get((metric.name, labels), 0) + amount
+            if at % OBSERVED_AT_ONCE == OBSERVED_AT_ONCE - 1:
+                await asyncio.sleep(0)
+        return [(_OBSERVED[name], labels, amount) for (name, labels), amount in totals.items()]
 
     def _counts(self, tenant: str, seen: wire.Observation) -> Iterable[_Count]:
         who = self._tool(tenant, seen.tool)
@@ -126,10 +150,13 @@ class Metrics:
         self._of(d.SCAN_CPU, label).inc(cpu)
         self._of(d.SCAN_WAIT, label).observe(waited)
 
-    async def write_pending(self, catalog: Catalog, now: float) -> None:
-        """Write first reads and statistics to the catalog. Raises `CatalogUnavailable`."""
+    async def write_pending(self, catalog: Catalog, now: float) -> list[str]:
+        """Write first reads and statistics to the catalog. Return the tenants of these statistics.
+
+        Raises `CatalogUnavailable`.
+        """
         await self._reads.write(catalog, self._first_read)
-        await self._sums.write(catalog, now)
+        return await self._sums.write(catalog, now)
 
     def _first_read(self, entry: Entry, at: float) -> None:
         tenant, tool = self._tool(entry.tenant, entry.tool)

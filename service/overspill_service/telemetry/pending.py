@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill_service.catalog.statistics import FLEET
+from overspill_service.catalog.statistics import FLEET, LATE_SECONDS
 from overspill_service.resources.tasks import fan_out
 
 if TYPE_CHECKING:
@@ -54,21 +54,24 @@ class PendingSums:
         sums = self._waiting.setdefault(tenant, {})
         sums[cell] = sums.get(cell, 0) + amount
 
-    async def write(self, catalog: Statistics, now: float) -> None:
-        """Write everything. What fails is written again next time, under the same name.
+    async def write(self, catalog: Statistics, now: float) -> list[str]:
+        """Write everything, and return the tenants of it.
 
-        Raises what `add_sums` raises.
+        What fails is written again next time, under the same name. Raises what `add_sums` raises.
         """
-        await self._send(catalog)
+        await self._send(catalog, now)
         for tenant, sums in self._waiting.items():
             self._sent[tenant] = _Batch(secrets.token_hex(8), sums, now)
-        self._waiting = {}
-        await self._send(catalog)
+        tenants, self._waiting = [*self._waiting], {}
+        await self._send(catalog, now)
+        return tenants
 
-    async def _send(self, catalog: Statistics) -> None:
+    async def _send(self, catalog: Statistics, now: float) -> None:
         async def send(tenant: str) -> None:
             name, sums, at = self._sent[tenant]
             await catalog.add_sums(tenant, sums, now=at, batch=name, memory=BATCH_MEMORY_SECONDS)
+            if now - at > LATE_SECONDS / 2:
+                await catalog.forget_rollups(tenant)
             del self._sent[tenant]
 
         await fan_out(send, [*self._sent], concurrency=CONCURRENCY)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import hdrs
 
-from overspill_service.catalog.records import AccessMode
+from overspill_service.catalog.key_records import AccessMode
 from overspill_service.errors import CatalogIncomplete, KeyNotFound, Unauthorized
 from overspill_service.telemetry import logs
 from overspill_service.tenants.directory import Expiry, Principal, SessionBound
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from overspill_service.archive.key_issuing import KeyIssuer
     from overspill_service.archive.keyring import Keyring
     from overspill_service.catalog import Catalog
-    from overspill_service.catalog.records import KeyRecord
+    from overspill_service.catalog.key_records import KeyRecord
     from overspill_service.tenants.directory import TenantDirectory
     from overspill_service.web.page_sessions import PageSessions
     from overspill_service.web.tokens import Tokens

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from overspill import wire
 
 from overspill_service.catalog.records import instant
-from overspill_service.catalog.statistics import DAYS, FLEET, RESOLUTIONS, Cell, bucket_starts
+from overspill_service.catalog.statistics import DAYS, FLEET, RESOLUTIONS, Cell, bucket_starts, unpacked
 from overspill_service.errors import InvalidParameter
 from overspill_service.web.instants import seconds_of
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from overspill_service.catalog import Statistics
-    from overspill_service.catalog.statistics import Resolution, Sums
+    from overspill_service.catalog.statistics import Packed, Resolution, Sums
 
     Query = wire.StatsQuery | wire.OverviewQuery | wire.ExperimentsQuery
 
@@ -74,9 +74,17 @@ async def buckets(
     catalog: Statistics, tenant: str, resolution: Resolution, starts: Sequence[int]
 ) -> AsyncIterator[tuple[int, Sums]]:
     """Yield the buckets that begin at `starts`, without empty ones."""
+    async for start, packed in packed_buckets(catalog, tenant, resolution, starts):
+        yield start, unpacked(packed)
+
+
+async def packed_buckets(
+    catalog: Statistics, tenant: str, resolution: Resolution, starts: Sequence[int], tool: str | None = None
+) -> AsyncIterator[tuple[int, Packed]]:
+    """Yield the same with packed sums, with `tool` those of this tool alone."""
     for first in range(0, len(starts), CHUNK):
         chunk = starts[first : first + CHUNK]
-        found = await catalog.sums(tenant, resolution, since=chunk[0], until=chunk[-1] + 1)
+        found = await catalog.sums(tenant, resolution, since=chunk[0], until=chunk[-1] + 1, tool=tool)
         for start in sorted(found):
             yield start, found[start]
             await asyncio.sleep(0)  # a full bucket takes the event loop milliseconds

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import hdrs
-from overspill.wire import MAX_METADATA, MAX_VALUE, Header, decode_digest, decode_header
+from overspill.wire import MAX_LABELS, MAX_METADATA, MAX_VALUE, Header, decode_digest, decode_header
 
 from overspill_service.archive.storing import CaptureMetadata
 from overspill_service.errors import InvalidHeader
@@ -15,7 +15,6 @@ from overspill_service.web.header_fields import list_field, single_field
 if TYPE_CHECKING:
     from multidict import CIMultiDictProxy
 
-MAX_LABELS: Final = 32
 FORM: Final = "application/x-www-form-urlencoded"
 """The content type that curl sends with any `--data-binary`. It says nothing, so the content is examined."""
 _LABEL: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")

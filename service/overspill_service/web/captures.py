@@ -1,4 +1,4 @@
-"""Routes that look up, list, extend and remove captures."""
+"""Routes that look up, list, extend, hold and remove captures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from overspill import wire
 from overspill.wire import Header, Path, Scope
 
-from overspill_service.archive import erasure
+from overspill_service.archive import erasure, lifetimes
 from overspill_service.audit.events import Action
 from overspill_service.catalog.records import Query
 from overspill_service.errors import InvalidParameter
@@ -61,16 +61,18 @@ async def patch(context: RequestContext[wire.RefQuery]) -> web.Response:
     """Change the TTL. A shorter one needs the scope `delete`, as a removal does."""
     may_shorten = Scope.DELETE in context.principal.scopes
     async with context.body(wire.Amendment) as amendment:
-        entry = await context.captures.set_ttl(await context.entry(), amendment.ttl, may_shorten=may_shorten)
+        entry = await lifetimes.set_ttl(
+            context.captures, await context.entry(), amendment.ttl, may_shorten=may_shorten
+        )
     return context.json(context.shown(entry), headers=entry_headers(context.shown(entry)))
 
 
 async def hold(context: RequestContext[wire.RefQuery]) -> web.Response:
-    return context.json((await context.captures.hold(await context.entry())).to_wire())
+    return context.json((await lifetimes.hold(context.captures, await context.entry())).to_wire())
 
 
 async def release(context: RequestContext[wire.RefQuery]) -> web.Response:
-    return context.json((await context.captures.release(await context.entry())).to_wire())
+    return context.json((await lifetimes.release(context.captures, await context.entry())).to_wire())
 
 
 async def hold_session(context: RequestContext[wire.NoQuery]) -> web.Response:
@@ -213,7 +215,7 @@ ROUTES: Final = (
         action=Action.SESSION_HOLD,
         handler=hold_session,
         summary="Put every capture of a session on hold. Those that are stored later are not.",
-        answers={200: wire.Held},
+        answers={200: wire.HoldReceipt},
     ),
     Route(
         method="DELETE",
@@ -222,7 +224,7 @@ ROUTES: Final = (
         action=Action.SESSION_RELEASE,
         handler=release_session,
         summary="End the hold of every capture of a session.",
-        answers={200: wire.Held},
+        answers={200: wire.HoldReceipt},
     ),
     Route(
         method="DELETE",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import hdrs, web
@@ -60,6 +61,7 @@ def _standard_hops(request: web.Request) -> list[str]:
     return [element.get("for", "") for element in request.forwarded]
 
 
+@lru_cache(maxsize=1024)
 def _normal(address: str) -> str:
     """Return the address in its usual form, an IPv4 address as such. Empty for what is none."""
     try:

@@ -36,7 +36,7 @@ UNTRUSTED: Final = {
 """Captured bytes are untrusted: a browser must run no scripts in them, and no cache may change them."""
 
 SHORT_ANSWER_BYTES: Final = 256 * 1024
-"""An answer of at most so many bytes mostly fits into the buffers of its connection: it needs no place."""
+"""An answer of up to this many bytes mostly fits into its connection's buffers, so it needs no place."""
 QUEUE_SECONDS: Final = 5.0
 """How long a long answer waits for a place before it is refused."""
 

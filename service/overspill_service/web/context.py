@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 Q_co = TypeVar("Q_co", covariant=True)
 B = TypeVar("B")
+A = TypeVar("A", wire.Text, wire.Summary)
 POSITION_PARAMETERS = frozenset({"lines", "start", "end", "offset", "cursor"})
 """Parameters that say where a read begins and ends. Every answer's `next` replaces them."""
 JSON_TYPES = frozenset({"application/json", "application/merge-patch+json"})
@@ -173,15 +174,14 @@ class RequestContext(Generic[Q_co]):
         return msgspec.structs.replace(answer, next=kept | answer.next)
 
 
-def with_state(entry: Entry, answer: Text) -> Text:
+def with_state(entry: Entry, answer: A) -> A:
     """Return the answer with the state of a capture that is not complete, and what is missing of it."""
     if entry.state is wire.State.COMPLETE:
         return answer
     answer = msgspec.structs.replace(answer, state=entry.state)
-    if entry.state is wire.State.LIVE or answer.end_line < entry.lines:
+    last = answer.end_line if isinstance(answer, wire.Text) else entry.lines
+    if entry.state is wire.State.LIVE or last < entry.lines:
         return answer
-    lost = {None: "", -1: " Bytes that had been accepted after it are lost."}.get(
-        entry.lost, f" {entry.lost} bytes that had been accepted after it are lost."
-    )
     end = f"The output ends here, at byte {entry.size}: its producer did not say that this is all of it."
-    return msgspec.structs.replace(answer, note=end + lost)
+    note = end if entry.gap is None else f"{end} {entry.gap}"
+    return msgspec.structs.replace(answer, note=note)

@@ -12,8 +12,10 @@ from overspill.wire import Path, Scope
 
 from overspill_service.archive.inspection import compiled
 from overspill_service.audit.events import Action
+from overspill_service.catalog.records import instant
 from overspill_service.errors import InvalidHeader, InvalidParameter
 from overspill_service.live.positions import offset_of_line
+from overspill_service.live.timeline import unpack
 from overspill_service.live.waiting import Wait
 from overspill_service.web.content import UNTRUSTED
 from overspill_service.web.header_fields import single_field
@@ -91,11 +93,23 @@ async def wait(context: RequestContext[wire.WaitQuery]) -> web.Response:
         entry=context.entry,
         turn=context.scan_turn,
         pattern=pattern,
+        scan_seconds=service.settings.scan_seconds,
     )
     async with service.follow_places.hold(context.principal.tenant.name, QUEUE_SECONDS):
-        answer = await waiting.run(service.streams)
-    context.count_read(await context.captured(), "wait", len(answer.content.encode()))
+        answer, entry = await waiting.run(service.streams)
+    context.count_read(entry, "wait", len(answer.content.encode()))
     return context.json(answer)
+
+
+async def timeline(context: RequestContext[wire.RefQuery]) -> web.Response:
+    entry = await context.entry()
+    marks = await context.service.archive.cpu.run(_marks, entry.marks)
+    answer = wire.Timeline(id=entry.id, state=entry.state, size=entry.size, marks=marks)
+    return context.json(answer)
+
+
+def _marks(packed: bytes) -> list[wire.Mark]:
+    return [wire.Mark(time=instant(each.moment / 1000), offset=each.offset) for each in unpack(packed)]
 
 
 async def _compiled(context: RequestContext[wire.WaitQuery], pattern: str) -> Pattern:
@@ -136,5 +150,12 @@ ROUTES: Final = (
         wire.WaitQuery,
         "Wait until a line matches, so many lines are new, the capture has ended, or the time is over.",
         wire.Waited,
+    ),
+    _route(
+        Path.TIMELINE,
+        timeline,
+        wire.RefQuery,
+        "When the bytes of a live capture came, also after its end.",
+        wire.Timeline,
     ),
 )

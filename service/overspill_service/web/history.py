@@ -1,123 +1,190 @@
 """Figures of past buckets, for dashboards.
 
-Over a month of many tools the buckets take long to read, so a process keeps the sums of those that were asked
-for last. A batch that was late for its bucket is in them after `KEPT_SECONDS`.
+Over a month of many tools the buckets take long to read. What was computed from those that have ended is kept
+in the catalog as a roll-up. It moves on with the time: the buckets that ended since are added, and those that
+are too old by then are subtracted.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import OrderedDict, defaultdict
-from typing import TYPE_CHECKING, Final, NamedTuple
+from contextlib import suppress
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
-from overspill_service.catalog.statistics import Cell
-from overspill_service.web.buckets import buckets
+import msgspec
+
+from overspill_service.catalog.statistics import DAYS, LATE_SECONDS, Packed, bucket_start
+from overspill_service.errors import CatalogUnavailable
+from overspill_service.store_format.frames import compress, decompress
+from overspill_service.web import figures
+from overspill_service.web.buckets import Span, packed_buckets, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterable
 
-    from overspill_service.catalog import Statistics
-    from overspill_service.catalog.statistics import Resolution, Sums
-    from overspill_service.web.buckets import Span
+    from overspill_service.catalog import Catalog, Statistics
+    from overspill_service.catalog.statistics import Resolution
 
-LATE_SECONDS: Final = 120.0
-"""After its end a bucket still changes for so long: processes report every few seconds."""
-KEPT_SECONDS: Final = 900.0
-"""Past sums are read anew after this time: a catalog that failed gets what is late when it answers again."""
-MAX_CELLS_KEPT: Final = 60_000
-"""Sums that a process keeps: about 10 MB."""
-_SIGNS: Final = {"tool_output_bytes": 1, "tool_output_kept_bytes": -1}
-"""What makes the bytes that stayed out of conversations."""
-
-
-def _no_sums() -> defaultdict[Cell, int]:
-    return defaultdict(int)
+KEPT_SECONDS: Final = 86_400.0
+"""A roll-up is made anew from all its buckets after this time."""
+MONTH: Final = 30 * 86_400
+LENGTHS: Final = frozenset({3_600, 86_400, 7 * 86_400, MONTH})
+"""Times of which roll-ups are kept, in seconds: those that dashboards offer, so that there are few."""
+MAX_SIZE: Final = 4 * 2**20
+"""Bytes of a roll-up that is kept, before it is compressed."""
+_FORMAT: Final = 1
+"""Part of a roll-up's name: another version of this module finds none."""
 
 
-class Figures:
-    """The sums of some buckets: of all tools together by bucket, and by tool of all buckets."""
+class Rollup(msgspec.Struct, array_like=True):
+    """What a dashboard shows of some buckets in a row."""
 
-    def __init__(self) -> None:
-        self.series: dict[int, Sums] = {}
-        self.tools: defaultdict[str, defaultdict[Cell, int]] = defaultdict(_no_sums)
-        self.kept_out: defaultdict[str, int] = defaultdict(int)
-        """Bytes that each tool's outputs kept out of conversations."""
+    first: int
+    """The start of the first bucket. Every number here is in seconds."""
+    last: int
+    made: float
+    """When all its buckets were read."""
+    rows: dict[int, bytes]
+    """The sums of all tools together as JSON, by the start of their bucket."""
+    total: Packed
+    is_exact: bool = True
+    """Whether every sum in `total` is of its own cell, so that buckets can be subtracted."""
 
-    def add(self, start: int, sums: Sums) -> None:
-        """Add a bucket. Plain code, because it may have thousands of sums."""
-        together: defaultdict[tuple[str, str], int] = defaultdict(int)
-        tools, kept_out = self.tools, self.kept_out
-        for cell, amount in sums.items():
-            figure, tool, outcome = cell
-            together[figure, outcome] += amount
-            tools[tool][cell] += amount
-            if figure in _SIGNS:
-                kept_out[tool] += _SIGNS[figure] * amount
-        self.series[start] = {Cell(figure, "", outcome): each for (figure, outcome), each in together.items()}
+    def add(self, tenant: str, start: int, sums: Packed) -> None:
+        rows = rows_of(tenant, start, figures.together(sums))
+        self.rows[start] = msgspec.json.encode(rows)[1:-1]
+        self.is_exact &= figures.add(self.total, sums)
 
-    @property
-    def size(self) -> int:
-        """How many sums it has."""
-        return sum(map(len, self.series.values())) + sum(map(len, self.tools.values()))
+    def encode(self) -> bytes | None:
+        """Return the roll-up as the catalog keeps it, None if it is too large."""
+        try:
+            packed = msgspec.msgpack.encode(self)
+        except OverflowError:  # many of its sums are the highest there is
+            return None
+        return compress(packed) if len(packed) <= MAX_SIZE else None
+
+    @classmethod
+    def decode(cls, value: bytes) -> Rollup:
+        """The inverse of `encode`."""
+        known = _decoded(value)
+        return msgspec.structs.replace(known, rows=known.rows.copy(), total=known.total.copy())
 
 
-class _Kept(NamedTuple):
-    figures: Figures
-    size: int
-    until: float
+@lru_cache(maxsize=8)
+def _decoded(value: bytes) -> Rollup:
+    return msgspec.msgpack.decode(decompress(value, MAX_SIZE), type=Rollup)
+
+
+def rollup_name(resolution: Resolution, length: int) -> str:
+    """Return the catalog's name of a roll-up of `length` seconds."""
+    return f"{_FORMAT}:{resolution.seconds}:{length}"
 
 
 class History:
-    """Figures of past buckets, those that were asked for last. One for each process."""
+    """Reads what happened in a time. One for each process."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._kept: OrderedDict[tuple[str, int, int, int], _Kept] = OrderedDict()
+    def __init__(self) -> None:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-
-    @property
-    def size(self) -> int:
-        """How many sums are kept."""
-        return sum(each.size for each in self._kept.values())
+        self._prepared_day = 0
+        self._prepared: set[str] = set()
+        """Tenants of whose 30 days before this day a process has made the roll-up."""
 
     async def figures(
-        self, catalog: Statistics, tenant: str, asked: Span, now: float
-    ) -> tuple[Figures, Figures]:
-        """Return the figures of the past buckets of a time, and of those that still change."""
-        starts = asked.starts
-        number = sum(start + asked.resolution.seconds + LATE_SECONDS <= now for start in starts)
-        past = await self._past(catalog, tenant, asked.resolution, starts[:number])
-        return past, await _read(catalog, tenant, asked.resolution, starts[number:])
+        self, catalog: Statistics, tenant: str, asked: Span, now: float, tool: str | None = None
+    ) -> Rollup:
+        """Return the figures of a time, with `tool` of this tool alone.
 
-    async def _past(self, catalog: Statistics, tenant: str, resolution: Resolution, starts: range) -> Figures:
-        if not starts:
-            return Figures()
-        key = tenant, resolution.seconds, starts[0], starts[-1]
-        async with self._lock(tenant):
-            found = self._kept.pop(key, None)
-            if found is None or found.until < self._clock():
-                figures = await _read(catalog, tenant, resolution, starts)
-                found = _Kept(figures, figures.size, self._clock() + KEPT_SECONDS)
-            self._kept[key] = found
-            self._drop_surplus()
-            return found.figures
+        Buckets that may still change are read anew.
+        """
+        if tool is not None:
+            return await _read(catalog, tenant, asked, asked.starts, now, tool)
+        starts = asked.starts
+        ended = sum(start + asked.resolution.seconds + LATE_SECONDS <= now for start in starts)
+        found = await self._past(catalog, tenant, asked, starts[:ended], now)
+        async for start, sums in packed_buckets(catalog, tenant, asked.resolution, starts[ended:]):
+            found.add(tenant, start, sums)
+        return found
+
+    async def prepare(self, catalog: Catalog, tenants: Iterable[str], now: float) -> None:
+        """Make the roll-ups of 30 days that are missing since a day has ended, each in one process."""
+        today = bucket_start(now - LATE_SECONDS, DAYS)
+        if today != self._prepared_day:
+            self._prepared_day, self._prepared = today, set()
+        for tenant in [*{*tenants} - self._prepared]:
+            self._prepared.add(tenant)
+            if await catalog.once(f"rollup:{tenant}:{today}", DAYS.seconds):
+                asked = Span(now - MONTH, now, DAYS)
+                await self._past(catalog, tenant, asked, asked.starts[:-1], now)
+
+    async def _past(self, catalog: Statistics, tenant: str, asked: Span, starts: range, now: float) -> Rollup:
+        length = _length(asked, now)
+        if length is None or not starts:
+            return await _read(catalog, tenant, asked, starts, now)
+        name = rollup_name(asked.resolution, length)
+        async with self._lock(tenant):  # two requests of a tenant do not read the same
+            value = await catalog.rollup(tenant, name)
+            kept = None if value is None else Rollup.decode(value)
+            if kept is not None and (kept.first, kept.last) == (starts[0], starts[-1]):
+                return kept
+            found = await _moved(catalog, tenant, asked, starts, now, kept)
+            await _keep(catalog, tenant, name, found, now)
+            return found
 
     def _lock(self, tenant: str) -> asyncio.Lock:
-        """Return a lock, so that two requests of a tenant do not read the same."""
         lock = self._locks.get(tenant)
         if lock is None:
             lock = self._locks[tenant] = asyncio.Lock()
         return lock
 
-    def _drop_surplus(self) -> None:
-        while self.size > MAX_CELLS_KEPT and len(self._kept) > 1:
-            self._kept.popitem(last=False)
+
+def _length(asked: Span, now: float) -> int | None:
+    """Return the length of the roll-ups for a time, None if it does not end now or has another length."""
+    if now - asked.until > LATE_SECONDS:
+        return None
+    return next((each for each in LENGTHS if abs(asked.until - asked.since - each) <= LATE_SECONDS), None)
 
 
-async def _read(catalog: Statistics, tenant: str, resolution: Resolution, starts: Sequence[int]) -> Figures:
-    figures = Figures()
-    async for start, sums in buckets(catalog, tenant, resolution, starts):
-        figures.add(start, sums)
-    return figures
+async def _moved(
+    catalog: Statistics, tenant: str, asked: Span, starts: range, now: float, kept: Rollup | None
+) -> Rollup:
+    """Return the roll-up of these buckets: the kept one moved on, or another one if that is no more work."""
+    if kept is None or not kept.is_exact or now - kept.made >= KEPT_SECONDS:
+        return await _read(catalog, tenant, asked, starts, now)
+    step = asked.resolution.seconds
+    old = range(kept.first, min(starts[0], kept.last + step), step)
+    new = range(max(kept.last + step, starts[0]), starts[-1] + step, step)
+    is_behind = starts[0] < kept.first or starts[-1] < kept.last
+    if is_behind or len(old) + len(new) >= len(starts) or (old and not _is_there(old[0], asked, now)):
+        return await _read(catalog, tenant, asked, starts, now)
+    async for start, sums in packed_buckets(catalog, tenant, asked.resolution, old):
+        figures.subtract(kept.total, sums)
+        kept.rows.pop(start, None)
+    async for start, sums in packed_buckets(catalog, tenant, asked.resolution, new):
+        kept.add(tenant, start, sums)
+    kept.first, kept.last = starts[0], starts[-1]
+    return kept
+
+
+def _is_there(start: int, asked: Span, now: float) -> bool:
+    """Whether the catalog still has a bucket."""
+    return start + asked.resolution.seconds + asked.resolution.kept > now
+
+
+async def _read(
+    catalog: Statistics, tenant: str, asked: Span, starts: range, now: float, tool: str | None = None
+) -> Rollup:
+    """Return the roll-up of these buckets from nothing else."""
+    found = Rollup(starts[0] if starts else 0, starts[-1] if starts else 0, now, {}, {})
+    async for start, sums in packed_buckets(catalog, tenant, asked.resolution, starts, tool):
+        found.add(tenant, start, sums)
+    return found
+
+
+async def _keep(catalog: Statistics, tenant: str, name: str, found: Rollup, now: float) -> None:
+    """Keep a roll-up, if the catalog takes it: the answer does not depend on that."""
+    value = found.encode()
+    if value is not None:
+        with suppress(CatalogUnavailable):
+            await catalog.keep_rollup(tenant, name, value, now=now, keep=KEPT_SECONDS)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from overspill_service.archive.key_issuing import IssuedKey
-    from overspill_service.catalog.records import KeyRecord
+    from overspill_service.catalog.key_records import KeyRecord
     from overspill_service.web.context import RequestContext
 
 

@@ -88,12 +88,13 @@ async def _body(context: RequestContext[Any]) -> bytes:
     Raises `BodyTooLarge`, `DamagedEncoding`, `DigestMismatch`, and what reading a body raises.
     """
     coding = body_coding(single_field(context.request.headers, hdrs.CONTENT_ENCODING))
-    body = bytearray()
+    pieces, size = [], 0
     async for chunk in body_chunks(context):
-        body += chunk
-        if len(body) > wire.MAX_APPEND:
+        pieces.append(chunk)
+        size += len(chunk)
+        if size > wire.MAX_APPEND:
             raise BodyTooLarge(wire.MAX_APPEND)
-    data = bytes(body)
+    data = b"".join(pieces)
     if coding is not None:
         workers = context.service.archive.upload_workers(context.principal.tenant.name)
         is_short = len(data) <= INLINE_BYTES

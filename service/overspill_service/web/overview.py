@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import heapq
+from datetime import datetime  # noqa: TC003  (msgspec reads the annotations)
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from overspill import wire
 from overspill.advice.advice import advice_on
 from overspill.advice.figures import figures_of
@@ -13,23 +14,31 @@ from overspill.advice.usual import usual_settings
 from overspill.wire import Path, Scope
 
 from overspill_service.catalog.records import instant
-from overspill_service.catalog.statistics import FLEET, OTHER, Cell, add_to
+from overspill_service.catalog.statistics import FLEET
 from overspill_service.web.buckets import Span, rows_of
+from overspill_service.web.figures import of_largest
 from overspill_service.web.registry import Route
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from aiohttp import web
     from overspill.advice.figures import ToolFigures
 
-    from overspill_service.catalog.statistics import Sums
     from overspill_service.web.context import RequestContext
-    from overspill_service.web.history import Figures
 
 USUAL_SECONDS: Final = 86400.0
 ANSWER_SIZE: Final = 16 * 2**20
 """Bytes of memory for an answer with what it is made of."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """A `wire.Overview` of which the series is encoded already."""
+
+    since: datetime
+    until: datetime
+    step: int
+    series: msgspec.Raw
+    tools: list[wire.StatsRow]
+    advice: list[wire.UsualAdvice]
 
 
 async def of_tenant(context: RequestContext[wire.OverviewQuery]) -> web.Response:
@@ -45,50 +54,23 @@ async def _answer(context: RequestContext[wire.OverviewQuery], tenant: str) -> w
     now = archive.clock()
     asked = Span.of(context.query, now, USUAL_SECONDS)
     async with archive.memory.reads.shares(ANSWER_SIZE):
-        parts = await history.figures(archive.catalog, tenant, asked, now)
-        tools = _largest(tenant, parts, context.query.top, asked.since)
+        found = await history.figures(archive.catalog, tenant, asked, now, context.query.tool)
         stats = wire.Stats(
             since=instant(asked.since),
             until=instant(asked.until),
             step=asked.resolution.seconds,
-            rows=tools,
+            rows=rows_of(tenant, asked.since, of_largest(found.total, context.query.top)),
         )
         return context.json(
-            wire.Overview(
+            Answer(
                 since=stats.since,
                 until=stats.until,
                 step=stats.step,
-                series=[
-                    row
-                    for part in parts
-                    for at, sums in part.series.items()
-                    for row in rows_of(tenant, at, sums)
-                ],
-                tools=tools,
+                series=msgspec.Raw(b"[" + b",".join(found.rows.values()) + b"]"),
+                tools=stats.rows,
                 advice=[] if tenant == FLEET else [_advice(each) for each in figures_of(stats)],
             )
         )
-
-
-def _largest(tenant: str, parts: Iterable[Figures], top: int, since: float) -> list[wire.StatsRow]:
-    """Return the rows of the tools that kept the most bytes out of conversations, and of the rest."""
-    kept_out: dict[str, int] = {}
-    rest: Sums = {}
-    for part in parts:
-        for tool in part.tools:
-            kept_out[tool] = kept_out.get(tool, 0) + part.kept_out.get(tool, 0)
-        for sums in part.series.values():
-            add_to(rest, sums)
-    kept_out.pop(OTHER, None)
-    rows: list[wire.StatsRow] = []
-    for _, tool in heapq.nlargest(top, zip(kept_out.values(), kept_out, strict=True)):
-        own: Sums = {}
-        for part in parts:
-            add_to(own, part.tools.get(tool, {}))
-        add_to(rest, {Cell(cell.figure, "", cell.outcome): -amount for cell, amount in own.items()})
-        rows += rows_of(tenant, since, own)
-    others = {Cell(cell.figure, OTHER, cell.outcome): amount for cell, amount in rest.items() if amount}
-    return rows + rows_of(tenant, since, others)
 
 
 def _advice(figures: ToolFigures) -> wire.UsualAdvice:

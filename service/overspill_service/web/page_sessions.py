@@ -76,16 +76,21 @@ class PageSessions:
     async def claims(self, request: web.Request) -> Claims | None:
         """Return the claims of a request's session, None if it has none, or one that has ended.
 
-        Raises `Forbidden` if the request would change something without the session's token: a page of
-        another site can make a browser send the cookie, but cannot know the token.
+        A read with the token of another session has none: another tab of the browser has signed in with
+        another key, and its cookie came instead. Raises `Forbidden` if the request would change something
+        without the session's token: a page of another site can make a browser send the cookie, but cannot
+        know the token.
         """
         sealed = request.cookies.get(COOKIE, "")
         found = await self._opened(sealed, Use.SESSION) if sealed else None
-        if found is not None and request.method not in SAFE:
-            token = request.headers.get(Header.PAGE_TOKEN, "")
-            if not hmac.compare_digest(token.encode("utf-8", "replace"), self.token_of(sealed).encode()):
-                raise Forbidden(f"a session of the web page changes nothing without {Header.PAGE_TOKEN}")
-        return found
+        if found is None:
+            return None
+        token = request.headers.get(Header.PAGE_TOKEN, "").encode("utf-8", "replace")
+        if hmac.compare_digest(token, self.token_of(sealed).encode()):
+            return found
+        if request.method not in SAFE:
+            raise Forbidden(f"a session of the web page changes nothing without {Header.PAGE_TOKEN}")
+        return None if token else found
 
     async def redeem(self, code: str) -> Claims | None:
         """Return the claims of a code, None if it is wrong, has ended or was used before on any replica."""

@@ -18,6 +18,7 @@ from overspill_service.archive.number_mask import mask_numbers
 from overspill_service.audit.events import Action
 from overspill_service.errors import InvalidParameter
 from overspill_service.live.since import first_line_since
+from overspill_service.web.context import with_state
 from overspill_service.web.instants import seconds_of
 from overspill_service.web.registry import Route
 
@@ -123,7 +124,7 @@ async def summary(context: RequestContext[wire.SummaryQuery]) -> web.Response:
             )
 
         answer = await inspect(context.service.archive, entry, begin, turn)
-    response = context.json(answer)
+    response = context.json(with_state(entry, answer))
     context.count_read(entry, answer.mode, response.content_length or 0)
     return response
 

@@ -127,6 +127,8 @@ def _handler_of(route: Route) -> Callable[[web.Request], Awaitable[web.StreamRes
         if principal.expiry is not None and principal.expiry.is_near(service.archive.clock()):
             request[KEY_EXPIRES] = text_of(principal.expiry.at)
         auditing.note_principal(request, principal)
+        if route.scope is not PUBLIC:  # health is told also in the middle of a flood
+            await service.loop_turns.take(principal.tenant.name)
         _bind_log_fields(request.match_info.get("ref", ""))
         context = RequestContext(request, service, principal, _parse(route.query, request))
         return await (_paced(route, context) if route.is_paced else _answer(route, context))

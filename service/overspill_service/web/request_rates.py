@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from overspill_service.tenants.directory import Tenant
 
 BURST_SECONDS: Final = 2
-"""A tenant that was quiet may send so many seconds' requests at once."""
+"""After a quiet time, a tenant may send the requests of this many seconds at once."""
 MAX_TENANTS: Final = 10_000
 UNKNOWN_KEYS_RATE: Final = 1.0
 UNKNOWN_KEYS_BURST: Final = 60

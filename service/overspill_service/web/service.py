@@ -11,6 +11,7 @@ from overspill.reading.chunks import Caps
 
 from overspill_service.resources.connections import Connections
 from overspill_service.resources.loop_time import LoopTime
+from overspill_service.resources.loop_turns import LoopTurns
 from overspill_service.telemetry.failure_log import FailureLog
 from overspill_service.web.history import History
 
@@ -87,6 +88,7 @@ class Service:
     streams: Streams
     follow_places: FairPlaces
     loop_time: LoopTime = field(default_factory=LoopTime)
+    loop_turns: LoopTurns = field(default_factory=LoopTurns)
     connections: Connections = field(default_factory=Connections)
     scrapes: Scrapes
     audit: AuditLog

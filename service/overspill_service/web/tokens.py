@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from overspill.wire import Scope, fit, host_name, is_loopback
 
 from overspill_service.errors import CredentialsUnavailable, Unauthorized
-from overspill_service.settings.settings import SettingError
+from overspill_service.settings.errors import SettingError
 from overspill_service.tenants.directory import OF_ALL_SESSIONS, TENANT_PATTERN, Principal, SessionBound
 
 if TYPE_CHECKING:

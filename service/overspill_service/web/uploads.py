@@ -33,6 +33,8 @@ from overspill_service.web.registry import Route
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from aiohttp import StreamReader
+
     from overspill_service.archive.upload_memory import UploadMemory
     from overspill_service.catalog.records import Entry
     from overspill_service.web.context import RequestContext
@@ -134,8 +136,7 @@ async def body_chunks(context: RequestContext[Any]) -> AsyncIterator[bytes]:
     try:
         while True:
             with patience.waiting():
-                async with asyncio.timeout(idle):
-                    chunk = await request.content.readany()
+                chunk = await _next_chunk(request.content, idle)
             if not chunk:
                 return
             patience.received(len(chunk))
@@ -146,6 +147,14 @@ async def body_chunks(context: RequestContext[Any]) -> AsyncIterator[bytes]:
         ) from error
     except (ClientError, ConnectionError, web.RequestPayloadError, HttpProcessingError) as error:
         raise IncompleteBody(f"the body broke off ({error}); nothing was stored: send it again") from error
+
+
+async def _next_chunk(content: StreamReader, idle: float) -> bytes:
+    """Return what has come of a body, empty at its end. Raises `TimeoutError` after `idle` seconds."""
+    if content.is_eof():  # all has come: a timer would cost more than the rest of the read
+        return content.read_nowait()
+    async with asyncio.timeout(idle):
+        return await content.readany()
 
 
 METADATA_HEADERS: Final = {

@@ -138,9 +138,17 @@ export function pathOf(reference: string): string {
   return `captures/${encodeURIComponent(reference)}`;
 }
 
+/** Return the beginning of a capture's content as text. Raises `Problem`. */
+export async function beginning(reference: string, size: number, signal: AbortSignal): Promise<string> {
+  const headers = { Range: `bytes=0-${size - 1}`, ...(token ? { "Overspill-Page-Token": token } : {}) };
+  const response = await fetch(address(`${pathOf(reference)}/content`), { signal, headers });
+  if (!response.ok) throw await problemOf(response);
+  return response.text();
+}
+
 async function request(method: string, path: string, query: Query, body?: unknown, signal?: AbortSignal): Promise<Response> {
   const headers: Record<string, string> = { Accept: "application/json" };
-  if (method !== "GET" && token) headers["Overspill-Page-Token"] = token;
+  if (token) headers["Overspill-Page-Token"] = token;  // of a read it says whose tab this is
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let response: Response;
   try {

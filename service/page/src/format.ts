@@ -7,6 +7,16 @@ export function count(value: number): string {
   return NUMBER.format(value);
 }
 
+/** "1 read", "2,497 reads". */
+export function countOf(value: number, noun: string): string {
+  return `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
+}
+
+/** "1 line", "2,497 lines". */
+export function lineCount(value: number): string {
+  return countOf(value, "line");
+}
+
 /** Bytes in decimal units, as file managers show them: 16.3 MB. */
 export function bytes(value: number): string {
   let unit = 0;

@@ -6,8 +6,9 @@ type Actions = Record<string, () => void>;
 export const HELP: [string, string][] = [
   ["?", "this help"],
   ["d, c", "dashboard, captures"],
-  ["/", "search"],
+  ["/, Ctrl+F", "search; Ctrl+F again for the browser's own, which knows only the lines in view"],
   ["n, N", "next, previous match"],
+  ["&", "only the lines that match, with some around"],
   ["e", "next error"],
   ["g, G", "first, last line"],
   ["j, k, space, b", "a line or a screen down, up"],
@@ -22,9 +23,10 @@ export function useKeys(actions: Actions): void {
       const target = event.target as HTMLElement;
       const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) && target.getAttribute("type") !== "checkbox";
       if (event.key === "Escape") target.blur();
-      if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+      const isCommand = event.ctrlKey || event.metaKey;
+      if (isTyping || event.altKey) return;
       if (event.key === " " && target.tagName === "BUTTON") return;
-      const action = actions[event.key];
+      const action = actions[isCommand ? `Ctrl+${event.key}` : event.key];
       if (!action) return;
       event.preventDefault();
       action();

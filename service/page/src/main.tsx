@@ -15,14 +15,18 @@ const CODE = /^#code=([\w.-]+)(?:&to=(\/.*))?$/;
 
 function App() {
   const [who, setWho] = useState<SignedIn | null>();
+  const [hasEnded, setEnded] = useState(false);
   const [problem, setProblem] = useState<Error>();
   useEffect(() => {
-    whenSignedOut(() => setWho(null));
+    whenSignedOut(() => {
+      setEnded(true);
+      setWho(null);
+    });
     begin().then(setWho, setProblem);
   }, []);
   if (problem) return <main><Trouble problem={problem} /></main>;
   if (who === undefined) return <main><Waiting /></main>;
-  return who === null ? <SignInPage onDone={setWho} /> : <Page who={who} onLeft={() => setWho(null)} />;
+  return who === null ? <SignInPage hasEnded={hasEnded} onDone={setWho} /> : <Page who={who} onLeft={() => setWho(null)} />;
 }
 
 /** Sign in by the code of a link, if there is one, and take it out of the address. */
@@ -38,7 +42,7 @@ async function begin(): Promise<SignedIn | null> {
   }
 }
 
-function SignInPage({ onDone }: { onDone(who: SignedIn): void }) {
+function SignInPage({ hasEnded, onDone }: { hasEnded: boolean; onDone(who: SignedIn): void }) {
   const [problem, setProblem] = useState<Error>();
   return (
     <main class="sign-in">
@@ -57,6 +61,12 @@ function SignInPage({ onDone }: { onDone(who: SignedIn): void }) {
         <button type="submit">Sign in</button>
       </form>
       {problem && <Trouble problem={problem} />}
+      {hasEnded && !problem && (
+        <p role="status">
+          This session has ended: its time is over, its key was revoked, or another tab has signed in with another key.
+          To go on with that one, reload the page.
+        </p>
+      )}
       <p class="quiet">
         On the machine of the service, <code>overspill open</code> signs you in by itself. Elsewhere,{" "}
         <code>overspill-service keys create --tenant NAME --scopes read</code> makes a key.

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import time
+import uuid
+from collections.abc import Iterator
 from typing import Any
 
 from langchain.agents import create_agent
@@ -10,7 +14,7 @@ from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool as as_tool
 from langgraph.checkpoint.memory import InMemorySaver
-from overspill import Guard, Policy
+from overspill import Guard, Policy, SyncClient
 from overspill.integrations.directives.directives import THINK_PROMPT, Directives
 from overspill.integrations.directives.langchain import DirectivesMiddleware
 from overspill.integrations.langchain import OverspillMiddleware
@@ -56,6 +60,37 @@ def test_directives_hold_for_the_thread() -> None:
     assert model.asked[3] == ["Be kind.", "and now?"]
     assert Directives.read(other) == Directives()
     assert not any(isinstance(each, ToolMessage) for each in other["messages"])
+
+
+def test_a_stream_in_a_tool_is_seen_by_the_id_of_its_call_while_it_grows() -> None:
+    seen: list[Any] = []
+
+    def lines() -> Iterator[str]:
+        yield "a line of the log\n" * 100_000
+        while not seen:
+            time.sleep(0.05)
+            seen.extend(each for each in client.list(call_id="call_1").captures if each.state == "live")
+        yield "the end\n"
+
+    @as_tool
+    def read_log() -> str:
+        """Read the log."""
+        return "".join(guard.wrap(lines, name="read_log")())
+
+    session = f"stream-{uuid.uuid4()}"
+    call = AIMessage("", tool_calls=[{"name": "read_log", "args": {}, "id": "call_1"}])
+    model = Model(messages=iter([call, AIMessage("done")]), asked=[])
+    with (
+        SyncClient(os.environ["OVERSPILL_URL"], session=session) as client,
+        Guard(client, spool=False) as guard,
+    ):
+        agent = create_agent(model, [read_log], middleware=[OverspillMiddleware(guard)])
+        result = agent.invoke({"messages": [("user", "what does the log say?")]})
+        entry = client.get("call:call_1")
+
+    notice = next(each.content for each in result["messages"] if isinstance(each, ToolMessage))
+    assert {each.id for each in seen} == {entry.id}
+    assert (entry.state, entry.lines, entry.id in notice) == ("complete", 100_001, True)
 
 
 def test_a_tool_that_only_has_the_name_of_a_reading_tool_is_guarded() -> None:

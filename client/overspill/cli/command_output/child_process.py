@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from overspill.agent_tools.child_output import drain
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
 _SIGNAL_BASE: Final = 128
+_PIPE_BYTES: Final = 1024 * 1024
 _FROM_TERMINAL: Final = {signal.SIGINT, signal.SIGQUIT}
 _PASSED_ON: Final = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -37,7 +39,7 @@ def run_command(words: Sequence[str], take: Callable[[bytes], None]) -> int:
     Signals to this process go on to the command, which decides what becomes of them; those that are ignored
     stay ignored, as in a shell. Raises `CommandNotStarted`.
     """
-    reader, writer = os.pipe()
+    reader, writer = _wide_pipe()
     try:
         with _signals_relayed() as relay:
             try:
@@ -53,6 +55,14 @@ def run_command(words: Sequence[str], take: Callable[[bytes], None]) -> int:
     finally:
         os.close(reader)
     return code if code >= 0 else _SIGNAL_BASE - code
+
+
+def _wide_pipe() -> tuple[int, int]:
+    """Return a pipe with room for `_PIPE_BYTES`, if the system gives it: then both sides pause less often."""
+    reader, writer = os.pipe()
+    with suppress(AttributeError, OSError):
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    return reader, writer
 
 
 class _Relay:

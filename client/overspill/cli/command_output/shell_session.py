@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from overspill import wire
 from overspill.agent_tools.recording import Recording
+from overspill.agent_tools.terminal_output import TERMINAL_VARIABLE
 from overspill.cli import output
 from overspill.cli.command_output.live_output import LiveOutput
-from overspill.cli.command_output.live_upload import LiveUpload
 from overspill.cli.command_output.shell_integration import integrated
-from overspill.cli.command_output.terminal_process import is_on_terminal, run_on_terminal
+from overspill.cli.command_output.terminal_process import is_on_terminal, run_on_terminal, terminal_size
 from overspill.cli.exit_codes import CommandFailure, ExitCode
+from overspill.live.upload import LiveUpload
 from overspill.spools.spool import Spool
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
     from overspill.live.sync_capture import SyncLiveCapture
-
-TERMINAL_VARIABLE: Final = "OVERSPILL_TERMINAL"
-"""Where programs inside of the shell find the handle of its terminal."""
 
 
 def run_shell(invocation: Invocation, shell: str, *, name: str, session: str | None, ttl: int | None) -> int:
@@ -32,7 +30,11 @@ def run_shell(invocation: Invocation, shell: str, *, name: str, session: str | N
             tool="shell",
             session=session,
             ttl=ttl,
-            labels={wire.TERMINAL_LABEL: name, wire.COMMAND_LABEL: shell},
+            labels={
+                wire.TERMINAL_LABEL: name,
+                wire.COMMAND_LABEL: shell,
+                wire.SIZE_LABEL: terminal_size(),
+            },
             redactor=invocation.policy().redactor(),
             spool=Spool.default(),
         )

@@ -53,6 +53,12 @@ def is_on_terminal() -> bool:
         return False
 
 
+def terminal_size() -> str:
+    """Return the columns and rows of the person's terminal, as `80x24`. Raises `OSError` if there is none."""
+    size = os.get_terminal_size(sys.stdout.fileno())
+    return f"{size.columns}x{size.lines}"
+
+
 def run_on_terminal(
     words: Sequence[str],
     take: Callable[[bytes], None],

@@ -39,7 +39,8 @@ def advise(
         int, typer.Option("--since", metavar="DURATION", parser=seconds, help="How far back: 12h, 7d, 4w.")
     ] = "7d",  # type: ignore[assignment]  # the parser reads the default too
     policy: Annotated[
-        Path | None, typer.Option("--policy", metavar="FILE", help="The policy in use (else the usual one).")
+        Path | None,
+        typer.Option("--policy", metavar="FILE", help="The policy file in use (else the default policy)."),
     ] = None,
     target: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the advice as a policy file.")
@@ -47,8 +48,8 @@ def advise(
 ) -> None:
     """Suggest a threshold and a preview for each tool.
 
-    The reasons are what was counted: captures that were never read, or read at once, and what reads asked
-    for. `Policy.load` reads the file of -o, which keeps the tools of --policy.
+    The advice comes from counts: captures that nobody read, captures that were read at once, and what the
+    reads asked for. With -o it is written as a file for `Policy.load`, together with the tools of --policy.
     """
     now = _policy(policy)
     with invocation.client() as client:

@@ -3,11 +3,11 @@
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from overspill.cli import output
+from overspill.cli import lazy, output
 from overspill.cli.declaration import command
 from overspill.cli.options import OutputFile, Ref, SessionFilter
 from overspill.cli.progress import pieces_with_progress
@@ -15,11 +15,13 @@ from overspill.wire import ByteRange
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
+    from overspill.spools.holder import SyncSource
 
 _EXAMPLES = (
     "overspill cat cap_k3v7q2m5x4c6z2b7n5aa | jq .",
     "overspill cat cap_k3v7q2m5x4c6z2b7n5aa -o build.log",
     "overspill cat --range 0-999 call:call_17",
+    "overspill cat --format asciicast -o build.cast cap_k3v7q2m5x4c6z2b7n5aa",
 )
 
 
@@ -33,18 +35,38 @@ def cat(
             "--range", metavar="A-B", help="Bytes A to B, from 0 and inclusive; A- to the end, -N the last N."
         ),
     ] = None,
+    form: Annotated[
+        Literal["asciicast"] | None,
+        typer.Option(
+            "--format", help="Print a recording of the terminal, with its times.", show_default=False
+        ),
+    ] = None,
     into: OutputFile = None,
     session: SessionFilter = None,
 ) -> None:
     """Print all of a capture, or a range of bytes.
 
-    A pipe or a file gets exactly what was captured; a terminal is shown control characters.
+    A pipe or a file gets exactly what was captured. On a terminal, control characters are made visible. With
+    --format asciicast that is a recording, of version 3, for players of terminals.
     """
     wanted = _parsed_range(byte_range)
+    if form is not None and wanted is not None:
+        raise typer.BadParameter("a recording is of all of a capture", param_hint="--range")
     with invocation.source(ref, session) as source, output.into(into):
+        if form is not None:
+            _print_recording(invocation, source, ref, session)
+            return
         size = source.get(ref, session=session).size if wanted is None and _has_progress() else 0
         with source.stream(ref, wanted, session=session) as pieces:
             _print_bytes(invocation, pieces, size)
+
+
+def _print_recording(invocation: "Invocation", source: "SyncSource", ref: str, session: str | None) -> None:
+    entry, timeline = source.get(ref, session=session), source.timeline(ref, session=session)
+    with source.stream(entry.id) as pieces:
+        lines = lazy.cast_writer.recording(entry, timeline.marks, pieces)
+        output.content(lines, raw=invocation.raw)
+    output.flush()
 
 
 def _print_bytes(invocation: "Invocation", pieces: Iterator[bytes], size: int) -> None:

@@ -27,9 +27,9 @@ def completion(
     context: typer.Context,
     shell: Annotated[Shell, typer.Argument(help="The shell to complete for.")],
 ) -> None:
-    """Print what a shell needs to complete commands.
+    """Print the completion script of a shell.
 
-    --install-completion installs it.
+    `overspill --install-completion` installs it.
     """
     os.environ["_OVERSPILL_COMPLETE"] = f"source_{shell}"
     with failures_reported():

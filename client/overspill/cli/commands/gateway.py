@@ -21,14 +21,15 @@ def gateway(
     invocation: "Invocation",
     *,
     listen: Annotated[
-        str, typer.Option("--listen", metavar="HOST:PORT", help="Where the gateway finds it.")
+        str,
+        typer.Option("--listen", metavar="HOST:PORT", help="The address on which to listen for the gateway."),
     ] = "127.0.0.1:8752",
     token_variable: Annotated[
         str | None,
         typer.Option(
             "--token-variable",
             metavar="VARIABLE",
-            help="The variable with a token, which the gateway's URL then needs: ?token=...",
+            help="The environment variable with a token. The gateway's URL then needs ?token=...",
         ),
     ] = None,
     anyone: Annotated[
@@ -37,10 +38,10 @@ def gateway(
 ) -> None:
     """Guard the results of all tools behind Docker's MCP gateway.
 
-    It prints the option with which the gateway is started. Results that are too long are stored whole, and
-    agents get a notice with a handle. Whatever goes wrong, a result passes as it is. The service, its key and
-    the limits are those of OVERSPILL_URL, OVERSPILL_KEY and OVERSPILL_POLICY (a policy file). Without a
-    token it takes results from programs of this user only.
+    It prints the option that the gateway has to be started with. Results that are too long are stored whole,
+    and agents get a notice with a handle. If anything goes wrong, a result passes unchanged. OVERSPILL_URL,
+    OVERSPILL_KEY and OVERSPILL_POLICY (a policy file) name the service, its key and the limits. Without a
+    token only programs of this user may send results.
     """
     callers = lazy.callers.Callers(token(token_variable), anyone=anyone)
     try:

@@ -34,7 +34,7 @@ def grep(
 ) -> None:
     """Print the lines that match.
 
-    They have numbers as with grep -n. The exit code is 1 if no line matches.
+    Lines have numbers, as with grep -n. The exit code is 1 if no line matches.
     """
     ref, patterns = lazy.search.targets(first, second, query.patterns or [])
     search = lazy.search.Search(ref, patterns, query)

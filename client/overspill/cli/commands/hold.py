@@ -27,7 +27,7 @@ def hold(
         typer.Option(
             "--session",
             metavar="SESSION",
-            help="Without REF: all of this session. With call: references: search it only.",
+            help="Without REF: all captures of this session. With call:TOOL_CALL_ID: the session to look in.",
         ),
     ] = None,
     release: Annotated[

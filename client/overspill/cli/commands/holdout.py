@@ -25,16 +25,16 @@ _EXAMPLES = (
 
 def holdout(
     invocation: "Invocation",
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The experiment; else all.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The experiment (else all).")] = None,
     *,
     since: Annotated[
         int, typer.Option("--since", metavar="DURATION", parser=seconds, help="How far back: 12h, 7d, 4w.")
     ] = "30d",  # type: ignore[assignment]  # the parser reads the default too
 ) -> None:
-    """Compare the sessions that guards hold out with all others.
+    """Compare the two arms of an experiment: sessions held out, and usual ones.
 
-    A guard with a `Holdout` begins an experiment. Intervals have 95 %, each by itself. --json prints the
-    report, not the sums that it is made of.
+    Guards with a `Holdout` treat a random share of sessions in another way: these are held out. Each interval
+    is a 95 % confidence interval of one measure. --json prints the report, without the counts behind it.
     """
     with invocation.client() as client:
         found = client.experiments(since=datetime.now(UTC) - timedelta(seconds=since))

@@ -21,9 +21,9 @@ def hook(
     """Answer an agent program's hook.
 
     The event is on standard input, and the answer goes to standard output. A result that is too long is
-    stored, and the answer has the notice in its place, in the form that the program documents. For codex the
-    answer is the command to run instead. `overspill init` puts the hook into a program's settings. Whatever
-    goes wrong, the answer changes nothing and the exit code is 0.
+    stored; the answer replaces it with a notice, in the form that the program expects. For codex the answer
+    is the command to run instead. `overspill init` puts the hook into a program's settings. If anything goes
+    wrong, the answer changes nothing, and the exit code is 0.
     """
     raise typer.Exit(hooks.main(program))
 

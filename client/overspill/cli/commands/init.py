@@ -30,7 +30,7 @@ _EXAMPLES = (
 
 _Programs = Annotated[
     list[str] | None,
-    typer.Argument(metavar="PROGRAM", help=f"Of {', '.join(PROGRAMS)}; all that are here if none is named."),
+    typer.Argument(metavar="PROGRAM", help=f"Any of {', '.join(PROGRAMS)} (else all that are here)."),
 ]
 
 _Project = Annotated[bool, typer.Option("--project", help="Change the settings of this folder's project.")]
@@ -46,8 +46,8 @@ def init(
 ) -> None:
     """Guard the tools of agent programs on this machine.
 
-    Put the hook into their settings. Show the change of each file first. On a terminal, ask before making it;
-    elsewhere only --yes makes it. All other settings stay as they are.
+    Puts a hook into their settings, after it has shown the change of each file. On a terminal it asks first;
+    elsewhere it changes files only with --yes. Other settings stay as they are.
     """
     root = Path.cwd() if project else Path.home()
     found = [_named(name) for name in programs or ()]

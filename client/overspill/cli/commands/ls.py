@@ -10,6 +10,7 @@ from overspill import wire
 from overspill.cli import lazy, output
 from overspill.cli.color import Paint
 from overspill.cli.declaration import command
+from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.cli.options import COLORED
 from overspill.cli.table import Column, Table, instant, period, size
 from overspill.spools.own_directory import NotSpooled
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _EXAMPLES = (
     "overspill ls",
     "overspill ls --session run-42 --tool pytest --limit 100",
+    "overspill ls --largest",
     "overspill ls --all --json | jq -r '.captures[].id'",
 )
 _PAGE = 1000
@@ -38,8 +40,11 @@ def ls(
     tool: Annotated[
         str | None, typer.Option("--tool", metavar="TOOL", help="List captures of this tool only.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="NUM", min=1, help="List at most so many.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", metavar="NUM", min=1, help="List at most NUM.")] = 20,
     everything: Annotated[bool, typer.Option("--all", help="List all of them.")] = False,
+    largest: Annotated[
+        bool, typer.Option("--largest", help="List the largest of all captures; takes only --limit.")
+    ] = False,
 ) -> None:
     """List captures, newest first.
 
@@ -47,13 +52,16 @@ def ls(
     that fit. A pipe gets all columns, with exact times and sizes in bytes.
     """
     filters = {"session": session, "call_id": call_id, "tool": tool}
+    if largest and (everything or any(filters.values())):
+        raise CommandFailure("--largest takes no filter and no --all", ExitCode.USAGE)
     with invocation.client() as client:
-        pages = _pages(client, filters, None if everything else limit)
+        pages = _largest(client, limit) if largest else _pages(client, filters, None if everything else limit)
         if invocation.json:
             for page in pages:
                 invocation.answer(page)
             return
-        is_more = _print_table(invocation, _spooled(invocation, filters), pages, filters)
+        waiting = [] if largest else _spooled(invocation, filters)
+        is_more = _print_table(invocation, waiting, pages, filters)
     if is_more and not everything:
         output.say("there are more: --limit shows more, --all all of them")
 
@@ -158,6 +166,10 @@ def _pages(client: Any, filters: dict[str, str | None], limit: int | None) -> It
         limit = None if limit is None else limit - len(page.captures)
         if cursor is None or limit == 0:
             return
+
+
+def _largest(client: Any, limit: int) -> Iterator["Listing"]:
+    yield client.list(sort=wire.Sort.SIZE, limit=min(_PAGE, limit))
 
 
 def add_to(app: typer.Typer) -> None:

@@ -31,7 +31,7 @@ def mcp(
         typer.Option(
             "--token-variable",
             metavar="VARIABLE",
-            help="The variable with a token, which HTTP clients then send as Authorization: Bearer.",
+            help="The environment variable with a token; HTTP clients then send Authorization: Bearer.",
         ),
     ] = None,
     anyone: Annotated[
@@ -40,9 +40,9 @@ def mcp(
 ) -> None:
     """Serve the tools that read captures to an MCP client.
 
-    The tools are inspect_output and list_captures; captures are resources too (overspill://cap_...). The
-    service, the key and the session are those of OVERSPILL_URL, OVERSPILL_KEY and OVERSPILL_SESSION. HTTP is
-    for this machine alone, and for programs of this user, or for those that know the token.
+    The tools are inspect_output and list_captures; captures are resources too (overspill://cap_...).
+    OVERSPILL_URL, OVERSPILL_KEY and OVERSPILL_SESSION name the service, the key and the session. HTTP is
+    served on this machine only: to programs of this user, or to those with the token.
     """
     listen = None if http is None else address(http)
     callers = lazy.callers.Callers(token(token_variable), anyone=anyone)

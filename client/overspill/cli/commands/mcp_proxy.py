@@ -35,18 +35,18 @@ _Headers = Annotated[
     typer.Option(
         "--header",
         metavar="NAME=VARIABLE",
-        help="Send this header to the URL; the value is that of a variable of the environment.",
+        help="Send this header to the URL, with the value of an environment variable.",
     ),
 ]
 _Whole = Annotated[
     list[str] | None,
-    typer.Option("--whole", metavar="TOOL", help="Leave this tool's results whole: for code that calls it."),
+    typer.Option("--whole", metavar="TOOL", help="Never cut this tool's results: for tools that code calls."),
 ]
 _DropSchemas = Annotated[
     bool,
     typer.Option(
         "--drop-schemas",
-        help="Take output schemas out of the list of tools, instead of keeping results valid.",
+        help="Leave output schemas out of the list of tools; results are then not kept valid for them.",
     ),
 ]
 
@@ -62,10 +62,10 @@ def mcp_proxy(
 ) -> None:
     """Run an MCP server, and guard what its tools return.
 
-    Results that are too long are stored whole; the client gets a notice with a handle, and two more tools
-    to read on: inspect_output and list_captures. Everything else passes as it is. The service, its key
-    and the limits are those of OVERSPILL_URL, OVERSPILL_KEY and OVERSPILL_POLICY (a policy file); no limit is
-    above what the client's program shows whole. The exit code is the server's.
+    Results that are too long are stored whole. The client gets a notice with a handle, and two more tools to
+    read on: inspect_output and list_captures. Everything else passes unchanged. OVERSPILL_URL, OVERSPILL_KEY
+    and OVERSPILL_POLICY (a policy file) name the service, its key and the limits; no limit is higher than
+    what the client's program shows whole. The exit code is the server's.
     """
     if bool(words) == bool(server_url):
         raise typer.BadParameter("give either the command of a server, after --, or --url")

@@ -29,7 +29,7 @@ def rm(
         typer.Option(
             "--session",
             metavar="SESSION",
-            help="Without REF: remove all of this session. With call: references: search it only.",
+            help="Without REF: all captures of this session. With call:TOOL_CALL_ID: the session to look in.",
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a session is removed.")] = False,

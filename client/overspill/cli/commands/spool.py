@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
     from overspill.spools.flush import Flushed
     from overspill.spools.folder import Spooled
-    from overspill.spools.spool import Partition
+    from overspill.spools.partition import Partition
 
 _EXAMPLES = {
     "list": ("overspill spool list", "overspill spool list --all --json"),
@@ -245,4 +245,4 @@ def add_to(app: typer.Typer) -> None:
     command(spool, "list", examples=_EXAMPLES["list"], options=COLORED, flushes=False)(list_)
     for each in (flush, drop):
         command(spool, examples=_EXAMPLES[each.__name__], options=("url", "key"), flushes=False)(each)
-    app.add_typer(spool, name="spool", help="Captures that wait on this machine for the service.")
+    app.add_typer(spool, name="spool", help="List, upload or drop the captures that wait on this machine.")

@@ -20,7 +20,7 @@ _EXAMPLES = (
 
 
 def stat(invocation: "Invocation", ref: Ref, *, session: SessionFilter = None) -> None:
-    """Show what is known of a capture."""
+    """Show the facts of a capture: state, size, tool, session, labels, expiry."""
     with invocation.source(ref, session) as source:
         entry = source.get(ref, session=session)
     if invocation.json:
@@ -44,6 +44,8 @@ def _facts(entry: "Entry") -> dict[str, str]:
         "created": instant(entry.created),
         "expires": instant(entry.expires),
     }
+    if entry.gap is not None:
+        facts["missing"] = str(entry.gap)
     return {**facts, **{f"label {name}": value for name, value in sorted(entry.labels.items())}}
 
 

@@ -23,9 +23,9 @@ _EXAMPLES = (
 
 
 def summary(invocation: "Invocation", ref: Ref, *, session: SessionFilter = None) -> None:
-    """Show what a capture looks like.
+    """Summarise a capture.
 
-    That is: totals, first and last lines, repeated lines, errors, warnings, the shape of its JSON.
+    Prints totals, first and last lines, repeated lines, errors, warnings, and the shape of JSON.
     """
     with invocation.source(ref, session) as source:
         found = source.summary(ref, session=session)
@@ -59,6 +59,8 @@ def _summarise(found: "Summary", paint: Paint, *, raw: bool) -> None:
             output.line(paint(f"{title}:", Style.HEADER))
             for each in lines:
                 output.line(f"  {fitting(shown(each), 2)}")
+    if isinstance(found.note, str):
+        output.say(found.note)
     if found.truncated:
         output.say(f"only the first {found.scanned_bytes:,} bytes were looked at")
 

@@ -63,11 +63,11 @@ def top(
 ) -> None:
     """Show which tools spill, and how much that keeps out of conversations.
 
-    Keys sort (left, right, r), scroll, ask again (space), and quit (q). Without a terminal the table is
-    printed once, with exact figures. SPILLED and LOST are shares of the outputs, LOST of those that were
-    truncated and stored nowhere; KEPT OUT and TOKENS are what notices kept out of conversations; READ is the
-    share of captures that were read back; SAME counts outputs with the bytes of an earlier one, BURSTS how
-    often a tool was called again and again after a notice.
+    Keys: left, right and r sort, space asks again, q quits. Without a terminal the table is printed once,
+    with exact figures. SPILLED is the share of outputs that spilled, LOST the share that was cut and stored
+    nowhere. KEPT OUT and TOKENS are what notices kept out of conversations. READ is the share of captures
+    that were read back. SAME counts outputs with the bytes of an earlier one, BURSTS how often a tool was
+    called again and again after a notice.
     """
     lazy.table_run.run(invocation, window=since, interval=interval, sort=sort, is_fleet=fleet, is_once=once)
 

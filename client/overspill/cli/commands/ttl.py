@@ -24,7 +24,7 @@ def ttl(
     *,
     session: SessionFilter = None,
 ) -> None:
-    """Change how long a capture lives, and print when it ends."""
+    """Change how long a capture lives, and print when it expires."""
     with invocation.client() as client:
         entry = client.set_ttl(ref, duration, session=session)
     if invocation.json:

@@ -44,7 +44,7 @@ class Query:
         typer.Option(
             "-n/-N",
             "--line-number/--no-line-number",
-            help="With line numbers (usual), or without.",
+            help="Print line numbers (the default), or leave them out.",
             show_default=False,
         ),
     ] = True
@@ -56,7 +56,7 @@ class Query:
             metavar="NUM",
             min=0,
             max=100,
-            help="Show so many lines around each match; also -NUM.",
+            help="Show NUM lines around each match; also -NUM.",
         ),
     ] = 0
     before: Annotated[
@@ -68,7 +68,7 @@ class Query:
             metavar="NUM",
             min=0,
             max=100,
-            help="Show so many lines before each match.",
+            help="Show NUM lines before each match.",
         ),
     ] = None
     after: Annotated[
@@ -80,7 +80,7 @@ class Query:
             metavar="NUM",
             min=0,
             max=100,
-            help="Show so many lines after each match.",
+            help="Show NUM lines after each match.",
         ),
     ] = None
     max_matches: Annotated[
@@ -91,7 +91,7 @@ class Query:
             "--max-matches",
             metavar="NUM",
             min=1,
-            help="Stop after so many lines (else 50).",
+            help="Stop after NUM lines (default 50).",
         ),
     ] = None
     everything: Annotated[bool, typer.Option("--all", help="Print all lines that match.")] = False

@@ -26,7 +26,8 @@ class Activity:
     """What happened to the outputs and captures of one tool or tenant in `minutes`, or of all of them."""
 
     def __init__(self, name: str, minutes: float) -> None:
-        self.name, self.minutes = name, minutes
+        self.name: str = name
+        self.minutes: float = minutes
         self._sums: Counter[tuple[str, str]] = Counter()
 
     def add(self, row: StatsRow) -> None:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Struct
 
 from overspill.mcp.client_hosts import ClientHosts
+from overspill.mcp.growth import Watches
+from overspill.mcp.progress import reporting, waited_for
 from overspill.mcp.proxy.messages import Message, NotAMessage, encoded, id_key, messages, parsed, with_result
 from overspill.mcp.proxy.pending import Pending, TaskCalls, request_of
-from overspill.mcp.rendering import HEARTBEAT
 from overspill.mcp.rendering import result as rendered
 from overspill.mcp.results import guarded
 from overspill.mcp.tool_names import ToolNames
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guard import Guard
+    from overspill.mcp.progress import Report
     from overspill.mcp.proxy.messages import Key
     from overspill.mcp.request import Request
 
@@ -62,6 +64,7 @@ class Relay:
         self._to_server = to_server
         self._choices = choices
         self._hosts = ClientHosts(guard)
+        self._watches = Watches(self._hosts.tools("")[0])
         self._names = ToolNames(self._hosts.tools(""), drops_schemas=choices.drops_schemas)
         self._pending = Pending()
         self._task_calls = TaskCalls()
@@ -146,22 +149,25 @@ class Relay:
 
     async def _read(self, tool: AgentTool, request: Request) -> None:
         """Answer a call of a reading tool."""
-        reporter = asyncio.create_task(self._report(request.meta.get("progressToken")))
+        arguments = request.params.get("arguments")
+        report, wanted = self._report(request.meta.get("progressToken")), waited_for(tool.name, arguments)
         try:
-            answer = await tool.acall(request.params.get("arguments"))
+            answer = await reporting(tool.acall(arguments), report, self._watches, wanted)
         finally:
-            reporter.cancel()
             self._own_calls.pop(id_key(request.id), None)
         found = rendered(answer, request.revision or self.revision or _OLDEST)
         self._to_client(encoded({"jsonrpc": "2.0", "id": request.id, "result": found}))
 
-    async def _report(self, token: Any) -> None:
-        """Report the seconds of a read as its progress, if the client asked for it."""
-        begun = asyncio.get_running_loop().time()
-        while token is not None:
-            await asyncio.sleep(HEARTBEAT)
-            params = {"progressToken": token, "progress": asyncio.get_running_loop().time() - begun}
+    def _report(self, token: Any) -> Report | None:
+        """Return what sends progress, or None if the client asked for none."""
+        if token is None:
+            return None
+
+        async def report(seconds: float, message: str) -> None:
+            params = {"progressToken": token, "progress": seconds, "message": message}
             self._to_client(encoded({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}))
+
+        return report
 
     async def _answered(self, raw: bytes, message: Message, request: Request) -> None:
         """Send on the server's answer. If it cannot be rewritten, it goes on as it came."""

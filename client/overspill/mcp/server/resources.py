@@ -49,7 +49,7 @@ def templates() -> list[types.ResourceTemplate]:
 
 async def page(listing: AgentTool, cursor: str | None) -> types.ListResourcesResult:
     """Return captures of the session, newest first. Raises `MCPError`."""
-    answer = _checked(await listing.acall({"limit": _PAGE, **({"cursor": cursor} if cursor else {})}))
+    answer = checked(await listing.acall({"limit": _PAGE, **({"cursor": cursor} if cursor else {})}))
     onward = answer["next"]
     return types.ListResourcesResult(
         resources=[types.Resource.model_validate(described(row)) for row in answer["captures"]],
@@ -71,12 +71,17 @@ def described(row: dict[str, Any]) -> dict[str, Any]:
 
 async def read(inspecting: AgentTool, uri: str) -> types.ReadResourceResult:
     """Return a part of a capture, at most 20,000 characters. Raises `MCPError`."""
-    answer = _checked(await inspecting.acall(_arguments(uri)), uri)
+    answer = checked(await inspecting.acall(_arguments(uri)), uri)
     meta = {METADATA: {name: value for name, value in answer.items() if name != "content"}}
     contents = types.TextResourceContents.model_validate(
         {"uri": uri, "mimeType": "text/plain", "text": answer["content"], "_meta": meta}
     )
     return types.ReadResourceResult(contents=[contents])
+
+
+def capture_of(uri: str) -> str:
+    """Return the handle in an address. Raises `MCPError`."""
+    return str(_arguments(uri)["capture"])
 
 
 def _arguments(uri: str) -> dict[str, Any]:
@@ -92,7 +97,7 @@ def _arguments(uri: str) -> dict[str, Any]:
     raise MCPError(types.INVALID_PARAMS, f"{uri!r} is no address of a capture; these are: {forms}")
 
 
-def _checked(answer: Answer, uri: str = "") -> Answer:
+def checked(answer: Answer, uri: str = "") -> Answer:
     """Return the answer. Raises `MCPError` for one with an error."""
     if "error" not in answer:
         return answer

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from mcp import types
 from mcp.server.lowlevel import Server
@@ -12,18 +11,18 @@ from mcp.shared.exceptions import MCPError
 import overspill
 from overspill.agent_tools.reading_tools import reading_tools
 from overspill.mcp.client_hosts import ClientHosts
-from overspill.mcp.rendering import HEARTBEAT, STRUCTURED_SINCE, definition, result
+from overspill.mcp.growth import Watches
+from overspill.mcp.progress import reporting, waited_for
+from overspill.mcp.rendering import STRUCTURED_SINCE, definition, result
 from overspill.mcp.server import resources
+from overspill.mcp.server.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
     from mcp.server.context import ServerRequestContext
 
     from overspill.agent_tools.agent_tool import AgentTool, Answer
     from overspill.guard.guard import Guard
-
-T = TypeVar("T")
+    from overspill.mcp.progress import Report
 
 _INSTRUCTIONS: Final = (
     "Tool outputs that were too long are stored whole; a notice with a handle (cap_…) stands in their place. "
@@ -36,17 +35,20 @@ _MOST_LINKS: Final = 20
 
 def server(guard: Guard) -> Server[Any]:
     """Return the server of what `guard` stores. It speaks the current revision and those before it."""
+    inspecting, listing = reading_tools(guard)
+    watches = Watches(inspecting)
     return Server(
         "overspill",
         version=overspill.__version__,
         title="Overspill",
         instructions=_INSTRUCTIONS,
-        **_tools(guard),
-        **_resources(*reading_tools(guard)),
+        **_tools(guard, watches),
+        **_resources(inspecting, listing, watches),
+        **_subscriptions(watches),
     )
 
 
-def _tools(guard: Guard) -> dict[str, Any]:
+def _tools(guard: Guard, watches: Watches) -> dict[str, Any]:
     """Return what answers requests about tools, by the names that `Server` gives them."""
     hosts = ClientHosts(guard)
 
@@ -64,7 +66,9 @@ def _tools(guard: Guard) -> dict[str, Any]:
         tools = offered(context)
         if asked.name not in tools:
             raise MCPError(types.INVALID_PARAMS, f"no tool {asked.name!r}: there are {', '.join(tools)}")
-        answer = await _reporting(context, tools[asked.name].acall(asked.arguments))
+        work = tools[asked.name].acall(asked.arguments)
+        wanted = waited_for(asked.name, asked.arguments)
+        answer = await reporting(work, _report(context), watches, wanted)
         return types.CallToolResult.model_validate(_with_links(answer, context.protocol_version))
 
     return {"on_list_tools": list_tools, "on_call_tool": call_tool}
@@ -76,7 +80,7 @@ def client_name(context: ServerRequestContext[Any]) -> str:
     return "" if known is None or known.client_info is None else known.client_info.name
 
 
-def _resources(inspecting: AgentTool, listing: AgentTool) -> dict[str, Any]:
+def _resources(inspecting: AgentTool, listing: AgentTool, watches: Watches) -> dict[str, Any]:
     """Return what answers requests about resources, by the names that `Server` gives them."""
 
     async def list_resources(
@@ -90,7 +94,8 @@ def _resources(inspecting: AgentTool, listing: AgentTool) -> dict[str, Any]:
     async def read_resource(
         context: ServerRequestContext[Any], asked: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        return await _reporting(context, resources.read(inspecting, str(asked.uri)))
+        work = resources.read(inspecting, str(asked.uri))
+        return await reporting(work, _report(context), watches)
 
     return {
         "on_list_resources": list_resources,
@@ -99,24 +104,25 @@ def _resources(inspecting: AgentTool, listing: AgentTool) -> dict[str, Any]:
     }
 
 
-async def _reporting(context: ServerRequestContext[Any], work: Coroutine[Any, Any, T]) -> T:
-    """Return what `work` returns, and report seconds of progress meanwhile.
-
-    Cancelling it cancels the work.
-    """
-    reporter = asyncio.create_task(_report(context))
-    try:
-        return await work
-    finally:
-        reporter.cancel()
+def _subscriptions(watches: Watches) -> dict[str, Any]:
+    """Return what answers subscriptions, by the names that `Server` gives them."""
+    known = Subscriptions(watches)
+    return {
+        "on_subscribe_resource": known.subscribe,
+        "on_unsubscribe_resource": known.unsubscribe,
+        "on_subscriptions_listen": known.listen,
+    }
 
 
-async def _report(context: ServerRequestContext[Any]) -> None:
-    begun = asyncio.get_running_loop().time()
-    while True:
-        await asyncio.sleep(HEARTBEAT)
-        seconds = asyncio.get_running_loop().time() - begun
-        await context.session.report_progress(seconds, None, f"reading for {seconds:.0f} s")
+def _report(context: ServerRequestContext[Any]) -> Report | None:
+    """Return what sends progress, or None if the client asked for none."""
+    if (context.meta or {}).get("progress_token") is None:
+        return None
+
+    async def report(seconds: float, message: str) -> None:
+        await context.session.report_progress(seconds, None, message)
+
+    return report
 
 
 def _with_links(answer: Answer, revision: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
+from overspill.wire import State
 
 from overspill_service.archive.archive import inline_index
 from overspill_service.archive.removal import removed_uploads
@@ -112,7 +113,10 @@ async def entry_of(
     entries = [await _read(archive, found, upload) for upload in left]
     whole = [entry for entry in entries if entry is not None]
     alive = [entry for entry in whole if not entry.is_expired(archive.clock())] or whole
-    first = min(alive, key=lambda entry: (entry.created, entry.upload), default=None)
+    # A whole output may have been about to take the place of a partial one.
+    first = min(
+        alive, key=lambda each: (each.state is not State.COMPLETE, each.created, each.upload), default=None
+    )
     if first is None:
         return None
     same = [entry for entry in alive if entry.sha256 == first.sha256]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import secrets
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
@@ -14,7 +15,8 @@ from overspill_service.archive.recovery.entries import captures_in, entry_of, re
 from overspill_service.archive.recovery.expiries import hold_as_others, newer_marker, with_corrected_expiry
 from overspill_service.archive.recovery.stale_entries import UploadFilter, drop_entry, drop_stale
 from overspill_service.archive.removal import finish_removals, removed_uploads
-from overspill_service.catalog.records import Entry, Quota, Tombstone
+from overspill_service.catalog.quotas import Quota
+from overspill_service.catalog.records import Entry, Tombstone
 from overspill_service.errors import CaptureDamaged, RecordDamaged, ServiceError
 from overspill_service.telemetry.logs import fields
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 CONCURRENCY: Final = 16
 """Captures read at the same time."""
+MOST_LIVE: Final = 1_000_000
 YOUNG_SECONDS: Final = 120.0
 """Age after which no upload can still be between its last segment and its end."""
 LEASE: Final = "rebuild"
@@ -44,6 +47,8 @@ async def rebuild(archive: Archive, holder: str = "") -> int:
     is renewed on the way.
     """
     began = await archive.catalog.begin_rebuild()
+    if not await archive.catalog.is_complete():
+        await _doubt_live(archive)
     await archive.keyring.restore()
     removed = await _unfinished_removals(archive)
     listed = UploadFilter(secrets.token_bytes(16))
@@ -62,6 +67,15 @@ async def rebuild(archive: Archive, holder: str = "") -> int:
     await _drop_stale(archive, listed, holder)
     await archive.catalog.mark_complete(began)
     return count
+
+
+async def _doubt_live(archive: Archive) -> None:
+    """Note of all live captures that more may have been accepted: the catalog may be an older copy."""
+    live = await archive.catalog.due(math.inf, MOST_LIVE)
+    for start in range(0, len(live), CONCURRENCY):
+        await asyncio.gather(
+            *(archive.catalog.doubt_live(*each) for each in live[start : start + CONCURRENCY])
+        )
 
 
 async def _drop_stale(archive: Archive, listed: UploadFilter, holder: str) -> None:

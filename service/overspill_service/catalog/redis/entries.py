@@ -15,7 +15,8 @@ from overspill_service.catalog.redis.pages import position_of
 from overspill_service.catalog.redis.scripts import milliseconds
 
 if TYPE_CHECKING:
-    from overspill_service.catalog.records import Query, Quota
+    from overspill_service.catalog.quotas import Quota
+    from overspill_service.catalog.records import Query
 
 
 class RedisEntries(RedisLimits):

@@ -25,6 +25,7 @@ names have no braces.
     ov1:{tenant}:news:{id}          channel a + 8 bytes offset + bytes of an append; s: look again
     ov1:live                        zset    tenant/id -> when to look at a live capture next
     ov1:stats:{tenant}:{length}:{start}  hash  sums of one bucket: see `catalog.statistics`; expires
+    ov1:stats:{tenant}:rollups           hash    name -> what was computed from past buckets; expires
     ov1:backlogs                         set     tenants with backlogs
     ov1:backlogs:{tenant}                hash    spool -> captures, bytes, oldest, and until when
     ov1:stats:{tenant}:batches           zset    batch -> when it came, in µs, and with the last digits at
@@ -33,7 +34,7 @@ names have no braces.
     ov1:tenants                     set     for ever
     ov1:keys                        hash    key hash -> record, until revoked
     ov1:uses                        hash    key hash -> the hash, and its last use; until revoked
-    ov1:access                      string  a `records.AccessMode`, for ever
+    ov1:access                      string  a `key_records.AccessMode`, for ever
     ov1:complete                    string  a `completeness.Mark` of what is complete, for ever
     ov1:rebuild                     string  one of the rebuild that began last, for ever
     ov1:epoch                       string  a random word, another one once a loss was noticed; for ever,
@@ -127,6 +128,10 @@ def statistics(tenant: str, seconds: int | str, start: int | str) -> str:
 
 def batches(tenant: str) -> str:
     return f"ov1:stats:{{{tenant}}}:batches"
+
+
+def rollups(tenant: str) -> str:
+    return f"ov1:stats:{{{tenant}}}:rollups"
 
 
 BACKLOGS: Final = "ov1:backlogs"

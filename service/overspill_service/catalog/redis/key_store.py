@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from overspill_service.catalog import encoding
-from overspill_service.catalog.records import AccessMode
+from overspill_service.catalog.key_records import AccessMode
 from overspill_service.catalog.redis import key_names
 from overspill_service.catalog.redis.access import RedisAccess
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from overspill_service.catalog.records import KeyRecord
+    from overspill_service.catalog.key_records import KeyRecord
 
 
 class RedisKeyStore(RedisAccess):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from overspill_service.catalog import encoding
-from overspill_service.catalog.records import Totals
+from overspill_service.catalog.quotas import Totals
 from overspill_service.catalog.redis import key_names, scripts
 from overspill_service.catalog.redis.access import RedisAccess
 
@@ -22,6 +22,7 @@ class RedisLedger(RedisAccess):
         await self._client.call("SREM", key_names.TENANTS, tenant)
         for key in (key_names.totals(tenant), key_names.reserved(tenant), key_names.tombstones(tenant)):
             await self._client.call("DEL", key)
+        await self._client.call("DEL", key_names.rollups(tenant))
         await self._client.delete_matching(key_names.statistics(tenant, "*", "*"))
 
     async def totals(self, tenant: str) -> Totals:

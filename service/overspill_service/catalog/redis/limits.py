@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill_service.catalog.records import TOTALS_INCOMPLETE, Charge
+from overspill_service.catalog.quotas import TOTALS_INCOMPLETE, Charge
 from overspill_service.catalog.redis import key_names, scripts
 from overspill_service.catalog.redis.access import RedisAccess
 from overspill_service.catalog.redis.scripts import milliseconds
@@ -13,7 +13,7 @@ from overspill_service.errors import CatalogIncomplete, CatalogUnavailable
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from overspill_service.catalog.records import Quota
+    from overspill_service.catalog.quotas import Quota
 
 UNKNOWN: Final = "?"
 """The name of a complete state that never exists, so that no totals are of it."""

@@ -13,9 +13,12 @@ from overspill_service.catalog.redis.access import RedisAccess
 
 class RedisLive(RedisAccess):
     async def open_live(self, tenant: str, capture: str, record: LiveRecord) -> bool:
-        arguments = record.producer, record.accepted, milliseconds_of(record.active)
+        arguments = record.producer, record.accepted, milliseconds_of(record.active), record.reached
         keys = key_names.of_live(tenant, capture)
         return bool(await self._client.step(live_scripts.OPEN, keys, *arguments))
+
+    async def doubt_live(self, tenant: str, capture: str) -> None:
+        await self._client.step(live_scripts.DOUBT, key_names.of_live(tenant, capture))
 
     async def append_live(
         self, tenant: str, capture: str, append: Append, *, most: int, most_of_tenant: int
@@ -34,7 +37,7 @@ class RedisLive(RedisAccess):
         answer = await self._client.step(live_scripts.READ, key_names.of_live(tenant, capture), since)
         if answer is None:
             return None
-        producer, accepted, durable, active, cut, ending, opened, marks, buffer = answer
+        producer, accepted, durable, active, cut, ending, opened, reached, marks, buffer = answer
         return LiveRecord(
             producer=producer.decode(),
             accepted=int(accepted),
@@ -42,6 +45,7 @@ class RedisLive(RedisAccess):
             durable=int(durable),
             active=int(active) / 1000,
             opened=int(opened),
+            reached=int(reached or 0),
             cut=None if cut is None else int(cut),
             ending=ending,
             buffer=buffer,
@@ -60,12 +64,12 @@ class RedisLive(RedisAccess):
         tenant = old.tenant
         keys = [
             *(key_names.capture(tenant, old.id), key_names.expiry(tenant), key_names.totals(tenant)),
-            *(key_names.state(tenant, State.LIVE), *key_names.of_live(tenant, old.id)),
+            *(key_names.state(tenant, old.state), *key_names.of_live(tenant, old.id)),
             key_names.sizes(tenant),
         ]
         if new.state is State.PARTIAL:
             keys.append(key_names.state(tenant, new.state))
-        news = "grown" if new.is_live else "ended" if old.is_live else "moved"
+        news = "grown" if new.is_live else "ended" if old.state is not new.state else "moved"
         answer = await self._client.step(
             live_scripts.REPLACE,
             keys,

@@ -7,14 +7,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from overspill_service.catalog.live import MARK_MILLISECONDS, MARKS_BY_AGE, NEWS_BYTES
+from overspill_service.catalog.live import MARK_MILLISECONDS, MARKS_BY_AGE, NEWS_BYTES, UNKNOWN
 from overspill_service.catalog.redis.scripts import Script
 
 OPEN: Final = Script("""
--- ARGV: producer, offset, now in ms. Returns 1, or 0 if there is a buffer.
+-- ARGV: producer, offset, now in ms, `reached`. Returns 1, or 0 if there is a buffer.
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('HSET', KEYS[1], 'producer', ARGV[1], 'accepted', ARGV[2], 'durable', ARGV[2],
-           'active', ARGV[3], 'began', ARGV[3], 'opened', ARGV[2])
+           'active', ARGV[3], 'began', ARGV[3], 'opened', ARGV[2], 'reached', ARGV[4])
+return 1
+""")
+
+DOUBT: Final = Script(f"""
+if redis.call('EXISTS', KEYS[1]) == 1 and tonumber(redis.call('HGET', KEYS[1], 'reached') or 0) == 0 then
+    redis.call('HSET', KEYS[1], 'reached', {UNKNOWN})
+end
 return 1
 """)
 
@@ -22,13 +29,20 @@ APPEND: Final = Script(f"""
 -- ARGV: producer, offset, data, now in ms, the most of a buffer, the most of a tenant, channel
 -- Returns a status, the accepted and the durable offset. An attempt whose answer was lost finds another
 -- offset when it is repeated: that is what its sender needs to know too.
-local held = redis.call('HMGET', KEYS[1], 'producer', 'accepted', 'durable', 'ending', 'marked', 'began')
+local held = redis.call('HMGET', KEYS[1], 'producer', 'accepted', 'durable', 'ending', 'marked', 'began',
+                        'reached')
 if not held[2] then return {{-1, 0, 0}} end
 if held[1] ~= ARGV[1] then return {{-2, 0, 0}} end
 local accepted, durable, size = tonumber(held[2]), tonumber(held[3]), #ARGV[3]
+local reached, offset = tonumber(held[7] or 0), tonumber(ARGV[2])
 local function answer(status) return {{status, accepted, durable}} end
 if held[4] then return answer(-3) end
-if tonumber(ARGV[2]) ~= accepted then return answer(-4) end
+if offset ~= accepted then
+    if reached ~= 0 and offset > math.max(accepted, reached) then
+        redis.call('HSET', KEYS[1], 'reached', ARGV[2])
+    end
+    return answer(-4)
+end
 local now = tonumber(ARGV[4])
 if size > 0 then
     if accepted + size - durable > tonumber(ARGV[5]) then return answer(-5) end
@@ -45,6 +59,7 @@ if size > 0 then
     redis.call('PUBLISH', ARGV[7], 'a' .. struct.pack('>I8', accepted) .. shown)
     accepted = accepted + size
 end
+if reached ~= 0 and accepted >= reached then redis.call('HDEL', KEYS[1], 'reached') end
 redis.call('HSET', KEYS[1], 'accepted', string.format('%.0f', accepted), 'active', ARGV[4])
 return answer(1)
 """)
@@ -52,11 +67,11 @@ return answer(1)
 READ: Final = Script("""
 -- ARGV: offset. Returns the fields, in the order below, then the marks, then the bytes from the offset.
 local held = redis.call('HMGET', KEYS[1],
-                        'producer', 'accepted', 'durable', 'active', 'cut', 'ending', 'opened')
+                        'producer', 'accepted', 'durable', 'active', 'cut', 'ending', 'opened', 'reached')
 if not held[2] then return nil end
 local skipped = math.max(0, tonumber(ARGV[1]) - tonumber(held[3]))
-held[8] = redis.call('GET', KEYS[3]) or ''
-held[9] = redis.call('GETRANGE', KEYS[2], skipped, -1)
+held[9] = redis.call('GET', KEYS[3]) or ''
+held[10] = redis.call('GETRANGE', KEYS[2], skipped, -1)
 return held
 """)
 
@@ -86,10 +101,11 @@ end
 REPLACE: Final = Script(
     _FORGET
     + """
--- KEYS: capture, expiry, totals, index of live captures, of_live, sizes, and the index of the new state,
+-- KEYS: capture, expiry, totals, index of the old state, of_live, sizes, and the index of the new state,
 --       if any
 -- ARGV: value, new value, id, expires, size, then what the totals grow by: size, stored size, metadata, then
---       position, what is new (grown: it is still live; ended; moved: it was complete before), channel
+--       position, what is new (grown: it is still live; ended: it is in another state; moved: in the same),
+--       channel
 -- Returns 1, or what is stored instead of the value.
 local stored = redis.call('GET', KEYS[1])
 if stored ~= ARGV[1] and stored ~= ARGV[2] then return stored end

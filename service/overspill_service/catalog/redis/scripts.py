@@ -213,8 +213,24 @@ return 1
 """)
 
 BUCKET: Final = Script("""
--- KEYS: a bucket. Returns its fields and sums in turn, packed: a client takes long over thousands of answers.
-return cmsgpack.pack(redis.call('HGETALL', KEYS[1]))
+-- KEYS: a bucket. ARGV: '', or a part of the fields that are wanted. Returns fields and sums in turn, packed:
+-- a client takes long over thousands of answers.
+local all = redis.call('HGETALL', KEYS[1])
+if ARGV[1] == '' then return cmsgpack.pack(all) end
+local found = {}
+for i = 1, #all, 2 do
+    if string.find(all[i], ARGV[1], 1, true) then
+        found[#found + 1], found[#found + 2] = all[i], all[i + 1]
+    end
+end
+return cmsgpack.pack(found)
+""")
+
+KEEP_ROLLUP: Final = Script("""
+-- KEYS: a tenant's roll-ups. ARGV: name, value, lifetime of all in ms.
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return 1
 """)
 
 LEASE: Final = Script("""

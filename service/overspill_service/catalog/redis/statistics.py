@@ -17,16 +17,19 @@ from overspill_service.catalog.statistics import (
     MAX_SUM,
     OTHER,
     RESOLUTIONS,
-    Cell,
+    Packed,
     Resolution,
-    Sums,
     bounded,
     bucket_start,
     bucket_starts,
+    of_tool,
+    part_of_cell,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from overspill_service.catalog.statistics import Cell
 
 _WORDS: Final = msgspec.msgpack.Decoder(list[str])
 
@@ -49,24 +52,45 @@ class RedisStatistics(RedisAccess):
         return bool(added == scripts.DONE)
 
     async def sums(
-        self, tenant: str, resolution: Resolution, *, since: float, until: float
-    ) -> dict[int, Sums]:
+        self, tenant: str, resolution: Resolution, *, since: float, until: float, tool: str | None = None
+    ) -> dict[int, Packed]:
         starts = bucket_starts(since, until, resolution)
         keys = (key_names.statistics(tenant, resolution.seconds, start) for start in starts)
-        answers = await asyncio.gather(*(self._client.step(scripts.BUCKET, [key]) for key in keys))
-        found: dict[int, Sums] = {}
+        part = "" if tool is None else part_of_cell(tool)
+        answers = await asyncio.gather(*(self._client.step(scripts.BUCKET, [key], part) for key in keys))
+        found: dict[int, Packed] = {}
         for start, answer in zip(starts, answers, strict=True):
-            if sums := _decoded(answer):
+            sums = _decoded(answer)
+            if sums := sums if tool is None else of_tool(sums, tool):
                 found[start] = sums
                 await asyncio.sleep(0)  # a full bucket takes the event loop milliseconds
         return found
+
+    async def keep_rollup(
+        self,
+        tenant: str,
+        name: str,
+        rollup: bytes,
+        *,
+        now: float,  # noqa: ARG002  (Redis goes by its own clock)
+        keep: float,
+    ) -> None:
+        kept = key_names.rollups(tenant)
+        await self._client.step(scripts.KEEP_ROLLUP, [kept], name, rollup, milliseconds(keep))
+
+    async def rollup(self, tenant: str, name: str) -> bytes | None:
+        found: bytes | None = await self._client.call("HGET", key_names.rollups(tenant), name)
+        return found
+
+    async def forget_rollups(self, tenant: str) -> None:
+        await self._client.call("DEL", key_names.rollups(tenant))
 
 
 def _words(cell: Cell, amount: int) -> tuple[str, str, int]:
     return cell.encode(), cell._replace(tool=OTHER).encode(), bounded(amount)
 
 
-def _decoded(answer: bytes) -> Sums:
+def _decoded(answer: bytes) -> Packed:
     """Read what the script `BUCKET` returns."""
     words = _WORDS.decode(answer)
-    return dict(zip(map(Cell.decode, words[::2]), map(int, words[1::2]), strict=True))
+    return dict(zip(words[::2], map(int, words[1::2]), strict=True))

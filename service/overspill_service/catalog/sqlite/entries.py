@@ -10,7 +10,8 @@ from overspill_service.catalog.sqlite import listings, steps
 from overspill_service.catalog.sqlite.access import SqliteAccess
 
 if TYPE_CHECKING:
-    from overspill_service.catalog.records import Entry, Query, Quota, Tombstone
+    from overspill_service.catalog.quotas import Quota
+    from overspill_service.catalog.records import Entry, Query, Tombstone
 
 
 class SqliteEntries(SqliteAccess):

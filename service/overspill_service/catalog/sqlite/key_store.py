@@ -6,14 +6,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from overspill_service.catalog import encoding
-from overspill_service.catalog.records import AccessMode
+from overspill_service.catalog.key_records import AccessMode
 from overspill_service.catalog.sqlite import steps
 from overspill_service.catalog.sqlite.access import SqliteAccess
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from overspill_service.catalog.records import KeyRecord
+    from overspill_service.catalog.key_records import KeyRecord
 
 
 class SqliteKeyStore(SqliteAccess):

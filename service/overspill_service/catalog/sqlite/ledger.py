@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from overspill_service.catalog.records import Totals
+from overspill_service.catalog.quotas import Totals
 from overspill_service.catalog.sqlite import steps
 from overspill_service.catalog.sqlite.access import SqliteAccess
 
@@ -18,7 +18,7 @@ class SqliteLedger(SqliteAccess):
         return [name for (name,) in await self._rows("SELECT tenant FROM totals ORDER BY tenant")]
 
     async def forget_tenant(self, tenant: str) -> None:
-        for table in ("captures", "totals", "sums", "batches", "reservations"):
+        for table in ("captures", "totals", "sums", "rollups", "batches", "reservations"):
             await self._write(f"DELETE FROM {table} WHERE tenant = ?", (tenant,))  # noqa: S608  (a constant)
 
     async def totals(self, tenant: str) -> Totals:

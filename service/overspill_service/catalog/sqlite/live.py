@@ -36,6 +36,9 @@ class SqliteLive(SqliteAccess):
     async def open_live(self, tenant: str, capture: str, record: LiveRecord) -> bool:
         return await self._writer.run(partial(live_steps.open_buffer, (tenant, capture), record))
 
+    async def doubt_live(self, tenant: str, capture: str) -> None:
+        await self._writer.run(partial(live_steps.doubt, (tenant, capture)), is_durable=False)
+
     async def append_live(
         self, tenant: str, capture: str, append: Append, *, most: int, most_of_tenant: int
     ) -> Appended:

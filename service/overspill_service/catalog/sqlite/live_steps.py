@@ -10,12 +10,13 @@ from overspill_service.catalog.live import (
     MARK,
     MARK_MILLISECONDS,
     MARKS_BY_AGE,
+    UNKNOWN,
     Append,
     Appended,
     AppendStatus,
     LiveRecord,
 )
-from overspill_service.catalog.records import Charge
+from overspill_service.catalog.quotas import Charge
 from overspill_service.catalog.sqlite import steps
 
 if TYPE_CHECKING:
@@ -31,28 +32,36 @@ _OF: Final = "WHERE tenant = ? AND id = ?"
 
 def open_buffer(name: Name, record: LiveRecord, db: sqlite3.Connection) -> bool:
     offset = record.accepted
-    row = (*name, record.producer, offset, offset, offset, record.active, record.active)
-    columns = "tenant, id, producer, accepted, durable, opened, active, began"
-    insert = f"INSERT OR IGNORE INTO live ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608  (constants)
+    row = (*name, record.producer, offset, offset, offset, record.reached, record.active, record.active)
+    columns = "tenant, id, producer, accepted, durable, opened, reached, active, began"
+    insert = f"INSERT OR IGNORE INTO live ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608  (constants)
     return db.execute(insert, row).rowcount == 1
 
 
+def doubt(name: Name, db: sqlite3.Connection) -> None:
+    db.execute(f"UPDATE live SET reached = {UNKNOWN} {_OF} AND reached = 0", name)  # noqa: S608  (constants)
+
+
 def append(name: Name, sent: Append, most: int, most_of_tenant: int, db: sqlite3.Connection) -> Appended:
-    select = "SELECT producer, accepted, durable, ending FROM live WHERE tenant = ? AND id = ?"
+    select = "SELECT producer, accepted, durable, ending, reached FROM live WHERE tenant = ? AND id = ?"
     row = db.execute(select, name).fetchone()
     if row is None:
         return Appended(AppendStatus.UNKNOWN)
-    producer, accepted, durable, ending = row
+    producer, accepted, durable, ending, reached = row
     if producer != sent.producer:
         return Appended(AppendStatus.OTHER_PRODUCER)
     status = _refusal(name, sent, accepted, durable, ending, (most, most_of_tenant), db)
     if status is not AppendStatus.DONE:
+        if status is AppendStatus.WRONG_OFFSET and reached and sent.offset > max(accepted, reached):
+            db.execute(f"UPDATE live SET reached = ? {_OF}", (sent.offset, *name))  # noqa: S608  (constants)
         return Appended(status, accepted, durable)
     if sent.data:
         _mark(name, sent.now, accepted, db)
         db.execute("INSERT INTO live_bytes VALUES (?, ?, ?, ?)", (*name, accepted, sent.data))
     accepted += len(sent.data)
-    db.execute(f"UPDATE live SET accepted = ?, active = ? {_OF}", (accepted, sent.now, *name))  # noqa: S608
+    reached = reached if reached > accepted else 0
+    update = f"UPDATE live SET accepted = ?, active = ?, reached = ? {_OF}"  # noqa: S608  (constants)
+    db.execute(update, (accepted, sent.now, reached, *name))
     if sent.data:
         _note_change(name, db)
     return Appended(AppendStatus.DONE, accepted, durable)
@@ -93,13 +102,13 @@ def _mark(name: Name, now: float, offset: int, db: sqlite3.Connection) -> None:
 
 def read(name: Name, since: int, db: sqlite3.Connection) -> LiveRecord | None:
     select = (
-        "SELECT producer, accepted, durable, active, cut, ending, marks, opened FROM live "
+        "SELECT producer, accepted, durable, active, cut, ending, marks, opened, reached FROM live "
         "WHERE tenant = ? AND id = ?"
     )
     row = db.execute(select, name).fetchone()
     if row is None:
         return None
-    producer, accepted, durable, active, cut, ending, marks, opened = row
+    producer, accepted, durable, active, cut, ending, marks, opened, reached = row
     start = max(since, durable)
     pieces = db.execute(
         "SELECT start, data FROM live_bytes WHERE tenant = ? AND id = ? AND start + length(data) > ?"
@@ -114,6 +123,7 @@ def read(name: Name, since: int, db: sqlite3.Connection) -> LiveRecord | None:
         durable=durable,
         active=active,
         opened=opened,
+        reached=reached,
         cut=cut,
         ending=ending,
         buffer=b"".join(data for _, data in pieces)[start - first :],

@@ -148,7 +148,22 @@ UNSTORED: Final = """
 CREATE INDEX live_unstored ON live (tenant, accepted, durable) WHERE accepted > durable;
 """
 
-STEPS: Final = (TABLES, STATISTICS, BACKLOGS, LIMITS, LIVE, SIZES, UNSTORED)
+REACHED: Final = """
+ALTER TABLE live ADD COLUMN reached INTEGER NOT NULL DEFAULT 0;
+"""
+
+ROLLUPS: Final = """
+CREATE TABLE rollups (
+    tenant TEXT NOT NULL,
+    name   TEXT NOT NULL,
+    value  BLOB NOT NULL,
+    until  REAL NOT NULL,
+    PRIMARY KEY (tenant, name)
+) WITHOUT ROWID;
+CREATE INDEX rollups_by_end ON rollups (until);
+"""
+
+STEPS: Final = (TABLES, STATISTICS, BACKLOGS, LIMITS, LIVE, SIZES, UNSTORED, REACHED, ROLLUPS)
 """What each version of the schema adds to the one before."""
 VERSION: Final = len(STEPS)
 """The schema's version, in `user_version`."""

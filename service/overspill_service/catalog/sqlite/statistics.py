@@ -15,25 +15,28 @@ from overspill_service.catalog.statistics import (
     MAX_SUM,
     OTHER,
     RESOLUTIONS,
-    Cell,
     bounded,
     bucket_start,
+    of_tool,
+    part_of_cell,
 )
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Mapping
 
-    from overspill_service.catalog.statistics import Resolution, Sums
+    from overspill_service.catalog.statistics import Cell, Packed, Resolution
 
 _ADD: Final = (  # a sum beyond 64 bits would become a float
     "INSERT INTO sums VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE"
     " SET amount = amount + min(excluded.amount, ? - amount)"
 )
-_READ: Final = (  # in one text a bucket, because thousands of rows take Python long
+_BUCKETS: Final = (  # in one text a bucket, because thousands of rows take Python long
     "SELECT start, json_group_object(cell, amount) FROM sums"
-    " WHERE tenant = ? AND seconds = ? AND ? <= start AND start < ? GROUP BY start"
+    " WHERE tenant = ? AND seconds = ? AND ? <= start AND start < ?"
 )
+_READ: Final = f"{_BUCKETS} GROUP BY start"
+_READ_TOOL: Final = f"{_BUCKETS} AND instr(cell, ?) GROUP BY start"
 _PACKED: Final = msgspec.json.Decoder(dict[str, int])
 
 
@@ -45,17 +48,35 @@ class SqliteStatistics(SqliteAccess):
         return await self._writer.run(lambda db: is_new(db) and _add(tenant, sums, now, db))
 
     async def sums(
-        self, tenant: str, resolution: Resolution, *, since: float, until: float
-    ) -> dict[int, Sums]:
-        return await self._reader.run(partial(_read, (tenant, resolution.seconds, since, until)))
+        self, tenant: str, resolution: Resolution, *, since: float, until: float, tool: str | None = None
+    ) -> dict[int, Packed]:
+        span = tenant, resolution.seconds, since, until
+        if tool is None:
+            return await self._reader.run(partial(_read, _READ, span))
+        found = await self._reader.run(partial(_read, _READ_TOOL, (*span, part_of_cell(tool))))
+        own = {start: of_tool(sums, tool) for start, sums in found.items()}
+        return {start: sums for start, sums in own.items() if sums}
+
+    async def keep_rollup(self, tenant: str, name: str, rollup: bytes, *, now: float, keep: float) -> None:
+        await self._writer.run(partial(_keep_rollup, (tenant, name, rollup, now + keep), now))
+
+    async def rollup(self, tenant: str, name: str) -> bytes | None:
+        rows = await self._rows("SELECT value FROM rollups WHERE tenant = ? AND name = ?", (tenant, name))
+        return rows[0][0] if rows else None
+
+    async def forget_rollups(self, tenant: str) -> None:
+        await self._write("DELETE FROM rollups WHERE tenant = ?", (tenant,))
 
 
-def _read(values: tuple[object, ...], db: sqlite3.Connection) -> dict[int, Sums]:
-    found = {}
-    for start, packed in db.execute(_READ, values):
-        sums = _PACKED.decode(packed)
-        found[start] = dict(zip(map(Cell.decode, sums), sums.values(), strict=True))
-    return found
+def _read(statement: str, values: tuple[object, ...], db: sqlite3.Connection) -> dict[int, Packed]:
+    return {start: _PACKED.decode(packed) for start, packed in db.execute(statement, values)}
+
+
+def _keep_rollup(row: tuple[object, ...], now: float, db: sqlite3.Connection) -> None:
+    """Replace a roll-up, and forget some of those whose time is over."""
+    ended = "SELECT tenant, name FROM rollups WHERE until <= ? LIMIT ?"
+    db.execute(f"DELETE FROM rollups WHERE (tenant, name) IN ({ended})", (now, steps.MAX_PURGED))  # noqa: S608  (constants)
+    db.execute("INSERT OR REPLACE INTO rollups VALUES (?, ?, ?, ?)", row)
 
 
 def _remember(batch: tuple[str, str], now: float, until: float, db: sqlite3.Connection) -> bool:

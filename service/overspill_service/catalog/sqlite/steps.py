@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from overspill_service.catalog import encoding
-from overspill_service.catalog.records import TOTALS_INCOMPLETE, Charge, Entry, Tombstone
+from overspill_service.catalog.quotas import TOTALS_INCOMPLETE, Charge
+from overspill_service.catalog.records import Entry, Tombstone
 from overspill_service.errors import CatalogIncomplete
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Mapping
 
-    from overspill_service.catalog.records import Quota
+    from overspill_service.catalog.quotas import Quota
 
 CLOCK_TOLERANCE_SECONDS: Final = 60.0
 """A lease that ends later than its length and this many seconds was taken by a clock that is ahead: it is

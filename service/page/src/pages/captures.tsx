@@ -1,8 +1,8 @@
 // The list of captures, with filters in the address, and the captures of one session in the order of time.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { type Entry, get, type Listing } from "../api.ts";
-import { bytes, count } from "../format.ts";
-import { useLoaded } from "../load.ts";
+import { bytes, count, countOf, lineCount } from "../format.ts";
+import { useLoaded, useTicks } from "../load.ts";
 import { Clock, Empty, Name, Time, Trouble, Waiting } from "../parts/small.tsx";
 import { link, setQuery, useRoute } from "../route.ts";
 
@@ -18,7 +18,11 @@ export function CapturesPage() {
     cursor: query.get("cursor"),
   };
   const isFiltered = Object.values(filters).some(Boolean);
-  const found = useLoaded((signal) => get<Listing>("captures", { ...filters, limit: PAGE }, signal), Object.values(filters));
+  const isBySize = query.has("largest") && !isFiltered;
+  const [hasLive, setLive] = useState(false);
+  const asked = isBySize ? { sort: "size" } : filters;
+  const found = useLoaded((signal) => get<Listing>("captures", { ...asked, limit: PAGE }, signal), [JSON.stringify(asked), useTicks(hasLive)]);
+  useEffect(() => setLive(filters.state === "live" || !!found.answer?.captures.some((each) => each.state === "live")), [found.answer, filters.state]);
   return (
     <section>
       <h1>Captures</h1>
@@ -26,8 +30,9 @@ export function CapturesPage() {
         class="tools"
         onSubmit={(event) => {
           event.preventDefault();
-          const given = new FormData(event.currentTarget);
-          setQuery({ ...(Object.fromEntries(given) as Record<string, string>), cursor: null });
+          const { handle, ...given } = Object.fromEntries(new FormData(event.currentTarget)) as Record<string, string>;
+          if (handle?.trim()) location.hash = link(["captures", handle.trim()]);
+          else setQuery({ ...given, cursor: null, largest: null });
         }}
       >
         <Filter name="tool" label="Tool" value={filters.tool} />
@@ -41,8 +46,16 @@ export function CapturesPage() {
             ))}
           </select>
         </label>
-        <button type="submit" class="small">Filter</button>
+        <label class="small">
+          Handle <input name="handle" placeholder="cap_… or call:…" spellcheck={false} autocomplete="off" />
+        </label>
+        <button type="submit" class="small">Show</button>
         {isFiltered && <a class="small" href={link(["captures"])}>all captures</a>}
+        {!isFiltered && (
+          <button type="button" class="small toggle" aria-pressed={isBySize} onClick={() => setQuery({ largest: isBySize ? null : 1 })}>
+            Largest first
+          </button>
+        )}
       </form>
       <Found found={found} isFiltered={isFiltered} />
     </section>
@@ -115,7 +128,7 @@ function Table({ captures }: { captures: Entry[] }) {
               <td><Name text={each.tool} /></td>
               <td>{each.session ? <a href={link(["sessions", each.session])}><Name text={each.session} /></a> : <Name text="" />}</td>
               <td><Name text={each.call_id} /></td>
-              <td>{each.state === "complete" ? <Name text={each.status} /> : <span class={`state ${each.state}`}>{each.state}</span>}</td>
+              <td><Outcome entry={each} /></td>
               <td class="figure">{bytes(each.size)}</td>
               <td class="figure">{each.state === "live" ? "–" : count(each.lines)}</td>
               <td>{each.first_read ? <Time at={each.first_read} /> : <span class="quiet">no</span>}</td>
@@ -128,10 +141,18 @@ function Table({ captures }: { captures: Entry[] }) {
   );
 }
 
+/** How a call ended as far as anybody said, or that its output is not whole. */
+function Outcome({ entry, empty }: { entry: Entry; empty?: string }) {
+  if (entry.state !== "complete") return <span class={`state ${entry.state}`}>{entry.state}</span>;
+  return <Name text={entry.status} {...(empty === undefined ? {} : { empty })} />;
+}
+
 /** The calls of a session from the first to the last, a bar for each as long as its output. */
 export function SessionPage({ session }: { session: string }) {
   const [limit, setLimit] = useState(200);
-  const found = useLoaded((signal) => get<Listing>("captures", { session, limit }, signal), [session, limit]);
+  const [hasLive, setLive] = useState(false);
+  const found = useLoaded((signal) => get<Listing>("captures", { session, limit }, signal), [session, limit, useTicks(hasLive)]);
+  useEffect(() => setLive(!!found.answer?.captures.some((each) => each.state === "live")), [found.answer]);
   if (found.problem) return <Trouble problem={found.problem} />;
   if (!found.answer) return <Waiting />;
   const captures = [...found.answer.captures].reverse();
@@ -140,22 +161,29 @@ export function SessionPage({ session }: { session: string }) {
     return (
       <Empty title="This session has no captures">
         <p>They have expired or were deleted, or every output of it was small.</p>
+        <p><a href={link(["captures"])}>All captures</a></p>
       </Empty>
     );
   return (
     <section>
       <h1>Session <Name text={session} /></h1>
-      <p class="quiet">{count(captures.length)} captured outputs, {bytes(captures.reduce((sum, each) => sum + each.size, 0))}. What was small enough stayed in the conversation, and is not here.</p>
+      <p class="quiet">{countOf(captures.length, "captured output")}, {bytes(captures.reduce((sum, each) => sum + each.size, 0))}. What was small enough stayed in the conversation, and is not here.</p>
       {found.answer.cursor && limit < 1000 && <p><button type="button" class="small" onClick={() => setLimit(1000)}>Show older ones too</button></p>}
       <ol class="timeline">
         {captures.map((each) => (
           <li key={each.id}>
-            <a href={link(["captures", each.id])}>
-              <Clock at={each.created} /> <Name text={each.tool} empty="a tool without a name" />
-            </a>{" "}
-            <Name text={each.call_id} empty="" /> <Name text={each.status} empty="" />
-            <div class="bar"><div style={{ width: `${Math.max(0.5, (100 * each.size) / largest)}%` }} /></div>
-            <span class="small quiet">{bytes(each.size)}, {count(each.lines)} lines{each.first_read ? ", read" : ""}</span>
+            <span class="what">
+              <a href={link(["captures", each.id])}>
+                <Clock at={each.created} /> <Name text={each.tool} empty="a tool without a name" />
+              </a>{" "}
+              <Name text={each.call_id} empty="" /> <Outcome entry={each} empty="" />
+            </span>
+            <span class="bar"><span style={{ width: `${Math.max(0.5, (100 * each.size) / largest)}%` }} /></span>
+            <span class="small quiet">
+              {bytes(each.size)}{each.state === "live" ? "" : `, ${lineCount(each.lines)}`}
+              {each.first_read ? <>, read <Time at={each.first_read} /></> : ", not read"}
+              {each.held ? ", on hold" : <>, expires <Time at={each.expires} /></>}
+            </span>
           </li>
         ))}
       </ol>

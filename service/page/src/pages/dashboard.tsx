@@ -1,11 +1,12 @@
 // What happened over time: how often outputs were too large, what that kept out of conversations, what was read back.
 import { useEffect, useRef } from "preact/hooks";
 import { type Entry, get, type Listing, type Overview, type SignedIn, type StatsRow } from "../api.ts";
-import { bytes, count, percent } from "../format.ts";
+import { bytes, count, countOf, percent } from "../format.ts";
 import { useLoaded } from "../load.ts";
 import { Empty, Name, Time, Trouble, Waiting } from "../parts/small.tsx";
 import { link, setQuery, useRoute } from "../route.ts";
 import { AdviceOnTools } from "./advice.tsx";
+import { FixedSpan, fixedSpan, zoom } from "./span.tsx";
 import { byGroup, byMode, bySize, type Group, OTHER, overTime, sum } from "./sums.ts";
 
 /** How many tools are told apart: at first, and at most. */
@@ -24,55 +25,73 @@ const RANGES: [string, string, number][] = [
 export function Dashboard({ who }: { who: SignedIn }) {
   const { query } = useRoute();
   const range = RANGES.find(([name]) => name === query.get("range")) ?? RANGES[1]!;
+  const span = fixedSpan(query);
+  const tool = query.get("tool");
   const isFleet = query.has("fleet") && who.scopes.includes("fleet");
-  const since = new Date(Math.floor(Date.now() / 60000) * 60000 - range[2] * 1000).toISOString();
   const path = isFleet ? "admin/overview" : "overview";
   const top = query.has("all") ? MOST_TOOLS : TOOLS;
-  const found = useLoaded((signal) => get<Overview>(path, { since, top }, signal), [path, range[0], top]);
+  const asked = { ...(span ?? { since: null }), tool, top };
+  const since = new Date(Math.floor(Date.now() / 60000) * 60000 - range[2] * 1000).toISOString();
+  const found = useLoaded((signal) => get<Overview>(path, { ...asked, since: span?.since ?? since }, signal), [path, range[0], JSON.stringify(asked)]);
   const largest = useLoaded((signal) => get<Listing>("captures", { sort: "size", limit: LARGEST }, signal), []);
   return (
     <section>
-      <h1>{isFleet ? "All tenants" : `Tenant ${who.tenant}`}</h1>
+      <h1>
+        {isFleet ? "All tenants" : `Tenant ${who.tenant}`}
+        {tool !== null && <>, {isFleet ? "tenant" : "tool"} <Name text={tool} empty="without a name" /></>}
+      </h1>
       <nav class="tools" aria-label="Time and scope">
         {RANGES.map(([name, label]) => (
-          <button type="button" class="small toggle" aria-pressed={name === range[0]} onClick={() => setQuery({ range: name })}>
+          <button type="button" class="small toggle" aria-pressed={!span && name === range[0]} onClick={() => setQuery({ range: name, since: null, until: null })}>
             {label}
           </button>
         ))}
+        <FixedSpan span={span} />
         {who.scopes.includes("fleet") && (
-          <button type="button" class="small toggle" aria-pressed={isFleet} onClick={() => setQuery({ fleet: isFleet ? null : 1 })}>
+          <button type="button" class="small toggle" aria-pressed={isFleet} onClick={() => setQuery({ fleet: isFleet ? null : 1, tool: null })}>
             by tenant
           </button>
         )}
+        {tool !== null && (
+          <>
+            <button type="button" class="small" onClick={() => setQuery({ tool: null })}>all {isFleet ? "tenants" : "tools"}</button>
+            {!isFleet && tool && <a class="small" href={link(["captures"], { tool })}>its captures</a>}
+          </>
+        )}
       </nav>
       {found.problem && <Trouble problem={found.problem} />}
-      {found.answer ? <Figures found={found.answer} isFleet={isFleet} largest={largest.answer?.captures ?? []} /> : !found.problem && <Waiting />}
+      {found.answer ? (
+        <Figures found={found.answer} isFleet={isFleet} isAll={tool === null} largest={largest.answer?.captures ?? []} />
+      ) : (
+        !found.problem && <Waiting />
+      )}
     </section>
   );
 }
 
-function Figures({ found, isFleet, largest }: { found: Overview; isFleet: boolean; largest: Entry[] }) {
+function Figures({ found, isFleet, isAll, largest }: { found: Overview; isFleet: boolean; isAll: boolean; largest: Entry[] }) {
   const total = sum(found.series);
   if (total.outputs === 0 && total.captures === 0) return <NothingYet />;
   const groups = byGroup(found.tools, isFleet ? "tenant" : "tool");
   return (
     <>
       <p class="quiet">
-        Since <time dateTime={found.since}>{new Date(found.since).toLocaleString()}</time>, in steps of {stepName(found.step)}.
+        From <time dateTime={found.since} title={found.since}>{new Date(found.since).toLocaleString()}</time> to{" "}
+        <time dateTime={found.until} title={found.until}>{new Date(found.until).toLocaleString()}</time>, in steps of {stepName(found.step)}.
         Captures and reads follow within about five seconds.
       </p>
       <div class="cards">
-        <Card title="Outputs too large" value={percent(total.spilled, total.outputs)} note={`${count(total.spilled)} of ${count(total.outputs)} outputs`} />
+        <Card title="Outputs too large" value={percent(total.spilled, total.outputs)} note={`${count(total.spilled)} of ${countOf(total.outputs, "output")}`} />
         <Card title="Kept out of conversations" value={bytes(Math.max(0, total.bytes - total.kept))} note={`about ${count(total.tokens)} tokens`} />
-        <Card title="Captures read back" value={percent(total.read, total.captures)} note={`${count(total.read)} of ${count(total.captures)} captures, ${count(total.reads)} reads`} />
-        <Card title="Run again after a notice" value={count(total.bursts)} note="bursts of calls of the same tool" />
+        <Card title="Captures read back" value={percent(total.read, total.captures)} note={`${count(total.read)} of ${countOf(total.captures, "capture")}, ${countOf(total.reads, "read")}`} />
+        <Card title="Run again after a notice" value={percent(total.bursts, total.spilled)} note={`${countOf(total.bursts, "burst")} of calls of the same tool`} />
       </div>
       <Charts found={found} />
       <Groups groups={groups} kind={isFleet ? "Tenant" : "Tool"} />
       {!isFleet && <AdviceOnTools advice={found.advice} />}
       <Sizes rows={found.series} />
       <Modes rows={found.series} />
-      {!isFleet && largest.length > 0 && <Costly captures={largest} />}
+      {!isFleet && isAll && largest.length > 0 && <Costly captures={largest} />}
     </>
   );
 }
@@ -108,7 +127,7 @@ function Charts({ found }: { found: Overview }) {
         <div class="scrolling short">
           <table>
             <thead>
-              <tr><th scope="col">From</th><th scope="col" class="figure">Outputs</th><th scope="col" class="figure">Too large</th><th scope="col" class="figure">Share</th><th scope="col" class="figure">Kept out</th></tr>
+              <tr><th scope="col">From</th><th scope="col" class="figure">Outputs</th><th scope="col" class="figure">Too large</th><th scope="col" class="figure">Share</th><th scope="col" class="figure">Kept out</th><th scope="col" class="figure">Captures</th><th scope="col" class="figure">Read back</th><th scope="col" class="figure">Run again</th></tr>
             </thead>
             <tbody>
               {points.filter((point) => point.outputs || point.captures).reverse().map((point) => (
@@ -118,6 +137,9 @@ function Charts({ found }: { found: Overview }) {
                   <td class="figure">{count(point.spilled)}</td>
                   <td class="figure">{percent(point.spilled, point.outputs)}</td>
                   <td class="figure">{bytes(Math.max(0, point.bytes - point.kept))}</td>
+                  <td class="figure">{count(point.captures)}</td>
+                  <td class="figure">{count(point.read)}</td>
+                  <td class="figure">{count(point.bursts)}</td>
                 </tr>
               ))}
             </tbody>
@@ -134,7 +156,7 @@ function Chart({ title, unit, times, values }: { title: string; unit: string; ti
     let close = (): void => undefined;
     let isOver = false;
     void import("../parts/chart.ts").then(({ draw }) => {
-      if (!isOver && place.current) close = draw(place.current, times, values, unit);
+      if (!isOver && place.current) close = draw(place.current, times, values, unit, zoom);
     });
     return () => {
       isOver = true;
@@ -191,8 +213,9 @@ function Groups({ groups, kind }: { groups: Group[]; kind: string }) {
 
 function GroupName({ name, kind }: { name: string; kind: string }) {
   if (name === OTHER) return <span class="quiet">all other {kind.toLowerCase()}s</span>;
-  if (kind === "Tool" && name) return <a href={link(["captures"], { tool: name })}><Name text={name} /></a>;
-  return <Name text={name} empty="without a name" />;
+  const { query } = useRoute();
+  if (!name) return <Name text="" empty="without a name" />;
+  return <a href={link([], { ...Object.fromEntries(query), tool: name })} title={`Only this ${kind.toLowerCase()}`}><Name text={name} /></a>;
 }
 
 function Sizes({ rows }: { rows: StatsRow[] }) {

@@ -1,6 +1,6 @@
 // A JSON output as a tree to fold, or lines of JSON and CSV as a table. Both are bounded: what is larger stays text.
 import { useState } from "preact/hooks";
-import { address, type Entry, pathOf } from "../api.ts";
+import { beginning, type Entry } from "../api.ts";
 import { bytes, count } from "../format.ts";
 import { useLoaded } from "../load.ts";
 import { Trouble, Waiting } from "../parts/small.tsx";
@@ -14,12 +14,7 @@ const OPEN_LEVELS = 2;
 
 export function Structured({ entry }: { entry: Entry }) {
   const loaded = useLoaded(async (signal) => {
-    const response = await fetch(address(`${pathOf(entry.id)}/content`), {
-      signal,
-      headers: { Range: `bytes=0-${MAX_STRUCTURED - 1}` },
-    });
-    if (!response.ok) throw new Error(`The output cannot be read: HTTP ${response.status}`);
-    return parsed(await response.text(), entry.size > MAX_STRUCTURED);
+    return parsed(await beginning(entry.id, MAX_STRUCTURED, signal), entry.size > MAX_STRUCTURED);
   }, [entry.id]);
   if (loaded.problem) return <Trouble problem={loaded.problem} />;
   if (!loaded.answer) return <Waiting />;

@@ -6,14 +6,17 @@ const HEIGHT = 180;
 /** So few values are drawn as points too: one without neighbours has no line. */
 const FEW = 30;
 
-/** Draw into an element, and again when its width or the theme changes. Return what removes the chart. */
-export function draw(place: HTMLElement, times: number[], values: (number | null)[], unit: string): () => void {
-  let chart = made(place, times, values, unit);
+/**
+ * Draw into an element, and again when its width or the theme changes. `onZoom` gets a time that is dragged over, in seconds.
+ * Return what removes the chart.
+ */
+export function draw(place: HTMLElement, times: number[], values: (number | null)[], unit: string, onZoom: (since: number, until: number) => void): () => void {
+  let chart = made(place, times, values, unit, onZoom);
   const observer = new ResizeObserver(() => chart.setSize({ width: place.clientWidth, height: HEIGHT }));
   observer.observe(place);
   const redraw = () => {
     chart.destroy();
-    chart = made(place, times, values, unit);
+    chart = made(place, times, values, unit, onZoom);
   };
   addEventListener("themechange", redraw);
   return () => {
@@ -33,13 +36,21 @@ function colourOf(place: HTMLElement, name: string): string {
   return colour;
 }
 
-function made(place: HTMLElement, times: number[], values: (number | null)[], unit: string): uPlot {
+function made(place: HTMLElement, times: number[], values: (number | null)[], unit: string, onZoom: (since: number, until: number) => void): uPlot {
   const shown = (value: number | null) => (value === null ? "–" : unit === "B" ? bytes(value) : `${value.toFixed(1)} %`);
   const axis = { stroke: colourOf(place, "--quiet"), grid: { stroke: colourOf(place, "--line"), width: 1 }, ticks: { show: false } };
   const options: uPlot.Options = {
     width: place.clientWidth,
     height: HEIGHT,
     legend: { show: true, live: true },
+    cursor: { drag: { x: true, y: false, setScale: false } },
+    hooks: {
+      setSelect: [
+        (chart) => {
+          if (chart.select.width > 0) onZoom(chart.posToVal(chart.select.left, "x"), chart.posToVal(chart.select.left + chart.select.width, "x"));
+        },
+      ],
+    },
     scales: { y: { range: (_chart, _least, most) => [0, most > 0 ? most * 1.1 : 1] } },
     axes: [axis, { ...axis, size: 70, values: (_chart, ticks) => ticks.map((tick) => shown(tick)) }],
     series: [

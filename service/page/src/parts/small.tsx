@@ -26,16 +26,22 @@ export function Name({ text, empty = "–" }: { text: string; empty?: string }) 
   return text ? <bdi class="name">{visible(text)}</bdi> : <span class="quiet">{empty}</span>;
 }
 
-export function Copy({ text, label }: { text: string; label: string }) {
-  const [isDone, setDone] = useState(false);
-  const copy = async () => {
-    await navigator.clipboard.writeText(text);
-    setDone(true);
-    setTimeout(() => setDone(false), 1500);
+/** Copies a text, which may have to be fetched first. */
+export function Copy({ text, label }: { text: string | (() => Promise<string>); label: string }) {
+  const [said, setSaid] = useState("");
+  const say = (word: string) => {
+    setSaid(word);
+    setTimeout(() => setSaid(""), 1500);
   };
+  const copy = async () => navigator.clipboard.writeText(typeof text === "string" ? text : await text());
   return (
-    <button type="button" class="small" onClick={() => void copy()} title={text}>
-      {isDone ? "Copied" : label}
+    <button
+      type="button"
+      class="small"
+      onClick={() => void copy().then(() => say("Copied"), () => say("Not copied"))}
+      title={typeof text === "string" ? text : undefined}
+    >
+      {said || label}
     </button>
   );
 }

@@ -1,5 +1,6 @@
 // The lines of one capture, fetched in blocks as they are looked at. Memory stays bounded whatever the size.
 import { get, pathOf, type Text } from "../api.ts";
+import { lastWritten } from "./text.ts";
 
 export const BLOCK = 200;
 const MAX_BLOCKS = 60;
@@ -8,6 +9,22 @@ export interface Line {
   text: string;
   /** Bytes of the line that come before what is shown next, if the line is longer than one answer. */
   more?: number;
+}
+
+/** Characters that are copied at once, at most. */
+const MOST_COPIED = 5_000_000;
+
+/** Return the text of some lines, without colours, however many answers that takes. */
+export async function textOf(reference: string, first: number, last: number): Promise<string> {
+  let asked: Record<string, string | number> | null = { start: first, end: last };
+  let found = "";
+  while (asked) {
+    const text: Text = await get<Text>(`${pathOf(reference)}/lines`, asked);
+    found += text.content;
+    if (found.length > MOST_COPIED) throw new Error("These lines are too many to copy. Download the output.");
+    asked = text.end_line < last || text.next?.["offset"] ? text.next : null;
+  }
+  return found;
 }
 
 export class Lines {
@@ -20,6 +37,7 @@ export class Lines {
     readonly reference: string,
     public total: number,
     public size: number,
+    private readonly isTerminal: boolean,
     private changed: (problem?: Error) => void,
   ) {}
 
@@ -60,7 +78,7 @@ export class Lines {
     if (known?.more === undefined) return;
     const query = { start: number, end: number, offset: known.more, ansi: true };
     const text = await get<Text>(`${pathOf(this.reference)}/lines`, query);
-    known.text += text.content.replace(/\n$/, "");
+    known.text = this.shown(known.text + text.content.replace(/\n$/, ""));
     const next = text.next;
     if (next && Number(next.start) === number) known.more = Number(next.offset);
     else delete known.more;
@@ -90,11 +108,15 @@ export class Lines {
     const text = await get<Text>(`${pathOf(this.reference)}/lines`, { start, end, ansi: true }, signal);
     const found = text.content.replace(/\n$/, "").split("\n");
     for (let at = 0; at <= text.end_line - text.start_line; at += 1) {
-      lines.set(text.start_line + at, { text: found[at] ?? "" });
+      lines.set(text.start_line + at, { text: this.shown(found[at] ?? "") });
     }
     const last = lines.get(text.end_line);
     if (text.next && last && Number(text.next.start) === text.end_line) last.more = Number(text.next.offset);
     return Math.max(text.end_line, start) + 1;
+  }
+
+  private shown(line: string): string {
+    return this.isTerminal ? lastWritten(line) : line;
   }
 
   private keep(block: number, lines: Map<number, Line>): void {

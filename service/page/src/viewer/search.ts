@@ -17,7 +17,7 @@ export interface Wanted {
   isInverted: boolean;
 }
 
-function query(wanted: Wanted) {
+export function query(wanted: Wanted) {
   return { pattern: wanted.pattern, ignore_case: wanted.ignoreCase, fixed: wanted.isFixed, invert: wanted.isInverted };
 }
 

@@ -18,6 +18,6 @@ export function isIn(ranges: Range[], line: number): boolean {
   return ranges.some(([first, last]) => first <= line && line <= last);
 }
 
-export function lineCount(ranges: Range[]): number {
+export function seenCount(ranges: Range[]): number {
   return ranges.reduce((sum, [first, last]) => sum + last - first + 1, 0);
 }

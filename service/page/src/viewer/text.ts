@@ -1,6 +1,9 @@
 // Captured text is untrusted: what would move the cursor, change the direction of text or hide becomes visible, and of
 // escape sequences only colours and styles count.
 
+/** The label of a capture of a terminal: the terminal's name. */
+export const TERMINAL_LABEL = "overspill.terminal";
+
 export interface Span {
   text: string;
   styles: string[];
@@ -21,6 +24,15 @@ export function visible(text: string): string {
 
 // CSI sequences, OSC strings up to BEL or ST, other strings, and two-character escapes (ECMA-48, section 5).
 const ESCAPE = /\u001b(?:\[([0-?]*)[ -/]*([@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[PX^_][^\u001b]*(?:\u001b\\)?|[@-Z\\-_])/g;
+
+/** Return what a line of a terminal was last rewritten to: progress bars go back to its start with `\r`. */
+export function lastWritten(line: string): string {
+  const writings = line.split("\r");
+  let last = writings.length - 1;
+  while (last > 0 && !writings[last]!.replace(ESCAPE, "")) last -= 1;
+  return writings[last]!;
+}
+
 const COLOURS = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
 const STYLES: Record<number, string> = { 1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "inverse", 9: "strike" };
 const ENDS: Record<number, string[]> = { 22: ["bold", "dim"], 23: ["italic"], 24: ["underline"], 27: ["inverse"], 29: ["strike"] };

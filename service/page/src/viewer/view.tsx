@@ -2,18 +2,23 @@
 //
 // A browser cannot scroll over more than some 10 million pixels. So the bar of a long capture is scaled: small movements
 // go line by line, large ones in proportion.
-import { useEffect, useImperativeHandle, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useImperativeHandle, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Ref } from "preact";
 import { count } from "../format.ts";
-import { type Line, Lines } from "./lines.ts";
+import { Lines } from "./lines.ts";
+import { type Marks, Minimap } from "./minimap.tsx";
+import { Row } from "./row.tsx";
 import { isIn, type Range } from "./seen.ts";
-import { spans } from "./text.ts";
+import { advanced, atEnd } from "./wrapping.ts";
 
 const ROW = 20;
 const MAX_HEIGHT = 8_000_000;
 const MAX_ROWS = 300;
 const AHEAD = 30;
-const MAP_PARTS = 250;
+/** Wrapped lines that are drawn above the view, so that their heights are known. */
+const ABOVE = 12;
+/** Characters of a row on average: how long the bar of wrapped lines is. */
+const WRAPPED_AT = 100;
 /** Movements of fewer screens than this go line by line. */
 const NEAR_SCREENS = 3;
 
@@ -30,32 +35,47 @@ interface Props {
   total: number;
   /** Bytes of the output: a live one grows inside its last line too. */
   size: number;
+  isTerminal: boolean;
   isWrapped: boolean;
   selected: [number, number] | null;
   /** Lines that the model saw. */
   seen: Range[];
-  marks: { errors: number[]; warnings: number[]; matches: number[] };
+  marks: Marks;
   highlight: RegExp | null;
   onSelect(first: number, last: number): void;
   handle: Ref<ViewHandle>;
 }
 
-export function View({ reference, total, size, isWrapped, selected, seen, marks, highlight, onSelect, handle }: Props) {
+export function View(props: Props) {
+  const { reference, total, size, isTerminal, isWrapped, selected, seen, marks, highlight, onSelect, handle } = props;
   const box = useRef<HTMLDivElement>(null);
-  const [top, setTop] = useState(0);
+  const [top, setDrawnTop] = useState(0);
+  /** Where the reader is by now, though it may not be drawn yet. */
+  const now = useRef(0);
+  const setTop = (position: number) => {
+    now.current = position;
+    setDrawnTop(position);
+  };
   const [rows, setRows] = useState(40);
   const [problem, setProblem] = useState<Error>();
   const [, redraw] = useState(0);
   const lines = useRef<Lines | undefined>(undefined);
   const lastScroll = useRef(0);
-  const height = Math.min(total * ROW, MAX_HEIGHT);
-  const furthest = Math.max(0, total - Math.floor(rows * 0.8));
+  const drawn = useRef<HTMLDivElement>(null);
+  /** Whether the end of wrapped lines stays in view, whatever their heights turn out to be. */
+  const wantsEnd = useRef(false);
+  const isBarDue = useRef(false);
+  const unscaled = isWrapped ? Math.max(total, size / WRAPPED_AT) * ROW : total * ROW;
+  const height = Math.min(unscaled, MAX_HEIGHT);
+  /** Whether the bar only shows where the reader is, and movements are counted apart from it. */
+  const isApart = isWrapped || unscaled > MAX_HEIGHT;
+  const furthest = isWrapped ? total - 0.001 : Math.max(0, total - Math.floor(rows * 0.8));
 
   const isAtEnd = useRef(false);
   if (lines.current?.reference === reference && lines.current.size !== size) lines.current.grow(total, size);
   if (lines.current?.reference !== reference) {
     lines.current?.close();
-    lines.current = new Lines(reference, total, size, (failed) => {
+    lines.current = new Lines(reference, total, size, isTerminal, (failed) => {
       setProblem(failed);
       redraw((before) => before + 1);
     });
@@ -69,19 +89,30 @@ export function View({ reference, total, size, isWrapped, selected, seen, marks,
     return () => observer.disconnect();
   }, []);
 
-  const first = Math.floor(top);
+  const first = Math.min(Math.floor(top), Math.max(0, total - 1));
   useEffect(() => {
     if (total) lines.current!.want(Math.max(1, first + 1 - AHEAD), Math.min(total, first + rows + AHEAD));
   }, [first, rows, reference, total, size]);
 
+  const above = isWrapped ? Math.min(first, ABOVE) : 0;
+  const heightOf = (line: number) => (drawn.current?.children[line - first + above] as HTMLElement | undefined)?.offsetHeight || ROW;
+
+  const setBar = (position: number) => {
+    const element = box.current!;
+    const scaled = furthest ? (position / furthest) * (element.scrollHeight - element.clientHeight) : 0;
+    element.scrollTop = isApart ? scaled : position * ROW;
+    lastScroll.current = element.scrollTop;
+  };
+
   /** Show the line at this position at the top, and put the bar where it belongs. */
   const show = (position: number) => {
     const wanted = Math.min(Math.max(0, position), furthest);
-    const element = box.current!;
-    const scroll = furthest ? (wanted / furthest) * (height - element.clientHeight) : 0;
-    element.scrollTop = total * ROW <= MAX_HEIGHT ? wanted * ROW : scroll;
-    lastScroll.current = element.scrollTop;
+    setBar(wanted);
     setTop(wanted);
+  };
+  const byPixels = (from: number, pixels: number) => {
+    if (pixels < 0) wantsEnd.current = false;
+    return isWrapped ? advanced(from, pixels, heightOf, total) : from + pixels / ROW;
   };
 
   const scrolled = () => {
@@ -89,29 +120,75 @@ export function View({ reference, total, size, isWrapped, selected, seen, marks,
     const moved = element.scrollTop - lastScroll.current;
     lastScroll.current = element.scrollTop;
     if (moved === 0) return;
-    if (total * ROW <= MAX_HEIGHT) setTop(Math.min(element.scrollTop / ROW, Math.max(0, total - 1)));
-    else if (Math.abs(moved) < NEAR_SCREENS * element.clientHeight)
-      setTop((before) => Math.min(Math.max(0, before + moved / ROW), furthest));
-    else setTop((element.scrollTop / (height - element.clientHeight)) * furthest);
+    if (!isApart) setTop(Math.min(element.scrollTop / ROW, Math.max(0, total - 1)));
+    else if (Math.abs(moved) < NEAR_SCREENS * element.clientHeight) setTop(Math.min(Math.max(0, byPixels(now.current, moved)), furthest));
+    else {
+      const part = element.scrollTop / (element.scrollHeight - element.clientHeight);
+      wantsEnd.current = isWrapped && part > 0.999;
+      setTop(part * furthest);
+    }
   };
+
+  // The wheel moves over lines, not over the bar: one of its steps may be thousands of lines there.
+  const turned = useRef((_event: WheelEvent) => undefined as void);
+  turned.current = (event) => {
+    if (!isApart || event.ctrlKey || event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) return;
+    event.preventDefault();
+    const pixels = event.deltaY * (event.deltaMode === WheelEvent.DOM_DELTA_LINE ? ROW : 1);
+    setTop(Math.min(Math.max(0, byPixels(now.current, pixels)), furthest));
+    isBarDue.current = true;  // once a frame: the browser computes its layout for that
+  };
+  const settled = useRef(() => undefined as void);
+  settled.current = () => isApart && setBar(now.current);
+  useEffect(() => {
+    const element = box.current!;
+    const wheel = (event: WheelEvent) => turned.current(event);
+    const end = () => settled.current();
+    element.addEventListener("wheel", wheel, { passive: false });
+    element.addEventListener("scrollend", end);
+    return () => {
+      element.removeEventListener("wheel", wheel);
+      element.removeEventListener("scrollend", end);
+    };
+  }, []);
+
+  useLayoutEffect(() => {
+    if (isBarDue.current) setBar(top);
+    isBarDue.current = false;
+    if (!isWrapped) return;
+    const end = wantsEnd.current && total ? atEnd(total, box.current!.clientHeight, heightOf) : top;
+    if (Math.abs(end - top) * heightOf(first) >= 1) return show(end);
+    let offset = (top - first) * heightOf(first);
+    for (let line = first - above; line < first; line += 1) offset += heightOf(line);
+    drawn.current!.style.transform = `translateY(${-offset}px)`;
+  });
+  useLayoutEffect(() => {
+    if (!isWrapped) drawn.current!.style.transform = "";
+  }, [isWrapped]);
+
+  useLayoutEffect(() => setBar(Math.min(now.current, furthest)), [isWrapped]);
 
   // Who looks at the end of a live capture goes on with it. Who has scrolled away stays there.
   useLayoutEffect(() => {
-    if (isAtEnd.current && size > 0) show(furthest);
+    if (isAtEnd.current && !isWrapped && size > 0) show(furthest);
   }, [total, size]);
   isAtEnd.current = top >= furthest - 1;
 
+  const place = (line: number) => {
+    wantsEnd.current = isWrapped && line >= total;
+    show(isWrapped ? line - 1 : line - 1 - Math.floor(rows / 3));
+  };
   useImperativeHandle(handle, () => ({
-    goTo: (line) => show(line - 1 - Math.floor(rows / 3)),
+    goTo: place,
     reveal: (line) => {
       const end = top + Math.floor(box.current!.clientHeight / ROW);
-      if (line - 1 < top || line > end) show(line - 1 - Math.floor(rows / 3));
+      if (line - 1 < top || line > end) place(line);
     },
-    move: (by) => show(top + by),
-    page: (direction) => show(top + direction * (rows - 2)),
+    move: (by) => show(byPixels(now.current, by * ROW)),
+    page: (direction) => show(byPixels(now.current, direction * (rows - 2) * ROW)),
   }));
 
-  const shown = Array.from({ length: Math.max(0, Math.min(rows, total - first)) }, (_, at) => first + at + 1);
+  const shown = Array.from({ length: Math.max(0, Math.min(rows + above, total - first + above)) }, (_, at) => first - above + at + 1);
   const digits = count(total).length;
   return (
     <div class="viewer">
@@ -124,7 +201,7 @@ export function View({ reference, total, size, isWrapped, selected, seen, marks,
         aria-label={`Output, ${count(total)} lines`}
       >
         <div class="space" style={{ height: `${height}px` }}>
-          <div class="window">
+          <div class="window" style={{ height: isWrapped ? `${(rows - 1) * ROW}px` : "auto" }}><div ref={drawn}>
             {shown.map((number) => (
               <Row
                 key={number}
@@ -139,10 +216,10 @@ export function View({ reference, total, size, isWrapped, selected, seen, marks,
                 onReadOn={() => lines.current!.readOn(number).catch(setProblem)}
               />
             ))}
-          </div>
+          </div></div>
         </div>
       </div>
-      <Minimap total={total} marks={marks} seen={seen} top={top} rows={rows} onGo={(line) => show(line - 1 - Math.floor(rows / 3))} />
+      <Minimap total={total} marks={marks} seen={seen} top={top} rows={rows} onGo={place} />
       {problem && (
         <p class="trouble" role="alert">
           {problem.message}{" "}
@@ -155,104 +232,3 @@ export function View({ reference, total, size, isWrapped, selected, seen, marks,
   );
 }
 
-interface RowProps {
-  number: number;
-  digits: number;
-  line: Line | undefined;
-  isSelected: boolean;
-  isMatch: boolean;
-  isSeen: boolean;
-  highlight: RegExp | null;
-  onSelect(extend: boolean): void;
-  onReadOn(): void;
-}
-
-function Row({ number, digits, line, isSelected, isMatch, isSeen, highlight, onSelect, onReadOn }: RowProps) {
-  return (
-    <div class={`row ${isSelected ? "selected" : ""} ${isMatch ? "match" : ""} ${isSeen ? "seen" : ""}`} data-line={number}>
-      <button
-        type="button"
-        class="number"
-        style={{ width: `${digits + 1}ch` }}
-        tabIndex={-1}
-        aria-label={`Line ${number}${isSeen ? ", seen by the model" : ""}`}
-        onClick={(event) => onSelect(event.shiftKey)}
-      >
-        {number}
-      </button>
-      <code dir="ltr">
-        {line === undefined ? <span class="quiet">…</span> : <Content text={line.text} highlight={isMatch ? highlight : null} />}
-        {line?.more !== undefined && (
-          <button type="button" class="small" onClick={onReadOn}>
-            read on in this line
-          </button>
-        )}
-      </code>
-    </div>
-  );
-}
-
-function Content({ text, highlight }: { text: string; highlight: RegExp | null }) {
-  return (
-    <>
-      {spans(text).map((span) => (
-        <span class={span.styles.join(" ")}>{highlight ? marked(span.text, highlight) : span.text}</span>
-      ))}
-    </>
-  );
-}
-
-function marked(text: string, pattern: RegExp) {
-  const parts = [];
-  let position = 0;
-  for (const match of text.matchAll(pattern)) {
-    if (!match[0]) continue;
-    parts.push(text.slice(position, match.index), <mark>{match[0]}</mark>);
-    position = match.index + match[0].length;
-  }
-  return [...parts, text.slice(position)];
-}
-
-interface MinimapProps {
-  total: number;
-  marks: Props["marks"];
-  seen: Range[];
-  top: number;
-  rows: number;
-  onGo(line: number): void;
-}
-
-/** Return the first line of each of so many parts of the output: what lies closer cannot be told apart. */
-function apart(numbers: number[], total: number): number[] {
-  const firsts = new Map<number, number>();
-  for (const line of numbers) {
-    const part = Math.floor((MAP_PARTS * (line - 1)) / Math.max(1, total));
-    if (!firsts.has(part)) firsts.set(part, line);
-  }
-  return [...firsts.values()];
-}
-
-/** Where errors, warnings and matches are in the whole output. */
-function Minimap({ total, marks, seen, top, rows, onGo }: MinimapProps) {
-  const at = (line: number) => `${(100 * (line - 1)) / Math.max(1, total)}%`;
-  const go = useRef(onGo);
-  go.current = onGo;
-  const drawn = useMemo(
-    () =>
-      ([["warning", marks.warnings], ["error", marks.errors], ["match", marks.matches]] as const).flatMap(([kind, numbers]) =>
-        apart(numbers, total).map((line) => (
-          <button type="button" tabIndex={-1} class={kind} style={{ top: at(line) }} title={`${kind}, line ${count(line)}`} onClick={() => go.current(line)} />
-        )),
-      ),
-    [marks.warnings, marks.errors, marks.matches, total],
-  );
-  return (
-    <div class="minimap" aria-hidden="true">
-      <div class="here" style={{ top: at(top + 1), height: `max(4px, ${(100 * rows) / Math.max(1, total)}%)` }} />
-      {seen.map(([first, last]) => (
-        <div class="seen" style={{ top: at(first), height: `max(2px, ${(100 * (last - first + 1)) / Math.max(1, total)}%)` }} />
-      ))}
-      {drawn}
-    </div>
-  );
-}

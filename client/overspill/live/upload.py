@@ -1,5 +1,8 @@
 """Stores a command's output while it runs, from its recording: the service never makes the command wait.
 
+    command ──▶ Recording ──▶ LiveUpload ──▶ live capture: masked once ──▶ service
+                                                                     └──▶ copy, of which the notice is made
+
 A short output of a quick command is not stored at all. The capture begins once the output is longer than
 what would be printed, or once the command has run for a while.
 """
@@ -14,17 +17,19 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from overspill.errors import OverspillError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from overspill import wire
-    from overspill.agent_tools.recording import Recording
+    from overspill.live.ports import Recorded
     from overspill.live.sync_capture import SyncLiveCapture
 
 AFTER_SECONDS: Final = 2.0
 """A command that runs for so long gets a live capture as soon as it prints anything."""
 PATIENCE_SECONDS: Final = 10.0
 """So long the service may take nothing, before the output is stored at the end of the command instead."""
-_READ_BYTES: Final = 1024 * 1024
+PACE_SECONDS: Final = 0.02
+"""Small pieces are gathered for so long. The first one after a pause goes at once."""
+_READ_BYTES: Final = 256 * 1024
 
 
 class LiveUpload:
@@ -32,19 +37,26 @@ class LiveUpload:
 
     def __init__(
         self,
-        recording: Recording,
+        recording: Recorded,
         new_capture: Callable[[], SyncLiveCapture],
         *,
         after_bytes: int,
         after_seconds: float = AFTER_SECONDS,
+        least_bytes: int = 0,
     ) -> None:
+        """Begin after so many bytes, or after so many seconds once there are more than `least_bytes`."""
         self._recording, self._new_capture = recording, new_capture
         self._after_bytes, self._after_seconds = after_bytes, after_seconds
+        self._least_bytes = least_bytes
         self._news = threading.Condition()
         self._size = 0
+        self._wanted = 0
+        """The size at which the thread is to be woken."""
         self._is_over = self._is_dropped = False
         self._outcome: dict[str, Any] = {}
         self._entry: wire.Entry | None = None
+        self.masked: Mapping[str, int] | None = None
+        """How many secrets of each kind were masked in the copy; None: it does not have all of the output."""
         self._began = time.monotonic()
         self._thread = threading.Thread(target=self._serve, name="overspill-live", daemon=True)
 
@@ -62,7 +74,8 @@ class LiveUpload:
                 self._thread.start()
         with self._news:
             self._size += len(data)
-            self._news.notify()
+            if self._size >= self._wanted:
+                self._news.notify()
 
     def ended(self, *, status: str, exit_code: int) -> wire.Entry | None:
         """Store the rest, and return the entry. None: nothing was begun, or it could not be stored whole."""
@@ -83,11 +96,7 @@ class LiveUpload:
         try:
             capture = self._new_capture()
             capture.start()
-            self._copy(capture)
-            if self._is_dropped or self._recording.missing:
-                capture.abort()
-            else:
-                self._entry = capture.complete(**self._outcome)
+            self._store(capture)
         except (
             OverspillError,
             OSError,
@@ -95,24 +104,44 @@ class LiveUpload:
         ):  # the guard stores the output at the end, and says why not
             self._entry = None
 
+    def _store(self, capture: SyncLiveCapture) -> None:
+        """Store all of the recording as it grows. Raises what writing raises."""
+        self._copy(capture)
+        if self._is_dropped or self._recording.missing:
+            capture.abort()
+            return
+        try:
+            self._entry = capture.complete(**self._outcome)
+        finally:
+            if capture.is_copied:
+                self.masked = capture.masked
+
     def _is_due(self) -> bool:
         """Wait until a capture is to begin; return False if the command has ended before."""
         with self._news:
             left = self._began + self._after_seconds - time.monotonic()
             self._news.wait_for(lambda: self._is_over or self._size > self._after_bytes, max(0.0, left))
+            self._news.wait_for(lambda: self._is_over or self._size > self._least_bytes)
             return not self._is_over or self._size > self._after_bytes
 
     def _copy(self, capture: SyncLiveCapture) -> None:
         """Write all of the recording as it grows. Raises what writing raises."""
-        offset = 0
+        offset, written = 0, 0.0
         while not self._is_dropped:
-            with self._news:
-                self._news.wait_for(lambda: self._is_over or self._size > offset)  # noqa: B023  (called here)
-                is_last = self._is_over and self._size <= offset
-            if is_last or self._recording.missing:
+            self._wait_for(offset + 1)
+            self._wait_for(offset + _READ_BYTES, written + PACE_SECONDS - time.monotonic())
+            if self._recording.missing:
                 return
             data = self._recording.read(offset, _READ_BYTES)
             if not data:
                 return
             capture.write(data)
-            offset += len(data)
+            offset, written = offset + len(data), time.monotonic()
+
+    def _wait_for(self, size: int, seconds: float | None = None) -> None:
+        """Wait until the recording has so many bytes, for the end of the command, or so long."""
+        with self._news:
+            self._wanted = size
+            self._news.wait_for(
+                lambda: self._is_over or self._size >= size, None if seconds is None else max(0.0, seconds)
+            )

@@ -7,6 +7,7 @@ last word is held back, because it may be the beginning of a secret.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from overspill.text import measure
@@ -17,15 +18,17 @@ if TYPE_CHECKING:
     from overspill.redaction.redactor import Redactor
 
 _NONE: Final[Mapping[str, int]] = {}
+BATCH_BYTES: Final = 1024 * 1024
+"""About so many bytes are masked at once: masking needs some times their memory."""
 
 
-class Intake:
+class PendingWrites:
     """Takes writes. `masked` counts the secrets that were masked, by kind."""
 
     def __init__(self, redactor: Redactor | None) -> None:
         self._masking = None if redactor is None else redactor.stream(bytes)
         self._lock = threading.Lock()
-        self._pieces: list[bytes] = []
+        self._pieces: deque[bytes] = deque()
         self._size = 0
 
     @property
@@ -45,21 +48,28 @@ class Intake:
             self._size += len(data)
 
     def taken(self) -> bytes:
-        """Return what was written, with its secrets masked. What may be half a secret stays."""
-        data = self._emptied()
-        if self._masking is None:
-            return data
-        return self._masking.feed(data) + self._masking.settle()
+        """Return the next batch, with its secrets masked. What may be half a secret stays."""
+        masked = self._masked_batch()
+        return masked if self._masking is None or self._size else masked + self._masking.settle()
 
     def last(self) -> bytes:
-        """Return the rest, after the last write."""
-        data = self._emptied()
-        return data if self._masking is None else self._masking.finish(data)
+        """Return the next batch after the last write. Once nothing is left, nothing is held back either."""
+        masked = self._masked_batch()
+        return masked if self._masking is None or self._size else masked + self._masking.finish()
 
-    def _emptied(self) -> bytes:
+    def _masked_batch(self) -> bytes:
+        pieces = self._batch()
+        return b"".join(pieces if self._masking is None else map(self._masking.feed, pieces))
+
+    def _batch(self) -> list[bytes]:
+        pieces: list[bytes] = []
+        size = 0
         with self._lock:
-            pieces, self._pieces, self._size = self._pieces, [], 0
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            while self._pieces and size < BATCH_BYTES:
+                pieces.append(self._pieces.popleft())
+                size += len(pieces[-1])
+            self._size -= size
+        return pieces
 
 
 def bytes_of(data: str | bytes | bytearray | memoryview) -> bytes:

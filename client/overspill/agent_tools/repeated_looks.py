@@ -1,0 +1,59 @@
+"""Looks at a live capture that show nothing new: the answer says how one call waits instead."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill import wire
+
+if TYPE_CHECKING:
+    from overspill.agent_tools.inspect_request import InspectAnswer, InspectRequest
+
+_REMEMBERED: Final = 1_000
+"""Looks that one tool remembers, the last ones."""
+_ADVICE: Final = (
+    "Nothing new since you last looked, and it still runs. Do not look again: one call waits. Call {} as "
+    '`next` says, with a pattern of what you wait for, such as "ready|error", or do something else first.'
+)
+
+
+class RepeatedLooks:
+    """What the callers of one tool have seen of live captures: for each look, how many bytes there were."""
+
+    def __init__(self, waiter: str) -> None:
+        """`waiter` names the tool that waits, for the model."""
+        self._advice = _ADVICE.format(waiter)
+        self._sizes: OrderedDict[tuple[Any, ...], int] = OrderedDict()
+
+    def advised(
+        self, request: InspectRequest, session: str | None, found: Any, answer: InspectAnswer
+    ) -> InspectAnswer:
+        """Return the answer; if the same look has shown the same bytes before, with advice to wait."""
+        if not _is_live(found) or self._sizes.get(_look(request, session)) != found.total_bytes:
+            return answer
+        return {**answer, "advice": self._advice, "next": _wait(request, found.total_bytes)}
+
+    def note(self, request: InspectRequest, session: str | None, found: Any) -> None:
+        """Remember a look that was answered."""
+        look = _look(request, session)
+        self._sizes.pop(look, None)
+        if _is_live(found):
+            self._sizes[look] = found.total_bytes
+            if len(self._sizes) > _REMEMBERED:
+                self._sizes.popitem(last=False)
+
+
+def _is_live(found: Any) -> bool:
+    return isinstance(found, wire.Text) and found.state is wire.State.LIVE
+
+
+def _look(request: InspectRequest, session: str | None) -> tuple[Any, ...]:
+    """Return what tells two looks apart. The instant of a `since` moves on with the clock: it does not."""
+    asked = request.mode, request.line_count, request.start, request.end, request.offset, request.pattern
+    return session, request.capture, *asked
+
+
+def _wait(request: InspectRequest, size: int) -> dict[str, Any]:
+    pattern = {} if request.pattern is None else {"pattern": request.pattern}
+    return {"capture": request.capture, "mode": "wait", **pattern, "cursor": str(size)}

@@ -1,0 +1,145 @@
+"""What is printed once a command has ended: a short output itself, or the notice of a long one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from overspill import wire
+from overspill.cli import output
+from overspill.guard.call_context import calling
+from overspill.guard.executors import SyncExecutor, run_sync
+from overspill.guard.guard import Guard
+from overspill.previews import notice
+from overspill.text import measure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from overspill.agent_tools.recording import Recording
+    from overspill.cli.invocation import Invocation
+    from overspill.guard.guarded import Guarded
+    from overspill.previews.notice_facts import Notice
+    from overspill.shapes.stream_shapes import StreamShape
+    from overspill.text.limits import Limits
+
+_DISK_NEARLY_FULL = "the disk for temporary files is nearly full"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandCall:
+    """The tool, the call and the session that the output belongs to."""
+
+    tool: str
+    call_id: str
+    session: str | None
+    status: str = ""
+
+
+class CommandGuard(Guard):
+    """A guard for one output. It uploads nothing unasked: the command does that, and says so."""
+
+    _uploads_unasked = False
+
+    def process_stream(self, stream: StreamShape, origin: CommandCall) -> Guarded:
+        """Guard a stream that is too long, was read to its end, and has no secrets any more."""
+        intake = self._pipeline.intake
+        given = intake.output(stream, origin.tool, call_id=origin.call_id, status=origin.status)
+        return run_sync(self._pipeline.replaced(SyncExecutor(), given, stream))
+
+
+class FinishedOutput:
+    """An output whose command has ended. `is_seen`: standard output has shown it already.
+
+    `masked` is all of it without its secrets, if a copy was made while it came.
+    """
+
+    def __init__(
+        self,
+        invocation: Invocation,
+        recording: Recording,
+        *,
+        is_seen: bool,
+        notice: bool,
+        masked: StreamShape | None,
+    ) -> None:
+        self._invocation, self._recording, self._is_seen = invocation, recording, is_seen
+        self._has_notice = notice or not is_seen
+        self._masked = None if recording.is_short else masked
+
+    def finish(self, guard: CommandGuard, origin: CommandCall, capture: str) -> None:
+        """Print the output, or store it and print its notice. Raises `OSError`.
+
+        `capture` is the handle of the live capture that has all of it, if there is one.
+        """
+        self._make_room()
+        if self._recording.missing:
+            output.say(f"the middle of the output is missing from what is kept: {self._recording.missing}")
+        if not self._recording.is_short and self._is_within(guard.policy.limits(origin.tool)):
+            self._print()
+            return
+        with calling(origin.call_id, capture=capture):
+            guarded = self._guarded(guard, origin)
+        if guarded.outcome is wire.Outcome.CAPTURED:
+            guard.close()  # the end of the process would cut off what it does in the background
+        if guarded.notice is None:
+            self._print()
+        else:
+            self._print_notice(guarded)
+
+    def _make_room(self) -> None:
+        """Drop the middle of the recording if a copy of it, which the guard makes, has no room."""
+        is_copied = self._masked is not None or not self._recording.is_filed
+        if not is_copied and not self._recording.has_room_for_a_copy():
+            self._recording.give_up_middle(_DISK_NEARLY_FULL)
+
+    def _guarded(self, guard: CommandGuard, origin: CommandCall) -> Guarded:
+        if self._masked is not None:
+            return guard.process_stream(self._masked, origin)
+        return guard.process_sync(
+            self._result(), tool=origin.tool, call_id=origin.call_id, status=origin.status
+        )
+
+    def _is_within(self, limits: Limits) -> bool:
+        is_short = self._recording.size <= limits.max_bytes
+        return is_short and _lines(self._recording.pieces()) <= limits.max_lines
+
+    def _result(self) -> str | Iterator[bytes]:
+        """Return a short output as a text. A longer one, as pieces, is longer than the policy allows."""
+        if self._recording.is_short:
+            return b"".join(self._recording.pieces()).decode("utf-8", "surrogateescape")
+        return self._recording.pieces()
+
+    def _print(self) -> None:
+        if self._is_seen:
+            return
+        output.content(self._recording.pieces(), raw=self._invocation.raw)
+
+    def _complete_notice(self, made: Notice | None) -> Notice | None:
+        """Return the notice. It says so if the middle is missing from what is stored."""
+        if made is None or not self._recording.missing:
+            return made
+        return notice.without_middle(made, self._recording.gap, self._recording.missing)
+
+    def _print_notice(self, guarded: Guarded) -> None:
+        if self._has_notice:
+            output.line(str(self._complete_notice(guarded.notice)))
+        if guarded.outcome is wire.Outcome.TRUNCATED:
+            what = "is too long for a conversation" if self._is_seen else "was cut"
+            output.say(f"the output {what} and could NOT be stored: {guarded.reason}")
+            return
+        if guarded.outcome is wire.Outcome.SPOOLED:
+            output.say(f"the output is on this machine only, until it is uploaded: {guarded.reason}")
+        if not self._has_notice:
+            counts = (guarded.bytes_before, "byte"), (guarded.lines or 0, "line")
+            size = ", ".join(measure.plural(*count) for count in counts)
+            words = self._invocation.command("grep", str(guarded.capture), "PATTERN")
+            extent = "without its middle" if self._recording.missing else "whole"
+            output.say(f"the output has {size}; it is stored {extent}, search it with: {words}")
+
+
+def _lines(pieces: Iterator[bytes]) -> int:
+    newlines, piece = 0, b"\n"
+    for piece in pieces:
+        newlines += piece.count(b"\n")
+    return newlines + (not piece.endswith(b"\n"))

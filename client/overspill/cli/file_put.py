@@ -1,0 +1,113 @@
+"""Stores a file or standard input as a whole, for `put`."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from overspill import wire
+from overspill.cli import output
+from overspill.cli.progress import file_with_progress
+from overspill.cli.spool_fallback import SERVICE_AWAY, keep_in_spool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from overspill.cli.invocation import Invocation
+    from overspill.cli.spool_fallback import CaptureMetadata
+    from overspill.wire import Entry
+
+_ROUNDING_SECONDS: Final = 2
+_TOLERANCE_SECONDS: Final = 90
+_TOLERANCE_SHARE: Final = 0.03
+"""A lifetime that differs by no more than this is what was asked for."""
+
+
+def put_file(invocation: Invocation, file: str, metadata: CaptureMetadata) -> None:
+    """Store the content of a file, - for standard input, and print its handle.
+
+    Raises `OSError`, `CommandFailure`, and what storing raises.
+    """
+    with _opened(file) as source:
+        entry = _stored(invocation, source, metadata)
+    if invocation.json:
+        invocation.answer(entry)
+    else:
+        output.line(entry.id)
+    _warn_of_ignored_options(entry, asdict(metadata))
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[IO[bytes]]:
+    """Open a binary file that can be read twice. The content of a pipe is copied to a temporary file."""
+    with _source(file) as opened, ExitStack() as stack:
+        if opened.seekable():
+            yield opened
+            return
+        copy = stack.enter_context(TemporaryFile(prefix="overspill-put-"))
+        copyfileobj(opened, copy)
+        copy.seek(0)
+        yield copy
+
+
+def _warn_of_ignored_options(entry: Entry, given: dict[str, Any]) -> None:
+    ignored = _ignored_options(entry, given)
+    if ignored:
+        changing = "changes" if len(ignored) == 1 else "change"
+        output.say(
+            f"{entry.id} was stored before, and stays as it was: {_joined(ignored)} {changing} nothing; "
+            "another --call-id makes another capture, `overspill ttl` changes how long it lives"
+        )
+
+
+def _ignored_options(entry: Entry, given: dict[str, Any]) -> list[str]:
+    """Return the options that changed nothing: the same capture was stored before with others."""
+    is_other = {
+        "--label": bool(given["labels"]) and entry.labels != given["labels"],
+        "--tool": bool(given["tool"]) and entry.tool != wire.fit(given["tool"]),
+        "--status": bool(given["status"]) and entry.status != wire.fit(given["status"]),
+        "--content-type": bool(given["content_type"]) and entry.content_type != given["content_type"],
+        "--ttl": given["ttl"] is not None and _has_other_lifetime(entry, given["ttl"]),
+    }
+    return [option for option, is_so in is_other.items() if is_so]
+
+
+def _has_other_lifetime(entry: Entry, ttl: int) -> bool:
+    """Return whether `ttl` is neither the lifetime it was stored with nor about the one it has from now.
+
+    Storing again extends a lifetime, but not by a minute or a few percent.
+    """
+    left = (entry.expires - datetime.now(UTC)).total_seconds()
+    is_new = abs((entry.expires - entry.created).total_seconds() - ttl) <= _ROUNDING_SECONDS
+    return not is_new and abs(left - ttl) > max(_TOLERANCE_SECONDS, _TOLERANCE_SHARE * ttl)
+
+
+def _joined(words: list[str]) -> str:
+    *most, last = words
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _stored(invocation: Invocation, source: IO[bytes], metadata: CaptureMetadata) -> Entry:
+    """Store the content, or keep it on this machine. Raises what storing raises, and `CommandFailure`."""
+    start = source.tell()
+    try:
+        with invocation.client() as client, file_with_progress(source) as content:
+            return client.put(content, **asdict(metadata))
+    except SERVICE_AWAY as error:
+        source.seek(start)
+        return keep_in_spool(invocation, source, metadata, error)
+
+
+def _source(file: str) -> IO[bytes]:
+    """Open the binary file. Standard input is left open. Raises `OSError`."""
+    if file != "-":
+        return Path(file).open("rb")
+    if sys.stdin is None:
+        raise OSError("standard input is closed")
+    return open(sys.stdin.fileno(), "rb", closefd=False)

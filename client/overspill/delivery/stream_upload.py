@@ -1,0 +1,262 @@
+"""Uploads a stream to a live capture while its tool goes on producing it: other machines see it grow.
+
+    the tool's thread      ChunkStream ──▶ memory, then a file
+                                             │ read
+    the loop thread        StreamUpload ─────┴──append──▶ service
+
+The tool never waits for the service. All of the stream is on this machine until its end, so nothing is kept
+here, and what the service does not take by then is stored as any output is, under the same id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import os
+import time
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import structs
+
+from overspill import wire
+from overspill.delivery.upload import failure_of
+from overspill.errors import OverspillError, ProblemError
+from overspill.execution import threads
+from overspill.execution.backoff import Backoff
+from overspill.live.ending import has_room
+from overspill.live.producer import may_pass
+from overspill.live.resender import PIECE_BYTES, Resender
+from overspill.text import measure
+from overspill.text.body import FileBody
+from overspill.transfer.live_calls import give_up, live_service
+from overspill.transfer.sync import running
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Hashable
+    from typing import Any
+
+    from overspill.delivery.health import ServiceHealth
+    from overspill.delivery.loop_calls import LoopCalls
+    from overspill.delivery.slots import Slots
+    from overspill.execution.waiting import Reply
+    from overspill.live.ports import Description, LiveService
+    from overspill.spools.store_request import StoreRequest
+    from overspill.text.body import Body
+    from overspill.transfer.sync import SyncClient
+
+LIVE_BYTES: Final = 1024 * 1024
+"""A stream that is too long, and has more bytes than this, becomes a live capture."""
+LIVE_SECONDS: Final = 2.0
+"""So does one that still goes on so long after it was too long."""
+LOOK_SECONDS: Final = 0.25
+"""How often a stream is looked at that grows."""
+IDLE_SECONDS: Final = 1.0
+"""How often one that does not grow."""
+KEEP_ALIVE_SECONDS: Final = 60.0
+"""How often the service is told that a stream goes on that does not grow."""
+GIVE_UP_SECONDS: Final = 5.0
+_BACKOFF: Final = Backoff(first=0.5, longest=15.0)
+
+log: Final = logging.getLogger("overspill")
+
+
+class GrowingStream(Protocol):
+    """A stream that is recorded as it comes. A `ChunkStream` is one."""
+
+    taken: int
+    """How many chunks have come."""
+
+    @property
+    def captured(self) -> int:
+        """Bytes that are recorded."""
+
+    @property
+    def media_type(self) -> str:
+        """The media type of what came until now."""
+
+    def read(self, offset: int, most: int) -> bytes:
+        """Return up to `most` bytes from `offset` on, for another thread. Raises `OSError`."""
+
+
+class Route:
+    """How the streams of one guard get to the service. `slots` are those of the loop that it is called in."""
+
+    def __init__(
+        self,
+        client: Callable[[], SyncClient],
+        health: ServiceHealth,
+        loop: LoopCalls,
+        slots: Callable[[], Slots],
+    ) -> None:
+        self.client: Callable[[], SyncClient] = client
+        self.health: ServiceHealth = health
+        self.loop: LoopCalls = loop
+        self.slots: Callable[[], Slots] = slots
+
+
+class StreamUpload:
+    """One stream on its way. `stop`, `is_beginning_of` and `abandon` are for any thread.
+
+    It begins at once to look at the stream. Raises `NoLoop` if no thread can do that.
+    """
+
+    def __init__(self, stream: GrowingStream, told: Description, flow: Hashable, route: Route) -> None:
+        self.id: str = told.id
+        self.producer: str = ""
+        """The producer's word; empty if the service knows nothing of the capture."""
+        self._stream, self._told, self._flow, self._route = stream, told, flow, route
+        self._sender: Resender | None = None
+        self._looked_at = 0
+        self._heard_at = time.monotonic()
+        self._is_stopped = self._is_refused = self._is_broken = False
+        self._process = os.getpid()
+        self._reply: Reply[None] = route.loop.begin(self._run())
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether it is that of a process that forked this one, which goes on with it alone."""
+        return self._process != os.getpid()
+
+    def left(self, size: int) -> int:
+        """Return how many of `size` bytes are not sent yet."""
+        return size if self._sender is None else max(0, size - self._sender.accepted)
+
+    def stop(self) -> Reply[None]:
+        """Send nothing more unasked. Return what is done once nothing is sent any more."""
+        self._is_stopped = True
+        self._reply.cancel()
+        return self._reply
+
+    def is_beginning_of(self, body: Body, missing: str) -> bool:
+        """Return whether the service may have a beginning of `body`, after `stop`. Raises `OSError`.
+
+        `missing` says why not all of the stream is in the body, if so: its end may have been lost.
+        """
+        if not self.producer or self._sender is None or self._is_broken:
+            return False
+        if isinstance(body, FileBody) and not missing:
+            return True
+        size, sha256 = self._sender.seen
+        return hashlib.sha256(measure.part(body, 0, size)).digest() == sha256
+
+    def abandon(self) -> None:
+        """End the capture as partial, in the background, if there is one. Safe in finalizers."""
+        if self.is_inherited:
+            return
+        self.stop()
+        if self.producer:
+            with suppress(RuntimeError):
+                self._route.loop.begin(self._given_up())
+
+    async def completed(
+        self,
+        request: StoreRequest,
+        whole: Callable[[], Coroutine[Any, Any, wire.Entry]],
+        progress: Callable[[int], object],
+    ) -> wire.Entry:
+        """Send the rest and end the capture, in the loop thread and after `stop`. Return its entry.
+
+        If the service does not let it be completed, `whole` stores all of it under the same id, which
+        completes the beginning that is there. Raises `OverspillError`.
+        """
+        assert self._sender is not None
+        if not self._is_refused:
+            try:
+                return await self._sender.complete(self._completion(request), progress)
+            except ProblemError as error:
+                if may_pass(error):
+                    raise
+                log.info("the live capture %s is stored as a whole: %s", self.id, error)
+        await self._give_up()
+        return await whole()
+
+    def _completion(self, request: StoreRequest) -> wire.Completion:
+        status = request.origin.status
+        return wire.Completion(
+            offset=request.size,
+            status=wire.fit(status, wire.SHORT_VALUE) if status else None,
+            sha256=request.sha256.hex(),
+            labels=dict(request.labels) if has_room(request.labels, self._told) else {},
+        )
+
+    async def _run(self) -> None:
+        """Send what comes, until `stop` or until the service refuses."""
+        try:
+            await self._until_due()
+            self._sender = sender = Resender(self._new_service(), self._read)
+            if self._is_stopped:
+                return
+            await self._patiently(sender.begin)
+            while True:
+                await self._patiently(partial(self._send_news, sender))
+        except (OverspillError, OSError) as error:
+            self._is_refused = True
+            if self._sender is None or not self._sender.is_begun:
+                self.producer = ""
+            log.info("the stream %s is stored at its end: %s", self.id, error)
+        except Exception:  # the boundary: whatever fails here, the stream is stored at its end
+            self._is_broken = True
+            log.exception("the stream %s is stored at its end, and not as it grows", self.id)
+
+    async def _until_due(self) -> None:
+        until = time.monotonic() + LIVE_SECONDS
+        while time.monotonic() < until and self._stream.captured <= LIVE_BYTES:  # noqa: ASYNC110  (no call for each chunk)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def _new_service(self) -> LiveService:
+        _, client = running(self._route.client())
+        service = live_service(client, structs.replace(self._told, content_type=self._stream.media_type))
+        self.producer = service.producer  # whoever stops this later knows that there may be a capture
+        return service
+
+    async def _read(self, offset: int, most: int) -> bytes:
+        return await threads.run_blocking(self._stream.read, offset, most)
+
+    async def _patiently(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do it once the service works. Raises `OverspillError` for what does not pass."""
+        failures, health = 0, self._route.health
+        while True:
+            if health.refusal() is None:
+                try:
+                    return await work()
+                except OverspillError as error:
+                    if not may_pass(error):
+                        raise
+                    failure_of(error, health)
+            await asyncio.sleep(_BACKOFF.pause(failures))
+            failures += 1
+
+    async def _send_news(self, sender: Resender) -> None:
+        """Send what has come, or wait. What was held back of it is sent when nothing else has come."""
+        taken, is_silent = self._stream.taken, time.monotonic() - self._heard_at > KEEP_ALIVE_SECONDS
+        if taken == self._looked_at and not is_silent:
+            await asyncio.sleep(IDLE_SECONDS)
+            return
+        sent = await self._sent(sender, is_silent=is_silent)
+        if not sent:
+            self._looked_at = taken
+        if sent < PIECE_BYTES:
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _sent(self, sender: Resender, *, is_silent: bool) -> int:
+        async with self._route.slots().slot(self._flow, PIECE_BYTES, None):
+            sent = await sender.send_next()
+            if is_silent and not sent:
+                await sender.send_sign_of_life()
+        if sent or is_silent:
+            self._heard_at = time.monotonic()
+            self._route.health.answered()
+        return sent
+
+    async def _give_up(self) -> None:
+        """Let nobody wait for more of the capture. Raises `OverspillError`."""
+        _, client = running(self._route.client())
+        await give_up(client, self.id, self.producer)
+
+    async def _given_up(self) -> None:
+        with suppress(OverspillError, TimeoutError, RuntimeError):  # the service ends it after some minutes
+            async with asyncio.timeout(GIVE_UP_SECONDS):
+                await self._give_up()

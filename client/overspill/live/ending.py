@@ -1,0 +1,30 @@
+"""Labels that a live capture gets at its end, because they were not known at its beginning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from overspill import wire
+from overspill.redaction.masking import counts_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from overspill.live.ports import Description
+
+_MOST_BYTES: Final = 256
+
+
+def redacted_label(masked: Mapping[str, int], told: Description) -> dict[str, str]:
+    """Return the label that says which secrets were masked, if there were any and there is room for it."""
+    if not masked:
+        return {}
+    label = {wire.REDACTED_LABEL: wire.fit(counts_text(masked), _MOST_BYTES)}
+    return label if has_room({**told.labels, **label}, told) else {}
+
+
+def has_room(labels: Mapping[str, str], told: Description) -> bool:
+    """Return whether the service takes a capture with these labels."""
+    texts = told.session, told.call_id, told.tool, told.status, told.content_type, *labels, *labels.values()
+    size = sum(len(wire.fit(text).encode()) for text in texts)
+    return len(labels) < wire.MAX_LABELS and size + wire.SHORT_VALUE <= wire.MAX_METADATA

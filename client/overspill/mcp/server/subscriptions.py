@@ -1,0 +1,147 @@
+"""News of captures for clients: `notifications/resources/updated` while one grows, and at its end.
+
+Until 2025-11-25 a client subscribes to a resource of its connection (`resources/subscribe`). From 2026-07-28
+on it listens on a request of its own (`subscriptions/listen`), for as long as that is open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp import types
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+from mcp.shared.exceptions import MCPError
+
+from overspill.mcp.server import resources
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+    from mcp.server.connection import Connection
+    from mcp.server.context import ServerRequestContext
+
+    from overspill.mcp.growth import Growth, Watches
+
+    Tell = Callable[[str], Awaitable[None]]
+    """Sends the news of one resource."""
+
+MOST: Final = 100
+"""Resources that one connection, or one listening request, may have news of."""
+_STATE: Final = "overspill.subscriptions"
+
+
+class Subscriptions:
+    """What clients have subscribed to. Resources of one capture share its watch."""
+
+    def __init__(self, watches: Watches) -> None:
+        self._watches = watches
+
+    async def subscribe(
+        self, context: ServerRequestContext[Any], asked: types.SubscribeRequestParams
+    ) -> types.EmptyResult:
+        """Tell this connection of a resource from now on. Raises `MCPError`."""
+        uri = str(asked.uri)
+        capture = resources.capture_of(uri)
+        subscribed = self._of_connection(context)
+        if uri not in subscribed:
+            if len(subscribed) >= MOST:
+                raise MCPError(types.INVALID_REQUEST, f"a connection has at most {MOST} subscriptions")
+            subscribed[uri] = teller = _Teller(self._watches, capture, uri)
+            try:
+                first = await teller.begin(context.session.send_resource_updated)
+                resources.checked(first.answer, uri)
+            except BaseException:
+                subscribed.pop(uri, None)
+                await teller.end()
+                raise
+        return types.EmptyResult()
+
+    async def unsubscribe(
+        self, context: ServerRequestContext[Any], asked: types.UnsubscribeRequestParams
+    ) -> types.EmptyResult:
+        """Tell this connection of a resource no more."""
+        teller = self._of_connection(context).pop(str(asked.uri), None)
+        if teller is not None:
+            await teller.end()
+        return types.EmptyResult()
+
+    async def listen(
+        self, context: ServerRequestContext[Any], asked: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """Tell of resources on this request until the client ends it. Nothing but captures has news."""
+        bus = InMemorySubscriptionBus()
+        wanted = asked.notifications.resource_subscriptions or []
+        if len(wanted) > MOST:
+            raise MCPError(types.INVALID_PARAMS, f"a request has at most {MOST} resource subscriptions")
+        async with self._told(wanted, lambda uri: bus.publish(ResourceUpdated(uri))) as known:
+            honored = types.SubscriptionFilter(resource_subscriptions=known)
+            kept = asked.model_copy(update={"notifications": honored})
+            return await ListenHandler(bus)(context, kept)
+
+    @asynccontextmanager
+    async def _told(self, uris: Sequence[str], tell: Tell) -> AsyncIterator[list[str]]:
+        """Tell of captures within the block. Yield the addresses that are of captures."""
+        known = [uri for uri in dict.fromkeys(uris) if _is_capture(uri)]
+        async with AsyncExitStack() as stack:
+            tellers = [_Teller(self._watches, resources.capture_of(uri), uri) for uri in known]
+            for teller in tellers:
+                stack.push_async_callback(teller.end)
+            await asyncio.gather(*(teller.begin(tell) for teller in tellers))
+            yield known
+
+    def _of_connection(self, context: ServerRequestContext[Any]) -> dict[str, _Teller]:
+        """Return the subscriptions of a connection, which end with it."""
+        connection = _connection(context)
+        if _STATE not in connection.state:
+            connection.state[_STATE] = subscribed = dict[str, _Teller]()
+            connection.exit_stack.push_async_callback(partial(_end_all, subscribed))
+        found: dict[str, _Teller] = connection.state[_STATE]
+        return found
+
+
+class _Teller:
+    """Tells one client of one resource."""
+
+    def __init__(self, watches: Watches, capture: str, uri: str) -> None:
+        self._watches, self._capture, self._uri = watches, capture, uri
+        self._task: asyncio.Task[None] | None = None
+
+    async def begin(self, tell: Tell) -> Growth:
+        """Begin to report growth. Return how far the capture is now: only what comes later is reported."""
+        first: asyncio.Future[Growth] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._run(tell, first), name=f"subscription to {self._uri}")
+        return await first
+
+    async def end(self) -> None:
+        """Tell no more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self, tell: Tell, first: asyncio.Future[Growth]) -> None:
+        async with self._watches.of(self._capture) as watch:
+            seen = await watch.after(None)
+            if not first.done():
+                first.set_result(seen)
+            while seen.is_live:
+                seen = await watch.after(seen)
+                await tell(self._uri)
+
+
+async def _end_all(subscribed: dict[str, _Teller]) -> None:
+    await asyncio.gather(*(teller.end() for teller in subscribed.values()))
+
+
+def _connection(context: ServerRequestContext[Any]) -> Connection:
+    return context.session._connection  # noqa: SLF001  (the SDK shows handlers no other way to a connection's end)
+
+
+def _is_capture(uri: str) -> bool:
+    try:
+        resources.capture_of(uri)
+    except MCPError:
+        return False
+    return True

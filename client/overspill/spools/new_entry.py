@@ -1,0 +1,87 @@
+"""The entry of what the spool is about to keep."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import structs
+
+from overspill import wire
+from overspill.live.ports import Description
+from overspill.spools.folder import Spooled
+from overspill.text.body import FileBody
+from overspill.text.measure import encode, extent_of
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from overspill.live.ports import WholeStream
+    from overspill.spools.store_request import StoreRequest
+    from overspill.text.body import Body
+
+
+class Digested(NamedTuple):
+    """What is known of bytes that are kept: how many, in how many lines, and their SHA-256 (32 bytes)."""
+
+    size: int
+    lines: int
+    sha256: bytes
+
+    @classmethod
+    def of(cls, body: Body) -> Digested:
+        """Measure a body. Raises `OSError` if its file cannot be read."""
+        digest = body.sha256 if isinstance(body, FileBody) else hashlib.sha256(bytes_of(body)).digest()
+        return cls(*extent_of(body), digest)
+
+
+def bytes_of(body: str | bytes) -> bytes:
+    """Return a body that is in memory as bytes. A buffer that took nothing finishes as an empty text."""
+    return encode(body) if isinstance(body, str) else body
+
+
+def new_entry(told: Description, kept: Digested, now: datetime, *, url: str, reason: str) -> Spooled:
+    """Return the entry of an output that is kept `now`, because the service at `url` does not have it."""
+    return Spooled(
+        id=told.id,
+        size=kept.size,
+        lines=kept.lines,
+        sha256=kept.sha256.hex(),
+        session=wire.fit(told.session),
+        call_id=wire.fit(told.call_id),
+        tool=wire.fit(told.tool),
+        status=wire.fit(told.status),
+        content_type=told.content_type,
+        ttl=told.ttl,
+        created=now,
+        expires=now + timedelta(seconds=wire.DEFAULT_TTL if told.ttl is None else told.ttl),
+        url=url,
+        reason=reason,
+        labels=dict(told.labels),
+    )
+
+
+def output_entry(request: StoreRequest, now: datetime, *, url: str, reason: str) -> Spooled:
+    """Return the entry of an output that a guard keeps."""
+    origin = request.origin
+    told = Description(
+        id=request.id,
+        session=origin.session,
+        call_id=origin.call_id,
+        tool=origin.tool,
+        status=origin.status,
+        content_type=request.content_type,
+        ttl=request.ttl,
+        labels=request.labels,
+    )
+    kept = Digested(request.size, request.lines, request.sha256)
+    entry = new_entry(told, kept, now, url=url, reason=reason)
+    producer = "" if origin.live is None else origin.live.producer
+    return structs.replace(entry, traceparent=origin.traceparent, producer=producer)
+
+
+def stream_entry(stream: WholeStream, now: datetime, url: str) -> Spooled:
+    """Return the entry of a stream that the service could not take as it came. It keeps its id."""
+    entry = new_entry(stream.description, Digested.of(stream.body), now, url=url, reason=stream.reason)
+    return structs.replace(entry, producer=stream.producer)

@@ -1,0 +1,69 @@
+"""What a long answer brings piece by piece: an async iterator that opens its connection when it is needed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    import aiohttp
+
+    from overspill.transfer.request import Request
+    from overspill.transfer.transport import Transport
+
+T = TypeVar("T")
+
+
+class Received(ABC, Generic[T]):
+    """An async iterator of items, and an async context manager that ends it early."""
+
+    def __init__(self, connect: Callable[[], Awaitable[Transport]], request: Request) -> None:
+        self._connect, self._request = connect, request
+        self._transport: Transport | None = None
+        self._response: aiohttp.ClientResponse | None = None
+        self._ready: deque[T] = deque()
+        self._is_done = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        try:
+            while not self._ready and not self._is_done:
+                await self._advance()
+        except BaseException:
+            await self.aclose()
+            raise
+        if not self._ready:
+            raise StopAsyncIteration
+        return self._ready.popleft()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the transfer. Does nothing the second time."""
+        self._is_done = True
+        self._ready.clear()
+        self._drop()
+
+    @abstractmethod
+    async def _advance(self) -> None:
+        """Do one step: add to `_ready`, or set `_is_done`, or read from the network."""
+
+    async def _connected(self) -> Transport:
+        if self._transport is None:
+            self._transport = await self._connect()
+        return self._transport
+
+    def _drop(self) -> None:
+        """Close the connection. The next step may open another one."""
+        response, self._response = self._response, None
+        if response is not None:
+            response.close()

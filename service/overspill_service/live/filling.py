@@ -1,0 +1,100 @@
+"""Store an append that fills a segment, with what waits before it, and not in the catalog first.
+
+    lease of the capture ──► segment in the object store ──► entry grown, buffer trimmed
+
+A producer that is fast sends large appends. So its bytes do not pass through the catalog, and are durable
+with the answer. If anything is in the way, the append goes to the buffer as any other. One that is
+interrupted may leave its segment in the object store. Then whoever works on the capture next takes it into
+the entry, and the producer, which sends the same bytes again, is told to go on behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from overspill_service.catalog.records import Entry
+from overspill_service.errors import ServiceError
+from overspill_service.live import timeline
+from overspill_service.live.flusher import LEASE_SECONDS, SEGMENT_BYTES
+from overspill_service.live.segments import good_end, store_at_once
+
+if TYPE_CHECKING:
+    from overspill_service.archive.archive import Archive
+    from overspill_service.catalog.live import Append, LiveRecord
+    from overspill_service.live.flusher import Flusher
+
+LEAST_BYTES: Final = SEGMENT_BYTES // 8
+"""A smaller append always goes to the buffer: its sender does not wait for the object store."""
+LEAST_SEGMENT: Final = SEGMENT_BYTES // 2
+"""The least bytes that are worth a segment."""
+STORE_SECONDS: Final = LEASE_SECONDS / 2
+"""How long it may take: as long as nobody else can have the lease."""
+
+
+async def fill(flusher: Flusher, archive: Archive, name: tuple[str, str], append: Append) -> Append:
+    """Store a segment that ends with the append. Return what is left of the append, for the buffer.
+
+    That is all of it if there is no segment to fill, or if something is in the way. `name`: the tenant and
+    the capture.
+    """
+    if len(append.data) < LEAST_BYTES:
+        return append
+    try:
+        async with asyncio.timeout(STORE_SECONDS):
+            end = await _end_of_segment(flusher, archive, name, append)
+    except (ServiceError, TimeoutError):
+        return append
+    return append if end is None else append._replace(offset=end, data=append.data[end - append.offset :])
+
+
+async def _end_of_segment(
+    flusher: Flusher, archive: Archive, name: tuple[str, str], append: Append
+) -> int | None:
+    """Store the segment and return where it ends, None if none was stored."""
+    known = await archive.catalog.live(*name, since=append.offset)
+    if known is None or append.offset + len(append.data) - known.durable < LEAST_SEGMENT:
+        return None
+    entry = await archive.catalog.get(*name)
+    if not isinstance(entry, Entry) or not entry.is_live:
+        return None
+    async with flusher.holding(entry) as is_held:
+        return await _filled(flusher, archive, entry, append) if is_held else None
+
+
+async def _filled(flusher: Flusher, archive: Archive, entry: Entry, append: Append) -> int | None:
+    """As `_end_of_segment`, while nobody else works on the capture."""
+    record = await archive.catalog.live(entry.tenant, entry.id)
+    if record is None or not _continues(record, entry, append) or not await archive.catalog.is_complete():
+        return None
+    record = _with(record, entry, append)
+    end = record.start + good_end(record.buffer)
+    is_worth_it = end - record.start >= LEAST_SEGMENT and end > append.offset
+    needed = 2 * len(record.buffer)
+    if not is_worth_it or not archive.memory.large.try_take(needed):
+        return None
+    try:
+        grown = await store_at_once(archive, flusher.digests, entry, record, end)
+    finally:
+        archive.memory.large.give_back(needed)
+    return None if grown is None or grown.size != end else end
+
+
+def _continues(record: LiveRecord, entry: Entry, append: Append) -> bool:
+    """Return whether the append is the next one, and nothing else of the capture is under way."""
+    is_open = record.cut is None and record.ending is None and record.durable == entry.size
+    return is_open and (record.producer, record.accepted) == (append.producer, append.offset)
+
+
+def _with(record: LiveRecord, entry: Entry, append: Append) -> LiveRecord:
+    """Return the record as if it had the append."""
+    moment = round(append.now * 1000)
+    mark = timeline.Mark(moment, append.offset)
+    return replace(
+        record,
+        accepted=append.offset + len(append.data),
+        buffer=record.buffer + append.data,
+        marks=timeline.with_mark(record.marks, round(entry.created * 1000), mark),
+    )

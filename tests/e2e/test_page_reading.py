@@ -1,0 +1,345 @@
+"""Reading outputs on the web page, as people do who read logs all day, in a real browser."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from aiohttp import ClientSession
+from overspill import wire
+from overspill.transfer.client import Client
+from overspill_service.tenants.keys import hash_key, new_key
+
+from tests.e2e.web_page import Watched, chromium
+from tests.servers.overspill import ForkedService
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from playwright.async_api import Locator, Page
+
+LOG = "".join(f"{'ERROR' if n % 1000 == 7 else 'info'} line {n} of the log\n" for n in range(1, 50_001))
+KEYS = {name: new_key() for name in ("acme", "globex")}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("reading")
+    every = ", ".join(f'"{scope}"' for scope in wire.Scope if scope != "fleet")
+    file = folder / "tenants.toml"
+    file.write_text(
+        "".join(
+            f'[[tenants]]\nname = "{name}"\nkeys = [{{hash = "{hash_key(key)}", scopes = [{every}]}}]\n'
+            for name, key in KEYS.items()
+        )
+    )
+    started = ForkedService(folder / "run", tenants=file, anonymous=False)
+    started.start()
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+async def client(service: ForkedService) -> AsyncIterator[Client]:
+    async with Client(service.url, key=KEYS["acme"]) as made:
+        yield made
+
+
+@pytest.fixture
+async def watched(service: ForkedService) -> AsyncIterator[Watched]:
+    rights = ["clipboard-read", "clipboard-write"]
+    async with chromium(viewport={"width": 1000, "height": 700}, permissions=rights) as context:
+        made = Watched(await context.new_page(), service.url)
+        yield made
+        assert made.troubles == []
+
+
+async def opened(watched: Watched, view: str) -> Page:
+    await watched.sign_in(KEYS["acme"], view)
+    await watched.page.locator(".row").first.wait_for()
+    return watched.page
+
+
+async def box(of: Locator) -> Any:
+    found = await of.bounding_box()
+    assert found is not None
+    return found
+
+
+async def end_of(of: Locator) -> float:
+    found = await box(of)
+    return float(found["y"] + found["height"])
+
+
+async def test_a_wrapped_line_of_many_screens_is_read_to_its_end_and_back(
+    watched: Watched, client: Client
+) -> None:
+    words = b"0123456789 " * 5_000
+    after = b"".join(b"line %d\n" % number for number in range(3, 3_000))
+    entry = await client.put(b"short\n" + words + b"the end\n" + after, call_id="wrapped")
+    page = await opened(watched, f"/captures/{entry.id}")
+    await page.keyboard.press("w")
+    lines, long = page.locator(".lines"), page.locator('[data-line="2"]')
+    await lines.hover()
+    assert (await box(long.locator("button")))["y"] <= (await box(long))["y"] + 2  # its number is at its top
+
+    async with asyncio.timeout(60):
+        while not await long.count() or await end_of(long) > await end_of(lines):
+            await page.mouse.wheel(0, 200)
+    assert await long.locator("code").inner_text() == words.decode() + "the end"
+    async with asyncio.timeout(60):
+        while not await page.locator('[data-line="1"]').count() or (
+            (await box(page.locator('[data-line="1"]')))["y"] < (await box(lines))["y"]
+        ):
+            await page.mouse.wheel(0, -200)
+    await page.keyboard.press("G")
+    await page.get_by_text("line 2999", exact=True).wait_for()
+
+
+async def test_wrapping_keeps_the_place(watched: Watched, client: Client) -> None:
+    content = b"".join(b"line %d %s\n" % (number, b"word " * (number % 90)) for number in range(1, 20_001))
+    entry = await client.put(content, call_id="place")
+    page = await opened(watched, f"/captures/{entry.id}?lines=15000")
+    line = page.locator('[data-line="15000"]')
+    await line.wait_for()
+    for _ in range(2):
+        await page.keyboard.press("w")
+        await page.wait_for_timeout(300)
+        await page.locator(".lines").hover()
+        await page.mouse.wheel(0, 20)
+        await page.wait_for_timeout(300)
+        assert await line.count() == 1
+
+
+async def test_wrapped_live_output_keeps_its_end_in_view(watched: Watched, client: Client) -> None:
+    async with client.live(tool="server") as output:
+        await output.write(b"".join(b"line %d %s\n" % (n, b"word " * 60) for n in range(1, 100)))
+        await output.flush()
+        page = await opened(watched, f"/captures/{output.id}")
+        await page.keyboard.press("w")
+        await page.get_by_role("button", name="Go to the end").click()
+        for number in range(100, 104):
+            await output.write(b"line %d %s\n" % (number, b"word " * 60))
+            await page.get_by_text(f"line {number} word").wait_for()
+            row = page.locator(f'[data-line="{number}"]')
+            await page.wait_for_function(
+                "n => document.querySelector(`[data-line='${n}']`)?.getBoundingClientRect().bottom"
+                " <= document.querySelector('.lines').getBoundingClientRect().bottom + 2",
+                arg=number,
+            )
+            assert await row.is_visible()
+
+
+async def test_who_has_scrolled_up_stays_there_while_thousands_of_lines_come(
+    watched: Watched, client: Client
+) -> None:
+    async with client.live(tool="server") as output:
+        await output.write(b"".join(b"line %d\n" % number for number in range(1, 2_001)))
+        await output.flush()
+        page = await opened(watched, f"/captures/{output.id}")
+        await page.get_by_role("button", name="Go to the end").click()
+        await page.get_by_text("line 2000", exact=True).wait_for()
+        await page.locator(".lines").hover()
+        await page.mouse.wheel(0, -3_000)
+        await page.get_by_text("line 1850", exact=True).wait_for()
+        before = await page.locator(".row").first.get_attribute("data-line")
+        for _ in range(3):
+            await output.write(b"more\n" * 1_000)
+            await output.flush()
+        await page.get_by_role("region", name="Output, 5,000 lines").wait_for()
+
+        assert await page.locator(".row").first.get_attribute("data-line") == before
+
+
+async def test_only_the_matches_are_shown_with_lines_around_and_lead_into_the_whole(
+    watched: Watched, client: Client
+) -> None:
+    entry = await client.put(LOG, call_id="only")
+    page = await opened(watched, f"/captures/{entry.id}?q=ERROR")
+    await page.keyboard.press("&")
+    only = page.get_by_role("region", name="Only the lines that match")
+    await only.get_by_text("ERROR line 49007 of the log").wait_for()
+    shown = await only.locator(".row").count()
+    await page.get_by_label("Show").select_option("10")
+    await only.get_by_text("line 40017 of the log").wait_for()
+    await only.get_by_role("button", name="Line 33007").click()
+    await page.locator('.row.selected[data-line="33007"]').wait_for()
+
+    assert shown == 5 * 50
+    assert await only.count() == 0
+    await page.go_back()
+    await only.wait_for()
+
+
+async def test_more_matches_than_one_answer_has_are_fetched(watched: Watched, client: Client) -> None:
+    entry = await client.put(LOG, call_id="more matches")
+    page = await opened(watched, f"/captures/{entry.id}?q=0")
+    await page.get_by_label("Show").select_option("0")
+    rows = page.locator(".only .row")
+    await rows.nth(99).wait_for()
+    await page.get_by_role("button", name="More matches").click()
+    await rows.nth(199).wait_for()
+
+    assert len({await row.get_attribute("data-line") for row in await rows.all()}) == 200
+
+
+async def test_the_browsers_find_key_searches_the_whole_output(watched: Watched, client: Client) -> None:
+    """The browser's own find knows only the lines that are drawn."""
+    entry = await client.put(LOG, call_id="find")
+    page = await opened(watched, f"/captures/{entry.id}")
+    await page.keyboard.press("Control+f")
+    await page.keyboard.type("line 49999 of")
+
+    await page.get_by_text("1 line", exact=True).wait_for()
+    await page.locator('.row.match[data-line="49999"]').wait_for()
+
+
+async def test_selected_lines_are_copied_whole_without_their_numbers(
+    watched: Watched, client: Client
+) -> None:
+    """Far more than are drawn, and without escape sequences."""
+    entry = await client.put("\x1b[31mred\x1b[0m\n" + LOG, call_id="copy")
+    page = await opened(watched, f"/captures/{entry.id}?lines=1-20001")
+    await page.get_by_role("button", name="Copy 20,001 lines").click()
+    await page.get_by_role("button", name="Copied").wait_for()
+    copied = await page.evaluate("navigator.clipboard.readText()")
+
+    assert copied.splitlines() == ["red", *LOG.splitlines()[:20_000]]
+
+
+async def test_a_list_of_live_captures_follows_what_happens(watched: Watched, client: Client) -> None:
+    async with client.live(tool="first-server") as output:
+        await output.write(b"one\n")
+        await output.flush()
+        await watched.sign_in(KEYS["acme"], "/captures?state=live")
+        page = watched.page
+        await page.get_by_role("cell", name="first-server").wait_for()
+        async with client.live(tool="second-server") as other:
+            await other.write(b"two\n")
+            await other.flush()
+            await page.get_by_role("cell", name="second-server").wait_for()
+    await page.get_by_text("No capture fits").wait_for()
+
+
+async def test_what_is_not_there_says_what_to_do_next(watched: Watched, client: Client) -> None:
+    entry = await client.put(LOG, call_id="deleted while open")
+    await watched.sign_in(KEYS["acme"], "/captures/cap_aaaaaaaaaaaaaaaaaaaa")
+    page = watched.page
+    await page.get_by_text("There is no such output here").wait_for()
+    await client.delete(entry.id)
+    await watched.go(f"/captures/{entry.id}")
+    await page.get_by_text("This output is gone").wait_for()
+    await page.get_by_role("link", name="All captures").click()
+    await page.get_by_role("heading", name="Captures").wait_for()
+
+
+async def test_a_handle_or_a_call_is_opened_from_the_list(watched: Watched, client: Client) -> None:
+    entry = await client.put("by its call", call_id="call 77")
+    await watched.sign_in(KEYS["acme"], "/captures")
+    for handle in (entry.id, "call:call 77"):
+        await watched.go("/captures")
+        await watched.page.get_by_label("Handle").fill(handle)
+        await watched.page.keyboard.press("Enter")
+        await watched.page.get_by_text("by its call").wait_for()
+
+
+async def test_everything_is_reached_with_the_keyboard_alone(watched: Watched, client: Client) -> None:
+    await client.put(LOG, tool="keyboard", session="keyboard", call_id="keyboard")
+    page = watched.page
+    await watched.go("/")
+    await page.get_by_label("Key").wait_for()
+    await page.keyboard.type(KEYS["acme"])  # the field has the focus
+    await page.keyboard.press("Enter")
+    await page.get_by_role("heading", name="Tenant acme").wait_for()
+    await page.keyboard.press("c")
+    await page.get_by_role("heading", name="Captures").wait_for()
+    await _tab_to(page, "tbody a")
+    await page.keyboard.press("Enter")
+    await page.get_by_text("line 3 of the log").wait_for()
+    await _tab_to(page, ".lines")
+    await page.keyboard.press("End")
+    await page.get_by_text("line 50000 of the log").wait_for()
+    await _tab_to(page, "select")
+    await page.keyboard.press("d")
+    await page.keyboard.press("?")
+    await page.keyboard.press("Escape")
+
+
+async def _tab_to(page: Page, selector: str) -> None:
+    """Press Tab until the first such element has the focus."""
+    await page.evaluate("document.activeElement?.blur()")
+    async with asyncio.timeout(30):
+        while not await page.evaluate("s => document.activeElement === document.querySelector(s)", selector):
+            await page.keyboard.press("Tab")
+
+
+async def test_narrow_screens_need_no_sideways_scrolling_of_the_page(
+    service: ForkedService, client: Client
+) -> None:
+    long_name = "a_tool_with_a_name_of_many_letters_" * 3
+    entry = await client.put(LOG, tool=long_name, session=long_name, call_id=long_name)
+    async with chromium(viewport={"width": 360, "height": 700}) as context:
+        watched = Watched(await context.new_page(), service.url)
+        await watched.sign_in(KEYS["acme"])
+        for view in ("/", "/captures", f"/sessions/{long_name}", f"/captures/{entry.id}?lines=3-9&q=line"):
+            await watched.go(view)
+            await watched.page.wait_for_timeout(700)
+            assert await watched.page.evaluate("document.scrollingElement.scrollWidth") <= 360, view
+
+
+async def test_tabs_of_two_tenants_never_mix(service: ForkedService, client: Client) -> None:
+    """Two tabs of one browser have one cookie: the later sign-in. The first tab shows nothing of it."""
+    await client.put("acme's own", tool="acme-tool", call_id="mixed")
+    async with Client(service.url, key=KEYS["globex"]) as globex, chromium() as context:
+        await globex.put("globex's own", tool="globex-tool", call_id="mixed")
+        first, second = [Watched(await context.new_page(), service.url) for _ in range(2)]
+        await first.sign_in(KEYS["acme"], "/captures")
+        await first.page.get_by_text("acme-tool").first.wait_for()
+        await second.page.goto(await globex.page_link())
+        await second.page.get_by_role("heading", name="Tenant globex").wait_for()
+        await first.page.get_by_role("link", name="Dashboard").click()
+        await first.page.get_by_text("This session has ended").wait_for()
+
+        assert await first.page.get_by_text("globex").count() == 0
+        assert first.troubles + second.troubles == []
+
+
+async def test_a_key_that_is_revoked_ends_an_open_page_at_its_next_step(
+    watched: Watched, service: ForkedService
+) -> None:
+    headers = {"Authorization": f"Bearer {KEYS['acme']}"}
+    async with ClientSession(headers=headers) as session:
+        async with session.post(f"{service.url}{wire.Path.KEYS}", json={"scopes": ["read"]}) as answer:
+            made = await answer.json()
+        await watched.sign_in(made["key"])
+        path = f"{wire.Path.KEYS}/{made['about']['id']}"
+        async with session.delete(f"{service.url}{path}") as answer:
+            assert answer.status == 200
+
+    async with asyncio.timeout(60):
+        while not await watched.page.get_by_text("This session has ended").count():
+            for view in ("Captures", "Dashboard"):
+                if await watched.page.get_by_role("link", name=view).count():
+                    await watched.page.keyboard.press(view[0].lower())
+                    await watched.page.wait_for_timeout(300)
+
+
+async def test_a_slow_link_shows_figures_before_charts(watched: Watched, client: Client) -> None:
+    await client.put(LOG, tool="slow", call_id="slow")
+    page, late = watched.page, asyncio.Event()
+
+    async def held(route: Any) -> None:
+        await late.wait()
+        await route.continue_()
+
+    await page.route(re.compile(r"/page/chart-"), held)
+    await watched.sign_in(KEYS["acme"], "/?range=1h")
+    async with asyncio.timeout(60):
+        while not await page.get_by_role("row", name="slow").count():
+            await page.reload()
+            await page.wait_for_timeout(1_000)
+    assert await page.locator(".u-over").count() == 0
+    late.set()
+    await page.locator(".u-over").first.wait_for()
