@@ -13,7 +13,7 @@ import pytest
 from overspill.cli import app
 from overspill.cli.command_types import LazyCommand
 
-from tests.client.shell import Shell, command
+from tests.client.shell import Result, Shell, command
 from tests.servers.overspill import ForkedService, ServiceProcess, service_command
 
 ABSENT = "cap_aaaaaaaaaaaaaaaaaaaa"
@@ -131,9 +131,16 @@ def test_the_examples_are_words_that_the_commands_take(
     (tmp_path / ".claude").mkdir()  # an agent program was used here
     (tmp_path / "build.log").touch()
     (tmp_path / "report.json").touch()
+    (tmp_path / "demo.cast").write_text('{"version": 2, "width": 80, "height": 24}\n[1.0, "o", "hello"]\n')
     monkeypatch.chdir(tmp_path)
+
+    def done_as(line: str) -> Result:
+        words, _, source = line.partition(" < ")
+        stdin = Path(source).read_bytes() if source else b""
+        return shell(*shlex.split(words, comments=True), stdin=stdin)
+
     with ThreadPoolExecutor(max_workers=8) as threads:  # most of the time each waits for a service
-        done = threads.map(lambda line: shell(*shlex.split(line, comments=True)), lines)
+        done = threads.map(done_as, lines)
     results = dict(zip(lines, done, strict=True))
 
     assert len(results) > 20

@@ -18,11 +18,18 @@ if TYPE_CHECKING:
     from tests.servers.overspill import ServiceProcess
 
 ASKS = """
-import os, signal, sys
+import os, signal, sys, threading
 print([os.isatty(each) for each in range(3)], *os.get_terminal_size(), flush=True)
-signal.signal(signal.SIGWINCH, lambda *_: print(*os.get_terminal_size(), flush=True))
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH])
+
+def tell_sizes():
+    while signal.sigwait([signal.SIGWINCH]):
+        print(*os.get_terminal_size(), flush=True)
+
+threading.Thread(target=tell_sizes, daemon=True).start()
 sys.exit(len(input("name? ")))
 """
+"""A handler of Python would not run if the signal came just before `input` begins to wait."""
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from overspill import SyncClient
 from overspill.reading.shell_marks import Section, ShellMarks
+from overspill.wire import State
 
 from tests.client.shell import CAPTURE_ID, Shell
 
@@ -33,13 +34,15 @@ def test_each_command_of_a_shell_can_be_found(overspill: Shell, service: Service
         terminal.press(line + b"\n")
         terminal.wait_for(b"ready> ", after=shown)
     with SyncClient(service.url) as client:
-        live = client.get(handle)
+        live = None
+        while live is None:  # storing never makes the shell wait: it may begin a moment later
+            live = next(iter(client.list(session="shell-tests", state=State.LIVE).captures), None)
         terminal.press(b"exit 5\n")
         code = terminal.ended()
         ended, tail = client.get(handle), client.content(handle).decode()
         sections = json.loads(overspill("terminals", "--json", handle).out)
 
-    assert (live.state, live.labels["overspill.terminal"], live.tool) == ("live", "work", "shell")
+    assert (live.id, live.labels["overspill.terminal"], live.tool) == (handle, "work", "shell")
     assert (code, ended.state, ended.status) == (5, "complete", "exit 5")
     assert [(each["command"], each["exit_code"]) for each in sections[:3]] == [
         ("hello; seq 3", 0),

@@ -75,10 +75,11 @@ def test_ls_finds_by_tool_and_by_tool_call_id(overspill: Shell, session: str) ->
     assert overspill("ls", "--session", session, "--call-id", "c2", "--all").out.split()[0] == by_call
 
 
-def test_ls_lists_the_largest_of_all(overspill: Shell, session: str) -> None:
-    stored = [overspill.put(b"x" * size, "--session", session) for size in (10, 4_000_000, 200)]
+def test_ls_lists_the_largest_of_all(own_service: ServiceProcess) -> None:
+    overspill = Shell(own_service.url)
+    stored = [overspill.put(b"x" * size) for size in (10, 400_000, 200)]
     largest = overspill("ls", "--largest", "--limit", "1")
-    refused = overspill("ls", "--largest", "--session", session)
+    refused = overspill("ls", "--largest", "--session", "one")
 
     assert largest.out.split()[0] == stored[1]
     assert refused.code == 2

@@ -407,7 +407,7 @@ def test_a_forked_child_leaves_the_streams_of_its_parent_alone(service: ServiceP
         "    def chunks():\n"
         "        yield {'first': 'record'}\n"
         "        yield {'text': 'x' * 100_000}\n"
-        "        while not client.list().captures:\n"
+        "        while not client.list(session='forks').captures:\n"
         "            time.sleep(0.05)\n"
         "        yield object()\n"
         "        yield {'text': 'the end'}\n"
@@ -420,9 +420,9 @@ def test_a_forked_child_leaves_the_streams_of_its_parent_alone(service: ServiceP
         "        guard.close()\n"
         "        sys.exit()\n"
         "    os.waitpid(child, 0)\n"
-        "    print(client.list().captures[0].state)\n"
+        "    print(client.list(session='forks').captures[0].state)\n"
         "    print(list(stream))\n"
-        "    print(client.list().captures[0].state)\n"
+        "    print(client.list(session='forks').captures[0].state)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, service.url], capture_output=True, check=True, text=True
