@@ -100,6 +100,7 @@ def scraping(directory: Path, ports: Sequence[int]) -> Iterator[Prometheus]:
     try:
         started = Prometheus(f"http://{HOST}:{port}")
         _wait_until_ready(started, process, directory / "log")
+        _wait_for_scrapes(started, len(ports))
         yield started
     finally:
         process.terminate()
@@ -115,3 +116,12 @@ def _wait_until_ready(started: Prometheus, process: subprocess.Popen[bytes], log
         except (URLError, OSError):
             time.sleep(0.05)
     raise RuntimeError(f"Prometheus does not start: {log.read_text(errors='replace')}")
+
+
+def _wait_for_scrapes(started: Prometheus, targets: int) -> None:
+    """Wait until each target was scraped: counters grow only from a first sample. It may come after 5 s."""
+    deadline = time.monotonic() + READY_SECONDS
+    while started.value("count(up)") < targets:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"Prometheus has not asked all of its {targets} targets")
+        time.sleep(0.05)
