@@ -24,6 +24,10 @@ _EXAMPLES = (
 _Labels = Annotated[
     list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="A label; may be repeated.")
 ]
+_ContentType = Annotated[str | None, typer.Option("--content-type", metavar="TYPE", help="The media type.")]
+_Live = Annotated[
+    bool, typer.Option("--live", help="Store standard input as it comes; print the handle at once.")
+]
 _Format = Annotated[
     Literal["asciicast"] | None,
     typer.Option("--format", help="With --live: what standard input is.", show_default=False),
@@ -39,13 +43,9 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
     session: Session = None,
     ttl: Ttl = None,
     label: _Labels = None,
-    content_type: Annotated[
-        str | None, typer.Option("--content-type", metavar="TYPE", help="The media type.")
-    ] = None,
+    content_type: _ContentType = None,
     status: Annotated[str, typer.Option(metavar="TEXT", help="How the tool ended, in your own words.")] = "",
-    live: Annotated[
-        bool, typer.Option("--live", help="Store standard input as it comes; print the handle at once.")
-    ] = False,
+    live: _Live = False,
     name: Annotated[
         str, typer.Option(metavar="NAME", help="With --live: list it as the terminal of this name.")
     ] = "",
