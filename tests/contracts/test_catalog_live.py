@@ -189,6 +189,17 @@ async def test_an_ended_capture_takes_no_appends_and_leaves_no_buffer(catalog: C
     assert await append(catalog, made.id, 5, b"late") == (AppendStatus.UNKNOWN, 0, 0)
 
 
+async def test_a_capture_whose_end_was_told_does_not_grow_beyond_it(catalog: Catalog) -> None:
+    made = await begun(catalog)
+    await append(catalog, made.id, 0, b"12345")
+    await catalog.end_live(TENANT, made.id, 5, b"end")
+    beyond = replace(made, size=6, segments=[Segment(20, 6, 0)])
+    up_to_it = replace(made, size=5, segments=[Segment(20, 5, 0)])
+
+    assert await catalog.replace(made, beyond) == made
+    assert await catalog.replace(made, up_to_it) == up_to_it
+
+
 async def test_the_listing_by_state_follows_a_capture_to_its_end(catalog: Catalog) -> None:
     made = await begun(catalog)
 

@@ -17,7 +17,7 @@ from overspill_service.archive.lookup_limits import LookupLimits
 from overspill_service.errors import CaptureDamaged, ObjectMissing
 from overspill_service.store_format import index
 from overspill_service.store_format.frame_map import FrameMap, pack
-from overspill_service.store_format.object_keys import parse, segment_key
+from overspill_service.store_format.object_keys import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -124,8 +124,7 @@ class Archive:
     async def index_of(self, entry: Entry, number: int) -> index.Index:
         """Return the index of one segment. Raises `CaptureDamaged` if it does not fit the entry."""
         segment = entry.segments[number]
-        key = segment_key(entry.tenant, entry.id, entry.upload, number)
-        found = await self.read_index(key, segment.stored_size)
+        found = await self.read_index(entry.segment_key(number), segment.stored_size)
         if (found.upload, found.number) != (entry.upload, number) or found.size != segment.size:
             raise CaptureDamaged(f"segment {number} of {entry.id} is not the one that the catalog knows")
         return found

@@ -16,7 +16,6 @@ from overspill.reading.chunks import Chunk
 from overspill_service.archive.prefetch import Block, Fetcher, Pace
 from overspill_service.errors import ObjectMissing
 from overspill_service.store_format.frames import decode_frame
-from overspill_service.store_format.object_keys import segment_key
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
@@ -148,9 +147,8 @@ class Reader:
 
     async def _fetch(self, span: Span) -> bytes:
         entry = self.entry
-        key = segment_key(entry.tenant, entry.id, entry.upload, span.segment)
         try:
-            return await self._store.read(key, span.start, span.length)
+            return await self._store.read(entry.segment_key(span.segment), span.start, span.length)
         except KeyError as error:
             raise ObjectMissing(entry.id, entry.upload, span.segment) from error
 

@@ -127,7 +127,8 @@ class LiveBuffers(Protocol):
     async def replace(self, old: Entry, new: Entry) -> Entry | None:
         """Replace an entry by one of more segments or other objects, and forget the buffer before its size.
 
-        If the new entry is not live, forget the whole buffer. With twice the same entry, only put the buffer
+        A capture whose end was told does not grow beyond it: then return the old entry. If the new entry is
+        not live, forget the whole buffer. With twice the same entry, only put the buffer
         right. Tell everybody who watches it. Return the stored entry: `new` if this, or an earlier attempt,
         has replaced it, else what others have made of it. None if the capture is gone.
         """

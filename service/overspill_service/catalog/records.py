@@ -32,6 +32,8 @@ class Segment(Struct, frozen=True, array_like=True):
     stored_size: int
     size: int
     newlines: int
+    name: str = ""
+    """The end of its key, if the capture was live when it was stored."""
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -85,8 +87,11 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def version(self) -> str:
-        """A name of the stored bytes: that of the upload, for a live capture with the number of segments."""
-        return f"{self.upload}-{len(self.segments)}" if self.is_live else self.upload
+        """A name of the stored bytes: that of the upload, while it is live with that of its last segment."""
+        if not self.is_live:
+            return self.upload
+        last = self.segments[-1].name if self.segments else ""
+        return f"{self.upload}-{len(self.segments)}-{last}"
 
     @property
     def newlines(self) -> int:
@@ -99,8 +104,10 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def segment_keys(self) -> list[str]:
-        numbers = range(len(self.segments))
-        return [segment_key(self.tenant, self.id, self.upload, number) for number in numbers]
+        return [self.segment_key(number) for number in range(len(self.segments))]
+
+    def segment_key(self, number: int) -> str:
+        return segment_key(self.tenant, self.id, self.upload, number, self.segments[number].name)
 
     @property
     def keys(self) -> list[str]:

@@ -4,8 +4,9 @@
 
 A producer that is fast sends large appends. So its bytes do not pass through the catalog, and are durable
 with the answer. If anything is in the way, the append goes to the buffer as any other. One that is
-interrupted may leave its segment in the object store. Then whoever works on the capture next takes it into
-the entry, and the producer, which sends the same bytes again, is told to go on behind it.
+interrupted may leave its segment in the object store: the sweep deletes it, unless whoever takes over, or
+rebuilds the catalog, takes it into the entry. Then the producer, which sends the same bytes again, is told to
+go on behind it.
 """
 
 from __future__ import annotations

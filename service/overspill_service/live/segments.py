@@ -2,10 +2,11 @@
 
     cut decided in the catalog ──► segment in the object store ──► entry grown, buffer trimmed
 
-Whichever step is interrupted, no byte is stored twice or skipped. Whoever finds a segment in the object store
-that the entry does not have takes it into the entry as it is: it may hold less than the catalog's buffer, but
-an object is never replaced. So the lease of the capture only spares work: two replicas that store it at once,
-or with a catalog that went back to an older state, agree on the segment that came first.
+Whichever step is interrupted, no byte is there twice or skipped. Each attempt writes under a key of its own,
+so none replaces what another has stored, also in stores that let it. The catalog decides which of them
+counts: it changes an entry only if that is still the one that the attempt began with. So the lease of the
+capture only spares work. Whoever takes over looks for a segment that the entry does not have, and takes it in
+as it is. What no entry has in the end is left to the sweep: somebody may be about to take it in.
 """
 
 from __future__ import annotations
@@ -22,12 +23,11 @@ from overspill_service.archive.recovery.rebuild import with_all_segments
 from overspill_service.archive.retention import end_of_life
 from overspill_service.archive.storing import BINARY_TYPE, DEFAULT_TYPE
 from overspill_service.catalog.records import Entry, Segment
-from overspill_service.errors import CaptureDamaged
 from overspill_service.live import timeline
 from overspill_service.store_format.frame_map import FrameMap
 from overspill_service.store_format.frames import Frame, FrameWriter
 from overspill_service.store_format.index import Index, trailer
-from overspill_service.store_format.object_keys import capture_prefix, segment_key
+from overspill_service.store_format.object_keys import capture_prefix, new_upload, segment_key
 
 if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
@@ -55,7 +55,7 @@ class _Framed(NamedTuple):
 
 class _Stored(NamedTuple):
     segment: Segment
-    frames: list[Frame]
+    framed: _Framed
 
 
 async def store_segment(
@@ -64,7 +64,7 @@ async def store_segment(
     """Store what is accepted, or what was decided to be the next segment. With `ending`, it is the last one.
 
     Return the entry as it then is. If it is live in spite of `ending`, there is more to store. None if the
-    capture was removed. Raises `StoreUnavailable`, `CatalogUnavailable`, `CaptureDamaged`.
+    capture was removed. Raises `StoreUnavailable`, `CatalogUnavailable`.
     """
     if record.cut is not None:  # whoever decided on it may have stored it
         known = await resumed(archive, entry)
@@ -79,13 +79,8 @@ async def store_segment(
     data = record.buffer[: end - record.start]
     final = ending if end == record.accepted else None
     async with archive.memory.queue_for(2 * len(data)).shares(2 * len(data)):
-        made = await _made(archive, digests, entry, record, data, archive.level, final)
-    if made is None:
-        known = await resumed(archive, entry)
-        if known == entry:
-            raise CaptureDamaged(f"{_key(entry)} exists already, and does not continue {entry.id}")
-        return known
-    return await _grow(archive, entry, *made)
+        made = await _made(archive, entry, record, data, archive.level, final)
+    return await _grow(archive, digests, entry, *made)
 
 
 async def store_at_once(
@@ -93,42 +88,29 @@ async def store_at_once(
 ) -> Entry | None:
     """Store the buffer up to `end` as the next segment, although the catalog has not accepted all of it.
 
-    Nobody else may work on the capture meanwhile. Return None if there is such a segment already, if the
-    capture was removed, or if its end was told meanwhile. Raises as `store_segment` does.
+    Return the entry as it then is: without that segment if others have worked on the capture meanwhile, or
+    its end was told. None if the capture was removed. Raises as `store_segment` does.
     """
     data = record.buffer[: end - record.start]
-    made = await _made(archive, digests, entry, record, data, min(archive.level, FAST_LEVEL), None)
-    if made is None:
-        return None
-    known = await archive.catalog.live(entry.tenant, entry.id, since=end)
-    if known is None or known.ending is not None:
-        await archive.store.delete([_key(entry)])
-        return None
-    return await _grow(archive, entry, *made)
+    made = await _made(archive, entry, record, data, min(archive.level, FAST_LEVEL), None)
+    return await _grow(archive, digests, entry, *made)
 
 
 async def _made(
     archive: Archive,
-    digests: Digests,
     entry: Entry,
     record: LiveRecord,
     data: bytes,
     level: int,
     ending: Ending | None,
-) -> tuple[Entry, _Stored] | None:
-    """Store `data` as the next segment, with `ending` as the last one. Return the entry after it, and both.
-
-    None if there is one already.
-    """
+) -> tuple[Entry, _Stored]:
+    """Store `data` as the next segment, with `ending` as the last one. Return the entry after it, and it."""
     workers = archive.upload_workers(entry.tenant)
     framed = await workers.run(_framed, level, data)
     draft = _draft(archive, entry, record, framed)
     if ending is not None:
         draft = ending.of(draft, archive.clock())
     stored = await _store(archive, entry, draft, framed, is_last=ending is not None)
-    if stored is None:
-        return None
-    await workers.run(digests.feed, entry.upload, entry.size, data)
     return draft, stored
 
 
@@ -176,10 +158,8 @@ def _draft(archive: Archive, entry: Entry, record: LiveRecord, framed: _Framed) 
     )
 
 
-async def _store(
-    archive: Archive, entry: Entry, draft: Entry, framed: _Framed, *, is_last: bool
-) -> _Stored | None:
-    """Store the segment. Return None if there is one already."""
+async def _store(archive: Archive, entry: Entry, draft: Entry, framed: _Framed, *, is_last: bool) -> _Stored:
+    name = new_upload()
     index = Index(
         number=len(entry.segments),
         last=is_last,
@@ -190,30 +170,34 @@ async def _store(
         upload=entry.upload,
     )
     pieces = [*framed.pieces, await archive.cpu.run_for_frames(len(framed.frames), trailer, index)]
-    if not await archive.store.put(_key(entry), pieces):
-        return None
-    segment = Segment(sum(map(len, pieces)), len(framed.data), framed.newlines)
-    return _Stored(segment, framed.frames)
+    await archive.store.put(segment_key(entry.tenant, entry.id, entry.upload, index.number, name), pieces)
+    segment = Segment(sum(map(len, pieces)), len(framed.data), framed.newlines, name)
+    return _Stored(segment, framed)
 
 
-async def _grow(archive: Archive, entry: Entry, draft: Entry, stored: _Stored) -> Entry | None:
-    """Add the segment to the entry in the catalog. Delete it again if the capture was removed.
+async def _grow(
+    archive: Archive, digests: Digests, entry: Entry, draft: Entry, stored: _Stored
+) -> Entry | None:
+    """Add the segment to the entry in the catalog, unless others have added one, or its end was told.
 
-    A catalog that has just lost the capture may be told of the segment by the objects, so then it stays.
+    Delete it again if the capture was removed. A catalog that has just lost the capture may be told of the
+    segment by the objects, so then it stays.
     """
     while True:
         lists = _frames_of(entry)
-        index = None if lists is None else inline_index([*lists, stored.frames])
+        index = None if lists is None else inline_index([*lists, stored.framed.frames])
         grown = replace(draft, segments=[*entry.segments, stored.segment], index=index)
         found = await archive.catalog.replace(entry, grown)
         if found is grown:
             archive.maps.discard(entry.version)
+            workers = archive.upload_workers(entry.tenant)
+            await workers.run(digests.feed, entry.upload, entry.size, stored.framed.data)
             return grown
         if found is None or found.upload != entry.upload:
             if await _is_removed(archive, entry):
-                await archive.store.delete([_key(entry)])
+                await archive.store.delete([grown.segment_keys[-1]])
             return None
-        if len(found.segments) != len(entry.segments):  # somebody else has stored it meanwhile
+        if found == entry or found.segments != entry.segments:
             return found
         entry = found  # its expiry was changed meanwhile, or it was read
         expires = max(draft.expires, found.expires)
@@ -232,7 +216,3 @@ def _frames_of(entry: Entry) -> list[list[Frame]] | None:
     if entry.index is None:
         return None
     return FrameMap.unpack(entry.index).segments
-
-
-def _key(entry: Entry) -> str:
-    return segment_key(entry.tenant, entry.id, entry.upload, len(entry.segments))

@@ -31,7 +31,7 @@ PAGE_SECRET: Final = "v1-page/secret"  # noqa: S105  (a name)
 # Numbers have a fixed width, so that keys sort as segments do.
 _KEY: Final = re.compile(
     r"v1/(?P<tenant>[a-z0-9][a-z0-9-]{0,62})/(?P<capture>cap_[a-z2-7]{20})/"
-    r"(?P<upload>[a-z2-7]{16})-(?:(?P<number>\d{5})|expires-(?P<expires>\d{1,12})-(?P<revision>\d{16}))"
+    r"(?P<upload>[a-z2-7]{16})-(?:(?P<number>\d{5})(?:-(?P<name>[a-z2-7]{16}))?|expires-(?P<expires>\d{1,12})-(?P<revision>\d{16}))"
 )
 
 
@@ -45,10 +45,12 @@ class ObjectKey(Struct, frozen=True):
     expires: int | None
     revision: int = 0
     """The order of an upload's markers: the highest was set last."""
+    name: str = ""
+    """A live capture's segment has one: each attempt to store it has its own key."""
 
 
 def new_upload() -> str:
-    """Return a name for one upload: 80 random bits in base32."""
+    """Return a name for one upload, or for a segment of a live capture: 80 random bits in base32."""
     return base64.b32encode(secrets.token_bytes(10)).decode().lower()
 
 
@@ -61,8 +63,9 @@ def capture_prefix(tenant: str, capture: str) -> str:
     return f"{ROOT}{tenant}/{capture}/"
 
 
-def segment_key(tenant: str, capture: str, upload: str, number: int) -> str:
-    return f"{ROOT}{tenant}/{capture}/{upload}-{number:05d}"
+def segment_key(tenant: str, capture: str, upload: str, number: int, name: str = "") -> str:
+    key = f"{ROOT}{tenant}/{capture}/{upload}-{number:05d}"
+    return f"{key}-{name}" if name else key
 
 
 def marker_key(tenant: str, capture: str, upload: str, expires: float, revision: int) -> str:
@@ -125,4 +128,5 @@ def parse(key: str) -> ObjectKey | None:
         int(number) if number else None,
         int(expires) if expires else None,
         int(match["revision"] or 0),
+        match["name"] or "",
     )

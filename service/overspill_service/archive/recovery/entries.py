@@ -1,10 +1,12 @@
 """The entry of a capture, read from its objects. Every recovery of a catalog uses it.
 
 An upload is whole if its segments 0 to n exist and segment n says that it is the last. That of a live capture
-is whole so far: each of its segments holds the entry as it then was. If a capture has
-several whole uploads, one is chosen: unexpired before expired, then the content of the earliest, then the
-latest expiry. The expiry marker with the highest revision overrides the entry's expiry. An upload whose
-removal is recorded is never read again.
+is whole so far: each of its segments holds the entry as it then was, and so names those before it. Replicas
+may have stored several last ones at once: then one is chosen that says it is the last, else the one that ends
+furthest. They begin with the same bytes, those of one producer. If a capture has several whole uploads, one
+is chosen: unexpired before expired, then the content of the earliest, then the latest expiry. The expiry
+marker with the highest revision overrides the entry's expiry. An upload whose removal is recorded is never
+read again.
 """
 
 from __future__ import annotations
@@ -40,9 +42,15 @@ class UploadFound(Struct, kw_only=True):
     """One upload's objects as a listing shows them."""
 
     name: str
-    segments: dict[int, StoredObject] = msgspec.field(default_factory=dict)
+    segments: dict[tuple[int, str], StoredObject] = msgspec.field(default_factory=dict)
+    """By number and name. Segments of live captures that were stored at once have the same number."""
     markers: dict[tuple[int, int], StoredObject] = msgspec.field(default_factory=dict)
     """Expiry markers by revision and expiry."""
+
+    @property
+    def count(self) -> int:
+        """The number of its segments."""
+        return len({number for number, _ in self.segments})
 
     @property
     def objects(self) -> list[StoredObject]:
@@ -90,7 +98,7 @@ def _grouped(group: list[tuple[object_keys.ObjectKey, StoredObject]]) -> Capture
     for key, stored in group:
         upload = uploads.setdefault(key.upload, UploadFound(name=key.upload))
         if key.number is not None:
-            upload.segments[key.number] = stored
+            upload.segments[key.number, key.name] = stored
         elif key.expires is not None:
             upload.markers[key.revision, key.expires] = stored
     first = group[0][0]
@@ -125,11 +133,12 @@ async def entry_of(
 
 async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> Entry | None:
     """Return the entry of one upload, or None if it is not whole or is damaged. Damage is logged."""
-    # A missing segment: the upload is still running, was given up, or is being removed.
-    if sorted(upload.segments) != list(range(len(upload.segments))) or not upload.segments:
-        return None
     try:
-        ordered = [upload.segments[number] for number in range(len(upload.segments))]
+        names = await _names(archive, upload)
+        # A missing segment: the upload is still running, was given up, or is being removed.
+        if not names or not all(each in upload.segments for each in enumerate(names)):
+            return None
+        ordered = [upload.segments[each] for each in enumerate(names)]
         indexes = [await archive.read_index(each.key, each.size) for each in ordered]
         if not indexes[-1].entry:
             return None
@@ -155,13 +164,28 @@ async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> E
     return msgspec.structs.replace(
         entry,
         segments=[
-            Segment(stored.size, index.size, index.newlines)
-            for stored, index in zip(ordered, indexes, strict=True)
+            Segment(stored.size, index.size, index.newlines, name)
+            for stored, index, name in zip(ordered, indexes, names, strict=True)
         ],
         index=await archive.cpu.run_for_frames(count, inline_index, listed),
         expires=expires,
         marker=marker,
     )
+
+
+async def _names(archive: Archive, upload: UploadFound) -> list[str]:
+    """Return the names of its segments in their order; none if it has none.
+
+    Raises as `Archive.read_index` does, and what decoding an entry raises.
+    """
+    count = upload.count
+    if len(upload.segments) == count:
+        return [name for _, name in sorted(upload.segments)]
+    last = {name: stored for (number, name), stored in upload.segments.items() if number == count - 1}
+    ends = {name: await archive.read_index(stored.key, stored.size) for name, stored in last.items()}
+    chosen = max(ends, key=lambda name: (ends[name].last, ends[name].first_offset + ends[name].size, name))
+    before = _decode_entry(ends[chosen].entry).segments if ends[chosen].entry else []
+    return [*(each.name for each in before), chosen]
 
 
 def _are_consecutive(indexes: Sequence[Index], upload: str, *, is_ended: bool) -> bool:

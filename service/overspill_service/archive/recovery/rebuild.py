@@ -151,11 +151,11 @@ async def with_all_segments(
 
     A catalog that went back to an older state knows fewer.
     """
-    listed = next((each.segments for each in found.uploads if each.name == known.upload), {})
-    if len(listed) <= len(known.segments):
+    listed = next((each.count for each in found.uploads if each.name == known.upload), 0)
+    if listed <= len(known.segments):
         return known
     stored = await entry_of(archive, found, removed)
-    if stored is None or stored.upload != known.upload:
+    if stored is None or stored.upload != known.upload or stored.size < known.size:
         return known
     replaced = await archive.catalog.replace(known, replace(stored, first_read=known.first_read))
     await archive.catalog.schedule(known.tenant, known.id, archive.clock())

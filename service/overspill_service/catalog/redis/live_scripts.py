@@ -110,6 +110,10 @@ REPLACE: Final = Script(
 local stored = redis.call('GET', KEYS[1])
 if stored ~= ARGV[1] and stored ~= ARGV[2] then return stored end
 if stored ~= ARGV[2] then
+    if ARGV[10] == 'grown' then
+        local told = redis.call('HMGET', KEYS[5], 'ending', 'accepted')
+        if told[1] and tonumber(told[2]) < tonumber(ARGV[5]) then return stored end
+    end
     redis.call('SET', KEYS[1], ARGV[2])
     redis.call('ZADD', KEYS[2], ARGV[4], ARGV[3])
     redis.call('ZADD', KEYS[9], ARGV[5], ARGV[3])

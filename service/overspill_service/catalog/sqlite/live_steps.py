@@ -146,6 +146,8 @@ def replace(old: Entry, new: Entry, db: sqlite3.Connection) -> Entry | None:
     stored = steps.stored_entry(old.tenant, old.id, db)
     if stored is None or stored not in (old, new):
         return stored
+    if stored == old != new and _has_ended_before(new, db):
+        return stored
     if stored == old:
         steps.insert(new, db)
         growth = [after - before for after, before in zip(new.charge, old.charge, strict=True)]
@@ -156,6 +158,13 @@ def replace(old: Entry, new: Entry, db: sqlite3.Connection) -> Entry | None:
     else:
         forget(name, db)
     return new
+
+
+def _has_ended_before(grown: Entry, db: sqlite3.Connection) -> bool:
+    """Return whether the end of a capture was told, and it would have more bytes than that."""
+    select = f"SELECT 1 FROM live {_OF} AND ending IS NOT NULL AND accepted < ?"  # noqa: S608  (constants)
+    row = db.execute(select, (grown.tenant, grown.id, grown.size)).fetchone()
+    return grown.is_live and row is not None
 
 
 def _trim(name: Name, durable: int, db: sqlite3.Connection) -> None:

@@ -102,7 +102,7 @@ class S3Store:
         check_key(key)
         body = await PutBody.of(pieces)
         reply = await self._put(key, body, self._condition)
-        # A store without conditional writes: only two replicas that store a live capture at once need them.
+        # A store without conditional writes. Nothing depends on them: each attempt has its own keys.
         if reply.status == HTTPStatus.NOT_IMPLEMENTED and self._condition:
             reply = await self._put(key, body, {})
             self._condition = {} if reply.is_success else self._condition
