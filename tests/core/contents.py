@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from typing import Final
 
 from overspill_service.store_format.frames import FRAME_SIZE, Frame, FrameWriter
@@ -13,13 +14,13 @@ ENTRY: Final = b"\x81\xa2id\xa3cap"
 
 def log(size: int, seed: int = 0) -> bytes:
     """About `size` bytes of a service's log, always the same ones for a seed."""
-    rng = random.Random(seed)
-    lines = (
-        f"2026-11-21T10:{n // 60 % 60:02d}:{n % 60:02d}Z INFO worker-{rng.randrange(64)} "
-        f"request {rng.getrandbits(64):016x} took {rng.randrange(900)} ms\n"
-        for n in range(size // 75)
-    )
-    return "".join(lines).encode()
+    count = size // 75
+    chances = struct.iter_unpack("<BQH", random.Random(seed).randbytes(11 * count))
+    return "".join(
+        f"2026-11-21T10:{n // 60 % 60:02d}:{n % 60:02d}Z INFO worker-{worker % 64} "
+        f"request {request:016x} took {took % 900} ms\n"
+        for n, (worker, request, took) in enumerate(chances)
+    ).encode()
 
 
 CONTENTS: Final = {

@@ -18,9 +18,10 @@ from tests.contracts.entries import entry
 from tests.core.contents import frames_of, log
 
 CONTENT = log(8_000_000)
-FRAMES = [frame for frame, _ in frames_of(CONTENT)]
+_WRITTEN = frames_of(CONTENT)
+FRAMES = [frame for frame, _ in _WRITTEN]
 MEMORY = 64 * 2**20
-STORED = b"".join(stored for _, stored in frames_of(CONTENT))
+STORED = b"".join(stored for _, stored in _WRITTEN)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import json
 import os
 import time
 from collections.abc import AsyncIterator, Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,13 @@ from tests.web.conftest import Api, path_of
 if TYPE_CHECKING:
     from tests.servers.overspill import ServiceProcess
 
-LARGE = noise(40 * MIB)
 KIB = 1024
+
+
+@cache
+def large() -> bytes:
+    """More than a segment."""
+    return noise(40 * MIB)
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +56,7 @@ async def test_what_a_killed_service_left_is_counted_at_its_next_start_and_goes_
     objects, never = own_service.data / "objects", asyncio.Event()
 
     async def body() -> AsyncIterator[bytes]:
-        yield LARGE
+        yield large()
         await never.wait()
 
     async def has_segments() -> bool:
@@ -58,7 +64,7 @@ async def test_what_a_killed_service_left_is_counted_at_its_next_start_and_goes_
 
     async with client_of(own_service) as client, aiohttp.ClientSession() as session:
         kept = await client.put(b"kept\n", call_id="kept")
-        upload = asyncio.create_task(session.put(own_service.url + path_of(LARGE), data=body()))
+        upload = asyncio.create_task(session.put(own_service.url + path_of(large()), data=body()))
         await until(has_segments)
         await asyncio.to_thread(own_service.kill)
         await asyncio.wait([upload])

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 from contextlib import AsyncExitStack, suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
     from tests.faults.conftest import StartServices
     from tests.servers.overspill import ServiceProcess
 
-LARGE = noise(24 * MIB)
+
+@cache
+def large() -> bytes:
+    return noise(24 * MIB)
 
 
 async def is_refusing(service: ServiceProcess) -> bool:
@@ -55,13 +59,13 @@ async def test_a_stop_lets_uploads_and_downloads_in_flight_end(
     go_on = asyncio.Event()
 
     async def body() -> AsyncIterator[bytes]:
-        yield LARGE[: 20 * MIB]
+        yield large()[: 20 * MIB]
         await go_on.wait()
-        yield LARGE[20 * MIB :]
+        yield large()[20 * MIB :]
 
     async with client_of(service) as client, aiohttp.ClientSession() as session:
-        entry = await client.put(LARGE, call_id="download")
-        upload = asyncio.create_task(session.put(service.url + path_of(LARGE), data=body()))
+        entry = await client.put(large(), call_id="download")
+        upload = asyncio.create_task(session.put(service.url + path_of(large()), data=body()))
         async with session.get(f"{service.url}/v1/captures/{entry.id}/content") as download:
             first = await download.content.readexactly(1000)
             os.kill(service.pid, signal.SIGTERM)
@@ -70,7 +74,7 @@ async def test_a_stop_lets_uploads_and_downloads_in_flight_end(
             rest = await download.read()
         async with await upload as stored:
             assert stored.status == 201
-        assert first + rest == LARGE
+        assert first + rest == large()
     assert await asyncio.to_thread(service._ended, PATIENCE) == 0
 
 
@@ -81,7 +85,7 @@ async def test_requests_on_open_connections_are_served_and_the_connections_close
     go_on = asyncio.Event()
 
     async def body() -> AsyncIterator[bytes]:
-        yield LARGE[:MIB]
+        yield large()[:MIB]
         await go_on.wait()
 
     async with AsyncExitStack() as stack:
@@ -98,7 +102,7 @@ async def test_requests_on_open_connections_are_served_and_the_connections_close
             async with session.get(f"{service.url}/healthz") as response:
                 assert response.status == 200
         holding = await stack.enter_async_context(aiohttp.ClientSession())
-        upload = asyncio.create_task(holding.put(service.url + path_of(LARGE[:MIB]), data=body()))
+        upload = asyncio.create_task(holding.put(service.url + path_of(large()[:MIB]), data=body()))
         await until(lambda: has_upload(service))
         os.kill(service.pid, signal.SIGTERM)
         await until(lambda: is_refusing(service))
@@ -145,11 +149,11 @@ async def test_a_stop_ends_after_its_grace_whatever_clients_do(start_services: S
     (service,) = await asyncio.to_thread(start_services, grace=0.5)
 
     async def body() -> AsyncIterator[bytes]:
-        yield LARGE[:MIB]
+        yield large()[:MIB]
         await asyncio.Event().wait()
 
     async with aiohttp.ClientSession() as session:
-        upload = asyncio.create_task(session.put(service.url + path_of(LARGE), data=body()))
+        upload = asyncio.create_task(session.put(service.url + path_of(large()), data=body()))
         await until(lambda: has_upload(service))
         assert await asyncio.to_thread(service.stop) == 0
         with pytest.raises(aiohttp.ClientError):

@@ -9,6 +9,7 @@ import hashlib
 import json
 import random
 import shutil
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -33,7 +34,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOG = b"".join(b"line %d\n" % number for number in range(5000))
-LARGE = random.Random(1).randbytes(40 * 2**20)
+
+
+@cache
+def large() -> bytes:
+    """More than a segment, which nothing makes smaller."""
+    return random.Random(1).randbytes(40 * 2**20)
+
+
 """Three segments."""
 
 
@@ -97,21 +105,21 @@ async def test_of_many_equal_posts_at_once_all_succeed_and_one_is_stored(api: Ap
 
 
 async def test_a_capture_of_several_segments_is_moved_to_its_id(api: Api) -> None:
-    response = await post(api, LARGE)
+    response = await post(api, large())
     entry = await response.json()
     content = await api.get(f"/v1/captures/{entry['id']}/content")
 
     assert response.status == 201
-    assert hashlib.sha256(await content.read()).digest() == hashlib.sha256(LARGE).digest()
+    assert hashlib.sha256(await content.read()).digest() == hashlib.sha256(large()).digest()
     assert {key.split("/")[2] for key in await keys(api)} == {entry["id"]}
     assert len(await keys(api)) == 3
 
 
 async def test_several_segments_of_what_is_there_already_leave_nothing(api: Api) -> None:
-    await post(api, LARGE)
+    await post(api, large())
     before = await keys(api)
 
-    assert (await post(api, LARGE)).status == 200
+    assert (await post(api, large())).status == 200
     assert await keys(api) == before
 
 
@@ -165,7 +173,7 @@ async def test_a_post_over_the_quota_leaves_nothing(start_api: Any) -> None:
 async def test_a_client_that_hangs_up_during_a_post_leaves_nothing(api: Api) -> None:
     head = b"POST /v1/captures HTTP/1.1\r\nHost: localhost\r\nContent-Length: 41943040\r\n\r\n"
     _, writer = await asyncio.open_connection("127.0.0.1", api.port)
-    writer.write(head + LARGE[: 36 * 2**20])
+    writer.write(head + large()[: 36 * 2**20])
     await writer.drain()
     async with asyncio.timeout(30):
         while len(await keys(api)) < 1:  # noqa: ASYNC110  (the store sets no event)
@@ -206,7 +214,7 @@ async def test_a_move_that_fails_half_way_leaves_nothing_under_either_id() -> No
     )
 
     async def body() -> AsyncIterator[bytes]:
-        yield LARGE
+        yield large()
 
     await upload.fill(Ingest(None, level=1, limit=2**30), body())
     with pytest.raises(StoreUnavailable):

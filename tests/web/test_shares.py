@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,13 @@ from tests.core.contents import log
 from tests.web.conftest import Api, path_of, problem
 
 HOSTILE, QUIET = new_key(), new_key()
-LARGE, SMALL = log(20_000_000), b"one line\nerror: another\n"
+SMALL = b"one line\nerror: another\n"
 HOSTILE_SCANS = 6
+
+
+@cache
+def large() -> bytes:
+    return log(20_000_000)
 
 
 def bearer(key: str) -> dict[str, str]:
@@ -43,7 +49,7 @@ async def api(start_api: Callable[..., Any], tmp_path: Path) -> Api:
         )
     )
     api: Api = await start_api(tenants=file, max_uploads=4)
-    for key, content in ((HOSTILE, LARGE), (QUIET, SMALL)):
+    for key, content in ((HOSTILE, large()), (QUIET, SMALL)):
         response = await api.send("PUT", path_of(content), data=content, headers=bearer(key))
         assert response.status == 201
     return api
@@ -61,7 +67,7 @@ class HeldScans:
         """What takes the place of the method."""
 
         def prepare(search: Search, chunk: Any) -> Any:
-            if search._extent.size == len(LARGE):
+            if search._extent.size == len(large()):
                 self.calls += 1
                 self.go_on.wait(30)
             return self._prepare(search, chunk)
@@ -80,7 +86,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldScans]:
 @asynccontextmanager
 async def hostile_scans(api: Api, held: HeldScans) -> AsyncIterator[list[asyncio.Task[Any]]]:
     """As many scans as the hostile tenant likes, which hold all the threads that it gets."""
-    path = f"{path_of(LARGE)}/grep?pattern=[q]{{3}}"
+    path = f"{path_of(large())}/grep?pattern=[q]{{3}}"
     tasks = [asyncio.create_task(api.get(path, headers=bearer(HOSTILE))) for _ in range(HOSTILE_SCANS)]
     while held.calls < api.service.scans.share:  # noqa: ASYNC110  (threads set no event of this loop)
         await asyncio.sleep(0.005)
@@ -103,7 +109,7 @@ async def test_a_read_waits_for_no_scan_of_another_tenant(api: Api, held: HeldSc
 
 async def test_small_reads_and_uploads_of_the_same_tenant_pass_its_scans(api: Api, held: HeldScans) -> None:
     async with hostile_scans(api, held):
-        head = await api.get(f"{path_of(LARGE)}/head", headers=bearer(HOSTILE))
+        head = await api.get(f"{path_of(large())}/head", headers=bearer(HOSTILE))
         content = log(3_000_000)
         put = await api.send("PUT", path_of(content), data=content, headers=bearer(HOSTILE))
 
@@ -158,14 +164,14 @@ async def test_one_tenants_slow_readers_leave_half_of_the_places_to_others(
     streams = [await asyncio.open_connection("127.0.0.1", api.port, limit=2**10) for _ in range(10)]
     for _, writer in streams:
         writer.write(
-            f"GET {path_of(LARGE)}/content HTTP/1.1\r\nHost: localhost\r\n"
+            f"GET {path_of(large())}/content HTTP/1.1\r\nHost: localhost\r\n"
             f"Authorization: Bearer {HOSTILE}\r\n\r\n".encode()
         )
     statuses = [await asyncio.wait_for(reader.readline(), 10) for reader, _ in streams]
     own = log(1_000_000)
     await api.send("PUT", path_of(own), data=own, headers=bearer(QUIET))
     whole = await api.get(f"{path_of(own)}/content", headers=bearer(QUIET))
-    part = await api.get(f"{path_of(LARGE)}/content", headers=bearer(HOSTILE) | {"Range": "bytes=5-99"})
+    part = await api.get(f"{path_of(large())}/content", headers=bearer(HOSTILE) | {"Range": "bytes=5-99"})
 
     assert sorted(b" 429 " in each for each in statuses) == [False] * 2 + [True] * 8
     assert (whole.status, part.status) == (200, 206)
@@ -316,7 +322,7 @@ async def test_every_request_takes_a_turn_of_its_tenant(api: Api, monkeypatch: p
 
     monkeypatch.setattr(LoopTurns, "take", noted)
     answers = await asyncio.gather(
-        *(api.send("GET", path_of(LARGE), headers=bearer(HOSTILE)) for _ in range(20)),
+        *(api.send("GET", path_of(large()), headers=bearer(HOSTILE)) for _ in range(20)),
         api.send("GET", path_of(SMALL), headers=bearer(QUIET)),
     )
 
