@@ -77,12 +77,18 @@ export class Lines {
     const known = this.line(number);
     if (known?.more === undefined) return;
     const query = { start: number, end: number, offset: known.more, ansi: true };
-    const text = await get<Text>(`${pathOf(this.reference)}/lines`, query);
-    known.text = this.shown(known.text + text.content.replace(/\n$/, ""));
-    const next = text.next;
-    if (next && Number(next.start) === number) known.more = Number(next.offset);
-    else delete known.more;
-    this.changed();
+    try {
+      this.extend(known, number, await get<Text>(`${pathOf(this.reference)}/lines`, query));
+      this.changed();
+    } catch (error) {
+      this.changed(error as Error);
+    }
+  }
+
+  private extend(line: Line, number: number, { content, next }: Text): void {
+    line.text = this.shown(line.text + content.replace(/\n$/, ""));
+    if (next && Number(next["start"]) === number) line.more = Number(next["offset"]);
+    else delete line.more;
   }
 
   private async fetch(block: number): Promise<void> {

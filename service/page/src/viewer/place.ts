@@ -1,0 +1,193 @@
+// Where the reader is in the lines of a capture, and what the bar, the wheel and the keys do to that.
+//
+// A browser cannot scroll over more than some 10 million pixels. So the bar of a long capture is scaled: small movements
+// go line by line, large ones in proportion.
+import { advanced, atEnd } from "./wrapping.ts";
+
+/** Pixels of a row that is not wrapped. */
+export const ROW = 20;
+const MAX_HEIGHT = 8_000_000;
+/** Wrapped lines that are drawn above the view, so that their heights are known. */
+const ABOVE = 12;
+/** Characters of a row on average: how long the bar of wrapped lines is. */
+const WRAPPED_AT = 100;
+/** Movements of fewer screens than this go line by line. */
+const NEAR_SCREENS = 3;
+
+export interface Shape {
+  total: number;
+  /** Bytes of the output: a live one grows inside its last line too. */
+  size: number;
+  /** Rows that fit into the view. */
+  rows: number;
+  isWrapped: boolean;
+}
+
+/** A position is a line counted from 0; its fraction is how much of that line is above the view. */
+export class Place {
+  box!: HTMLElement;
+  /** What has the rows that are drawn. */
+  drawn!: HTMLElement;
+  private shape: Shape = { total: 0, size: 0, rows: 0, isWrapped: false };
+  /** The position that is drawn. */
+  private top = 0;
+  /** Where the reader is by now, though it may not be drawn yet. */
+  private now = 0;
+  private lastScroll = 0;
+  /** Whether the end of wrapped lines stays in view, whatever their heights turn out to be. */
+  private wantsEnd = false;
+  private wasAtEnd = false;
+  private isBarDue = false;
+
+  constructor(private readonly draw: (position: number) => void) {}
+
+  /** Note what is drawn next. */
+  update(shape: Shape, top: number): void {
+    this.shape = shape;
+    this.top = top;
+  }
+
+  /** The line at the top of the view, counted from 0. */
+  get first(): number {
+    return Math.min(Math.floor(this.top), Math.max(0, this.shape.total - 1));
+  }
+
+  /** How many lines above the view are drawn. */
+  get above(): number {
+    return this.shape.isWrapped ? Math.min(this.first, ABOVE) : 0;
+  }
+
+  /** Pixels of all lines, as far as a browser can scroll over them. */
+  get height(): number {
+    return Math.min(this.unscaled, MAX_HEIGHT);
+  }
+
+  /** Put a line into view. */
+  goTo(line: number): void {
+    const { total, rows, isWrapped } = this.shape;
+    this.wantsEnd = isWrapped && line >= total;
+    this.show(isWrapped ? line - 1 : line - 1 - Math.floor(rows / 3));
+  }
+
+  /** Go to a line unless it is in view. */
+  reveal(line: number): void {
+    const end = this.top + Math.floor(this.box.clientHeight / ROW);
+    if (line - 1 < this.top || line > end) this.goTo(line);
+  }
+
+  move(lines: number): void {
+    this.show(this.further(lines * ROW));
+  }
+
+  page(direction: 1 | -1): void {
+    this.move(direction * (this.shape.rows - 2));
+  }
+
+  /** The bar has moved. */
+  scrolled(): void {
+    const moved = this.box.scrollTop - this.lastScroll;
+    this.lastScroll = this.box.scrollTop;
+    if (moved === 0) return;
+    if (!this.isApart) this.set(Math.min(this.box.scrollTop / ROW, Math.max(0, this.shape.total - 1)));
+    else if (Math.abs(moved) < NEAR_SCREENS * this.box.clientHeight) this.set(this.bounded(this.further(moved)));
+    else this.setByBar(this.box.scrollTop / (this.box.scrollHeight - this.box.clientHeight));
+  }
+
+  /** The wheel moves over lines, not over the bar: one of its steps may be thousands of lines there. */
+  turned(event: WheelEvent): void {
+    if (!this.isApart || event.ctrlKey || event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) return;
+    event.preventDefault();
+    const pixels = event.deltaY * (event.deltaMode === WheelEvent.DOM_DELTA_LINE ? ROW : 1);
+    this.set(this.bounded(this.further(pixels)));
+    this.isBarDue = true;  // once a frame: the browser computes its layout for that
+  }
+
+  /** The bar has come to rest. */
+  settled(): void {
+    if (this.isApart) this.setBar(this.now);
+  }
+
+  /** Lines are wrapped from now on, or no longer. */
+  wrapped(): void {
+    if (!this.shape.isWrapped) this.drawn.style.transform = "";
+    this.setBar(Math.min(this.now, this.furthest));
+  }
+
+  /** The capture has grown. Who looks at its end goes on with it; who has scrolled away stays there. */
+  grown(): void {
+    if (this.wasAtEnd && !this.shape.isWrapped) this.show(this.furthest);
+  }
+
+  /** Rows are drawn: put wrapped ones where they belong, now that their heights are known. */
+  placed(): void {
+    this.wasAtEnd = this.top >= this.furthest - 1;
+    if (this.isBarDue) this.setBar(this.top);
+    this.isBarDue = false;
+    if (!this.shape.isWrapped) return;
+    const end = this.wantsEnd && this.shape.total ? atEnd(this.shape.total, this.box.clientHeight, this.heightOf) : this.top;
+    if (Math.abs(end - this.top) * this.heightOf(this.first) >= 1) this.show(end);
+    else this.drawn.style.transform = `translateY(${-this.hidden()}px)`;
+  }
+
+  /** Show the line at this position at the top, and put the bar where it belongs. */
+  private show(position: number): void {
+    const wanted = this.bounded(position);
+    this.setBar(wanted);
+    this.set(wanted);
+  }
+
+  private set(position: number): void {
+    this.now = position;
+    this.draw(position);
+  }
+
+  private setBar(position: number): void {
+    const scaled = this.furthest ? (position / this.furthest) * (this.box.scrollHeight - this.box.clientHeight) : 0;
+    this.box.scrollTop = this.isApart ? scaled : position * ROW;
+    this.lastScroll = this.box.scrollTop;
+  }
+
+  /** Go to where the bar is, as a share of its way. */
+  private setByBar(share: number): void {
+    this.wantsEnd = this.shape.isWrapped && share > 0.999;
+    this.set(share * this.furthest);
+  }
+
+  /** Return the position so many pixels further down. */
+  private further(pixels: number): number {
+    if (pixels < 0) this.wantsEnd = false;
+    return this.shape.isWrapped ? advanced(this.now, pixels, this.heightOf, this.shape.total) : this.now + pixels / ROW;
+  }
+
+  private bounded(position: number): number {
+    return Math.min(Math.max(0, position), this.furthest);
+  }
+
+  /** Return the pixels of drawn rows that are above the view. */
+  private hidden(): number {
+    let pixels = (this.top - this.first) * this.heightOf(this.first);
+    for (let line = this.first - this.above; line < this.first; line += 1) pixels += this.heightOf(line);
+    return pixels;
+  }
+
+  private readonly heightOf = (line: number): number => {
+    const row = this.drawn.children[line - this.first + this.above] as HTMLElement | undefined;
+    return row?.offsetHeight || ROW;
+  };
+
+  /** The position that nobody can go beyond. */
+  private get furthest(): number {
+    const { total, rows, isWrapped } = this.shape;
+    return isWrapped ? total - 0.001 : Math.max(0, total - Math.floor(rows * 0.8));
+  }
+
+  private get unscaled(): number {
+    const { total, size, isWrapped } = this.shape;
+    return isWrapped ? Math.max(total, size / WRAPPED_AT) * ROW : total * ROW;
+  }
+
+  /** Whether the bar only shows where the reader is, and movements are counted apart from it. */
+  private get isApart(): boolean {
+    return this.shape.isWrapped || this.unscaled > MAX_HEIGHT;
+  }
+}
