@@ -71,6 +71,7 @@ async def watched(context: BrowserContext, service: ForkedService) -> AsyncItera
 async def test_a_wrong_key_is_refused_and_the_right_one_is_kept_over_a_reload(watched: Watched) -> None:
     await watched.go("/")
     await watched.page.get_by_label("Key").fill(new_key())
+    assert await watched.page.get_by_text("session has ended").count() == 0
     await watched.page.get_by_role("button", name="Sign in").click()
     await watched.page.get_by_role("alert").wait_for()
     await watched.sign_in(KEYS["acme"])
@@ -321,8 +322,11 @@ async def test_a_capture_is_kept_longer_and_deleted(watched: Watched, client: Cl
     await watched.sign_in(KEYS["acme"], f"/captures/{entry.id}")
     await watched.page.get_by_label("Keep for").select_option("30")
     await watched.page.get_by_text("in 30 days").wait_for()
-    watched.page.on("dialog", lambda dialog: asyncio.ensure_future(dialog.accept()))
-    await watched.page.get_by_role("button", name="Delete").click()
+    await watched.page.get_by_role("button", name="Delete…").click()
+    await watched.page.get_by_role("button", name="Cancel").click()
+    assert (await client.get(entry.id)).id == entry.id
+    await watched.page.get_by_role("button", name="Delete…").click()
+    await watched.page.get_by_role("dialog").get_by_role("button", name="Delete for good").click()
     await watched.page.get_by_role("heading", name="Captures").wait_for()
 
     with pytest.raises(Deleted):
@@ -338,8 +342,7 @@ async def test_json_is_a_tree_and_csv_a_table(watched: Watched, client: Client) 
         b'{"a": 1}\n{"a": 2, "b": "x"}\n', call_id="lines", content_type="application/x-ndjson"
     )
     await watched.sign_in(KEYS["acme"], f"/captures/{tree.id}")
-    page = watched.page
-    await page.get_by_text("As a tree or a table").click()
+    page = watched.page  # so small a document in one line is a tree at once
     await page.locator(".json-string").get_by_text('"<b>ada</b>"').wait_for()
     await watched.go(f"/captures/{rows.id}")
     await page.get_by_text("As a tree or a table").click()
@@ -403,7 +406,10 @@ async def test_axe_finds_nothing_to_complain_about(
 ) -> None:
     if not AXE.exists():
         pytest.skip("no axe-core: npm ci in service/page brings it")
-    entry = await client.put(LOG, tool="build", session="axe", call_id="axe")
+    label = {wire.SEEN_LABEL: "1-3,1007"}
+    entry = await client.put(LOG, tool="build", session="axe", call_id="axe", labels=label)
+    table = "".join(f"{number},a note\n" for number in range(100))
+    rows = await client.put(f"name,note\n{table}", call_id="axe rows", content_type="text/csv")
     async with chromium(color_scheme=scheme) as context:
         watched = Watched(await context.new_page(), service.url)
         await watched.go("/")
@@ -414,12 +420,24 @@ async def test_axe_finds_nothing_to_complain_about(
             "/",
             "/captures",
             "/captures?tool=none",
+            "/sessions",
             "/sessions/axe",
+            "/sessions/none",
+            "/no/such/view",
+            "/captures/cap_aaaaaaaaaaaaaaaaaaaa",
+            f"/captures/{entry.id}?q=ERROR&only=2&seen=1",
+            f"/captures/{rows.id}",
             f"/captures/{entry.id}?q=ERROR",
         ):
             await watched.go(view)
             await watched.page.wait_for_timeout(600)
+            if rows.id in view:
+                await watched.page.get_by_text("As a tree or a table").click()
+                await watched.page.get_by_role("columnheader", name="note").wait_for()
             complaints.append(await complaints_of(watched.page))
+        await watched.page.get_by_role("button", name="Delete…").click()
+        complaints.append(await complaints_of(watched.page))
+        await watched.page.keyboard.press("Escape")
         await watched.page.keyboard.press("?")
         complaints.append(await complaints_of(watched.page))
 

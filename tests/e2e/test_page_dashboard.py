@@ -8,32 +8,25 @@ import pytest
 from aiohttp import ClientSession
 from overspill import Guard, Policy, wire
 from overspill.transfer.client import Client
-from overspill_service.tenants.keys import hash_key, new_key
+from overspill_service.tenants.keys import new_key
 
-from tests.e2e.web_page import Watched, chromium
+from tests.e2e.web_page import Watched, chromium, service_with
 from tests.faults.traffic import until
-from tests.servers.overspill import ForkedService
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-KEY = new_key()
+    from tests.servers.overspill import ForkedService
+
+KEY, NEW_KEY = new_key(), new_key()
 OUTPUT = "one line of output\n" * 4_000
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    folder = tmp_path_factory.mktemp("dashboard")
-    scopes = ", ".join(f'"{scope}"' for scope in wire.Scope if scope != "fleet")
-    file = folder / "tenants.toml"
-    file.write_text(
-        f'[[tenants]]\nname = "acme"\nkeys = [{{hash = "{hash_key(KEY)}", scopes = [{scopes}]}}]\n'
-    )
-    started = ForkedService(folder / "run", tenants=file, anonymous=False)
-    started.start()
-    yield started
-    started.stop()
+    with service_with(tmp_path_factory.mktemp("dashboard"), {"acme": KEY, "newcomer": NEW_KEY}) as started:
+        yield started
 
 
 @pytest.fixture
@@ -173,3 +166,48 @@ async def test_the_largest_captures_are_listed_first_on_request(watched: Watched
     await first.get_by_text("largest-of-all").wait_for()
 
     assert (await first.locator("a").first.get_attribute("href") or "").endswith(largest.id)
+
+
+async def test_an_empty_dashboard_says_how_to_begin_and_fills_itself(
+    watched: Watched, service: ForkedService
+) -> None:
+    await watched.sign_in(NEW_KEY, "/?range=1h")
+    page = watched.page
+    await page.get_by_role("heading", name="Nothing happened in this time").wait_for()
+    shown = await page.get_by_role("region", name="Guard the tools of an agent").inner_text()
+    async with Client(service.url, key=NEW_KEY) as client, Guard(client, session="first") as guard:
+        await guard.process(OUTPUT, tool="first-tool", call_id="first")
+    await page.get_by_role("link", name="first-tool").wait_for()
+
+    compile(shown.replace("async with", "async def run():\n  async with"), "shown", "exec")
+
+
+async def test_the_dashboard_has_the_very_numbers_of_the_guard(
+    watched: Watched, service: ForkedService, client: Client
+) -> None:
+    """What the load generator of this test has counted itself, tool by tool."""
+    async with Guard(client, session="numbers") as guard:
+        for number in range(30):
+            output = OUTPUT * (1 + number % 3) if number % 3 else "short\n"
+            shown = await guard.process(output, tool="counted", call_id=f"numbers {number}")
+            if shown.capture and number % 2:
+                await client.tail(shown.capture, 3)
+        counts = [count for (tool, _), count in guard.stats.items() if tool == "counted"]
+    kept_out = sum(count.bytes_before - count.bytes_after for count in counts)
+
+    async def is_counted() -> bool:
+        stats = await client.stats(total=True)
+        return sum(row.figures.get("captures_read", 0) for row in stats.rows if row.tool == "counted") == 10
+
+    await until(is_counted, 30)
+    await watched.sign_in(KEY, "/?range=1h&tool=counted")
+    await watched.page.get_by_text("20 of 30 outputs", exact=True).wait_for()
+    found = await watched.page.evaluate("fetch('v1/overview?tool=counted').then(answer => answer.json())")
+    sums = {
+        name: sum(row["figures"].get(name, 0) for row in found["series"])
+        for name in ("tool_output_bytes", "tool_output_kept_bytes")
+    }
+
+    assert sums["tool_output_bytes"] - sums["tool_output_kept_bytes"] == kept_out
+    assert await watched.page.get_by_text("10 of 20 captures, 10 reads", exact=True).count() == 1
+    assert await watched.page.get_by_text(f"{kept_out / 1e6:.1f} MB", exact=True).count() >= 1

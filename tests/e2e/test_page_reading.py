@@ -10,9 +10,9 @@ import pytest
 from aiohttp import ClientSession
 from overspill import wire
 from overspill.transfer.client import Client
-from overspill_service.tenants.keys import hash_key, new_key
+from overspill_service.tenants.keys import new_key
 
-from tests.e2e.web_page import Watched, chromium
+from tests.e2e.web_page import Watched, chromium, service_with
 from tests.servers.overspill import ForkedService
 
 if TYPE_CHECKING:
@@ -26,19 +26,8 @@ KEYS = {name: new_key() for name in ("acme", "globex")}
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    folder = tmp_path_factory.mktemp("reading")
-    every = ", ".join(f'"{scope}"' for scope in wire.Scope if scope != "fleet")
-    file = folder / "tenants.toml"
-    file.write_text(
-        "".join(
-            f'[[tenants]]\nname = "{name}"\nkeys = [{{hash = "{hash_key(key)}", scopes = [{every}]}}]\n'
-            for name, key in KEYS.items()
-        )
-    )
-    started = ForkedService(folder / "run", tenants=file, anonymous=False)
-    started.start()
-    yield started
-    started.stop()
+    with service_with(tmp_path_factory.mktemp("reading"), KEYS) as started:
+        yield started
 
 
 @pytest.fixture
@@ -343,3 +332,60 @@ async def test_a_slow_link_shows_figures_before_charts(watched: Watched, client:
     assert await page.locator(".u-over").count() == 0
     late.set()
     await page.locator(".u-over").first.wait_for()
+
+
+async def test_what_the_model_saw_is_read_beside_the_whole(watched: Watched, client: Client) -> None:
+    label = {wire.SEEN_LABEL: "1-3,20007,49999-50000"}
+    entry = await client.put(LOG, call_id="beside", labels=label)
+    page = await opened(watched, f"/captures/{entry.id}")
+    await page.get_by_role("button", name="beside").click()
+    seen = page.get_by_role("region", name="Lines seen by the model")
+    await seen.get_by_text("line 50000 of the log").wait_for()
+    numbers = [await row.get_attribute("data-line") for row in await seen.locator(".row").all()]
+    gaps = await seen.locator(".gap").all_inner_texts()
+    await seen.get_by_role("button", name="Line 20007").click()
+    await page.get_by_role("region", name="Output, 50,000 lines").get_by_text("line 20008 of").wait_for()
+
+    assert numbers == ["1", "2", "3", "20007", "49999", "50000"]
+    assert gaps == ["… 20,003 lines", "… 29,991 lines"]
+    await page.keyboard.press("p")
+    await seen.wait_for(state="detached")
+
+
+async def test_a_link_to_lines_of_a_search_opens_these_lines(watched: Watched, client: Client) -> None:
+    entry = await client.put(LOG, call_id="linked match")
+    page = await opened(watched, f"/captures/{entry.id}?q=ERROR&lines=30007")
+    await page.get_by_text("50 lines", exact=True).wait_for()
+    await page.locator('.row.match.selected[data-line="30007"]').wait_for()
+    await page.keyboard.press("n")
+    await page.locator('.row.match.selected[data-line="31007"]').wait_for()
+
+    assert await page.locator('[data-line="7"]').count() == 0
+
+
+async def test_who_looks_at_the_end_goes_on_with_it_however_much_comes_at_once(
+    watched: Watched, client: Client
+) -> None:
+    async with client.live(tool="server") as output:
+        await output.write(b"".join(b"line %d\n" % number for number in range(1, 501)))
+        await output.flush()
+        page = await opened(watched, f"/captures/{output.id}")
+        await page.get_by_role("button", name="Go to the end").click()
+        await page.get_by_text("line 500", exact=True).wait_for()
+        for number in range(1_000, 4_000, 1_000):
+            await output.write(b"more\n" * 999 + b"line %d\n" % number)
+            await output.flush()
+            await page.get_by_text(f"line {number}", exact=True).wait_for()
+
+
+async def test_no_key_reaches_the_page_behind_a_dialog(watched: Watched, client: Client) -> None:
+    entry = await client.put(LOG, call_id="dialog")
+    page = await opened(watched, f"/captures/{entry.id}")
+    await page.get_by_role("button", name="Delete…").click()
+    for key in ("d", "c", "G", "?"):
+        await page.keyboard.press(key)
+    await page.keyboard.press("Escape")
+    await page.get_by_role("dialog").wait_for(state="detached")
+    await page.get_by_text("line 3 of the log").wait_for()
+
+    assert page.url.endswith(entry.id)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from overspill import wire
+from overspill_service.tenants.keys import hash_key
 
 from tests.e2e.programs import program
+from tests.servers.overspill import ForkedService
 
 playwright = pytest.importorskip("playwright.async_api")
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     from playwright.async_api import BrowserContext, Page
 
@@ -34,6 +37,25 @@ async def chromium(**options: Any) -> AsyncIterator[BrowserContext]:
             yield await browser.new_context(**options)
         finally:
             await browser.close()
+
+
+@contextmanager
+def service_with(folder: Path, keys: dict[str, str], **settings: object) -> Iterator[ForkedService]:
+    """Run a service with a tenant for each key, which may do everything but administer."""
+    scopes = ", ".join(f'"{scope}"' for scope in wire.Scope if scope != "fleet")
+    file = folder / "tenants.toml"
+    file.write_text(
+        "".join(
+            f'[[tenants]]\nname = "{name}"\nkeys = [{{hash = "{hash_key(key)}", scopes = [{scopes}]}}]\n'
+            for name, key in keys.items()
+        )
+    )
+    service = ForkedService(folder / "run", tenants=file, anonymous=False, **settings)
+    service.start()
+    try:
+        yield service
+    finally:
+        service.stop()
 
 
 class Watched:

@@ -169,7 +169,7 @@ async function request(method: string, path: string, query: Query, body?: unknow
 
 async function problemOf(response: Response): Promise<Problem> {
   const found = (await response.json().catch(() => ({}))) as Partial<{ code: string; detail: string; title: string }>;
-  if (response.status === 401) onSignedOut();
+  if (response.status === 401 && token) onSignedOut();
   return new Problem(response.status, found.code ?? "", found.detail ?? found.title ?? `HTTP ${response.status}`);
 }
 

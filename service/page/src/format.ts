@@ -31,7 +31,7 @@ export function bytes(value: number): string {
 export function percent(part: number, whole: number): string {
   if (whole === 0) return "–";
   const value = (100 * part) / whole;
-  return `${value.toFixed(value < 10 ? 1 : 0)} %`;
+  return `${value.toFixed(value > 0 && value < 10 ? 1 : 0)} %`;
 }
 
 const STEPS: [number, Intl.RelativeTimeFormatUnit][] = [
@@ -48,6 +48,17 @@ export function ago(time: string, now = Date.now()): string {
   const seconds = (Date.parse(time) - now) / 1000;
   const [, unit] = STEPS.find(([limit]) => Math.abs(seconds) < limit) ?? STEPS[3]!;
   return RELATIVE.format(Math.round(seconds / SECONDS[unit]!), unit);
+}
+
+/** A time of day, with its day unless that is today. */
+export function clock(time: string): string {
+  const at = new Date(time);
+  return at.toDateString() === new Date().toDateString() ? at.toLocaleTimeString() : at.toLocaleString();
+}
+
+/** What a program says, as a sentence. */
+export function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 }
 
 /** The exact instant, in the reader's zone and in UTC. */

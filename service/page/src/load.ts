@@ -3,14 +3,14 @@ import { useEffect, useState } from "preact/hooks";
 
 const AGAIN_MS = 5000;
 
-/** Return a number that changes every five seconds while `isOn` and somebody looks. */
-export function useTicks(isOn: boolean): number {
+/** Return a number that changes, by default every five seconds, while `isOn` and somebody looks. */
+export function useTicks(isOn: boolean, pause = AGAIN_MS): number {
   const [ticks, setTicks] = useState(0);
   useEffect(() => {
     if (!isOn) return;
-    const timer = setInterval(() => document.hidden || setTicks((before) => before + 1), AGAIN_MS);
+    const timer = setInterval(() => document.hidden || setTicks((before) => before + 1), pause);
     return () => clearInterval(timer);
-  }, [isOn]);
+  }, [isOn, pause]);
   return ticks;
 }
 

@@ -4,10 +4,12 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { signIn, type SignedIn, signOut, whenSignedOut, whoAmI } from "./api.ts";
 import { HELP, useKeys } from "./keys.ts";
 import { CapturePage } from "./pages/capture.tsx";
-import { CapturesPage, SessionPage } from "./pages/captures.tsx";
+import { CapturesPage } from "./pages/captures.tsx";
 import { Dashboard } from "./pages/dashboard.tsx";
 import { OwnSessions } from "./pages/own_sessions.tsx";
-import { Name, Trouble, Waiting } from "./parts/small.tsx";
+import { SessionPage } from "./pages/session.tsx";
+import { SessionsPage } from "./pages/sessions.tsx";
+import { Empty, Name, Trouble, Waiting } from "./parts/small.tsx";
 import { link, useRoute } from "./route.ts";
 import { themes } from "./theme.ts";
 
@@ -82,6 +84,7 @@ function Page({ who, onLeft }: { who: SignedIn; onLeft(): void }) {
     "?": () => setHelpOpen(true),
     d: () => (location.hash = link([])),
     c: () => (location.hash = link(["captures"])),
+    s: () => (location.hash = link(["sessions"])),
   });
   useEffect(() => {
     document.title = [path[1] ?? path[0] ?? "Dashboard", "Overspill"].join(" · ");
@@ -94,6 +97,7 @@ function Page({ who, onLeft }: { who: SignedIn; onLeft(): void }) {
         <nav aria-label="Views">
           <a href={link([])} aria-current={path.length === 0 ? "page" : undefined}>Dashboard</a>
           <a href={link(["captures"])} aria-current={path[0] === "captures" ? "page" : undefined}>Captures</a>
+          {who.session === null && <a href={link(["sessions"])} aria-current={path[0] === "sessions" ? "page" : undefined}>Sessions</a>}
         </nav>
         <span class="who">
           <span class="quiet small">{who.key ? <>key <Name text={who.key} /></> : "open to all"}</span>
@@ -116,7 +120,12 @@ function View({ path, who }: { path: string[]; who: SignedIn }) {
   if (view === "captures" && name) return <CapturePage key={name} reference={name} who={who} />;
   if (view === "captures") return <CapturesPage />;
   if (view === "sessions" && name) return <SessionPage session={name} />;
-  return <Trouble problem={new Error("There is no such view. The captures are a good place to begin.")} />;
+  if (view === "sessions") return <SessionsPage />;
+  return (
+    <Empty isPage title="There is no such view">
+      <p><a href={link([])}>The dashboard</a>, the <a href={link(["captures"])}>captures</a> and the <a href={link(["sessions"])}>sessions</a> are good places to begin.</p>
+    </Empty>
+  );
 }
 
 function ThemeChoice() {

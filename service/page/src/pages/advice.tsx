@@ -1,7 +1,7 @@
 // Advice per tool: what `overspill advise` says, with the lines of a policy file to copy.
 import type { Advice } from "../api.ts";
 import { count } from "../format.ts";
-import { Copy, Name } from "../parts/small.tsx";
+import { Copy, Name, Scrolling } from "../parts/small.tsx";
 import { visible } from "../viewer/text.ts";
 
 const VERSION = "version = 1\n";
@@ -20,7 +20,7 @@ export function AdviceOnTools({ advice }: { advice: Advice[] }) {
         <details>
           <summary>All of it as a policy file</summary>
           <p><Copy text={file} label="Copy policy file" /> It is for <code>Policy.load("policy.toml")</code>.</p>
-          <pre>{visible(file)}</pre>
+          <pre tabIndex={0} role="region" aria-label="Policy file">{visible(file)}</pre>
         </details>
       )}
       <p class="quiet small">
@@ -35,7 +35,7 @@ export function AdviceOnTools({ advice }: { advice: Advice[] }) {
 
 function Told({ advice }: { advice: Advice[] }) {
   return (
-    <div class="scrolling">
+    <Scrolling label="Advice on tools">
       <table>
         <thead><tr><th scope="col">Tool</th><th scope="col" class="figure">Limit in bytes</th><th scope="col">Preview</th><th scope="col">Why</th><th scope="col"><span class="unseen">Policy</span></th></tr></thead>
         <tbody>
@@ -50,6 +50,6 @@ function Told({ advice }: { advice: Advice[] }) {
           ))}
         </tbody>
       </table>
-    </div>
+    </Scrolling>
   );
 }

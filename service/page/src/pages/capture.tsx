@@ -3,16 +3,27 @@ import { useState } from "preact/hooks";
 import { address, change, type Entry, get, pathOf, Problem, type SignedIn } from "../api.ts";
 import { bytes, count, lineCount } from "../format.ts";
 import { useLoaded } from "../load.ts";
-import { Copy, Empty, Name, Time, Trouble, Waiting } from "../parts/small.tsx";
+import { Confirm, Copy, Empty, Name, Time, Trouble, Waiting } from "../parts/small.tsx";
 import { link } from "../route.ts";
 import { useGrowth } from "../viewer/growth.ts";
 import { SEEN_LABEL } from "../viewer/seen.ts";
-import { visible } from "../viewer/text.ts";
+import { TERMINAL_LABEL, visible } from "../viewer/text.ts";
 import { Structured } from "./json.tsx";
 import { Output } from "./output.tsx";
 
-/** The guard's label of the strategy by which the preview was made. */
-const PREVIEW_LABEL = "overspill.preview";
+/** Labels that the client sets, as people read them. */
+const LABELS: Record<string, string> = {
+  "overspill.preview": "Preview",
+  "overspill.spooled": "Spooled",
+  "overspill.redacted": "Redacted",
+  "overspill.cohort": "Cohort",
+  "overspill.exit_code": "Exit code",
+  "overspill.command": "Command",
+  "overspill.terminal_size": "Terminal size",
+  [TERMINAL_LABEL]: "Terminal",
+};
+/** Bytes of JSON that are shown as a tree at once. */
+const MAX_OPENED = 100_000;
 
 export function CapturePage({ reference, who }: { reference: string; who: SignedIn }) {
   const [version, setVersion] = useState(0);
@@ -25,7 +36,7 @@ export function CapturePage({ reference, who }: { reference: string; who: Signed
     <article class="capture">
       <Facts entry={entry.answer} who={who} onChanged={() => setVersion(version + 1)} />
       {isStructured(entry.answer) && (
-        <details class="as-data" onToggle={(event) => setShown(event.currentTarget.open)}>
+        <details class="as-data" open={isOneLine(entry.answer)} onToggle={(event) => setShown(event.currentTarget.open)}>
           <summary>As a tree or a table</summary>
           {isShown && <Structured entry={entry.answer} />}
         </details>
@@ -43,7 +54,7 @@ function isGone(problem: Error): boolean {
 function Missing({ problem }: { problem: Error }) {
   if (!(problem instanceof Problem) || !isGone(problem)) return <Trouble problem={problem} />;
   return (
-    <Empty title={problem.status === 410 ? "This output is gone" : "There is no such output here"}>
+    <Empty isPage title={problem.status === 410 ? "This output is gone" : "There is no such output here"}>
       <p>
         {problem.status === 410
           ? "It has expired, or somebody has deleted it. Its bytes are not kept any longer."
@@ -54,13 +65,17 @@ function Missing({ problem }: { problem: Error }) {
   );
 }
 
+/** Whether nobody can read the lines: a small JSON document in one line. */
+function isOneLine(entry: Entry): boolean {
+  return entry.kind === "json" && entry.lines === 1 && entry.size <= MAX_OPENED;
+}
+
 /** Whether the output may be shown as data. It is looked at only when somebody asks for that. */
 function isStructured(entry: Entry): boolean {
   return entry.kind === "json" || /json|csv|ndjson/.test(entry.content_type);
 }
 
 function Facts({ entry, who, onChanged }: { entry: Entry; who: SignedIn; onChanged(): void }) {
-  const ratio = entry.stored_size < entry.size && entry.stored_size > 0 ? `, ${(entry.size / entry.stored_size).toFixed(1)} times smaller` : "";
   return (
     <header class="facts">
       <h1>
@@ -74,17 +89,17 @@ function Facts({ entry, who, onChanged }: { entry: Entry; who: SignedIn; onChang
         <Fact term="Call"><Name text={entry.call_id} /></Fact>
         <Fact term="Status"><Name text={entry.status} /></Fact>
         <Fact term="Size">{bytes(entry.size)}, {lineCount(entry.lines)}</Fact>
-        <Fact term="Stored">{bytes(entry.stored_size)}{ratio}</Fact>
+        {entry.state !== "live" && <Fact term="Stored">{bytes(entry.stored_size)}{ratio(entry)}</Fact>}
         <Fact term={entry.state === "live" ? "Began" : "Captured"}><Time at={entry.created} /></Fact>
         {entry.last_append && <Fact term="Last output"><Time at={entry.last_append} /></Fact>}
         {entry.gap && <Fact term="Missing at the end">from byte {count(entry.gap.offset)} on: {entry.gap.size === null ? "perhaps something, nobody knows how much" : bytes(entry.gap.size)}</Fact>}
         <Fact term="Expires">{entry.held ? "not before it is released" : <Time at={entry.expires} />}</Fact>
         <Fact term="First read">
-          {entry.first_read ? <Time at={entry.first_read} /> : "not yet, as far as the service knows"}
+          {entry.first_read ? <Time at={entry.first_read} /> : "not yet"}
           {entry.first_read && <span class="quiet small" title="Reads on this page do not count. Who read it, and when again, is in the audit log, if the operator keeps one."> (by whom: see the audit log)</span>}
         </Fact>
         {Object.entries(entry.labels).filter(([name]) => name !== SEEN_LABEL).map(([name, value]) => (
-          <Fact term={name === PREVIEW_LABEL ? "Preview" : name}><Name text={value} /></Fact>
+          <Fact term={LABELS[name] ?? name}><Name text={value} /></Fact>
         ))}
       </dl>
       <p class="actions">
@@ -96,6 +111,12 @@ function Facts({ entry, who, onChanged }: { entry: Entry; who: SignedIn; onChang
       </p>
     </header>
   );
+}
+
+/** Return how much smaller the output is as it is stored. */
+function ratio({ size, stored_size: stored }: Entry): string {
+  if (stored === 0 || stored >= size) return "";
+  return `, ${size < 100 * stored ? (size / stored).toFixed(1) : count(Math.round(size / stored))} times smaller`;
 }
 
 function Fact({ term, children }: { term: string; children: preact.ComponentChildren }) {
@@ -110,11 +131,9 @@ function Fact({ term, children }: { term: string; children: preact.ComponentChil
 /** What changes a capture, for those who may. */
 function Changes({ entry, who, onChanged }: { entry: Entry; who: SignedIn; onChanged(): void }) {
   const [problem, setProblem] = useState<Error>();
+  const [isAsking, setAsking] = useState(false);
   const attempt = (work: Promise<unknown>, then: () => void) => void work.then(then, setProblem);
-  const remove = () => {
-    if (confirm(`Delete this output for good? ${bytes(entry.size)}, ${entry.id}`))
-      attempt(change("DELETE", pathOf(entry.id)), () => (location.hash = link(["captures"])));
-  };
+  const remove = () => attempt(change("DELETE", pathOf(entry.id)), () => (location.hash = link(["captures"])));
   const keep = (days: number) => attempt(change("PATCH", pathOf(entry.id), { ttl: days * 86400 }), onChanged);
   return (
     <>
@@ -122,7 +141,7 @@ function Changes({ entry, who, onChanged }: { entry: Entry; who: SignedIn; onCha
         <label class="small">
           Keep for{" "}
           <select value="" onChange={(event) => keep(Number(event.currentTarget.value))}>
-            <option value="" disabled>…</option>
+            <option value="" disabled>choose</option>
             <option value="1">1 day</option>
             <option value="7">7 days</option>
             <option value="30">30 days</option>
@@ -131,7 +150,12 @@ function Changes({ entry, who, onChanged }: { entry: Entry; who: SignedIn; onCha
         </label>
       )}
       {who.scopes.includes("delete") && !entry.held && (
-        <button type="button" class="small danger" onClick={remove}>Delete</button>
+        <button type="button" class="small danger" onClick={() => setAsking(true)}>Delete…</button>
+      )}
+      {isAsking && (
+        <Confirm title="Delete this output for good?" action="Delete for good" onDo={remove} onClose={() => setAsking(false)}>
+          <p><Name text={entry.tool} empty="A tool without a name" />, {bytes(entry.size)}, <code>{entry.id}</code>. Its bytes cannot be brought back, and its handle leads nowhere.</p>
+        </Confirm>
       )}
       {problem && <Trouble problem={problem} />}
     </>

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { beginning, type Entry } from "../api.ts";
 import { bytes, count } from "../format.ts";
 import { useLoaded } from "../load.ts";
-import { Trouble, Waiting } from "../parts/small.tsx";
+import { Scrolling, Trouble, Waiting } from "../parts/small.tsx";
 import { visible } from "../viewer/text.ts";
 import { rowsOf, type Rows } from "./rows.ts";
 
@@ -67,7 +67,7 @@ function Leaf({ value }: { value: unknown }) {
 
 function Table({ rows }: { rows: Rows }) {
   return (
-    <div class="scrolling short">
+    <Scrolling isShort label="Rows">
       <table>
         <thead><tr><th scope="col" class="figure">#</th>{rows.columns.map((name) => <th scope="col">{visible(name)}</th>)}</tr></thead>
         <tbody>
@@ -79,6 +79,6 @@ function Table({ rows }: { rows: Rows }) {
           ))}
         </tbody>
       </table>
-    </div>
+    </Scrolling>
   );
 }

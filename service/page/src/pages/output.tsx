@@ -7,12 +7,13 @@ import { useLoaded } from "../load.ts";
 import { setQuery, useRoute } from "../route.ts";
 import { Matches } from "../viewer/matches.tsx";
 import type { Marks } from "../viewer/minimap.tsx";
+import { Preview } from "../viewer/preview.tsx";
 import { patternOf, type Wanted } from "../viewer/search.ts";
 import { type Range, seenRanges } from "../viewer/seen.ts";
 import { TERMINAL_LABEL } from "../viewer/text.ts";
 import { View, type ViewHandle } from "../viewer/view.tsx";
 import { CONTEXTS, OnlyMatches, SearchField, SearchResult, useSearch } from "./search.tsx";
-import { CopySelected, Ends, Follow, JUMP, JumpField, SeenCount, Severities, WrapBox } from "./toolbar.tsx";
+import { JUMP, SeenCount, Severities, Toolbar, WrapBox } from "./toolbar.tsx";
 
 /** Errors, and warnings, that can be walked through and are on the map. */
 const MARKS = 1000;
@@ -26,6 +27,8 @@ interface Asked {
   selected: Range | null;
   /** Lines around each match, if only matches are shown. */
   context: number | undefined;
+  /** Whether what the model saw is shown beside the whole. */
+  isBeside: boolean;
 }
 
 function asked(query: URLSearchParams): Asked {
@@ -38,6 +41,7 @@ function asked(query: URLSearchParams): Asked {
     },
     selected: linesOf(query.get("lines")),
     context: query.get("q") ? CONTEXTS.find((lines) => String(lines) === query.get("only")) : undefined,
+    isBeside: query.has("seen"),
   };
 }
 
@@ -55,7 +59,7 @@ export function Output({ entry }: { entry: Entry }) {
 }
 
 function Whole({ entry }: { entry: Entry }) {
-  const { wanted, selected, context } = asked(useRoute().query);
+  const { wanted, selected, context, isBeside } = asked(useRoute().query);
   const view = useRef<ViewHandle>(null);
   const field = useRef<HTMLInputElement>(null);
   const [isWrapped, setWrapped] = useState(false);
@@ -68,7 +72,7 @@ function Whole({ entry }: { entry: Entry }) {
     setQuery({ lines: line }, true);
     go(line);
   };
-  const { found, problem, next } = useSearch(entry.id, wanted, go);
+  const { found, problem, next } = useSearch(entry.id, wanted, selected?.[0], go);
   const wrap = () => setWrapped(!isWrapped);
   useEffect(() => {
     if (selected) view.current?.reveal(selected[0]);
@@ -82,43 +86,45 @@ function Whole({ entry }: { entry: Entry }) {
     "&": () => wanted.pattern && setQuery({ only: context === undefined ? USUAL_CONTEXT : null }),
     e: () => goToNext(summary?.errors.line_numbers ?? []),
     w: wrap,
+    p: () => seen.length > 0 && setQuery({ seen: isBeside ? null : 1 }, true),
   });
   return (
     <section class="output" aria-label="Output">
       <div class="tools">
         <SearchField wanted={wanted} field={field} />
-        <SearchResult wanted={wanted} found={found} problem={problem} onNext={context === undefined ? next : undefined} />
         {wanted.pattern && <OnlyMatches context={context} />}
-        <JumpField total={entry.lines} onGo={go} />
+        <SearchResult wanted={wanted} found={found} problem={problem} onNext={context === undefined ? next : undefined} />
+      </div>
+      <Toolbar entry={entry} selected={selected} onGo={go}>
         <WrapBox isWrapped={isWrapped} onChange={wrap} />
         {summary && <Severities summary={summary} onNext={goToNext} />}
-        {entry.state === "live" && <Follow onEnd={() => go(entry.lines)} />}
-        {seen.length > 0 && <SeenCount seen={seen} onNext={goToNext} />}
-        <Ends total={entry.lines} onGo={go} />
-        {selected && <CopySelected entry={entry} selected={selected} />}
+        {seen.length > 0 && <SeenCount seen={seen} isBeside={isBeside} onNext={goToNext} />}
+      </Toolbar>
+      <div class="views">
+        {isBeside && seen.length > 0 && <Preview reference={entry.id} seen={seen} onGo={(line) => (setQuery({ lines: line }, true), go(line))} />}
+        {context === undefined ? (
+          <View
+            reference={entry.id}
+            total={entry.lines}
+            size={entry.size}
+            isTerminal={TERMINAL_LABEL in entry.labels}
+            isWrapped={isWrapped}
+            selected={selected}
+            seen={seen}
+            marks={marksOf(summary, found?.numbers)}
+            highlight={patternOf(wanted)}
+            onSelect={(first, last) => setQuery({ lines: first === last ? first : `${first}-${last}` }, true)}
+            handle={view}
+          />
+        ) : (
+          <Matches
+            reference={entry.id}
+            wanted={wanted}
+            context={context}
+            onGo={(line) => (setQuery({ only: null, lines: line }), setTimeout(() => go(line)))}
+          />
+        )}
       </div>
-      {context === undefined ? (
-        <View
-          reference={entry.id}
-          total={entry.lines}
-          size={entry.size}
-          isTerminal={TERMINAL_LABEL in entry.labels}
-          isWrapped={isWrapped}
-          selected={selected}
-          seen={seen}
-          marks={marksOf(summary, found?.numbers)}
-          highlight={patternOf(wanted)}
-          onSelect={(first, last) => setQuery({ lines: first === last ? first : `${first}-${last}` }, true)}
-          handle={view}
-        />
-      ) : (
-        <Matches
-          reference={entry.id}
-          wanted={wanted}
-          context={context}
-          onGo={(line) => (setQuery({ only: null, lines: line }), setTimeout(() => go(line)))}
-        />
-      )}
     </section>
   );
 }

@@ -1,7 +1,7 @@
 // What a key that is bound to sessions sees in the place of the dashboard, whose figures are of the whole tenant.
 import { Name } from "../parts/small.tsx";
 import { link } from "../route.ts";
-import { SessionPage } from "./captures.tsx";
+import { SessionPage } from "./session.tsx";
 
 export function OwnSessions({ session, isPrefix }: { session: string; isPrefix: boolean }) {
   if (!isPrefix)

@@ -8,12 +8,24 @@ const TYPING_MS = 250;
 /** Lines around a match, where only matches are shown. */
 export const CONTEXTS = [0, 2, 5, 10];
 
-/** Search as the pattern in the address changes. `next` goes through the matches, and fetches more at their end. */
-export function useSearch(reference: string, wanted: Wanted, goTo: (line: number) => void) {
+/** Return the place in `numbers` from which the next match is the first one after `line`. */
+function before(numbers: number[], line: number): number {
+  const after = numbers.findIndex((number) => number > line);
+  return (after < 0 ? numbers.length : after) - 1;
+}
+
+/**
+ * Search as the pattern in the address changes. `next` goes through the matches, and fetches more at their end. Who has
+ * followed a link to the line `linked` stays there.
+ */
+export function useSearch(reference: string, wanted: Wanted, linked: number | undefined, goTo: (line: number) => void) {
   const [found, setFound] = useState<Found>();
   const [problem, setProblem] = useState<Error>();
   const at = useRef(-1);
+  const isLater = useRef(false);
   useEffect(() => {
+    const start = isLater.current ? undefined : linked;
+    isLater.current = true;
     setFound(undefined);
     setProblem(undefined);
     at.current = -1;
@@ -22,7 +34,8 @@ export function useSearch(reference: string, wanted: Wanted, goTo: (line: number
     const failed = (error: Error) => controller.signal.aborted || setProblem(error);
     search(reference, wanted, controller.signal).then((first) => {
       setFound(first);
-      if (first.numbers[0] !== undefined) {
+      if (start !== undefined) at.current = before(first.numbers, start);
+      else if (first.numbers[0] !== undefined) {
         at.current = 0;
         goTo(first.numbers[0]);
       }

@@ -9,7 +9,26 @@ import { type Range, seenCount } from "../viewer/seen.ts";
 /** The field that the key `:` goes to. */
 export const JUMP = "jump";
 
-export function JumpField({ total, onGo }: { total: number; onGo(line: number): void }) {
+interface Props {
+  entry: Entry;
+  selected: Range | null;
+  onGo(line: number): void;
+  children: preact.ComponentChildren;
+}
+
+export function Toolbar({ entry, selected, onGo, children }: Props) {
+  return (
+    <div class="tools">
+      <JumpField total={entry.lines} onGo={onGo} />
+      <Ends total={entry.lines} onGo={onGo} />
+      {entry.state === "live" && <Follow onEnd={() => onGo(entry.lines)} />}
+      {children}
+      {selected && <CopySelected entry={entry} selected={selected} />}
+    </div>
+  );
+}
+
+function JumpField({ total, onGo }: { total: number; onGo(line: number): void }) {
   const pressed = (event: preact.TargetedKeyboardEvent<HTMLInputElement>) => {
     const line = Math.min(Number(event.currentTarget.value.replace(/\D/g, "")), total);
     if (event.key !== "Enter" || !line) return;
@@ -56,7 +75,7 @@ function Severe({ name, found, onNext }: { name: string; found: Severity; onNext
 
 const FOLLOW_HELP = "Go on with the output as it grows (G). Scroll up to stay where you are.";
 
-export function Follow({ onEnd }: { onEnd(): void }) {
+function Follow({ onEnd }: { onEnd(): void }) {
   return (
     <button type="button" class="small" title={FOLLOW_HELP} onClick={onEnd}>
       <span class="state live">live</span> Go to the end
@@ -67,15 +86,20 @@ export function Follow({ onEnd }: { onEnd(): void }) {
 const SEEN_HELP =
   "Whole in the notice that stood for this output in the conversation: marked at the left. The model may have seen more, in part.";
 
-export function SeenCount({ seen, onNext }: { seen: Range[]; onNext(numbers: number[]): void }) {
+export function SeenCount({ seen, isBeside, onNext }: { seen: Range[]; isBeside: boolean; onNext(numbers: number[]): void }) {
   return (
-    <button type="button" class="small seen-count" title={SEEN_HELP} onClick={() => onNext(seen.map(([first]) => first))}>
-      {lineCount(seenCount(seen))} seen by the model
-    </button>
+    <span>
+      <button type="button" class="small seen-count" title={SEEN_HELP} onClick={() => onNext(seen.map(([first]) => first))}>
+        {lineCount(seenCount(seen))} seen by the model
+      </button>{" "}
+      <button type="button" class="small toggle" aria-pressed={isBeside} title="Show them beside the whole output (p)" onClick={() => setQuery({ seen: isBeside ? null : 1 }, true)}>
+        beside
+      </button>
+    </span>
   );
 }
 
-export function Ends({ total, onGo }: { total: number; onGo(line: number): void }) {
+function Ends({ total, onGo }: { total: number; onGo(line: number): void }) {
   return (
     <span>
       <button type="button" class="small" aria-label="First line (g)" title="First line (g)" onClick={() => onGo(1)}>⇤</button>{" "}
@@ -85,7 +109,7 @@ export function Ends({ total, onGo }: { total: number; onGo(line: number): void 
 }
 
 /** Copy what is selected, or a link to it. */
-export function CopySelected({ entry, selected: [first, last] }: { entry: Entry; selected: Range }) {
+function CopySelected({ entry, selected: [first, last] }: { entry: Entry; selected: Range }) {
   const isOne = first === last;
   return (
     <>

@@ -38,7 +38,7 @@ function colourOf(place: HTMLElement, name: string): string {
 
 function made(place: HTMLElement, times: number[], values: (number | null)[], unit: string, onZoom: (since: number, until: number) => void): uPlot {
   const shown = (value: number | null) => (value === null ? "–" : unit === "B" ? bytes(value) : `${value.toFixed(1)} %`);
-  const axis = { stroke: colourOf(place, "--quiet"), grid: { stroke: colourOf(place, "--line"), width: 1 }, ticks: { show: false } };
+  const axis = { stroke: colourOf(place, "--quiet"), grid: { stroke: colourOf(place, "--line"), width: 1 }, ticks: { show: false }, space: 70 };
   const options: uPlot.Options = {
     width: place.clientWidth,
     height: HEIGHT,
@@ -52,7 +52,7 @@ function made(place: HTMLElement, times: number[], values: (number | null)[], un
       ],
     },
     scales: { y: { range: (_chart, _least, most) => [0, most > 0 ? most * 1.1 : 1] } },
-    axes: [axis, { ...axis, size: 70, values: (_chart, ticks) => ticks.map((tick) => shown(tick)) }],
+    axes: [axis, { ...axis, space: 40, size: 70, values: (_chart, ticks) => ticks.map((tick) => shown(tick)) }],
     series: [
       { value: (_chart, time) => (time === null ? "" : new Date(time * 1000).toLocaleString()) },
       { label: unit === "B" ? "kept out" : "too large", stroke: colourOf(place, "--accent"), width: 2, points: { show: values.filter((value) => value !== null).length < FEW }, spanGaps: true, value: (_chart, value) => shown(value) },

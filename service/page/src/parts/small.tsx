@@ -1,7 +1,8 @@
 // Small parts that many views use.
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
-import { ago, exact } from "../format.ts";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Entry } from "../api.ts";
+import { ago, clock, exact, sentence } from "../format.ts";
 import { visible } from "../viewer/text.ts";
 
 export function Time({ at }: { at: string }) {
@@ -12,11 +13,11 @@ export function Time({ at }: { at: string }) {
   );
 }
 
-/** The time of day to the second, for a list in the order of time. */
+/** A time to the second, for a list in the order of time. */
 export function Clock({ at }: { at: string }) {
   return (
     <time dateTime={at} title={exact(at)}>
-      {new Date(at).toLocaleTimeString()}
+      {clock(at)}
     </time>
   );
 }
@@ -46,20 +47,62 @@ export function Copy({ text, label }: { text: string | (() => Promise<string>); 
   );
 }
 
+/** How a call ended as far as anybody said, or that its output is not whole. */
+export function Outcome({ entry, empty }: { entry: Entry; empty?: string }) {
+  if (entry.state !== "complete") return <span class={`state ${entry.state}`}>{entry.state}</span>;
+  return <Name text={entry.status} {...(empty === undefined ? {} : { empty })} />;
+}
+
 export function Trouble({ problem }: { problem: Error }) {
   return (
     <p class="trouble" role="alert">
-      {problem.message}
+      {sentence(problem.message)}
     </p>
   );
 }
 
-export function Empty({ title, children }: { title: string; children: ComponentChildren }) {
+/** What to do next where nothing is shown. `isPage`: there is nothing else on the page. */
+export function Empty({ title, isPage = false, children }: { title: string; isPage?: boolean; children: ComponentChildren }) {
   return (
     <section class="empty">
-      <h2>{title}</h2>
+      {isPage ? <h1>{title}</h1> : <h2>{title}</h2>}
       {children}
     </section>
+  );
+}
+
+/** Code to copy. It scrolls sideways on narrow screens, by keys too. */
+export function Code({ text, label }: { text: string; label: string }) {
+  return (
+    <div class="code">
+      <pre tabIndex={0} role="region" aria-label={label}>{visible(text)}</pre>
+      <Copy text={text} label="Copy" />
+    </div>
+  );
+}
+
+/** A table that scrolls inside of its box, by keys too. */
+export function Scrolling({ label, isShort = false, children }: { label: string; isShort?: boolean; children: ComponentChildren }) {
+  return (
+    <div class={`scrolling ${isShort ? "short" : ""}`} tabIndex={0} role="region" aria-label={label}>
+      {children}
+    </div>
+  );
+}
+
+/** Ask before something is done that nobody can undo. */
+export function Confirm({ title, action, onDo, onClose, children }: { title: string; action: string; onDo(): void; onClose(): void; children: ComponentChildren }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} onClose={onClose} aria-labelledby="confirm">
+      <h2 id="confirm">{title}</h2>
+      {children}
+      <p class="actions">
+        <button type="button" autofocus onClick={() => dialog.current?.close()}>Cancel</button>
+        <button type="button" class="danger" onClick={() => (dialog.current?.close(), onDo())}>{action}</button>
+      </p>
+    </dialog>
   );
 }
 

@@ -1,73 +1,46 @@
-// Only the lines that match, with some lines around each: as `grep -C` shows them. A click on a number goes to the line
-// in the whole output.
+// Only the lines that match, with some lines around each.
 import { useState } from "preact/hooks";
 import { get, type Match, pathOf, type Text } from "../api.ts";
-import { count } from "../format.ts";
 import { useLoaded } from "../load.ts";
 import { Trouble, Waiting } from "../parts/small.tsx";
-import { Row } from "./row.tsx";
+import { Excerpt, type Shown } from "./excerpt.tsx";
 import { patternOf, query, type Wanted } from "./search.ts";
 
 const PAGE = 100;
 /** Bytes of one answer, the most that the service gives. */
 const MAX_BYTES = 65_536;
 
-interface Excerpt {
+interface Page {
   matches: Match[];
   next: Record<string, string> | null;
 }
 
-interface Shown {
-  text: string;
-  isMatch: boolean;
-}
-
 export function Matches({ reference, wanted, context, onGo }: { reference: string; wanted: Wanted; context: number; onGo(line: number): void }) {
-  const [more, setMore] = useState<Excerpt>({ matches: [], next: null });
+  const [more, setMore] = useState<Page>({ matches: [], next: null });
   const [problem, setProblem] = useState<Error>();
   const asked = { ...query(wanted), context, max_matches: PAGE, max_bytes: MAX_BYTES };
   const first = useLoaded(async (signal) => {
     setMore({ matches: [], next: null });
-    return excerptOf(await get<Text>(`${pathOf(reference)}/grep`, asked, signal));
+    return pageOf(await get<Text>(`${pathOf(reference)}/grep`, asked, signal));
   }, [reference, JSON.stringify(asked)]);
   if (first.problem ?? problem) return <Trouble problem={(first.problem ?? problem)!} />;
   if (!first.answer || first.isLoading) return <Waiting />;
   const matches = [...first.answer.matches, ...more.matches];
   const next = more.matches.length ? more.next : first.answer.next;
   const lines = linesOf(matches);
-  const digits = count(lines.at(-1)?.[0] ?? 0).length;
   const readOn = async () => {
-    const found = excerptOf(await get<Text>(`${pathOf(reference)}/grep`, next ?? {}));
+    const found = pageOf(await get<Text>(`${pathOf(reference)}/grep`, next ?? {}));
     setMore({ matches: [...more.matches, ...found.matches], next: found.next });
   };
   return (
-    <div class="viewer">
-      <div class="lines only" tabIndex={0} role="region" aria-label="Only the lines that match">
-        {lines.map(([number, line], at) => (
-          <>
-            {at > 0 && lines[at - 1]![0] < number - 1 && <div class="gap" aria-hidden="true">…</div>}
-            <Row
-              key={number}
-              number={number}
-              digits={digits}
-              line={line}
-              isSelected={false}
-              isMatch={line.isMatch}
-              isSeen={false}
-              highlight={line.isMatch ? patternOf(wanted) : null}
-              onSelect={() => onGo(number)}
-              onReadOn={() => undefined}
-            />
-          </>
-        ))}
-        {next && <p><button type="button" class="small" onClick={() => void readOn().catch(setProblem)}>More matches</button></p>}
-        {lines.length === 0 && <p class="quiet">No line matches.</p>}
-      </div>
-    </div>
+    <Excerpt label="Only the lines that match" lines={lines} highlight={patternOf(wanted)} onGo={onGo}>
+      {next && <p><button type="button" class="small" onClick={() => void readOn().catch(setProblem)}>More matches</button></p>}
+      {lines.length === 0 && <p class="quiet">No line matches.</p>}
+    </Excerpt>
   );
 }
 
-function excerptOf(text: Text): Excerpt {
+function pageOf(text: Text): Page {
   return { matches: text.matches ?? [], next: text.next };
 }
 

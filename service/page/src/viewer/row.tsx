@@ -30,7 +30,7 @@ export function Row({ number, digits, line, isSelected, isMatch, isSeen, highlig
       <code dir="ltr">
         {line === undefined ? <span class="quiet">…</span> : <Content text={line.text} highlight={isMatch ? highlight : null} />}
         {line?.more !== undefined && (
-          <button type="button" class="small" onClick={onReadOn}>
+          <button type="button" class="small more" onClick={onReadOn}>
             read on in this line
           </button>
         )}

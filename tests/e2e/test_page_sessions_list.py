@@ -1,0 +1,109 @@
+"""The web page's list of sessions, and what a person follows in one of them, in a real browser."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from overspill.transfer.client import Client
+from overspill_service.tenants.keys import new_key
+
+from tests.e2e.web_page import Watched, chromium, service_with
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.servers.overspill import ForkedService
+
+KEYS = {name: new_key() for name in ("acme", "globex", "empty")}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with service_with(tmp_path_factory.mktemp("sessions"), KEYS) as started:
+        yield started
+
+
+@pytest.fixture
+async def client(service: ForkedService) -> AsyncIterator[Client]:
+    async with Client(service.url, key=KEYS["acme"]) as made:
+        yield made
+
+
+@pytest.fixture
+async def watched(service: ForkedService) -> AsyncIterator[Watched]:
+    async with chromium(viewport={"width": 1200, "height": 900}) as context:
+        made = Watched(await context.new_page(), service.url)
+        yield made
+        assert made.troubles == []
+
+
+async def test_a_session_is_found_by_a_part_of_its_name_and_opened_by_keys(
+    watched: Watched, client: Client
+) -> None:
+    for number in range(3):
+        await client.put("one\n", tool=f"tool-{number}", session="Nightly build", call_id=f"n{number}")
+    await client.put("two\n", tool="other", session="chat 7", call_id="c")
+    await watched.sign_in(KEYS["acme"])
+    page = watched.page
+    await page.keyboard.press("s")
+    await page.get_by_role("link", name="chat 7").wait_for()
+    await page.get_by_label("Part of a name").fill("NIGHT")
+    row = page.get_by_role("row", name="Nightly build")
+    await row.get_by_role("cell", name="3", exact=True).wait_for()
+    await row.get_by_text("tool-2, tool-1, tool-0").wait_for()
+
+    assert await page.get_by_role("link", name="chat 7").count() == 0
+    await page.reload()
+    await row.get_by_role("link").press("Enter")
+    await page.get_by_role("heading", name="Session Nightly build").wait_for()
+    assert [(await each.inner_text()).split()[-1] for each in await page.locator(".timeline a").all()] == [
+        "tool-0",
+        "tool-1",
+        "tool-2",
+    ]
+    await page.go_back()
+    await row.wait_for()
+
+
+async def test_a_session_beyond_the_newest_captures_is_found_further_back_or_by_its_name(
+    watched: Watched, client: Client
+) -> None:
+    await client.put("old\n", session="long ago", call_id="old")
+    for number in range(210):
+        await client.put("new\n", session="today", call_id=f"new {number}")
+    await watched.sign_in(KEYS["acme"], "/sessions?name=long")
+    page = watched.page
+    await page.get_by_role("heading", name="No session fits").wait_for()
+    await page.get_by_role("button", name="Look further back").click()
+    await page.get_by_role("link", name="long ago").wait_for()
+    await page.get_by_label("Part of a name").fill("today")
+    await page.keyboard.press("Enter")
+    await page.get_by_role("heading", name="Session today").wait_for()
+    await page.get_by_role("button", name="Show older ones too").click()
+    await page.get_by_text("210 captured outputs").wait_for()
+
+
+async def test_names_of_sessions_and_tools_do_nothing_in_the_list(
+    watched: Watched, service: ForkedService
+) -> None:
+    name = "<img src=x onerror=alert(1)>/../?#%2e\u202e"
+    async with Client(service.url, key=KEYS["globex"]) as globex:
+        await globex.put("hostile\n", tool=name, session=name, call_id=name)
+        await globex.put("nobody's\n", call_id="without a session")
+    await watched.sign_in(KEYS["globex"], "/sessions")
+    page = watched.page
+    await page.get_by_text("without a session").wait_for()
+    assert await page.locator("main img").count() == 0
+    await page.locator("tbody a").click()
+    await page.get_by_role("heading", name="Session <img").wait_for()
+    await page.locator(".timeline a").wait_for()
+
+    assert await page.locator("main img").count() == 0
+    assert "⟨U+202E⟩" in await page.locator("h1").inner_text()
+
+
+async def test_who_has_no_session_yet_is_told_how_to_begin(watched: Watched) -> None:
+    await watched.sign_in(KEYS["empty"], "/sessions")
+    await watched.page.get_by_role("heading", name="No session has a capture yet").wait_for()
+    await watched.page.get_by_role("region", name="Guard the tools of an agent").wait_for()
