@@ -7,21 +7,24 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import pytest_asyncio
 from aiohttp import ClientSession
 from overspill import wire
 from overspill.transfer.client import Client
 from overspill_service.tenants.keys import new_key
 
-from tests.e2e.web_page import Watched, chromium, service_with
+from tests.e2e.web_page import Watched, service_with
 from tests.servers.overspill import ForkedService
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from playwright.async_api import Locator, Page
+    from playwright.async_api import Browser, Locator, Page
 
 LOG = "".join(f"{'ERROR' if n % 1000 == 7 else 'info'} line {n} of the log\n" for n in range(1, 50_001))
 KEYS = {name: new_key() for name in ("acme", "globex")}
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest.fixture(scope="module")
@@ -30,16 +33,18 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield started
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def client(service: ForkedService) -> AsyncIterator[Client]:
     async with Client(service.url, key=KEYS["acme"]) as made:
         yield made
 
 
-@pytest.fixture
-async def watched(service: ForkedService) -> AsyncIterator[Watched]:
+@pytest_asyncio.fixture(loop_scope="module")
+async def watched(browser: Browser, service: ForkedService) -> AsyncIterator[Watched]:
     rights = ["clipboard-read", "clipboard-write"]
-    async with chromium(viewport={"width": 1000, "height": 700}, permissions=rights) as context:
+    async with await browser.new_context(
+        viewport={"width": 1000, "height": 700}, permissions=rights
+    ) as context:
         made = Watched(await context.new_page(), service.url)
         yield made
         assert made.troubles == []
@@ -265,11 +270,11 @@ async def _tab_to(page: Page, selector: str) -> None:
 
 
 async def test_narrow_screens_need_no_sideways_scrolling_of_the_page(
-    service: ForkedService, client: Client
+    browser: Browser, service: ForkedService, client: Client
 ) -> None:
     long_name = "a_tool_with_a_name_of_many_letters_" * 3
     entry = await client.put(LOG, tool=long_name, session=long_name, call_id=long_name)
-    async with chromium(viewport={"width": 360, "height": 700}) as context:
+    async with await browser.new_context(viewport={"width": 360, "height": 700}) as context:
         watched = Watched(await context.new_page(), service.url)
         await watched.sign_in(KEYS["acme"])
         for view in ("/", "/captures", f"/sessions/{long_name}", f"/captures/{entry.id}?lines=3-9&q=line"):
@@ -278,10 +283,12 @@ async def test_narrow_screens_need_no_sideways_scrolling_of_the_page(
             assert await watched.page.evaluate("document.scrollingElement.scrollWidth") <= 360, view
 
 
-async def test_tabs_of_two_tenants_never_mix(service: ForkedService, client: Client) -> None:
+async def test_tabs_of_two_tenants_never_mix(
+    browser: Browser, service: ForkedService, client: Client
+) -> None:
     """Two tabs of one browser have one cookie: the later sign-in. The first tab shows nothing of it."""
     await client.put("acme's own", tool="acme-tool", call_id="mixed")
-    async with Client(service.url, key=KEYS["globex"]) as globex, chromium() as context:
+    async with Client(service.url, key=KEYS["globex"]) as globex, await browser.new_context() as context:
         await globex.put("globex's own", tool="globex-tool", call_id="mixed")
         first, second = [Watched(await context.new_page(), service.url) for _ in range(2)]
         await first.sign_in(KEYS["acme"], "/captures")

@@ -5,17 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import pytest_asyncio
 from overspill.transfer.client import Client
 from overspill_service.tenants.keys import new_key
 
-from tests.e2e.web_page import Watched, chromium, service_with
+from tests.e2e.web_page import Watched, service_with
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from playwright.async_api import Browser
+
     from tests.servers.overspill import ForkedService
 
 KEYS = {name: new_key() for name in ("acme", "globex", "empty")}
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest.fixture(scope="module")
@@ -24,15 +29,15 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield started
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def client(service: ForkedService) -> AsyncIterator[Client]:
     async with Client(service.url, key=KEYS["acme"]) as made:
         yield made
 
 
-@pytest.fixture
-async def watched(service: ForkedService) -> AsyncIterator[Watched]:
-    async with chromium(viewport={"width": 1200, "height": 900}) as context:
+@pytest_asyncio.fixture(loop_scope="module")
+async def watched(browser: Browser, service: ForkedService) -> AsyncIterator[Watched]:
+    async with await browser.new_context(viewport={"width": 1200, "height": 900}) as context:
         made = Watched(await context.new_page(), service.url)
         yield made
         assert made.troubles == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from overspill import wire
@@ -18,7 +18,7 @@ playwright = pytest.importorskip("playwright.async_api")
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from playwright.async_api import BrowserContext, Page
+    from playwright.async_api import Browser, Page
 
 FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -29,12 +29,12 @@ AXE = Path(__file__).parents[2] / "service" / "page" / "node_modules" / "axe-cor
 
 
 @asynccontextmanager
-async def chromium(**options: Any) -> AsyncIterator[BrowserContext]:
+async def chromium() -> AsyncIterator[Browser]:
     path = program("chromium")
     async with playwright.async_playwright() as started:
         browser = await started.chromium.launch(executable_path=path, args=FLAGS)
         try:
-            yield await browser.new_context(**options)
+            yield browser
         finally:
             await browser.close()
 
