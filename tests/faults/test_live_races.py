@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from overspill import wire
 from overspill_service.archive.recovery.rebuild import rebuild_if_due
+from overspill_service.catalog.records import Entry
 from overspill_service.errors import StoreUnavailable
 from overspill_service.live.flusher import SEGMENT_BYTES
 
@@ -98,9 +99,10 @@ async def test_a_segment_that_lands_late_replaces_none_that_others_have_stored(r
 async def test_a_segment_that_lands_late_is_found_by_a_catalog_that_was_lost(replicas: Replicas) -> None:
     first, second = replicas.both
     producer = await begun(second)
-    async with append_under_way(first, LARGE, 409):
-        await producer.append(LARGE[:500_000])
-        await second.flush(CAPTURE)
+    with first.dying("before replace"):
+        async with append_under_way(first, LARGE, 409):
+            await producer.append(LARGE[:500_000])
+            await second.flush(CAPTURE)
     await replicas.disturb(replicas.catalog.lose)
     await rebuild_if_due(replicas.both[0].service.archive, "test")
     producer.api = replicas.both[0].api
@@ -155,3 +157,55 @@ async def lost_append(replica: Replica, offset: int) -> None:
     await sender.append(LARGE, expected=503)
     await replica.settle()
     del catalog.append_live
+
+
+async def test_a_segment_that_nobody_needs_is_gone_at_once(replicas: Replicas) -> None:
+    first, second = replicas.both
+    producer = await begun(second)
+    async with append_under_way(first, LARGE, 409):
+        await producer.append(SMALL)
+        await second.flush(CAPTURE)
+    keys = [each.key async for each in second.service.archive.store.list("v1/")]
+    entry = await second.service.archive.catalog.get("default", CAPTURE)
+
+    assert isinstance(entry, Entry)
+    assert keys == entry.keys
+
+
+async def test_a_segment_that_was_left_makes_no_ended_capture_live_again(replicas: Replicas) -> None:
+    first, second = replicas.both
+    producer = await begun(first)
+    with first.dying("after put"):
+        await lost_append(first, 0)
+    producer.api = second.api
+    for number in range(4):
+        await producer.append(b"line %d\n" % number)
+        await second.flush(CAPTURE)
+    ended = await producer.complete(state="partial")
+    await second.flush(CAPTURE)  # into one object, under another upload
+    await replicas.disturb(replicas.catalog.lose)
+    await rebuild_if_due(replicas.both[0].service.archive, "test")
+    producer.api = replicas.both[0].api
+    entry = await producer.entry()
+
+    assert (entry.state, entry.size, entry.sha256) == (wire.State.PARTIAL, 28, ended["sha256"])
+    assert await content(producer.api, producer.path) == b"line 0\nline 1\nline 2\nline 3\n"
+
+
+async def test_segments_of_which_the_first_is_missing_are_no_capture(replicas: Replicas) -> None:
+    first, second = replicas.both
+    producer = await begun(second)
+    await producer.append(SMALL)
+    await second.flush(CAPTURE)
+    with first.dying("after put"):
+        await lost_append(first, len(SMALL))
+    entry = await second.service.archive.catalog.get("default", CAPTURE)
+    assert isinstance(entry, Entry)
+    await producer.append(LARGE[:500_000])
+    await second.flush(CAPTURE)
+    await second.service.archive.store.delete(entry.keys)
+    await replicas.disturb(replicas.catalog.lose)
+    await rebuild_if_due(replicas.both[0].service.archive, "test")
+    response = await replicas.both[0].api.get(producer.path)
+
+    assert response.status == 404

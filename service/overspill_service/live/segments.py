@@ -6,7 +6,7 @@ Whichever step is interrupted, no byte is there twice or skipped. Each attempt w
 so none replaces what another has stored, also in stores that let it. The catalog decides which of them
 counts: it changes an entry only if that is still the one that the attempt began with. So the lease of the
 capture only spares work. Whoever takes over looks for a segment that the entry does not have, and takes it in
-as it is. What no entry has in the end is left to the sweep: somebody may be about to take it in.
+as it is. One that no entry has is deleted by who stored it, or else by the sweep.
 """
 
 from __future__ import annotations
@@ -180,8 +180,7 @@ async def _grow(
 ) -> Entry | None:
     """Add the segment to the entry in the catalog, unless others have added one, or its end was told.
 
-    Delete it again if the capture was removed. A catalog that has just lost the capture may be told of the
-    segment by the objects, so then it stays.
+    If it is not added it is deleted again, unless the catalog may be told of it by the objects.
     """
     while True:
         lists = _frames_of(entry)
@@ -198,6 +197,8 @@ async def _grow(
                 await archive.store.delete([grown.segment_keys[-1]])
             return None
         if found == entry or found.segments != entry.segments:
+            if grown.segment_keys[-1] not in found.segment_keys and await archive.catalog.is_complete():
+                await archive.store.delete([grown.segment_keys[-1]])
             return found
         entry = found  # its expiry was changed meanwhile, or it was read
         expires = max(draft.expires, found.expires)

@@ -12,7 +12,7 @@ read again.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
     from overspill_service.objects import StoredObject
     from overspill_service.store_format.index import Index
+
+_ORDER: Final = {State.COMPLETE: 0, State.PARTIAL: 1, State.LIVE: 2}
 
 log = logging.getLogger(__name__)
 encode_entry = msgspec.msgpack.Encoder().encode
@@ -121,10 +123,9 @@ async def entry_of(
     entries = [await _read(archive, found, upload) for upload in left]
     whole = [entry for entry in entries if entry is not None]
     alive = [entry for entry in whole if not entry.is_expired(archive.clock())] or whole
-    # A whole output may have been about to take the place of a partial one.
-    first = min(
-        alive, key=lambda each: (each.state is not State.COMPLETE, each.created, each.upload), default=None
-    )
+    # A whole output may have been about to take the place of a partial one. A segment of a live capture may
+    # be left that no entry had.
+    first = min(alive, key=lambda each: (_ORDER[each.state], each.created, each.upload), default=None)
     if first is None:
         return None
     same = [entry for entry in alive if entry.sha256 == first.sha256]
@@ -182,6 +183,8 @@ async def _names(archive: Archive, upload: UploadFound) -> list[str]:
     if len(upload.segments) == count:
         return [name for _, name in sorted(upload.segments)]
     last = {name: stored for (number, name), stored in upload.segments.items() if number == count - 1}
+    if not last:
+        return []
     ends = {name: await archive.read_index(stored.key, stored.size) for name, stored in last.items()}
     chosen = max(ends, key=lambda name: (ends[name].last, ends[name].first_offset + ends[name].size, name))
     before = _decode_entry(ends[chosen].entry).segments if ends[chosen].entry else []
