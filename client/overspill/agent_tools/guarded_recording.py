@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 from overspill.agent_tools.inspect_request import MAX_CHARS
+from overspill.delivery.broken_capture import LiveOutcome
 from overspill.guard import call_context
 from overspill.previews import notice
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from overspill.guard.guard import Guard
     from overspill.text.limits import Limits
 
+_NOT_LIVE: Final = LiveOutcome()
 _OTHER_FIELDS_CHARS: Final = 1_500
 """About the characters of an answer without its output."""
 
@@ -30,15 +32,19 @@ def answer_limits(guard: Guard, tool: str) -> Limits:
 
 
 def guarded_answer(
-    guard: Guard, recording: Recording, tool: str, status: str, session: str | None, capture: str = ""
+    guard: Guard,
+    recording: Recording,
+    tool: str,
+    status: str,
+    session: str | None,
+    live: LiveOutcome = _NOT_LIVE,
 ) -> Answer:
     """Return `output`, whole or as a notice; `overspill` has the metadata of what spilled.
 
-    `capture` is the handle of the live capture that has all of it, if there is one. Raises `OSError` if the
-    recording's file cannot be read.
+    `live` says what the service has of it already. Raises `OSError` if the recording's file cannot be read.
     """
     policy = guard.policy.merged({tool: answer_limits(guard, tool)})
-    with _stored_as(capture):
+    with _stored_as(live):
         guarded = guard.process_sync(
             _content(recording), tool=tool, session=session, status=status, policy=policy
         )
@@ -50,13 +56,12 @@ def guarded_answer(
     return {"output": str(made), "overspill": guarded.metadata}
 
 
-def _stored_as(capture: str) -> AbstractContextManager[None]:
+def _stored_as(live: LiveOutcome) -> AbstractContextManager[None]:
     call = call_context.current()
-    if not capture:
+    if live == _NOT_LIVE:
         return nullcontext()
-    if call is None:
-        return call_context.calling("", capture=capture)
-    return call_context.calling(call.id, call.session, capture=capture)
+    call_id, session = ("", None) if call is None else (call.id, call.session)
+    return call_context.calling(call_id, session, capture=live.capture, beginning=live.beginning)
 
 
 def _content(recording: Recording) -> str | Iterator[bytes]:

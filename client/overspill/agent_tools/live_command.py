@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
+from overspill.delivery.broken_capture import LiveOutcome
 from overspill.delivery.stream_upload import LIVE_BYTES, LIVE_SECONDS
 from overspill.guard import call_context
 from overspill.guard.band import all_go_to_service
@@ -68,10 +69,12 @@ class LiveCommand:
         if self._upload is not None:
             self._upload.take(data)
 
-    def ended(self, *, status: str, exit_code: int) -> str:
-        """Send the rest. Return the handle of the capture that has all of it; empty if there is none."""
-        stored = None if self._upload is None else self._upload.ended(status=status, exit_code=exit_code)
-        return "" if stored is None else stored.id
+    def ended(self, *, status: str, exit_code: int) -> LiveOutcome:
+        """Send the rest. Return what the service has of the output."""
+        if self._upload is None:
+            return LiveOutcome()
+        stored = self._upload.ended(status=status, exit_code=exit_code)
+        return LiveOutcome.of(stored, self._upload.beginning)
 
 
 def _like(client: Client) -> SyncClient:

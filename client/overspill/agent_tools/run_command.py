@@ -102,11 +102,11 @@ class CommandRun:
                     code, is_timed_out = self._run(asked, live.take)
                     status = "timed out" if is_timed_out else f"exit {code}"
                     shown = code if code >= 0 else _SIGNAL_BASE - code
-                    capture = live.ended(status=status, exit_code=shown)
+                    outcome = live.ended(status=status, exit_code=shown)
                 return {
                     "exit_code": shown,
                     "timed_out": is_timed_out,
-                    **guarded_answer(self._guard, recording, NAME, status, session, capture),
+                    **guarded_answer(self._guard, recording, NAME, status, session, outcome),
                 }
         except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
             return error_answer(error)

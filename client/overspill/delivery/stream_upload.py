@@ -35,7 +35,7 @@ from overspill.transfer.live_calls import give_up, live_service
 from overspill.transfer.sync import running
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Hashable
+    from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
     from typing import Any
 
     from overspill.delivery.health import ServiceHealth
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from overspill.live.ports import Description, LiveService
     from overspill.spools.store_request import StoreRequest
     from overspill.text.body import Body
+    from overspill.transfer.client import Client
     from overspill.transfer.sync import SyncClient
 
 LIVE_BYTES: Final = 1024 * 1024
@@ -105,6 +106,7 @@ class StreamUpload:
 
     def __init__(self, stream: GrowingStream, told: Description, flow: Hashable, route: Route) -> None:
         self.id: str = told.id
+        self.labels: Mapping[str, str] = told.labels
         self.producer: str = ""
         """The producer's word; empty if the service knows nothing of the capture."""
         self._stream, self._told, self._flow, self._route = stream, told, flow, route
@@ -130,7 +132,7 @@ class StreamUpload:
         self._reply.cancel()
         return self._reply
 
-    def is_beginning_of(self, body: Body, missing: str) -> bool:
+    def is_beginning_of(self, body: Body, missing: str = "") -> bool:
         """Return whether the service may have a beginning of `body`, after `stop`. Raises `OSError`.
 
         `missing` says why not all of the stream is in the body, if so: its end may have been lost.
@@ -153,6 +155,7 @@ class StreamUpload:
 
     async def completed(
         self,
+        client: Client,
         request: StoreRequest,
         whole: Callable[[], Coroutine[Any, Any, wire.Entry]],
         progress: Callable[[int], object],
@@ -170,7 +173,7 @@ class StreamUpload:
                 if may_pass(error):
                     raise
                 log.info("the live capture %s is stored as a whole: %s", self.id, error)
-        await self._give_up()
+        await give_up(client, self.id, self.producer)
         return await whole()
 
     def _completion(self, request: StoreRequest) -> wire.Completion:

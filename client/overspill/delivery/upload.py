@@ -92,7 +92,7 @@ class Upload:
             progress=self._note,
         )
         live = request.origin.live
-        return put() if live is None else live.completed(request, put, self._note)
+        return put() if live is None else live.completed(client, request, put, self._note)
 
     def is_moving(self) -> bool:
         """Return whether its bytes move, or those of another upload to the same service."""

@@ -61,7 +61,9 @@ class Intake:
         cohort = "" if output.assignment is None else output.assignment.cohort.encode()
         session = self.session_of(output.session)
         capture = "" if call is None else call.capture
-        if output.live is not None:
-            capture = output.live.id
+        beginning = None if call is None else call.beginning
+        live = beginning if output.live is None else output.live
+        if live is not None:
+            capture = live.id
         called = output.tool, name_text(call_id), session, status, is_minted
-        return Origin(*called, cohort, capture=capture, live=output.live)
+        return Origin(*called, cohort, capture=capture, live=live)

@@ -101,7 +101,8 @@ class Spill:
         redacted = {wire.REDACTED_LABEL: wire.fit(counts_text(self.masked))} if self.masked else {}
         cohort = {wire.COHORT_LABEL: self.origin.cohort} if self.origin.cohort else {}
         seen = {wire.SEEN_LABEL: self.seen} if self.seen else {}
-        return {**preview, **redacted, **cohort, **seen}
+        begun = {} if self.origin.live is None else self.origin.live.labels
+        return {**begun, **preview, **redacted, **cohort, **seen}
 
     def with_seen_lines(self) -> Spill:
         """Return the spill with the lines that its preview shows whole, which are stored as a label.
@@ -152,8 +153,10 @@ class Spill:
         if not identify:
             return made(body=body, sha256=b"", id="", size=measure.size(body), lines=lines)
         data, sha256 = _hashed(body)
+        if origin.live is not None and not origin.live.is_beginning_of(data):
+            origin = origin._replace(capture="", live=None)
         handle = origin.capture or wire.capture_id(origin.session, origin.call_id, sha256)
-        return made(body=data, sha256=sha256, id=handle, size=len(data), lines=lines)
+        return replace(made(body=data, sha256=sha256, id=handle, size=len(data), lines=lines), origin=origin)
 
     def notice(self, kept: Kept, *, earlier: Earlier | None = None, counts_tokens: bool = True) -> Notice:
         """Build the notice, given what became of the output.

@@ -13,7 +13,7 @@ from overspill.errors import OverspillError
 from overspill.execution import threads
 from overspill.live.ending import redacted_label
 from overspill.live.pending_writes import PendingWrites, bytes_of
-from overspill.live.ports import WholeStream
+from overspill.live.ports import Beginning, WholeStream
 from overspill.live.producer import Producer, may_pass
 from overspill.text.buffer import Buffer
 
@@ -91,6 +91,20 @@ class LiveCapture:
         """Whether the copy has all of the stream, which has ended."""
         return self._copy is not None and not self._copy.missing and self._producer.is_drained
 
+    @property
+    def beginning(self) -> Beginning | None:
+        """What the service may have of a stream that did not end there; None if it knows nothing of it."""
+        if self.entry is not None or not self._producer.may_be_known:
+            return None
+        size, sha256 = self._producer.seen
+        return Beginning(
+            id=self.id,
+            producer=self._service.producer,
+            size=size,
+            sha256=sha256,
+            labels=self._last_labels(),
+        )
+
     async def __aenter__(self) -> Self:
         await self.begin()
         return self
@@ -114,8 +128,7 @@ class LiveCapture:
     async def begin(self) -> None:
         """Make the capture in the service. Entering the block does it."""
         try:
-            await self._service.begin()
-            self._producer.is_begun = True
+            await self._producer.begin()
         except OverspillError as error:
             if self._spool is None or not may_pass(error):
                 raise
@@ -233,19 +246,23 @@ class LiveCapture:
         assert self._spool is not None
         assert self._whole is not None
         spool, url, key = self._spool
-        body, code = self._whole.finish(), self._exit_code
-        masked = redacted_label(self._pending.masked, self._description)
-        coded = {} if code is None else {wire.EXIT_CODE_LABEL: str(code)}
+        body = self._whole.finish()
         stream = WholeStream(
             description=structs.replace(
                 self._description,
                 status=status or "",
-                labels={**self._description.labels, **masked, **coded},
+                labels=self._last_labels(),
             ),
             body=body,
             reason=str(error),
             missing=self._whole.missing,
-            producer=self._service.producer if self._producer.is_begun else "",
+            producer=self._service.producer if self._producer.may_be_known else "",
         )
         spool.keep_stream(stream, url, key)
         self.spooled = str(error)
+
+    def _last_labels(self) -> dict[str, str]:
+        """Return the labels of a stream that has ended, when its whole is stored in another way."""
+        masked = redacted_label(self._pending.masked, self._description)
+        coded = {} if self._exit_code is None else {wire.EXIT_CODE_LABEL: str(self._exit_code)}
+        return {**self._description.labels, **masked, **coded}

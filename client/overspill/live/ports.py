@@ -56,6 +56,20 @@ class WholeStream(Struct, frozen=True, kw_only=True):
     producer: str = ""
 
 
+class Beginning(Struct, frozen=True, kw_only=True):
+    """What the service may have of a stream that it could not take to its end.
+
+    That is no more than its first `size` bytes, which have this SHA-256. `producer` is the word of who
+    produced it. `labels` are those of the whole.
+    """
+
+    id: str
+    producer: str
+    size: int
+    sha256: bytes
+    labels: Mapping[str, str]
+
+
 class StreamSpool(Protocol):
     """Keeps streams on this machine until they can be uploaded. A `Spool` is one."""
 

@@ -71,6 +71,9 @@ class Producer:
         """Bytes that are being masked: no longer pending, and not yet among the unstored ones."""
         self.is_begun: bool = False
         """Whether the service knows the capture."""
+        self.may_be_known: bool = False
+        """Whether it may know it, although no answer said so."""
+        self._seen_bytes = 0
         self._ending = asyncio.Event()
         self.is_drained: bool = False
         """Whether all of a stream that has ended was prepared."""
@@ -79,6 +82,11 @@ class Producer:
     def size(self) -> int:
         """Bytes that were prepared for sending; all of them, once the stream has ended."""
         return self._unstored.end
+
+    @property
+    def seen(self) -> tuple[int, bytes]:
+        """How many bytes were prepared, also after sending has failed, and their SHA-256."""
+        return self._seen_bytes, self.sha256.digest()
 
     @property
     def has_room(self) -> bool:
@@ -151,8 +159,16 @@ class Producer:
         self._written.set()  # if nothing keeps the rest, nothing is prepared any more
 
     async def _begin(self) -> None:
-        await self._patiently(self._service.begin)
-        self.is_begun = True
+        await self._patiently(self.begin)
+
+    async def begin(self) -> None:
+        """Make the capture, once. Raises `OverspillError`."""
+        try:
+            await self._service.begin()
+        except OverspillError as error:
+            self.may_be_known |= error.was_sent if isinstance(error, Unreachable) else may_pass(error)
+            raise
+        self.is_begun = self.may_be_known = True
 
     async def _wait_for_prepared(self) -> bool:
         """Wait for bytes to send, or the end. Return False if it is time to ask the service how far it is."""
@@ -189,6 +205,7 @@ class Producer:
 
     def _noted(self, data: bytes) -> bytes:
         self.sha256.update(data)
+        self._seen_bytes += len(data)
         if self.whole is not None and data:
             with suppress(CannotBuffer):  # it says what is missing
                 self.whole.write(data)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from overspill import wire
     from overspill.execution.calls import Calls
     from overspill.live.live_capture import LiveCapture
+    from overspill.live.ports import Beginning
 
 
 class SyncLiveCapture:
@@ -62,6 +63,11 @@ class SyncLiveCapture:
     def is_copied(self) -> bool:
         """Whether the copy has all of the stream, which has ended."""
         return self._capture.is_copied
+
+    @property
+    def beginning(self) -> Beginning | None:
+        """What the service may have of a stream that did not end there; None if it knows nothing of it."""
+        return self._capture.beginning
 
     def __enter__(self) -> Self:
         self._calls.run(self._capture.begin())

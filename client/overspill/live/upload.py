@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from overspill import wire
-    from overspill.live.ports import Recorded
+    from overspill.live.ports import Beginning, Recorded
     from overspill.live.sync_capture import SyncLiveCapture
 
 AFTER_SECONDS: Final = 2.0
@@ -30,6 +30,7 @@ PATIENCE_SECONDS: Final = 10.0
 PACE_SECONDS: Final = 0.02
 """Small pieces are gathered for so long. The first one after a pause goes at once."""
 _READ_BYTES: Final = 256 * 1024
+_FAILURES: Final = (OverspillError, OSError, RuntimeError)
 
 
 class LiveUpload:
@@ -55,8 +56,11 @@ class LiveUpload:
         self._is_over = self._is_dropped = False
         self._outcome: dict[str, Any] = {}
         self._entry: wire.Entry | None = None
+        self._capture: SyncLiveCapture | None = None
         self.masked: Mapping[str, int] | None = None
         """How many secrets of each kind were masked in the copy; None: it does not have all of the output."""
+        self.beginning: Beginning | None = None
+        """What the service may have of an output that it did not take to its end."""
         self._began = time.monotonic()
         self._thread = threading.Thread(target=self._serve, name="overspill-live", daemon=True)
 
@@ -81,6 +85,9 @@ class LiveUpload:
         """Store the rest, and return the entry. None: nothing was begun, or it could not be stored whole."""
         self._outcome = {"status": status, "exit_code": exit_code}
         self._end()
+        if self._entry is None and self._capture is not None:
+            self._capture.ends_with(**self._outcome)
+            self.beginning = self._capture.beginning
         return self._entry
 
     def _end(self) -> None:
@@ -93,16 +100,14 @@ class LiveUpload:
     def _serve(self) -> None:
         if not self._is_due():
             return
-        try:
-            capture = self._new_capture()
+        with suppress(*_FAILURES):  # the guard stores the output at the end, and says why not
+            capture = self._capture = self._new_capture()
             capture.start()
-            self._store(capture)
-        except (
-            OverspillError,
-            OSError,
-            RuntimeError,
-        ):  # the guard stores the output at the end, and says why not
-            self._entry = None
+            try:
+                self._store(capture)
+            except _FAILURES:
+                self._entry = None
+                capture.abort()  # it prepares nothing any more
 
     def _store(self, capture: SyncLiveCapture) -> None:
         """Store all of the recording as it grows. Raises what writing raises."""

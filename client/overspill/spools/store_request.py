@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
     from overspill import wire
-    from overspill.text.body import FileBody
+    from overspill.text.body import Body, FileBody
+    from overspill.transfer.client import Client
 
 __all__ = ["Origin", "StoreRequest"]
 
@@ -17,21 +18,29 @@ __all__ = ["Origin", "StoreRequest"]
 class LiveBeginning(Protocol):
     """The beginning of an output, which the service has as a live capture."""
 
+    id: str
     producer: str
     """The word of its producer."""
+    labels: Mapping[str, str]
+    """Labels of the whole, besides those that a guard gives it."""
 
     def left(self, size: int) -> int:
         """Return how many of `size` bytes are not sent yet."""
 
+    def is_beginning_of(self, body: Body) -> bool:
+        """Return whether the service has nothing but a beginning of `body`. Raises `OSError`."""
+
     async def completed(
         self,
+        client: Client,
         request: StoreRequest,
         whole: Callable[[], Coroutine[Any, Any, wire.Entry]],
         progress: Callable[[int], object],
     ) -> wire.Entry:
         """Complete it, or store the `whole` in its place; return the entry.
 
-        `progress` is called with the bytes of each piece that was sent. Raises `OverspillError`.
+        `client` is the one that `whole` uses. `progress` is called with the bytes of each piece that was
+        sent. Raises `OverspillError`.
         """
 
 

@@ -160,7 +160,10 @@ async def give_up(client: LiveCalls, id: str, producer: str) -> None:  # noqa: A
             offset = (await service.append(0, b"")).accepted
         except WrongOffset as error:
             offset = error.offset or 0
-        await service.complete(wire.Completion(offset=offset, state="partial"))
+        try:
+            await service.complete(wire.Completion(offset=offset, state="partial"))
+        except WrongOffset as error:  # an append was under way
+            await service.complete(wire.Completion(offset=error.offset or 0, state="partial"))
 
 
 class _LiveService:

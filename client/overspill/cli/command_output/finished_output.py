@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from overspill.agent_tools.recording import Recording
     from overspill.cli.invocation import Invocation
+    from overspill.delivery.broken_capture import LiveOutcome
     from overspill.guard.guarded import Guarded
     from overspill.previews.notice_facts import Notice
     from overspill.shapes.stream_shapes import StreamShape
@@ -67,10 +68,10 @@ class FinishedOutput:
         self._has_notice = notice or not is_seen
         self._masked = None if recording.is_short else masked
 
-    def finish(self, guard: CommandGuard, origin: CommandCall, capture: str) -> None:
+    def finish(self, guard: CommandGuard, origin: CommandCall, live: LiveOutcome) -> None:
         """Print the output, or store it and print its notice. Raises `OSError`.
 
-        `capture` is the handle of the live capture that has all of it, if there is one.
+        `live` says what the service has of it already.
         """
         self._make_room()
         if self._recording.missing:
@@ -78,7 +79,7 @@ class FinishedOutput:
         if not self._recording.is_short and self._is_within(guard.policy.limits(origin.tool)):
             self._print()
             return
-        with calling(origin.call_id, capture=capture):
+        with calling(origin.call_id, capture=live.capture, beginning=live.beginning):
             guarded = self._guarded(guard, origin)
         if guarded.outcome is wire.Outcome.CAPTURED:
             guard.close()  # the end of the process would cut off what it does in the background

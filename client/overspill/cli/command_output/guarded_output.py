@@ -18,6 +18,7 @@ from overspill.cli.command_output.finished_output import CommandCall, CommandGua
 from overspill.cli.command_output.live_output import LiveOutput
 from overspill.cli.command_output.terminal_process import is_on_terminal, run_on_terminal
 from overspill.cli.exit_codes import CommandFailure, ExitCode
+from overspill.delivery.broken_capture import LiveOutcome
 from overspill.guard.hosts import fitting_chars
 from overspill.live.commands import LABEL_BYTES, command_label
 from overspill.live.upload import PATIENCE_SECONDS, LiveUpload
@@ -85,7 +86,8 @@ def run(
             notice=notice,
             masked=_masked(copy, upload, stored),
         )
-        ended.finish(guard, replace(origin, status=f"exit {code}"), "" if stored is None else stored.id)
+        known = LiveOutcome.of(stored, upload.beginning)
+        ended.finish(guard, replace(origin, status=f"exit {code}"), known)
     return code
 
 
