@@ -37,23 +37,28 @@ KEEP = 60.0
 
 async def test_the_first_read_of_a_capture_is_noted_once(catalog: Catalog) -> None:
     await catalog.commit(entry(), Quota())
-    answers = await asyncio.gather(*(catalog.note_read(entry(), NOW + number) for number in range(10)))
+    answers = await asyncio.gather(
+        *(catalog.note_read(entry(), NOW + number, f"key-{number}") for number in range(10))
+    )
     found = await catalog.get(TENANT, entry().id)
 
     assert sum(answers) == 1
-    assert found == replace(entry(), first_read=NOW + answers.index(True))
+    first = answers.index(True)
+    assert found == replace(entry(), first_read=NOW + first, first_reader=f"key-{first}")
 
 
 async def test_a_first_read_and_a_changed_expiry_do_not_undo_each_other(catalog: Catalog) -> None:
     await catalog.commit(entry(), Quota())
     amended, is_first = await asyncio.gather(
-        catalog.amend(entry(), expires=NOW + 99_999, marker="marker"), catalog.note_read(entry(), NOW)
+        catalog.amend(entry(), expires=NOW + 99_999, marker="marker"), catalog.note_read(entry(), NOW, "key")
     )
     found = await catalog.get(TENANT, entry().id)
 
     assert is_first
     assert amended is not None
-    assert found == replace(entry(), expires=NOW + 99_999, marker="marker", first_read=NOW)
+    assert found == replace(
+        entry(), expires=NOW + 99_999, marker="marker", first_read=NOW, first_reader="key"
+    )
 
 
 async def test_no_read_of_a_capture_that_is_gone_is_noted(catalog: Catalog) -> None:

@@ -11,9 +11,10 @@ import pytest_asyncio
 from aiohttp import ClientSession
 from overspill import wire
 from overspill.transfer.client import Client
-from overspill_service.tenants.keys import new_key
+from overspill_service.tenants.keys import hash_key, new_key
 
 from tests.e2e.web_page import Watched, service_with
+from tests.faults.traffic import until
 from tests.servers.overspill import ForkedService
 
 if TYPE_CHECKING:
@@ -361,7 +362,8 @@ async def test_what_the_model_saw_is_read_beside_the_whole(watched: Watched, cli
 
 async def test_a_link_to_lines_of_a_search_opens_these_lines(watched: Watched, client: Client) -> None:
     entry = await client.put(LOG, call_id="linked match")
-    page = await opened(watched, f"/captures/{entry.id}?q=ERROR&lines=30007")
+    page = await opened(watched, f"/captures/{entry.id}?lines=100")
+    await watched.go(f"/captures/{entry.id}?q=ERROR&lines=30007")
     await page.get_by_text("50 lines", exact=True).wait_for()
     await page.locator('.row.match.selected[data-line="30007"]').wait_for()
     await page.keyboard.press("n")
@@ -383,6 +385,22 @@ async def test_who_looks_at_the_end_goes_on_with_it_however_much_comes_at_once(
             await output.write(b"more\n" * 999 + b"line %d\n" % number)
             await output.flush()
             await page.get_by_text(f"line {number}", exact=True).wait_for()
+
+
+async def test_who_read_an_output_first_and_when_is_said(watched: Watched, client: Client) -> None:
+    entry = await client.put(LOG, call_id="who read it")
+    page = await opened(watched, f"/captures/{entry.id}")
+    await page.get_by_text("not yet", exact=True).wait_for()
+    await client.tail(entry.id, 3)
+
+    async def is_noted() -> bool:
+        return (await client.get(entry.id)).first_read is not None
+
+    await until(is_noted, 30)
+    await page.reload()
+    key = hash_key(KEYS["acme"])[:12]
+
+    await page.locator(".facts").get_by_text(f"by key {key}").wait_for()
 
 
 async def test_no_key_reaches_the_page_behind_a_dialog(watched: Watched, client: Client) -> None:

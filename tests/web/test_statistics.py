@@ -108,6 +108,7 @@ async def test_a_capture_is_read_for_the_first_time_once(api: Api) -> None:
     text = await (await api.get("/metrics")).text()
 
     assert msgspec.json.decode(await again.read(), type=wire.Entry).first_read is not None
+    assert entry.first_reader == ""
     assert 'overspill_captures_read_total{tenant="default",tool=""} 1.0' in text
     assert 'overspill_first_read_delay_seconds_count{tenant="default"} 1.0' in text
     assert 'overspill_previewed_captures_total{preview="ends",tenant="default"} 1.0' in text

@@ -85,6 +85,8 @@ class Entry(Struct, frozen=True, kw_only=True):
     """On hold: it neither expires nor can it be deleted. `expires` is in the year 9999 meanwhile."""
     first_read: datetime | None = None
     """When the content was first read; null if nobody has read it, or that was forgotten."""
+    first_reader: str = ""
+    """The id of the key that read it then, or the `sub` of a token. Empty if nobody said who."""
     durable: int | None = None
     """Of a live capture: how many bytes of it are in the object store."""
     last_append: datetime | None = None

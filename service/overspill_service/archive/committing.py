@@ -113,9 +113,8 @@ async def supersede(captures: Captures, upload: Upload, draft: Entry, partial: E
     archive = captures.archive
     entry = await _sealed(captures, upload, draft)
     while True:
-        entry = msgspec.structs.replace(
-            entry, expires=max(entry.expires, partial.expires), first_read=partial.first_read
-        )
+        expires = max(entry.expires, partial.expires)
+        entry = msgspec.structs.replace(entry, expires=expires, **partial.reading)
         found = await archive.catalog.replace(partial, entry)
         if found is entry:
             await upload.reservation.free()

@@ -72,8 +72,11 @@ class Entries(Protocol):
         change came first. Return None if the upload is gone.
         """
 
-    async def note_read(self, entry: Entry, at: float) -> bool:
-        """Record when the capture was first read. Return False if that is known, or the upload is gone."""
+    async def note_read(self, entry: Entry, at: float, reader: str = "") -> bool:
+        """Record when the capture was first read, and the key that did.
+
+        Return False if that is known, or the upload is gone.
+        """
 
     async def remove(self, entry: Entry, tombstone: Tombstone, *, keep: float) -> bool:
         """Replace the entry by a tombstone that lasts `keep` seconds, and subtract it from the totals.

@@ -63,6 +63,8 @@ class Entry(Struct, frozen=True, kw_only=True):
     """The key of the object that holds a changed expiry."""
     first_read: float | None = None
     """When the content was first read, as far as this catalog knows. The objects do not tell it."""
+    first_reader: str = ""
+    """The id of the key that read it then, or whom the issuer of a token named. Empty if nobody said who."""
     producer: str = ""
     """The word of who may append, while the capture is live."""
     life: float = 0.0
@@ -115,6 +117,11 @@ class Entry(Struct, frozen=True, kw_only=True):
         return self.segment_keys if self.marker is None else [*self.segment_keys, self.marker]
 
     @property
+    def reading(self) -> dict[str, object]:
+        """What is known of its first read: the objects do not tell it, so a new entry takes it over."""
+        return {"first_read": self.first_read, "first_reader": self.first_reader}
+
+    @property
     def is_live(self) -> bool:
         return self.state is wire.State.LIVE
 
@@ -152,6 +159,7 @@ class Entry(Struct, frozen=True, kw_only=True):
             expires=instant(self.expires),
             held=self.is_held,
             first_read=None if self.first_read is None else instant(self.first_read),
+            first_reader=self.first_reader,
             gap=self.gap,
         )
 

@@ -202,7 +202,7 @@ async def _grow(
             return found
         entry = found  # its expiry was changed meanwhile, or it was read
         expires = max(draft.expires, found.expires)
-        draft = replace(draft, marker=found.marker, expires=expires, first_read=found.first_read)
+        draft = replace(draft, marker=found.marker, expires=expires, **found.reading)
 
 
 async def _is_removed(archive: Archive, entry: Entry) -> bool:

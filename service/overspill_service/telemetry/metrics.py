@@ -136,13 +136,13 @@ class Metrics:
     def live_captures(self, count: int) -> None:
         self._of(d.LIVE_CAPTURES).set(count)
 
-    def read(self, entry: Entry, mode: str, size: int, now: float) -> None:
-        """Count one read and the bytes of its answer."""
+    def read(self, entry: Entry, mode: str, size: int, now: float, reader: str = "") -> None:
+        """Count one read and the bytes of its answer. `reader` is the id of a key."""
         tenant = self._tenant(entry.tenant)
         self._add(entry.tenant, d.READS, *self._tool(entry.tenant, entry.tool), mode)
         self._of(d.READ_BYTES, tenant, mode).inc(size)
         self._cohorts.read(entry, size)
-        self._reads.add(entry, now)
+        self._reads.add(entry, now, reader)
 
     def scan_batch(self, tenant: str, waited: float, cpu: float) -> None:
         """Count one batch of a scan: the seconds that it waited for a thread, and its seconds of CPU time."""

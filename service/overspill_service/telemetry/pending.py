@@ -78,15 +78,15 @@ class PendingSums:
 
 
 class PendingReads:
-    """Captures that were read for the first time as far as their entries tell, and when."""
+    """Captures that were read for the first time as far as their entries tell, when, and by whom."""
 
     def __init__(self, most: int = MAX_READS) -> None:
         self._most = most
-        self._waiting: dict[tuple[str, str], tuple[Entry, float]] = {}
+        self._waiting: dict[tuple[str, str], tuple[Entry, float, str]] = {}
 
-    def add(self, entry: Entry, now: float) -> None:
+    def add(self, entry: Entry, now: float, reader: str = "") -> None:
         if entry.first_read is None and len(self._waiting) < self._most:
-            self._waiting.setdefault((entry.tenant, entry.id), (entry, now))
+            self._waiting.setdefault((entry.tenant, entry.id), (entry, now, reader))
 
     async def write(self, catalog: Entries, on_first: Callable[[Entry, float], None]) -> None:
         """Note the first reads in the catalog. `on_first` is called for those that no process has noted yet.
@@ -95,8 +95,8 @@ class PendingReads:
         """
 
         async def note(name: tuple[str, str]) -> None:
-            entry, at = self._waiting[name]
-            is_first = await catalog.note_read(entry, at)
+            entry, at, reader = self._waiting[name]
+            is_first = await catalog.note_read(entry, at, reader)
             del self._waiting[name]
             if is_first:
                 on_first(entry, at)

@@ -154,7 +154,8 @@ class RequestContext(Generic[Q_co]):
         if FETCH_SITE in self.request.headers:
             return
         archive = self.service.archive
-        self.service.metrics.read(entry, mode, size, archive.clock())
+        reader = self.principal.key_id or self.principal.subject
+        self.service.metrics.read(entry, mode, size, archive.clock(), reader)
 
     def text(self, entry: Entry, answer: Text) -> web.Response:
         """Answer a bounded read: JSON, or only the text for a client that asks for text/plain."""

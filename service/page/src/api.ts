@@ -29,6 +29,8 @@ export interface Entry {
   expires: string;
   held: boolean;
   first_read: string | null;
+  /** The id of the key that read it first. */
+  first_reader: string;
   last_append: string | null;
   gap: { offset: number; size: number | null } | null;
 }

@@ -157,7 +157,7 @@ async def with_all_segments(
     stored = await entry_of(archive, found, removed)
     if stored is None or stored.upload != known.upload or stored.size < known.size:
         return known
-    replaced = await archive.catalog.replace(known, replace(stored, first_read=known.first_read))
+    replaced = await archive.catalog.replace(known, replace(stored, **known.reading))
     await archive.catalog.schedule(known.tenant, known.id, archive.clock())
     return known if replaced is None else replaced
 

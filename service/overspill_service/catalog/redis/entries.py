@@ -82,10 +82,10 @@ class RedisEntries(RedisLimits):
                 return changed
         return stored
 
-    async def note_read(self, entry: Entry, at: float) -> bool:
+    async def note_read(self, entry: Entry, at: float, reader: str = "") -> bool:
         stored: Entry | None = entry
         while stored is not None and stored.first_read is None:
-            changed = replace(stored, first_read=at)
+            changed = replace(stored, first_read=at, first_reader=reader)
             stored = await self._replace(stored, changed)
             if stored is changed:
                 return True

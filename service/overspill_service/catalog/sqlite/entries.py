@@ -54,8 +54,8 @@ class SqliteEntries(SqliteAccess):
     async def amend(self, entry: Entry, *, expires: float, marker: str | None) -> Entry | None:
         return await self._writer.run(partial(steps.amend, entry, expires, marker))
 
-    async def note_read(self, entry: Entry, at: float) -> bool:
-        return await self._writer.run(partial(steps.note_read, entry, at))
+    async def note_read(self, entry: Entry, at: float, reader: str = "") -> bool:
+        return await self._writer.run(partial(steps.note_read, entry, at, reader))
 
     async def remove(self, entry: Entry, tombstone: Tombstone, *, keep: float) -> bool:
         now = self._clock()

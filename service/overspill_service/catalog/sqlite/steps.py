@@ -131,11 +131,11 @@ def amend(entry: Entry, expires: float, marker: str | None, db: sqlite3.Connecti
     return changed
 
 
-def note_read(entry: Entry, at: float, db: sqlite3.Connection) -> bool:
+def note_read(entry: Entry, at: float, reader: str, db: sqlite3.Connection) -> bool:
     stored = stored_entry(entry.tenant, entry.id, db)
     if stored is None or stored.upload != entry.upload or stored.first_read is not None:
         return False
-    _replace(replace(stored, first_read=at), db)
+    _replace(replace(stored, first_read=at, first_reader=reader), db)
     return True
 
 

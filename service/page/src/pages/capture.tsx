@@ -94,10 +94,7 @@ function Facts({ entry, who, onChanged }: { entry: Entry; who: SignedIn; onChang
         {entry.last_append && <Fact term="Last output"><Time at={entry.last_append} /></Fact>}
         {entry.gap && <Fact term="Missing at the end">from byte {count(entry.gap.offset)} on: {entry.gap.size === null ? "perhaps something, nobody knows how much" : bytes(entry.gap.size)}</Fact>}
         <Fact term="Expires">{entry.held ? "not before it is released" : <Time at={entry.expires} />}</Fact>
-        <Fact term="First read">
-          {entry.first_read ? <Time at={entry.first_read} /> : "not yet"}
-          {entry.first_read && <span class="quiet small" title="Reads on this page do not count. Who read it, and when again, is in the audit log, if the operator keeps one."> (by whom: see the audit log)</span>}
-        </Fact>
+        <Fact term="First read"><FirstRead entry={entry} /></Fact>
         {Object.entries(entry.labels).filter(([name]) => name !== SEEN_LABEL).map(([name, value]) => (
           <Fact term={LABELS[name] ?? name}><Name text={value} /></Fact>
         ))}
@@ -111,6 +108,13 @@ function Facts({ entry, who, onChanged }: { entry: Entry; who: SignedIn; onChang
       </p>
     </header>
   );
+}
+
+const READS_HELP = "Reads on this page do not count. Every read, and by whom, is in the audit log, if the operator keeps one.";
+
+function FirstRead({ entry: { first_read: at, first_reader: reader } }: { entry: Entry }) {
+  if (!at) return <span title={READS_HELP}>not yet</span>;
+  return <><Time at={at} /> {reader && <span class="quiet small" title={READS_HELP}>by key <Name text={reader} /></span>}</>;
 }
 
 /** Return how much smaller the output is as it is stored. */

@@ -16,16 +16,13 @@ function before(numbers: number[], line: number): number {
 
 /**
  * Search as the pattern in the address changes. `next` goes through the matches, and fetches more at their end. Who has
- * followed a link to the line `linked` stays there.
+ * followed a link to the line `linked` stays there; who types goes to the first match.
  */
 export function useSearch(reference: string, wanted: Wanted, linked: number | undefined, goTo: (line: number) => void) {
   const [found, setFound] = useState<Found>();
   const [problem, setProblem] = useState<Error>();
   const at = useRef(-1);
-  const isLater = useRef(false);
   useEffect(() => {
-    const start = isLater.current ? undefined : linked;
-    isLater.current = true;
     setFound(undefined);
     setProblem(undefined);
     at.current = -1;
@@ -34,7 +31,7 @@ export function useSearch(reference: string, wanted: Wanted, linked: number | un
     const failed = (error: Error) => controller.signal.aborted || setProblem(error);
     search(reference, wanted, controller.signal).then((first) => {
       setFound(first);
-      if (start !== undefined) at.current = before(first.numbers, start);
+      if (linked !== undefined) at.current = before(first.numbers, linked);
       else if (first.numbers[0] !== undefined) {
         at.current = 0;
         goTo(first.numbers[0]);
@@ -83,7 +80,7 @@ export function SearchField({ wanted, field }: { wanted: Wanted; field: preact.R
         onInput={(event) => {
           const pattern = event.currentTarget.value;
           clearTimeout(timer.current);
-          timer.current = setTimeout(() => setQuery({ q: pattern }, true), TYPING_MS);
+          timer.current = setTimeout(() => setQuery({ q: pattern, lines: null }, true), TYPING_MS);
         }}
         onKeyDown={(event) => event.key === "Enter" && event.currentTarget.blur()}
       />
@@ -96,7 +93,7 @@ export function SearchField({ wanted, field }: { wanted: Wanted; field: preact.R
 
 function Toggle({ name, label, title, isOn }: { name: string; label: string; title: string; isOn: boolean }) {
   return (
-    <button type="button" class="small toggle" aria-pressed={isOn} aria-label={title} title={title} onClick={() => setQuery({ [name]: isOn ? null : 1 }, true)}>
+    <button type="button" class="small toggle" aria-pressed={isOn} aria-label={title} title={title} onClick={() => setQuery({ [name]: isOn ? null : 1, lines: null }, true)}>
       {label}
     </button>
   );

@@ -27,6 +27,10 @@ export async function textOf(reference: string, first: number, last: number): Pr
   return found;
 }
 
+function blockOf(number: number): number {
+  return Math.floor((number - 1) / BLOCK);
+}
+
 export class Lines {
   private blocks = new Map<number, Map<number, Line>>();
   private running = new Map<number, AbortController>();
@@ -43,12 +47,12 @@ export class Lines {
 
   /** Return a line, undefined while it is fetched. */
   line(number: number): Line | undefined {
-    return this.blocks.get(Math.floor((number - 1) / BLOCK))?.get(number);
+    return this.blocks.get(blockOf(number))?.get(number);
   }
 
   /** Note that the capture has more lines. Its last one may have become longer. */
   grow(total: number, size: number): void {
-    const last = Math.floor((Math.max(1, this.total) - 1) / BLOCK);
+    const last = blockOf(Math.max(1, this.total));
     this.running.get(last)?.abort();
     this.running.delete(last);
     this.stale = last;
@@ -58,8 +62,8 @@ export class Lines {
 
   /** Fetch what is missing of the lines from `first` to `last`. What nobody looks at any more is cancelled. */
   want(first: number, last: number): void {
-    const from = Math.floor((first - 1) / BLOCK);
-    const to = Math.floor((Math.min(last, this.total) - 1) / BLOCK);
+    const from = blockOf(first);
+    const to = blockOf(Math.min(last, this.total));
     for (const [block, controller] of this.running) {
       if (block < from || block > to) controller.abort();
     }
@@ -78,17 +82,17 @@ export class Lines {
     if (known?.more === undefined) return;
     const query = { start: number, end: number, offset: known.more, ansi: true };
     try {
-      this.extend(known, number, await get<Text>(`${pathOf(this.reference)}/lines`, query));
+      const read = await get<Text>(`${pathOf(this.reference)}/lines`, query);
+      this.blocks.get(blockOf(number))?.set(number, this.extended(known, number, read));
       this.changed();
     } catch (error) {
       this.changed(error as Error);
     }
   }
 
-  private extend(line: Line, number: number, { content, next }: Text): void {
-    line.text = this.shown(line.text + content.replace(/\n$/, ""));
-    if (next && Number(next["start"]) === number) line.more = Number(next["offset"]);
-    else delete line.more;
+  private extended(line: Line, number: number, { content, next }: Text): Line {
+    const text = this.shown(line.text + content.replace(/\n$/, ""));
+    return next && Number(next["start"]) === number ? { text, more: Number(next["offset"]) } : { text };
   }
 
   private async fetch(block: number): Promise<void> {

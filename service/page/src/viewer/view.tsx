@@ -1,8 +1,8 @@
 // The lines of a capture, drawn only where the reader looks.
-import type { Ref, RefObject } from "preact";
+import { Component, type Ref, type RefObject } from "preact";
 import { useEffect, useImperativeHandle, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { count } from "../format.ts";
-import { Lines } from "./lines.ts";
+import { count, sentence } from "../format.ts";
+import { type Line, Lines } from "./lines.ts";
 import { type Marks, Minimap } from "./minimap.tsx";
 import { Place, ROW, type Shape } from "./place.ts";
 import { Row } from "./row.tsx";
@@ -67,7 +67,7 @@ export function View(props: Props) {
       >
         <div class="space" style={{ height: `${place.height}px` }}>
           <div class="window" style={{ height: isWrapped ? `${(rows - 1) * ROW}px` : "auto" }}>
-            <div ref={drawn}>{shown.map((number) => <Drawn key={number} number={number} lines={lines} view={props} />)}</div>
+            <div ref={drawn}>{shown.map((number) => <Drawn key={number} number={number} line={lines.line(number)} lines={lines} view={props} />)}</div>
           </div>
         </div>
       </div>
@@ -85,32 +85,46 @@ function want(lines: Lines, first: number, rows: number): void {
   if (lines.total) lines.want(Math.max(1, first + 1 - AHEAD), Math.min(lines.total, first + rows + AHEAD));
 }
 
-/** One line with its marks. */
-function Drawn({ number, lines, view }: { number: number; lines: Lines; view: Props }) {
-  const { selected, seen, marks, highlight, onSelect } = view;
-  const select = (isExtending: boolean) => {
-    const [first, last] = (isExtending && selected) || [number, number];
-    onSelect(Math.min(first, number), Math.max(last, number));
-  };
-  return (
-    <Row
-      number={number}
-      digits={count(view.total).length}
-      line={lines.line(number)}
-      isSelected={selected !== null && isIn([selected], number)}
-      isMatch={marks.matches.includes(number)}
-      isSeen={isIn(seen, number)}
-      highlight={highlight}
-      onSelect={select}
-      onReadOn={() => lines.readOn(number)}
-    />
-  );
+interface DrawnProps {
+  number: number;
+  line: Line | undefined;
+  lines: Lines;
+  view: Props;
+}
+
+/** One line with its marks. Who scrolls moves it: it is made anew only if it has changed, or what is marked. */
+class Drawn extends Component<DrawnProps> {
+  override shouldComponentUpdate({ line, view }: DrawnProps): boolean {
+    return line !== this.props.line || view !== this.props.view;
+  }
+
+  private select(isExtending: boolean): void {
+    const { number, view } = this.props;
+    const [first, last] = (isExtending && view.selected) || [number, number];
+    view.onSelect(Math.min(first, number), Math.max(last, number));
+  }
+
+  override render({ number, line, lines, view }: DrawnProps) {
+    return (
+      <Row
+        number={number}
+        digits={count(view.total).length}
+        line={line}
+        isSelected={view.selected !== null && isIn([view.selected], number)}
+        isMatch={view.marks.matches.includes(number)}
+        isSeen={isIn(view.seen, number)}
+        highlight={view.highlight}
+        onSelect={(isExtending) => this.select(isExtending)}
+        onReadOn={() => lines.readOn(number)}
+      />
+    );
+  }
 }
 
 function TryAgain({ problem, onRetry }: { problem: Error; onRetry(): void }) {
   return (
     <p class="trouble" role="alert">
-      {problem.message} <button type="button" class="small" onClick={onRetry}>Try again</button>
+      {sentence(problem.message)} <button type="button" class="small" onClick={onRetry}>Try again</button>
     </p>
   );
 }
