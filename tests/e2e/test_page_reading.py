@@ -407,6 +407,7 @@ async def test_no_key_reaches_the_page_behind_a_dialog(watched: Watched, client:
     entry = await client.put(LOG, call_id="dialog")
     page = await opened(watched, f"/captures/{entry.id}")
     await page.get_by_role("button", name="Delete…").click()
+    await page.get_by_role("dialog").wait_for()
     for key in ("d", "c", "G", "?"):
         await page.keyboard.press(key)
     await page.keyboard.press("Escape")

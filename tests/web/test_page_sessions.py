@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -241,6 +242,29 @@ async def test_the_page_comes_with_a_strict_policy_and_only_its_own_files(api: A
         found = await api.get(f"/page/{name}")
         assert found.status == 200
         assert "immutable" in found.headers["Cache-Control"]
+
+
+async def test_the_page_is_small_before_it_shows_anything_and_as_a_whole(api: Api) -> None:
+    """As it goes over the network: the chart library comes later."""
+
+    async def weight(path: str) -> tuple[int, str]:
+        found = await api.get(path, headers={"Accept-Encoding": "gzip"})
+        return int(found.headers["Content-Length"]), gzip.decompress(await found.read()).decode()
+
+    size, text = await weight("/")
+    first = re.findall(r'(?:src|href)="page/([^"]+)"', text)
+    sizes, pending = {}, set(first)
+    while pending:
+        name = pending.pop()
+        sizes[name], script = await weight(f"/page/{name}")
+        pending |= set(re.findall(r'"\./([\w.-]+\.js)"', script)) - sizes.keys()
+    later = {name for name in sizes if name.startswith("chart-")}
+    plain = await api.get(f"/page/{first[0]}", headers={"Accept-Encoding": "identity"})
+
+    assert len(later) == 1
+    assert size + sum(sizes[name] for name in sizes.keys() - later) <= 60_000
+    assert size + sum(sizes.values()) <= 200_000
+    assert "Content-Encoding" not in plain.headers
 
 
 async def test_the_key_of_the_tenants_file_signs_in_too(start_api: Callable[..., Any], tmp_path: Any) -> None:

@@ -37,6 +37,11 @@ def choose_coding(accept_encoding: str | None, *, is_range: bool = False) -> str
     return ZSTD
 
 
+def takes_gzip(accept_encoding: str | None) -> bool:
+    """Return whether the client names gzip among what it decodes."""
+    return _weights(accept_encoding or "").get("gzip", 0.0) > 0
+
+
 def require_identity(accept_encoding: str | None) -> None:
     """Raise `NotAcceptable` if the client excludes identity, the only form of the answer."""
     weights = _weights(accept_encoding or "")

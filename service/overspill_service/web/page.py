@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from functools import cache
 from http.cookies import SimpleCookie
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import hdrs, web
 from overspill import wire
@@ -17,6 +18,8 @@ from overspill_service.catalog.records import instant
 from overspill_service.errors import NoRoute, Unauthorized
 from overspill_service.telemetry import logs
 from overspill_service.web.client_address import CLIENT_ADDRESS
+from overspill_service.web.header_fields import list_field
+from overspill_service.web.negotiation import takes_gzip
 from overspill_service.web.page_sessions import COOKIE, SESSION_SECONDS
 from overspill_service.web.registry import ANY_KEY, PUBLIC, Route
 
@@ -36,30 +39,44 @@ FOREVER: Final = "public, max-age=31536000, immutable"
 """Names of files other than the page itself have a digest of their content."""
 
 
-async def front_page(_context: RequestContext[wire.NoQuery]) -> web.Response:
+class PageFile(NamedTuple):
+    plain: bytes
+    packed: bytes
+    """The same in gzip."""
+
+
+async def front_page(context: RequestContext[wire.NoQuery]) -> web.Response:
     content = await asyncio.to_thread(_files)
-    return _file(PAGE, content[PAGE], cached="no-cache")
+    return _file(context, PAGE, content[PAGE], cached="no-cache")
 
 
 async def asset(context: RequestContext[wire.NoQuery]) -> web.Response:
     name, content = context.request.match_info["file"], await asyncio.to_thread(_files)
     if name == PAGE or name not in content:
         raise NoRoute(f"the page has no file {name[:100]!r}")
-    return _file(name, content[name], cached=FOREVER)
+    return _file(context, name, content[name], cached=FOREVER)
 
 
-def _file(name: str, data: bytes, *, cached: str) -> web.Response:
+def _file(context: RequestContext[wire.NoQuery], name: str, file: PageFile, *, cached: str) -> web.Response:
     kind = TYPES[name.rpartition(".")[2]]
-    headers = {"Content-Security-Policy": POLICY, hdrs.CACHE_CONTROL: cached}
-    return web.Response(body=data, content_type=kind, charset="utf-8", headers=headers)
+    headers = {
+        "Content-Security-Policy": POLICY,
+        hdrs.CACHE_CONTROL: cached,
+        hdrs.VARY: hdrs.ACCEPT_ENCODING,
+    }
+    if takes_gzip(list_field(context.request.headers, hdrs.ACCEPT_ENCODING)):
+        headers[hdrs.CONTENT_ENCODING] = "gzip"
+        return web.Response(body=file.packed, content_type=kind, charset="utf-8", headers=headers)
+    return web.Response(body=file.plain, content_type=kind, charset="utf-8", headers=headers)
 
 
 @cache
-def _files() -> dict[str, bytes]:
+def _files() -> dict[str, PageFile]:
     """Return the files of the page by their names. They are built from service/page."""
     folder = files("overspill_service.web") / "page_files"
     served = [each for each in folder.iterdir() if each.name.rpartition(".")[2] in TYPES]
-    return {each.name: each.read_bytes() for each in served}
+    contents = {each.name: each.read_bytes() for each in served}
+    return {name: PageFile(data, gzip.compress(data, mtime=0)) for name, data in contents.items()}
 
 
 async def show(context: RequestContext[wire.NoQuery]) -> web.Response:
