@@ -48,6 +48,59 @@ def test_each_kind_of_failure_has_its_exit_code_and_no_traceback(
     assert "Traceback" not in result.err
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["lines", ABSENT, "900:901"], 0, "there is no line 900: the capture has 1 line"),
+        (["cat", ABSENT, "-o", "/nonexistent/file"], 6, "/nonexistent/file: No such file or directory"),
+        (["put", "--name", "x"], 2, "Invalid value for --name: it goes with --live alone"),
+        (
+            ["grep", ABSENT, "x", "--cursor", "zzz"],
+            2,
+            "--cursor takes the cursor that the same search printed",
+        ),
+        (["stat", "call:nobody's"], 3, "search all sessions with --session ''"),
+        (["advise", "--policy", "/nonexistent"], 2, "overspill: /nonexistent: No such file or directory"),
+        (["open", "--print", "cap_oops"], 2, "'cap_oops' is no capture id"),
+        (["open", "--print", "cap_bbbbbbbbbbbbbbbbbbbb"], 3, "there is no capture cap_bbbbbbbbbbbbbbbbbbbb"),
+        (["mcp-proxy", "--url", "nonsense"], 2, "'nonsense' is no URL such as https://"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_message_says_what_is_wrong_and_what_to_do(
+    overspill: Shell, words: list[str], code: int, said: str
+) -> None:
+    capture = overspill.put(b"some\n")
+    result = overspill(*(capture if word == ABSENT else word for word in words))
+
+    assert (result.code, result.data) == (code, b"")
+    assert said in result.err
+
+
+@pytest.mark.parametrize("descriptor", ["<", ">"])
+def test_a_proxy_without_a_client_says_so_and_ends(descriptor: str, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    line = f"{shlex.join(command('mcp-proxy', '--', 'cat'))} {descriptor} {file}"
+    done = subprocess.run(
+        ["sh", "-c", f"sleep 0 | {line} | cat; exit 0" if descriptor == "<" else f"sleep 0 | {line}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert "must be a pipe, a socket or a terminal: an MCP client starts this command" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_wrong_setting_of_the_spool_is_said_before_anything_is_stored(service: ServiceProcess) -> None:
+    result = Shell(service.url, OVERSPILL_SPOOL_BYTES="many")("put", stdin=b"x")
+
+    assert (result.code, result.data) == (2, b"")
+    assert "OVERSPILL_SPOOL_BYTES must be a number of bytes" in result.err
+
+
 def test_a_problem_is_one_line_with_the_request_id(overspill: Shell) -> None:
     result = overspill("stat", ABSENT)
 

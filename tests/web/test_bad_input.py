@@ -250,6 +250,42 @@ async def test_a_wrong_query_is_named(api: Api, query: Any) -> None:
     assert (response.status, (await problem(response)).code) == (422, Code.INVALID_PARAMETER)
 
 
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("captures?state=odd", "Invalid enum value 'odd' - at `state`: use one of live, complete, partial"),
+        ("captures?sort=odd", "Invalid enum value 'odd' - at `sort`: use one of newest, size"),
+        ("captures?limit=x", "Expected a whole number - at `limit`"),
+        ("captures/call:x/grep?pattern=x&ignore_case=maybe", "Expected true or false - at `ignore_case`"),
+        ("captures/call:x/wait?timeout=x", "Expected a number - at `timeout`"),
+        ("captures/call:x/grep", "Missing the parameter `pattern`"),
+    ],
+)
+async def test_a_wrong_query_says_what_is_allowed(api: Api, path: str, words: str) -> None:
+    response = await api.get(f"/v1/{path}")
+
+    assert (await problem(response)).detail == words
+
+
+async def test_a_wrong_choice_in_a_body_says_which_there_are(api: Api) -> None:
+    response = await api.send("POST", "/v1/keys", json={"scopes": ["read", "fly"]})
+
+    assert "'fly' - at `$.scopes[1]`: use one of write, read, " in (await problem(response)).detail
+
+
+@pytest.mark.parametrize(
+    ("ttl", "words"),
+    [
+        ("99999999999", "is not allowed; this tenant's captures live 1 to "),
+        ("1" * 13, "is no whole number of seconds of at most 12 digits"),
+    ],
+)
+async def test_a_ttl_that_is_too_long_is_called_that(api: Api, ttl: str, words: str) -> None:
+    response = await api.send("PUT", path_of(b"x"), data=b"x", headers={"Overspill-Ttl": ttl})
+
+    assert words in (await problem(response)).detail
+
+
 @pytest.mark.parametrize("query", ["start=0", "start=5&end=2", "end=0", "start=-3", "offset=-1"])
 async def test_wrong_lines_are_named(api: Api, query: Any) -> None:
     entry = await api.put(b"x\n" * 10)

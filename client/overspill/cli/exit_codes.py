@@ -97,7 +97,7 @@ def failures_reported() -> Iterator[None]:
         _stop(ExitCode.FAILED, str(error))
     except OSError as error:
         output.abandon()
-        _stop(ExitCode.FAILED, _os_error_text(error))
+        _stop(ExitCode.FAILED, os_error_text(error))
 
 
 @contextmanager
@@ -139,7 +139,8 @@ def _problem_text(error: errors.ProblemError) -> str:
     return f"{with_flag_names(error.detail or error.title)} ({error.code or 'no code'}{request})"
 
 
-def _os_error_text(error: OSError) -> str:
+def os_error_text(error: OSError) -> str:
+    """Return what the system says, behind the name of the file."""
     reason = error.strerror or str(error)
     return f"{error.filename}: {reason}" if error.filename else reason
 

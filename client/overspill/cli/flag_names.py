@@ -32,9 +32,21 @@ _HEADERS: Final = {
     "Overspill-Tool": "--tool",
     "Overspill-Ttl": "--ttl",
 }
+_CURSOR: Final = (
+    "cursor= takes what `next` of an earlier answer of the same search holds with the same from_end, "
+    "or none to search from the start"
+)
+_CURSOR_FLAG: Final = (
+    "--cursor takes the cursor that the same search printed when it stopped, with the same options; "
+    "leave it out to search from the start"
+)
 _PHRASES: Final = (
     ("GET /v1/captures lists", "`overspill ls` lists"),
-    ("`next` of an earlier answer of the same search holds", "an earlier search for the same said"),
+    (_CURSOR, _CURSOR_FLAG),
+    (
+        "name its session with session=, or say any_session=true",
+        "name its session with --session, or search all sessions with --session ''",
+    ),
 )
 _LABEL: Final = re.compile(r"Overspill-Label-(\S*)")
 _HEADER: Final = re.compile("|".join(sorted(_HEADERS, key=len, reverse=True)))

@@ -10,7 +10,7 @@ import msgspec
 
 from overspill.cli import output
 from overspill.cli.color import ColorMode
-from overspill.cli.exit_codes import CommandFailure, ExitCode
+from overspill.cli.exit_codes import CommandFailure, ExitCode, os_error_text
 from overspill.cli.printable import printable_json
 from overspill.delivery.partitions import partition_for
 from overspill.spools.capture import LocalCapture
@@ -57,7 +57,9 @@ class Invocation:
 
         try:
             return environment_policy()
-        except (OSError, ValueError) as error:
+        except OSError as error:
+            raise CommandFailure(f"OVERSPILL_POLICY: {os_error_text(error)}", ExitCode.USAGE) from error
+        except ValueError as error:
             raise CommandFailure(f"OVERSPILL_POLICY: {error}", ExitCode.USAGE) from error
 
     def session(self) -> str:

@@ -117,7 +117,11 @@ def _whole(target: Path) -> Iterator[TextIO]:
     """Open a file that appears once the block has ended well. It keeps the mode of the file it replaces."""
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
-        with part.open("x", encoding="utf-8") as file:
+        file = part.open("x", encoding="utf-8")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(target)) from error
+    try:
+        with file:
             if target.exists():
                 part.chmod(stat.S_IMODE(target.stat().st_mode))
             yield file

@@ -104,7 +104,11 @@ def _spooled(partition: Partition, file: IO[bytes], metadata: CaptureMetadata, r
 
 @contextmanager
 def uploaded_afterwards(invocation: Invocation) -> Iterator[None]:
-    """After the block, unless it fails, upload what waits, for `UPLOAD_SECONDS` at most."""
+    """After the block, unless it fails, upload what waits, for `UPLOAD_SECONDS` at most.
+
+    Raises `CommandFailure` before the block if the environment names no right spool.
+    """
+    invocation.partition()
     try:
         yield
     except typer.Exit:

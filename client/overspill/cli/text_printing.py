@@ -7,6 +7,7 @@ Memory stays bounded too.
 from typing import TYPE_CHECKING, Any
 
 from overspill.cli import output
+from overspill.text.measure import plural
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
@@ -27,6 +28,8 @@ def print_text(invocation: "Invocation", source: Any, ref: str, session: str | N
         output.text(text.content, raw=invocation.raw)
         replaced, rewritten = replaced or text.replaced, rewritten or text.rewritten is True
     output.flush()
+    if text.start_line > max(1, text.total_lines):
+        output.say(f"there is no line {text.start_line}: the capture has {plural(text.total_lines, 'line')}")
     if isinstance(text.note, str):
         output.say(text.note)
     if rewritten:

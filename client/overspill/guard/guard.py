@@ -254,11 +254,15 @@ class Guard:
 
         Exceptions are guarded too: one whose message is too long keeps its type. A guarded generator passes
         on neither `send` nor `throw`, because its chunks are held back.
+
+        Raises `TypeError` for what is no tool.
         """
         if is_tool_object(tool):
             named = name or str(getattr(tool, "name", type(tool).__name__))
             guarded: Tool = with_guarded(tool, lambda function: self._wrapper.wrap(function, named))
             return guarded
+        if not callable(tool):
+            raise TypeError(f"wrap takes a function or a framework's tool object, not {type(tool).__name__}")
         function: Any = tool
         called = name or str(getattr(tool, "__name__", type(tool).__name__))
         wrapped: Any = self._wrapper.wrap(function, called)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from overspill.guard import checks
@@ -12,7 +13,7 @@ from overspill.redaction.patterns import check_patterns
 from overspill.text.limits import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 
 def check_policy(policy: Any) -> None:
@@ -21,6 +22,10 @@ def check_policy(policy: Any) -> None:
         checks.whole(name, getattr(policy, name))
     for name in ("max_chars", "max_tokens", "ttl", "lost_preview_bytes"):
         checks.whole(name, getattr(policy, name), is_optional=True)
+    if policy.ttl is not None:
+        checks.positive("ttl", policy.ttl)
+    if not isinstance(policy.tools, Mapping):
+        raise ValueError(f"tools must be limits by tool, such as {{'build': 20_000}}, not {policy.tools!r}")  # noqa: TRY004  (one kind of error)
     checks.finite("wait", policy.wait)
     if policy.least_gain is not None and policy.least_gain != 0:
         checks.share("least_gain", policy.least_gain)

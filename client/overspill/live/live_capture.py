@@ -146,7 +146,8 @@ class LiveCapture:
         """Write text, as UTF-8, or bytes; return how many bytes that are. It is sent in the background.
 
         Waits while 16 MiB are not durable yet. Raises what ended sending: `Unreachable` after a minute
-        without the service, or the `ProblemError` that it refused an append with.
+        without the service, the `ProblemError` that it refused an append with, `ValueError` before the block
+        is entered and after it is left, and `TypeError` for what is neither text nor bytes.
         """
         content = bytes_of(data)
         for start in range(0, len(content), WRITE_BYTES):
@@ -167,6 +168,8 @@ class LiveCapture:
         """
         if self._is_over:
             raise ValueError("this live capture has ended: nothing can be written to it")
+        if self._sending is None:
+            raise ValueError("this live capture has not begun: write to it inside its `with` block")
         if self._producer.has_given_up and self._producer.failure is not None:
             raise self._producer.failure
         if not self._producer.has_room:

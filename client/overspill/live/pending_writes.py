@@ -73,5 +73,12 @@ class PendingWrites:
 
 
 def bytes_of(data: str | bytes | bytearray | memoryview) -> bytes:
-    """Return what was written as bytes: text as UTF-8, lone surrogates as the bytes that they stand for."""
-    return measure.encode(data) if isinstance(data, str) else bytes(data)
+    """Return what was written as bytes: text as UTF-8, lone surrogates as the bytes that they stand for.
+
+    Raises `TypeError` for anything else: `bytes(5)` would be five zeros.
+    """
+    if isinstance(data, str):
+        return measure.encode(data)
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise TypeError(f"only text and bytes can be written, not {type(data).__name__}")
+    return bytes(data)

@@ -196,4 +196,5 @@ def disk_reason(error: OSError) -> str:
     """Say why the spool's disk failed, in words for a notice."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "the disk of the local spool is full"
-    return f"the local spool cannot be used: {error.strerror or error}"
+    where = f" {error.filename}:" if isinstance(error.filename, (str, os.PathLike)) else ""
+    return f"the local spool cannot be used:{where} {error.strerror or error}"

@@ -39,7 +39,7 @@ class Spool:
     The default is `OVERSPILL_SPOOL`, else `overspill/spool` in the user's state directory. It takes at most
     `max_bytes` of the disk; the default is `OVERSPILL_SPOOL_BYTES`, else 1 GiB. Nothing is created before the
     first use. `clock` gives seconds since the epoch. Safe to use from any number of threads and processes.
-    Raises `ValueError` if `OVERSPILL_SPOOL_BYTES` is no size.
+    Raises `ValueError` if `max_bytes` or `OVERSPILL_SPOOL_BYTES` is no size.
 
     Example: `Guard(client, spool=Spool("/var/spool/agent", max_bytes=10_000_000_000))`.
     """
@@ -51,6 +51,8 @@ class Spool:
         max_bytes: int | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        if max_bytes is not None and max_bytes < 0:
+            raise ValueError(f"max_bytes must be 0 or more, not {max_bytes}")
         self.path: Path = Path(os.path.abspath(location.directory() if directory is None else directory))  # noqa: PTH100
         self.max_bytes: int = location.max_bytes() if max_bytes is None else max_bytes
         self.clock = clock

@@ -9,6 +9,7 @@ from urllib.parse import SplitResult, urlsplit
 from msgspec import Struct
 
 from overspill import wire
+from overspill.transfer.argument_checks import check_text
 
 _PORTS: Final = {"http": 80, "https": 443}
 _NEAR: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -46,6 +47,8 @@ def checked_url(url: str | None) -> str:
 
     Raises `ValueError`, which says what is wrong with it.
     """
+    if url is not None:
+        check_text("the service's URL", url)
     text = (os.environ.get("OVERSPILL_URL") or wire.DEFAULT_URL if url is None else url).strip()
     parts = _split(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -70,6 +73,8 @@ def _split(text: str) -> SplitResult:
 
 def checked_key(key: str | None) -> str:
     """Return `key`, else `OVERSPILL_KEY`, else an empty text. Raises `ValueError` without showing the key."""
+    if key is not None:
+        check_text("the key", key)
     text = (os.environ.get("OVERSPILL_KEY", "") if key is None else key).strip()
     if not (text.isascii() and text.isprintable()) or " " in text:
         raise ValueError("the key must be printable ASCII without spaces; check OVERSPILL_KEY")

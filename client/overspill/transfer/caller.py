@@ -17,6 +17,7 @@ from overspill import wire
 from overspill.errors import ClientClosed, ProtocolError
 from overspill.execution import threads
 from overspill.transfer.address import Address, checked_key, checked_url
+from overspill.transfer.argument_checks import check_count, check_reference, check_seconds, check_text
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -46,6 +47,11 @@ class Caller:
         retries: int = RETRIES,
         compress: bool = True,
     ) -> None:
+        check_seconds("timeout", timeout)
+        check_seconds("connect_timeout", connect_timeout)
+        check_count("retries", retries)
+        if session is not None:
+            check_text("session", session)
         self.address: Address = Address(
             url=checked_url(url),
             key=checked_key(key),
@@ -107,6 +113,7 @@ class Caller:
 
     def _narrowed(self, ref: str, session: str | None) -> wire.RefQuery:
         """Return where a reference is looked up. Only a `call:` reference takes the client's own session."""
+        check_reference(ref)
         is_call = ref.startswith(wire.CALL_PREFIX)
         if session is None and is_call:
             return wire.RefQuery(session=fit_or_none(self.session or None))
@@ -122,7 +129,10 @@ def load_transport() -> type[Transport]:
 
 def fit_or_none(value: str | None) -> str | None:
     """Return `value` as a query carries it, or None if nothing is asked."""
-    return None if value is None else wire.fit(value)
+    if value is None:
+        return None
+    check_text("a session, a call id and a tool", value)
+    return wire.fit(value)
 
 
 def decode(body: bytes, kind: type[T]) -> T:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from overspill import wire
 from overspill.transfer import request
+from overspill.transfer.argument_checks import check_digest
 from overspill.transfer.caller import Caller, decode, fit_or_none
 
 if TYPE_CHECKING:
@@ -44,9 +45,10 @@ class CaptureCalls(Caller):
         compute it again. `progress` is called with the number of bytes of each piece that was sent.
 
         Raises `ContentChanged` if a file changes meanwhile, `DigestMismatch` if `sha256` is wrong,
-        `IdConflict` if the id holds other content, `TypeError` if `content` has no bytes, `ValueError` for a
-        wrong label's name, and the `OSError` of a file.
+        `IdConflict` if the id holds other content, `TypeError` if `content` has no bytes or a text is no
+        `str`, `ValueError` for a wrong label's name, media type or digest, and the `OSError` of a file.
         """
+        check_digest(sha256)
         transport = await self._transport()
         from overspill.transfer import source, upload  # noqa: PLC0415  (loaded by `_transport`, in a thread)
 

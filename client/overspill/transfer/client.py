@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from overspill import wire
+from overspill.transfer.argument_checks import check_text
 from overspill.transfer.capture_calls import CaptureCalls
 from overspill.transfer.live_calls import LiveCalls
 from overspill.transfer.read_calls import ReadCalls
@@ -11,6 +12,7 @@ from overspill.transfer.service_calls import ServiceCalls
 
 def call(call_id: str) -> str:
     """Return the reference to the newest capture of a tool call: `call:` and the call's id."""
+    check_text("call_id", call_id)
     return wire.CALL_PREFIX + wire.fit(call_id)
 
 
@@ -27,5 +29,6 @@ class Client(CaptureCalls, ReadCalls, LiveCalls, ServiceCalls):
 
     A `ref` is a capture id or `call(tool-call id)`. Every method raises `Unreachable`, `ProtocolError` or the
     `ProblemError` that the service answered with, and `ClientClosed` after `aclose`. A client belongs to the
-    event loop that first uses it. Raises `ValueError` for a malformed URL or key.
+    event loop that first uses it. Raises `ValueError` for a malformed URL or key, and
+    for a time or a number of retries that is none.
     """

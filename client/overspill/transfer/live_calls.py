@@ -13,6 +13,7 @@ from overspill import wire
 from overspill.errors import Absent, NotLive, OtherProducer, WrongOffset
 from overspill.execution import threads
 from overspill.transfer import request
+from overspill.transfer.argument_checks import check_seconds, check_text
 from overspill.transfer.caller import Caller, decode
 from overspill.transfer.follow import Following
 from overspill.transfer.request import Body
@@ -53,12 +54,19 @@ class LiveCalls(Caller):
         Its `id` is known at once, and others read it while it grows. `redactor` masks secrets before anything
         leaves this machine, as that of a `Policy` does. If the service takes nothing for `patience` seconds
         (60), writing raises; with a `spool` the whole stream is kept there instead, and uploaded later. With
-        a `copy` writing goes on, and that has the whole. Raises `ValueError` for a wrong label's name.
+        a `copy` writing goes on, and that has the whole. Raises `ValueError` for a wrong label's name or
+        patience, and `TypeError` for texts and a spool that are none.
         """
         from overspill.live.live_capture import PATIENCE_SECONDS, LiveCapture  # noqa: PLC0415  (loaded when needed)
         from overspill.live.ports import Description  # noqa: PLC0415  (as above)
 
         where = self.session if session is None else session
+        check_text("session", where)
+        check_text("call_id", call_id)
+        if patience is not None:
+            check_seconds("patience", patience)
+        if spool is not None and not hasattr(spool, "keep_stream"):
+            raise TypeError(f"spool must be a Spool, not {spool!r}; a folder is Spool(folder)")
         description = Description(
             id=new_id(where, call_id),
             session=where,
@@ -120,6 +128,8 @@ class LiveCalls(Caller):
         Returns after `timeout` seconds at most (600). New are the lines after `cursor`, which is that of the
         answer before.
         """
+        if pattern is not None:
+            check_text("pattern", pattern)
         narrowed = self._narrowed(ref, session)
         query = wire.WaitQuery(
             session=narrowed.session,

@@ -8,6 +8,7 @@ import msgspec
 
 from overspill import wire
 from overspill.transfer import request
+from overspill.transfer.argument_checks import check_text
 from overspill.transfer.caller import Caller
 from overspill.transfer.download import ContentStream
 
@@ -31,6 +32,8 @@ class ReadCalls(Caller):
         The length is verified, and the digest of a whole capture; a transfer that breaks off is resumed.
         Iterating raises `ProtocolError` for wrong bytes, and `RangeNotSatisfiable` if the range has none.
         """
+        if range is not None and not isinstance(range, wire.ByteRange):
+            raise TypeError(f"a range is a ByteRange, such as ByteRange(0, 99), not {type(range).__name__}")
         query = self._narrowed(ref, session)
         return ContentStream(self._transport, request.about("GET", wire.Path.CONTENT, ref, query), range)
 
@@ -129,6 +132,7 @@ class ReadCalls(Caller):
         `fixed` takes plain text; `invert` finds the lines that do not match; `count` only counts. At most
         `max_matches` lines are found, the last ones with `from_end`; `cursor` goes on where `next` says.
         """
+        check_text("pattern", pattern)
         query = wire.GrepQuery(
             pattern=pattern,
             fixed=fixed,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping  # noqa: TC003  (msgspec resolves annotations at run time)
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -11,6 +12,7 @@ from msgspec import Struct, structs
 
 from overspill import wire
 from overspill.errors import error_of
+from overspill.transfer.argument_checks import check_labels, check_reference, check_text
 
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
@@ -62,8 +64,9 @@ def call_id_of(ref: str) -> str | None:
 def about(method: str, path: str, ref: str, query: Struct | None = None) -> Request:
     """Return a request about one capture. `path` is one of `wire.Path` with `{ref}` in it.
 
-    Raises `InvalidId` if the reference is empty.
+    Raises `InvalidId` if the reference is empty, and `TypeError` if it is no text.
     """
+    check_reference(ref)
     if not ref:
         raise error_of(wire.Code.INVALID_ID, "the capture's id is empty")
     call_id = call_id_of(ref)
@@ -79,8 +82,9 @@ def about(method: str, path: str, ref: str, query: Struct | None = None) -> Requ
 def of_session(method: str, path: str, session: str) -> Request:
     """Return a request about one session. `path` is one of `wire.Path` with `{session}` in it.
 
-    Raises `InvalidParameter` if its name is empty.
+    Raises `InvalidParameter` if its name is empty, and `TypeError` if it is no text.
     """
+    check_text("session", session)
     if not session:
         raise error_of(wire.Code.INVALID_PARAMETER, "the session's name is empty; nothing was changed")
     return Request(method=method, path=path.format(session=wire.encode_path(wire.fit(session))), route=path)
@@ -116,7 +120,22 @@ def metadata(
     ttl: int | None,
     content_type: str,
 ) -> dict[str, str]:
-    """Return the headers for what is kept with a capture. Raises `ValueError` for a wrong label's name."""
+    """Return the headers for what is kept with a capture.
+
+    Raises `ValueError` for a wrong label's name or media type, and `TypeError` for what is no text.
+    """
+    said = {
+        "session": session,
+        "call_id": call_id,
+        "tool": tool,
+        "status": status,
+        "content_type": content_type,
+    }
+    for name, value in said.items():
+        check_text(name, value)
+    check_labels(labels or {})
+    if not content_type.isprintable():
+        raise ValueError(f"content_type {content_type!r} is no media type, such as text/plain; charset=utf-8")
     texts = {
         wire.Header.SESSION: session,
         wire.Header.CALL_ID: call_id,
@@ -136,12 +155,25 @@ def metadata(
 
 
 def encode_query(query: Struct) -> dict[str, str]:
-    """Return the fields that differ from their defaults, as query parameters."""
-    values = msgspec.to_builtins(query)
+    """Return the fields that differ from their defaults, as query parameters.
+
+    A time without a zone is local time, as everywhere in Python.
+    """
+    values = msgspec.to_builtins(structs.replace(query, **_zoned(query)))
     return {
         field.encode_name: _text(values[field.encode_name])
         for field in structs.fields(query)
         if getattr(query, field.name) != field.default
+    }
+
+
+def _zoned(query: Struct) -> dict[str, datetime]:
+    """Return the times of a query that have no zone, as times with one."""
+    times = {name: getattr(query, name) for name in query.__struct_fields__}
+    return {
+        name: time.astimezone()
+        for name, time in times.items()
+        if isinstance(time, datetime) and time.tzinfo is None
     }
 
 

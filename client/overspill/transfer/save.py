@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 async def save(pieces: AsyncIterator[bytes], path: str | os.PathLike[str]) -> int:
     """Write `pieces` to a file beside `path`, then move it there. Return its bytes. Raises `OSError`."""
     directory, name = os.path.split(os.path.abspath(path))  # noqa: ASYNC240, PTH100  (no I/O)
-    descriptor, partial = await run_blocking(tempfile.mkstemp, ".part", f".{name}.", directory)
+    try:
+        descriptor, partial = await run_blocking(tempfile.mkstemp, ".part", f".{name}.", directory)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
     written = 0
     try:
         with open(descriptor, "wb") as file:  # noqa: ASYNC230, PTH123  (it is open; writing goes to threads)

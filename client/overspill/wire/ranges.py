@@ -26,7 +26,8 @@ class ContentRange(Struct, frozen=True):
 class ByteRange(Struct, frozen=True):
     """One range as asked for: `first` and `last` are inclusive, from 0.
 
-    `first is None` asks for the last `last` bytes (a suffix); `last is None` goes to the end.
+    `first is None` asks for the last `last` bytes (a suffix); `last is None` goes to the end. Raises
+    `ValueError` if `last` is before `first`, for a number below 0, and if there is neither.
     """
 
     first: int | None
@@ -37,6 +38,14 @@ class ByteRange(Struct, frozen=True):
     )
     _FAR: ClassVar[int] = 10**18
     """Beyond every size: positions with more digits mean no more than this one."""
+
+    def __post_init__(self) -> None:
+        if self.first is None and self.last is None:
+            raise ValueError("a range of bytes needs a first or a last byte")
+        if min(self.first or 0, self.last or 0) < 0:
+            raise ValueError("a range of bytes counts from 0; ByteRange(None, 20) has the last 20 bytes")
+        if self.first is not None and self.last is not None and self.last < self.first:
+            raise ValueError(f"the last byte, {self.last}, is before the first, {self.first}")
 
     @classmethod
     def parse(cls, field: str) -> ByteRange | None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 FORM: Final = "application/x-www-form-urlencoded"
 """The content type that curl sends with any `--data-binary`. It says nothing, so the content is examined."""
+_MOST_DIGITS: Final = 12
+"""A TTL of more digits is longer than any tenant allows."""
 _LABEL: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
 # Restricted names of RFC 6838, section 4.2. The value is sent back to browsers, so it is checked.
 _MEDIA_TYPE: Final = re.compile(
@@ -108,6 +110,7 @@ def _ttl(headers: CIMultiDictProxy[str]) -> int | None:
     field = single_field(headers, Header.TTL)
     if field is None:
         return None
-    if not (field.isascii() and field.isdigit() and len(field) <= 12):  # noqa: PLR2004
-        raise InvalidHeader(f"{Header.TTL} {field[:100]!r} is no whole number of seconds")
+    if not (field.isascii() and field.isdigit() and len(field) <= _MOST_DIGITS):
+        what = f"is no whole number of seconds of at most {_MOST_DIGITS} digits"
+        raise InvalidHeader(f"{Header.TTL} {field[:100]!r} {what}")
     return int(field)

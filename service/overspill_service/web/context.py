@@ -16,6 +16,7 @@ from overspill_service.errors import BodyTooLarge, InvalidBody, UnsupportedMedia
 from overspill_service.telemetry import logs
 from overspill_service.web.header_fields import list_field
 from overspill_service.web.negotiation import prefers_text
+from overspill_service.web.validation_text import body_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -140,7 +141,9 @@ class RequestContext(Generic[Q_co]):
         try:
             return msgspec.json.decode(bytes(data), type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise InvalidBody(f"the body is not the JSON that this path takes: {error}") from error
+            raise InvalidBody(
+                f"the body is not the JSON that this path takes: {body_text(error, kind)}"
+            ) from error
 
     def json(
         self, answer: object, *, status: int = 200, headers: dict[str, str] | None = None

@@ -20,6 +20,7 @@ from overspill_service.web.header_fields import list_field
 from overspill_service.web.instants import text_of
 from overspill_service.web.negotiation import require_identity
 from overspill_service.web.service import SERVICE, Service
+from overspill_service.web.validation_text import query_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -28,13 +29,6 @@ if TYPE_CHECKING:
 
     from overspill_service.audit.events import Action
     from overspill_service.tenants.directory import Principal
-
-
-_TIME_MESSAGE: Final = (
-    "Invalid RFC3339 encoded datetime",
-    "Expected a time such as 2026-11-23T06:00:00Z, with %2B for a plus sign",
-)
-"""What msgspec says of a time, and what that means in a URL."""
 
 
 class Access(Enum):
@@ -205,8 +199,7 @@ def _parse(kind: type[Struct], request: web.Request) -> Struct:
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        # msgspec names a field `$.name`; a client knows it as `name`.
-        raise InvalidParameter(f"{error}".replace("`$.", "`").replace(*_TIME_MESSAGE)) from error
+        raise InvalidParameter(query_text(error, kind)) from error
 
 
 def with_private_metrics(route: Route) -> Route:

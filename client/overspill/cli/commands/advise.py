@@ -13,7 +13,7 @@ from overspill.advice.policy_text import toml_of
 from overspill.cli import output
 from overspill.cli.color import Paint
 from overspill.cli.declaration import command
-from overspill.cli.exit_codes import CommandFailure, ExitCode
+from overspill.cli.exit_codes import CommandFailure, ExitCode, os_error_text
 from overspill.cli.options import COLORED
 from overspill.cli.parsers import seconds
 from overspill.cli.table import Column, Table
@@ -68,7 +68,9 @@ def advise(
 def _policy(path: Path | None) -> Policy:
     try:
         return Policy() if path is None else Policy.load(path)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise CommandFailure(os_error_text(error), ExitCode.USAGE) from error
+    except ValueError as error:
         raise CommandFailure(str(error), ExitCode.USAGE) from error
 
 

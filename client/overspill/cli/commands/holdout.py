@@ -46,9 +46,16 @@ def holdout(
         for line in _lines(report):
             output.line(line)
     if not reports:
-        output.say("nothing was counted in this time; a guard with a Holdout begins an experiment")
+        output.say(_nothing(name, [each.experiment for each in compare_arms(found)]))
     if found.overflowed:
         output.say("there are more experiments than the service keeps apart: some counts are missing")
+
+
+def _nothing(name: str | None, others: list[str]) -> str:
+    """Return why there is no report, and what to do."""
+    if name is None or not others:
+        return "nothing was counted in this time; a guard with a Holdout begins an experiment"
+    return f"nothing was counted of {name!r} in this time; there are {', '.join(others)}"
 
 
 def _lines(report: "ExperimentReport") -> Iterator[str]:

@@ -40,9 +40,9 @@ def mcp(
 ) -> None:
     """Serve the tools that read captures to an MCP client.
 
-    The tools are inspect_output and list_captures; captures are resources too (overspill://cap_...).
-    OVERSPILL_URL, OVERSPILL_KEY and OVERSPILL_SESSION name the service, the key and the session. HTTP is
-    served on this machine only: to programs of this user, or to those with the token.
+    The tools are inspect_output, list_captures and get_terminal_output; captures are resources too
+    (overspill://cap_...). OVERSPILL_URL, OVERSPILL_KEY and OVERSPILL_SESSION name the service, the key and
+    the session. HTTP is served on this machine only: to programs of this user, or to those with the token.
     """
     listen = None if http is None else address(http)
     callers = lazy.callers.Callers(token(token_variable), anyone=anyone)

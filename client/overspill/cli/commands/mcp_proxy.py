@@ -21,7 +21,7 @@ _EXAMPLES = (
 def _header(text: str) -> tuple[str, str]:
     name, _, variable = text.partition("=")
     if variable not in os.environ:
-        raise typer.BadParameter(f"{text!r} is not NAME=VARIABLE with a variable of the environment")
+        raise typer.BadParameter(f"{text!r} is not NAME=VARIABLE with a variable that the environment has")
     return name, os.environ[variable]
 
 
@@ -69,6 +69,10 @@ def mcp_proxy(
     """
     if bool(words) == bool(server_url):
         raise typer.BadParameter("give either the command of a server, after --, or --url")
+    if server_url is not None and not server_url.startswith(("http://", "https://")):
+        raise typer.BadParameter(
+            f"{server_url!r} is no URL such as https://example.com/mcp", param_hint="--url"
+        )
     try:
         code = lazy.mcp_proxy.run(
             invocation.client(),
@@ -81,6 +85,8 @@ def mcp_proxy(
     except lazy.mcp_child.ServerNotStarted as error:
         output.say(str(error))
         code = error.code
+    except lazy.mcp_child.NoStreams as error:
+        raise typer.BadParameter(str(error)) from error
     raise typer.Exit(code)
 
 

@@ -29,6 +29,8 @@ def open_page(
     The link works once, for two minutes.
     """
     with invocation.client() as client:
+        if ref:
+            client.get(ref)  # so that what is wrong with it is said here, and not on the page
         link = client.page_link(ref)
     if is_printed or not webbrowser.open(link):
         output.line(link)

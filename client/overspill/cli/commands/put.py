@@ -57,7 +57,7 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
     others read what came so far, with secrets masked as a guard masks them. With --format asciicast, version
     2 or 3, that is what the recorded terminal showed.
     """
-    _check(file, form, live=live)
+    _check(file, form, name, live=live)
     try:
         metadata = lazy.spool_fallback.CaptureMetadata(
             session=invocation.session() if session is None else session,
@@ -76,12 +76,14 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
         raise lazy.exit_codes.CommandFailure(str(error), lazy.exit_codes.ExitCode.USAGE) from error
 
 
-def _check(file: str, form: str | None, *, live: bool) -> None:
+def _check(file: str, form: str | None, name: str, *, live: bool) -> None:
     """Raise `typer.BadParameter` for options that do not go with each other."""
     if live and file != "-":
         raise typer.BadParameter("it stores standard input: leave FILE out", param_hint="--live")
     if form is not None and not live:
         raise typer.BadParameter("it goes with --live alone", param_hint="--format")
+    if name and not live:
+        raise typer.BadParameter("it goes with --live alone", param_hint="--name")
 
 
 def add_to(app: typer.Typer) -> None:

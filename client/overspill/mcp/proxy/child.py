@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import stat
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,6 +40,10 @@ class ServerNotStarted(Exception):
         self.code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
 
 
+class NoStreams(Exception):
+    """Standard input or output is nothing that a client could talk over."""
+
+
 class MessageTooLong(Exception):
     """A line is longer than what is held to be read: what comes after it is not known to be a message."""
 
@@ -47,7 +52,7 @@ async def run(words: Sequence[str], guard: Guard, choices: Choices) -> int:
     """Guard the server that `words` start. Return its exit code, 128 + n for signal n.
 
     Ends when the server does. It is told to end when the client closes our standard input, and by SIGTERM
-    and SIGINT. Raises `ServerNotStarted`.
+    and SIGINT. Raises `ServerNotStarted` and `NoStreams`.
     """
     try:
         child = await asyncio.create_subprocess_exec(
@@ -62,6 +67,7 @@ async def run(words: Sequence[str], guard: Guard, choices: Choices) -> int:
         raise ServerNotStarted(words[0], error) from error
     session = _Session(child, guard, choices)
     try:
+        check_streams()
         return await session.run()
     finally:
         _signal(child, signal.SIGKILL)
@@ -142,8 +148,19 @@ class _Session:
             _signal(self._child, number)
 
 
+def check_streams() -> None:
+    """Check that asyncio can wait for standard input and output. Raises `NoStreams`."""
+    for descriptor, name in ((0, "input"), (1, "output")):
+        mode = os.fstat(descriptor).st_mode
+        if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)):
+            raise NoStreams(
+                f"standard {name} must be a pipe, a socket or a terminal: an MCP client starts this command, "
+                "and talks to it there"
+            )
+
+
 async def standard_streams() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Return standard input and output for asyncio. Raises `ValueError` if one is a regular file."""
+    """Return standard input and output for asyncio."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_MAX_MESSAGE)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), _own_file(0, "rb"))

@@ -11,7 +11,7 @@ from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from mcp.types.jsonrpc import INVALID_REQUEST, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from overspill.mcp.proxy.child import drained, line_writer, lines, standard_streams
+from overspill.mcp.proxy.child import check_streams, drained, line_writer, lines, standard_streams
 from overspill.mcp.proxy.http_client import ProxyClient
 from overspill.mcp.proxy.http_headers import RequestHeaders
 from overspill.mcp.proxy.messages import NotAMessage, encoded, parsed
@@ -29,8 +29,9 @@ _log = logging.getLogger("overspill.mcp")
 async def run(url: str, guard: Guard, choices: Choices, headers: Mapping[str, str]) -> int:
     """Guard the server at `url`, until the client closes our standard input. Return the exit code.
 
-    `headers` go with every request.
+    `headers` go with every request. Raises `NoStreams`.
     """
+    check_streams()
     reader, writer = await standard_streams()
     to_server: asyncio.Queue[bytes | None] = asyncio.Queue()
     relay = Relay(guard, line_writer(writer), to_server.put_nowait, choices)
