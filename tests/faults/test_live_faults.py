@@ -437,3 +437,58 @@ async def test_a_live_capture_waits_for_room_on_a_full_disk(own_service: Service
         await until(has_ended)
         async with session.get(f"{url}/content") as response:
             assert await response.read() == whole
+
+
+async def moved_while_read(api: Api, producer: Producer) -> bytes:
+    """A capture of several segments, which is moved into one object when its third segment is read."""
+    lines = [b"line %d\n" % number * 20_000 for number in range(5)]
+    for line in lines:
+        await producer.append(line)
+        await api.service.flusher.start("default", CAPTURE)
+    await producer.complete()
+    store = api.service.archive.store
+    read = store.read
+
+    async def move(key: str, start: int, length: int) -> bytes:
+        if "-00002-" in key and start >= 0:
+            store.read = read  # type: ignore[method-assign]
+            await api.service.flusher.start("default", CAPTURE)
+        return await read(key, start, length)
+
+    store.read = move  # type: ignore[method-assign]
+    return b"".join(lines)
+
+
+async def test_a_read_goes_on_while_what_it_reads_is_moved(
+    monkeypatch: pytest.MonkeyPatch, api: Api, producer: Producer
+) -> None:
+    monkeypatch.setattr(flushing, "is_worth_compacting", lambda entry: False)
+    whole = await moved_while_read(api, producer)
+    monkeypatch.undo()
+
+    assert await content(api, producer.path) == whole
+    assert await content(api, producer.path) == whole
+
+
+async def test_a_stored_answer_breaks_off_if_what_it_reads_is_moved(
+    monkeypatch: pytest.MonkeyPatch, api: Api, producer: Producer
+) -> None:
+    monkeypatch.setattr(flushing, "is_worth_compacting", lambda entry: False)
+    await moved_while_read(api, producer)
+    monkeypatch.undo()
+
+    with pytest.raises(aiohttp.ClientPayloadError):
+        await api.get(f"{producer.path}/content", headers={"Accept-Encoding": "zstd"})
+
+
+async def test_a_follower_goes_on_while_what_it_reads_is_moved(
+    monkeypatch: pytest.MonkeyPatch, api: Api, producer: Producer
+) -> None:
+    monkeypatch.setattr(flushing, "is_worth_compacting", lambda entry: False)
+    whole = await moved_while_read(api, producer)
+    monkeypatch.undo()
+    async with following(api, f"{producer.path}/follow") as events:
+        seen = await text_until(events, len(whole))
+        kind = (await anext(events))[0]
+
+    assert (seen.encode(), kind) == (whole, "end")

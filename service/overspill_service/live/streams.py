@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from overspill import wire
 
+from overspill_service.archive import moved
 from overspill_service.catalog.live import LOOK_AGAIN
 from overspill_service.catalog.records import Entry
 from overspill_service.errors import ServiceError
@@ -227,7 +228,7 @@ class Streams:
         """Yield the events of stored content."""
         reader = await self._archive.reader(entry)
         rest, offset = b"", start
-        async with aclosing(reader.content(start, stop)) as pieces:
+        async with aclosing(moved.content(self._archive, reader, start, stop)) as pieces:
             async for piece in pieces:
                 content = rest + piece
                 is_last = offset + len(content) >= stop

@@ -9,6 +9,7 @@ from aiohttp import hdrs, web
 from overspill import wire
 from overspill.wire import ByteRange, ContentRange, Header, Path, Scope
 
+from overspill_service.archive import moved
 from overspill_service.audit.events import Action
 from overspill_service.errors import RangeNotSatisfiable
 from overspill_service.web.captures import entry_headers
@@ -104,7 +105,7 @@ async def _send_decoded(
     span = asked or ContentRange(0, reader.entry.size, reader.entry.size)
     if asked is not None:
         headers[hdrs.CONTENT_RANGE] = str(asked)
-    pieces = reader.content(span.start, span.stop)
+    pieces = moved.content(context.service.archive, reader, span.start, span.stop)
     return await _send(context, reader.entry, 200 if asked is None else 206, headers, len(span), pieces)
 
 

@@ -141,13 +141,14 @@ async def _paced(route: Route, context: RequestContext[Any]) -> web.StreamRespon
 async def _answer(route: Route, context: RequestContext[Any]) -> web.StreamResponse:
     """Answer. If a capture is removed during the read, answer as for a removed one.
 
-    If it is stored again, read it again.
+    If it is stored again, read it again, unless a part of the answer is sent.
     """
     while True:
         try:
             return await (route.handler(context) if route.is_negotiated else _conditional(route, context))
         except ObjectMissing as error:
-            if await context.captures.is_lost(error.capture, error.upload):
+            is_begun = context.request.writer.output_size > 0
+            if is_begun or await context.captures.is_lost(error.capture, error.upload):
                 raise
 
 
