@@ -88,6 +88,10 @@ class RedisServer:
     def url(self) -> str:
         return f"redis://{HOST}:{self.port}/0"
 
+    @property
+    def _config(self) -> Path:
+        return self.directory / "server.conf"
+
     def client(self) -> redis.Redis:
         return redis.Redis(host=HOST, port=self.port, socket_timeout=5)
 
@@ -156,7 +160,7 @@ class RedisServer:
         self.command("REPLICAOF", "NO", "ONE")
 
     def _write_config(self) -> None:
-        path = self.directory / "server.conf"
+        path = self._config
         if self._was_up and path.exists():
             return  # a sentinel keeps its state there, and rewrites that of its servers after a failover
         lines = [f"port {self.port}", f"bind {HOST}", "dir ./", "daemonize no"]
@@ -169,8 +173,9 @@ class RedisServer:
         assert self.process is not None
         if self.process.poll() is not None:
             raise RuntimeError((self.directory / "log").read_text(errors="replace")[-2000:])
-        try:
-            return bool(self.command("PING"))
+        try:  # somebody else's may have taken the port, until this one finds out
+            with self.client() as client:
+                return str(client.info("server")["config_file"]) == str(self._config.resolve())
         except redis.RedisError:
             return False
 
