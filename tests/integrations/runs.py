@@ -24,7 +24,7 @@ def command(framework: str, report: Path) -> list[str]:
     run = [uv, "run", "--quiet", "--frozen", "--project", str(HERE / framework), "--python", sys.executable]
     kit = HERE / "kit"
     files = [kit / "cases.py"] if (HERE / framework / "harness.py").exists() else []
-    files += [kit / "odd_cases.py"] if files and framework not in SLOW else []
+    files += [kit / "odd_cases.py", kit / "stream_cases.py"] if files and framework not in SLOW else []
     files += (HERE / framework).glob("cases.py")
     cases = [f"--junitxml={report}", f"--confcutdir={HERE}", *map(str, files)]
     return [*run, "python", "-m", "pytest", "-c", str(kit / "pytest.ini"), *cases]
