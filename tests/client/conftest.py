@@ -40,7 +40,7 @@ def nothing_left_in_the_background() -> Iterator[None]:
     module = sys.modules.get("overspill.delivery.backgrounds")
     for background in list(module._all.of_addresses.values()) if module else ():
         background.close()
-        background.rounds.join(10)
+        background.job_thread.join(10)
 
 
 @pytest.fixture

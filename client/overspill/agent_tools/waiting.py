@@ -1,4 +1,7 @@
-"""Waiting for what a live capture says, as a model asks for it: one call in the place of many looks."""
+"""The answer to a wait, as a model reads it: new lines, why the wait is over, and how to wait on. Pure.
+
+`inspect_output` does the waiting; what can wait is a `Waiting`.
+"""
 
 from __future__ import annotations
 

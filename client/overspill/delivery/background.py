@@ -1,7 +1,7 @@
 """Sends to services what can wait: spooled captures, and counts of outputs.
 
     Background      the jobs for one service and key
-    Rounds          the thread that does the jobs of all keys of one service, one after another
+    JobThread       the thread that does the jobs of all keys of one service, one after another
 
 Each job says when it wants to run again. A job that fails is tried again later and later. A thread starts
 when there is something to do, ends when no job has anything left, and never keeps the interpreter alive.
@@ -38,7 +38,7 @@ LONGEST: Final = 60.0
 log: Final = logging.getLogger("overspill")
 
 
-class Rounds:
+class JobThread:
     """The thread for one service. Safe to use from any thread; a forked child starts its own."""
 
     def __init__(self) -> None:
@@ -114,13 +114,13 @@ class Background:
     def __init__(
         self,
         address: Address,
-        rounds: Rounds | None = None,
+        job_thread: JobThread | None = None,
         *,
         first: float = FIRST,
         longest: float = LONGEST,
     ) -> None:
         self.address = address
-        self.rounds: Rounds = Rounds() if rounds is None else rounds
+        self.job_thread: JobThread = JobThread() if job_thread is None else job_thread
         self._backoff = Backoff(first, longest)
         self._jobs: dict[str, Job] = {}
         self._forgotten: deque[str] = deque()
@@ -139,7 +139,7 @@ class Background:
     @property
     def is_running(self) -> bool:
         """Whether there is something to do, and a thread that does it."""
-        return self.rounds.is_going_to(self)
+        return self.job_thread.is_going_to(self)
 
     def register(self, name: str, job: Job) -> None:
         """Add a job. It replaces another of the same name, and runs once it is scheduled."""
@@ -154,7 +154,7 @@ class Background:
             self._due.pop(name, None)
             self._in_a_row.pop(name, None)
         if self.is_running:
-            self.rounds.call(self)
+            self.job_thread.call(self)
 
     def forget(self, name: str) -> None:
         """Remove a job soon, without taking a lock: the garbage collector may call this at any moment."""
@@ -168,7 +168,7 @@ class Background:
         with self._lock:
             self._is_closed = False
             self._due[name] = min(due, self._due.get(name, due))
-        self.rounds.call(self)
+        self.job_thread.call(self)
 
     def close(self) -> None:
         """Stop at once. What was not sent stays where it waits. `schedule` starts again."""
@@ -178,7 +178,7 @@ class Background:
             self._in_a_row.clear()
             client = self._client
         if self.is_running:
-            self.rounds.call(self)
+            self.job_thread.call(self)
         if client is not None:
             client.close()
 

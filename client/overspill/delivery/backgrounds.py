@@ -7,7 +7,7 @@ from collections import Counter, deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from overspill.delivery.background import Background, Rounds
+from overspill.delivery.background import Background, JobThread
 from overspill.execution import forks
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class _Backgrounds:
     def __init__(self) -> None:
         self.of_addresses: dict[Address, Background] = {}
         self.users: Counter[Address] = Counter()
-        self._rounds: dict[str, Rounds] = {}
+        self._job_threads: dict[str, JobThread] = {}
         self._abandoned: deque[Background] = deque()
         self.reset_after_fork()
         forks.register(self)
@@ -31,8 +31,8 @@ class _Backgrounds:
     def acquire(self, address: Address) -> Background:
         with self._lock:
             if address not in self.of_addresses:
-                rounds = self._rounds.setdefault(address.url, Rounds())
-                self.of_addresses[address] = Background(address, rounds)
+                job_thread = self._job_threads.setdefault(address.url, JobThread())
+                self.of_addresses[address] = Background(address, job_thread)
             self.users[address] += 1
             background = self.of_addresses[address]
         self._release_abandoned()
@@ -47,7 +47,7 @@ class _Backgrounds:
                 self.of_addresses.pop(address, None)
                 del self.users[address]
                 if not any(each.url == address.url for each in self.of_addresses):
-                    self._rounds.pop(address.url, None)
+                    self._job_threads.pop(address.url, None)
         if not is_needed:
             background.close()
         return not is_needed

@@ -1,8 +1,10 @@
 """Says whether a service is asked now, and if not, since when it fails and why.
 
 ServiceHealth   for one destination
-  Shared        what this process knows of the service, from all guards and keys
+  SharedHealth  what this process knows of the service, from all guards and keys
   Absence       what all processes of this machine know, if they share a spool
+
+Safe to use from any thread. Only `Absence` reads and writes files; nothing here asks the service.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _LONGEST_ALONE: Final = 5.0
 """Seconds that a failing service is left alone, at first and at most, if there is no spool beside it."""
 
 
-class Shared:
+class SharedHealth:
     """What this process knows of one service."""
 
     def __init__(self) -> None:
@@ -52,13 +54,13 @@ class _All:
 
     def reset_after_fork(self) -> None:
         self._lock = threading.RLock()
-        self._of_urls: weakref.WeakValueDictionary[str, Shared] = weakref.WeakValueDictionary()
+        self._of_urls: weakref.WeakValueDictionary[str, SharedHealth] = weakref.WeakValueDictionary()
 
-    def of(self, url: str) -> Shared:
+    def of(self, url: str) -> SharedHealth:
         with self._lock:
             found = self._of_urls.get(url)
             if found is None or found.process != os.getpid():
-                found = self._of_urls[url] = Shared()
+                found = self._of_urls[url] = SharedHealth()
             return found
 
 
@@ -72,10 +74,10 @@ class ServiceHealth:
         self.url: str = url
         self._absence = absence
         self._pauses = (FIRST, LONGEST) if has_spool else (_FIRST_ALONE, _LONGEST_ALONE)
-        self._shared: Shared | None = None
+        self._shared: SharedHealth | None = None
 
     @property
-    def shared(self) -> Shared:
+    def shared(self) -> SharedHealth:
         """What this process knows of the service."""
         shared = self._shared
         if shared is None or shared.process != os.getpid():

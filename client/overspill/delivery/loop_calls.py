@@ -1,4 +1,8 @@
-"""What one guard runs in the loop thread: joined when it is first needed, and again after a fork."""
+"""One guard's way into the loop thread of the process.
+
+The thread is joined when it is first needed, and again after a fork. Any thread may begin a coroutine here,
+except the loop thread itself, which would wait for its own answer.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""One upload of an output to the service, which can outlast its agent's wait."""
+"""One upload of a whole output to the service, which can outlast its agent's wait.
+
+It runs in the loop thread, and raises nothing: its outcome is a `Kept` or a `Failure`. It notes in the
+service's health how the upload went. `stream_upload` is for outputs that still grow.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Live captures of commands: what is told of one before it runs."""
+"""The label with a command line, which the live capture of a command gets before the command runs. Pure."""
 
 from __future__ import annotations
 

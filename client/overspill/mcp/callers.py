@@ -1,4 +1,7 @@
-"""Who may ask a face that listens on this machine: whoever has its token, else programs of this user only."""
+"""Decides who may ask our MCP server or gateway over HTTP: who has its token, else this user's programs.
+
+It owns the token. It does no HTTP: its user says what a caller has sent, and from where. It raises nothing.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ _TOKEN_BYTES: Final = 24
 
 
 class Callers:
-    """The callers of one face. `token` is what they must send, empty if they need none."""
+    """The callers of one listening server. `token` is what they must send, empty if they need none."""
 
     def __init__(self, token: str = "", *, anyone: bool = False) -> None:
         """Without a token, take this user's programs, or `anyone`.
@@ -25,20 +28,20 @@ class Callers:
         self.is_token_made: bool = not (token or anyone or can_tell_owners())
         self.token: str = secrets.token_urlsafe(_TOKEN_BYTES) if self.is_token_made else token
 
-    def refusal(self, given: str, client: tuple[str, int] | None, face: tuple[str, int]) -> str:
+    def refusal(self, given: str, client: tuple[str, int] | None, server: tuple[str, int]) -> str:
         """Return why a caller is refused, empty if it is not.
 
-        `given` is the token that it has sent; `client` and `face` are the addresses of both ends.
+        `given` is the token that it has sent; `client` and `server` are the addresses of both ends.
         """
         if self.token:
             is_right = hmac.compare_digest(given.encode(), self.token.encode())
             return "" if is_right else "its token is wrong"
-        if self._is_open or (client is not None and _is_own(client, face)):
+        if self._is_open or (client is not None and _is_own(client, server)):
             return ""
         return "it comes from a program of another user"
 
 
-def _is_own(client: tuple[str, int], face: tuple[str, int]) -> bool:
+def _is_own(client: tuple[str, int], server: tuple[str, int]) -> bool:
     with suppress(OSError):  # the system does not say it
-        return client_owner(client, face) == os.geteuid()
+        return client_owner(client, server) == os.geteuid()
     return False

@@ -1,7 +1,8 @@
 """How far live captures are, for progress and for subscriptions: one watch for each capture, for all who ask.
 
 A watch waits in the service until the capture grows or ends, looks at most once a second, and never reads
-more than a line or two, however much comes.
+more than a line or two, however much comes. Watches are tasks of the server's event loop. They raise nothing:
+what goes wrong is an answer with `error`.
 """
 
 from __future__ import annotations

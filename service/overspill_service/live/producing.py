@@ -1,4 +1,8 @@
-"""What the producer of a live capture does: begin it, append to it, end it."""
+"""What the producer of a live capture does: begin it, append to it, end it.
+
+Each is one request, on any replica. Accepted bytes go into the catalog's buffer; the `Flusher` of some
+replica makes them durable later. A request waits for that if the buffer is full, and at the end.
+"""
 
 from __future__ import annotations
 
