@@ -30,7 +30,6 @@ TO: Final = (
 )
 TASKS: Final = "disabled-by-default-devtools.timeline"
 """Events for every task of a thread, with its CPU time: other work on the machine does not count."""
-STEPS: Final = 60
 WHEEL_PIXELS: Final = 600
 LINE_PIXELS: Final = 20
 
@@ -77,9 +76,11 @@ def rows(page: Any, url: str, ids: dict[int, str], large: int, scale: Scale) -> 
     fetched.clear()
     jump(page, large // 2)
     yield Row("bytes fetched to jump to the middle of 1 GB", sum(fetched), Goal(2**20), number)
-    yield Row("longest task while scrolling 10,000 lines, ms", scrolling(page), Goal(50), number)
-    for step in range(STEPS + 1):
-        page.evaluate(TO, step / STEPS)
+    lines = scale.pick(10_000, 1_000)
+    yield Row(f"longest task while scrolling {lines:,} lines, ms", scrolling(page, lines), Goal(50), number)
+    steps = scale.pick(60, 6)
+    for step in range(steps + 1):
+        page.evaluate(TO, step / steps)
         page.wait_for_timeout(60)
     page.wait_for_timeout(1000)
     yield Row(
@@ -106,12 +107,12 @@ def jump(page: Any, line: int) -> None:
     shown(page, line)
 
 
-def scrolling(page: Any) -> float:
+def scrolling(page: Any, lines: int) -> float:
     """Return the longest task of the page's main thread, in milliseconds of its CPU time."""
     browser = page.context.browser
     browser.start_tracing(page=page, categories=[TASKS])
     page.locator(".lines").hover()
-    for _ in range(10_000 * LINE_PIXELS // WHEEL_PIXELS):
+    for _ in range(lines * LINE_PIXELS // WHEEL_PIXELS):
         page.mouse.wheel(0, WHEEL_PIXELS)
         page.wait_for_timeout(16)
     seen = json.loads(browser.stop_tracing())["traceEvents"]

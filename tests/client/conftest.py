@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import uuid
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,17 +16,19 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def states_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def states_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("states")
     with pytest.MonkeyPatch.context() as patched:
         for name in [name for name in os.environ if name.startswith("OVERSPILL_SPOOL")]:
             patched.delenv(name)
-        patched.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("states")))
-        yield
+        patched.setenv("XDG_STATE_HOME", str(folder))
+        yield folder
 
 
 @pytest.fixture(autouse=True)
-def states_of_this_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "states"))
+def states_of_this_test(states_of_this_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of its own, which is made when something is first kept in it: most tests keep nothing."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(states_of_this_run / uuid.uuid4().hex))
 
 
 @pytest.fixture

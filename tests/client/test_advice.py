@@ -331,8 +331,8 @@ def test_three_kinds_of_agents_get_the_advice_that_fits_and_then_it_is_quiet(
     path = tmp_path / "policy.toml"
     shell = Shell(own_service.url)
     with SyncClient(own_service.url, session="advice") as client:
-        assert Agent(client).run(120) == 360
-        wait_for(client, reads=120 + 40)
+        assert Agent(client).run(93) == 279
+        wait_for(client, reads=93 + 31)
         advice = {each["tool"]: each for each in json.loads(shell("advise", "--json").out)}
         printed = shell("advise", "-o", str(path))
         policy = Policy.load(path)
@@ -349,7 +349,7 @@ def test_three_kinds_of_agents_get_the_advice_that_fits_and_then_it_is_quiet(
     assert advice["ignored"]["max_bytes"] == 25_000
     assert (advice["tailed"]["strategy"], advice["tailed"].get("max_bytes")) == ("TAIL", None)
     assert "captures were read within a minute" in printed.out
-    assert "# 120 of 120 (100 %) captures were read within a minute" in path.read_text()
+    assert "# 93 of 93 (100 %) captures were read within a minute" in path.read_text()
     assert (policy.limits("wanted").max_bytes, policy.cut_strategy("tailed")) == (65_536, TAIL)
     assert "wanted" in again.out
     assert "65,536 ->" not in again.out

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tests.servers.overspill import ServiceProcess
 
-MANY: Final = 300
+MANY: Final = 150
 TEXT: Final = "a line of an output that is too long for a conversation\n" * 160
 LIMIT: Final = 5_000
 """Bytes above which an output spills in these tests: it is their number that counts here, not their size."""
