@@ -39,14 +39,19 @@ async def chromium() -> AsyncIterator[Browser]:
             await browser.close()
 
 
+def _scopes_of(tenant: str) -> str:
+    scopes = [scope for scope in wire.Scope if scope != "fleet" or tenant == "operators"]
+    return ", ".join(f'"{scope}"' for scope in scopes)
+
+
 @contextmanager
 def service_with(folder: Path, keys: dict[str, str], **settings: object) -> Iterator[ForkedService]:
-    """Run a service with a tenant for each key, which may do everything but administer."""
-    scopes = ", ".join(f'"{scope}"' for scope in wire.Scope if scope != "fleet")
+    """Run a service with a tenant for each key. Only that of the tenant `operators` may administer."""
     file = folder / "tenants.toml"
     file.write_text(
         "".join(
-            f'[[tenants]]\nname = "{name}"\nkeys = [{{hash = "{hash_key(key)}", scopes = [{scopes}]}}]\n'
+            f'[[tenants]]\nname = "{name}"\n'
+            f'keys = [{{hash = "{hash_key(key)}", scopes = [{_scopes_of(name)}]}}]\n'
             for name, key in keys.items()
         )
     )
