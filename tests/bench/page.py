@@ -117,10 +117,8 @@ def scrolling(page: Any, lines: int) -> float:
         page.wait_for_timeout(16)
     seen = json.loads(browser.stop_tracing())["traceEvents"]
     main = {(each["pid"], each["tid"]) for each in seen if each["args"].get("name") == "CrRendererMain"}
-    tasks = [
-        each["tdur"] for each in seen if each["name"] == "RunTask" and (each["pid"], each["tid"]) in main
-    ]
-    longest: float = max(tasks) / 1_000
+    tasks = (each for each in seen if each["name"] == "RunTask" and (each["pid"], each["tid"]) in main)
+    longest: float = max(each.get("tdur", 0) for each in tasks) / 1_000  # the last one may have no end yet
     return longest
 
 

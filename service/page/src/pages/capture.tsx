@@ -13,7 +13,7 @@ import { Output } from "./output.tsx";
 
 /** Labels that the client sets, as people read them. */
 const LABELS: Record<string, string> = {
-  "overspill.preview": "Preview",
+  "overspill.preview": "Preview strategy",
   "overspill.spooled": "Spooled",
   "overspill.redacted": "Redacted",
   "overspill.cohort": "Cohort",
