@@ -122,18 +122,21 @@ def test_intervals_cover_the_truth_as_often_as_they_say_and_naive_ones_do_not() 
 
     assert 0.93 <= shares["difference"] <= 0.97, shares
     assert 0.93 <= shares["ratio"] <= 0.97, shares
-    assert shares["naive"] < 0.80, shares
+    assert 0.57 <= shares["naive"] <= 0.65, shares
 
 
-def test_with_very_different_sessions_intervals_are_somewhat_too_narrow() -> None:
+@pytest.mark.parametrize(("held_out", "least", "most"), [(100, 0.89, 0.95), (30, 0.80, 0.88)])
+def test_with_very_different_sessions_intervals_are_somewhat_too_narrow(
+    held_out: int, least: float, most: float
+) -> None:
     """The page says so, and how much."""
     dice = random.Random(1)
     covered, experiments = 0, 500
     for _ in range(experiments):
-        usual, holdout = (sizes(dice, sessions) for sessions in (600, 100))
+        usual, holdout = (sizes(dice, sessions) for sessions in (600, held_out))
         covered += not difference(holdout, usual).excludes(0)
 
-    assert 0.89 <= covered / experiments <= 0.95
+    assert least <= covered / experiments <= most
 
 
 def sizes(dice: random.Random, sessions: int) -> Ratio:

@@ -35,7 +35,10 @@ def test_the_experiment_of_the_page_runs_and_the_command_line_reports_it(own_ser
     assert "bytes into the conversation, per session: higher\n" in shown.out
     assert re.search(r"^  ratio +[\d.]+ \([\d.]+ to [\d.]+\)$", shown.out, re.MULTILINE)
     assert report["usual"]["sessions"] + report["holdout"]["sessions"] == 240
-    assert "nothing was counted" in shell("holdout", "another").err
+    assert (
+        "nothing was counted of 'another' in this time; there are whole-outputs"
+        in shell("holdout", "another").err
+    )
 
 
 def test_the_page_has_the_numbers_of_the_code() -> None:

@@ -368,7 +368,7 @@ def test_an_expired_capture_says_when_it_expired(client: SyncClient, tool: Any) 
         ({"mode": "lines"}, "'lines' is not a mode; the modes are head, tail, grep, range, summary"),
         ({"mode": "head", "count": 3}, "got an unexpected keyword argument 'count'; inspect_output takes "),
         ({"mode": "grep"}, 'mode grep needs a pattern, as in inspect_output(capture="cap_'),
-        ({"mode": "head", "lines": "many"}, "Expected `int`, got `str` - at `lines`"),
+        ({"mode": "head", "lines": "many"}, "Expected a whole number - at `lines`. Correct the argument"),
         (
             {"mode": "head", "lines": 0},
             "Expected `int` >= 1 - at `lines`. Correct the arguments and call again",
