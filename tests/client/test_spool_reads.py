@@ -62,16 +62,26 @@ def local(partition: Partition, content: bytes) -> Iterator[LocalCapture]:
         yield capture
 
 
-@pytest.fixture
-def remote(service: ServiceProcess, content: bytes) -> Iterator[Callable[..., Any]]:
-    """Asks the service about the same bytes: `remote("head", 5)`."""
+@pytest.fixture(scope="module")
+def reader(service: ServiceProcess) -> Iterator[SyncClient]:
     with SyncClient(service.url, session=SESSION) as client:
-        id = client.put(content).id  # noqa: A001
+        yield client
 
-        def ask(method: str, *args: Any, **options: Any) -> Any:
-            return getattr(client, method)(id, *args, **options)
 
-        yield ask
+@pytest.fixture(scope="module")
+def stored(reader: SyncClient) -> dict[bytes, str]:
+    """The capture of each content in the service."""
+    return {content: reader.put(content).id for content in CONTENTS.values()}
+
+
+@pytest.fixture
+def remote(reader: SyncClient, stored: dict[bytes, str], content: bytes) -> Callable[..., Any]:
+    """Asks the service about the same bytes: `remote("head", 5)`."""
+
+    def ask(method: str, *args: Any, **options: Any) -> Any:
+        return getattr(reader, method)(stored[content], *args, **options)
+
+    return ask
 
 
 def opened(partition: Partition, content: bytes) -> LocalCapture:
