@@ -221,6 +221,8 @@ class LiveCapture(RuleBasedStateMachine):
             await self.replica(number).flush(self.capture)
             self.stack.advance(TIMEOUT + 1)
         for _ in range(3):
+            for each in self.stack.both:  # their own work holds the lease meanwhile
+                await each.settle()
             await self.replica(1 - number).flush(self.capture)
         response = await self.send(number, "GET", "")
         if response.status == 404:

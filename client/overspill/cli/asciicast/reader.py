@@ -104,12 +104,12 @@ class CastReader:
             self._lines += 1
             try:
                 return self._taken(line)
-            except (ValueError, msgspec.DecodeError) as error:
+            except (ValueError, msgspec.DecodeError, RecursionError) as error:
                 self.problem = f"line {self._lines}: {error}"
         return line + b"\n"
 
     def _taken(self, line: bytes) -> bytes:
-        """Take a line of the recording. Raises `ValueError` and `msgspec.DecodeError`."""
+        """Take a line of the recording. Raises `ValueError`, `msgspec.DecodeError`, `RecursionError`."""
         is_comment = line.startswith(b"#") and self.header is not None
         if is_comment or not line.strip():
             return b""
