@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import ClientSession, web
 from overspill_service.app import make_app
+from overspill_service.archive.recovery.rebuild import rebuild_if_due
 from overspill_service.catalog.redis import key_names
 from overspill_service.errors import StoreUnavailable
 from overspill_service.server.process import runner_of
@@ -71,6 +72,14 @@ class Replica:
         """Work on a capture as if it were due. A failure is one of the test's own."""
         with suppress(StoreUnavailable):
             await self.service.flusher.start("default", capture)
+
+    async def rebuilt(self) -> None:
+        """Wait until the catalog is complete. Another replica that has just started may rebuild it."""
+        archive = self.service.archive
+        async with asyncio.timeout(60):
+            while not await archive.catalog.is_complete():
+                if await rebuild_if_due(archive, "test") is None:
+                    await asyncio.sleep(0.01)
 
     async def settle(self) -> None:
         """Wait for the work on captures that is under way."""

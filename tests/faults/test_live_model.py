@@ -216,7 +216,7 @@ class LiveCapture(RuleBasedStateMachine):
         self.do(self._vanish(number))
 
     async def _vanish(self, number: int) -> None:
-        await rebuild_if_due(self.replica(number).service.archive, "test")
+        await self.replica(number).rebuilt()
         for _ in range(3):
             await self.replica(number).flush(self.capture)
             self.stack.advance(TIMEOUT + 1)
@@ -247,7 +247,7 @@ class LiveCapture(RuleBasedStateMachine):
             assert {name: entry.get(name) for name in ENDED} == self.ended
 
     async def _settled_entry(self, number: int) -> Any:
-        await rebuild_if_due(self.replica(number).service.archive, "test")
+        await self.replica(number).rebuilt()
         return await (await self.send(number, "GET", "")).json()
 
     @rule(number=replicas, pattern=st.sampled_from(("two", "five", "never")))
