@@ -29,6 +29,8 @@ _PAUSE: Final = 1.5
 """Seconds between two calls of an agent, on average."""
 _SPREAD: Final = 1.3
 """Sizes are log-normal with this sigma: most outputs are small, and few are very large."""
+_CALLS: Final = 4, 10
+"""Calls of one conversation: at least and at most."""
 _READ_SHARE: Final = 0.45
 """Of captures, how many their agent reads back."""
 _MOST_LINES: Final = 60_000
@@ -75,20 +77,28 @@ async def _work(url: str, keys: dict[str, str], seconds: float) -> dict[str, tup
         return {tenant: _totals(guard) for tenant, guard in guards.items()}
 
 
-async def _agent(guard: Guard, session: str, until: float) -> None:
-    """Call tools until the time is over, and read some of what was captured."""
-    chance = random.Random(session)  # noqa: S311  (a simulation, the same each time)
-    number = 0
+async def _agent(guard: Guard, name: str, until: float) -> None:
+    """Have one conversation after the other until the time is over."""
+    chance = random.Random(name)  # noqa: S311  (a simulation, the same each time)
+    conversation = 0
     while time.monotonic() < until:
-        number += 1
-        tool, (produce, usual) = chance.choice(list(TOOLS.items()))
-        lines = min(_MOST_LINES, max(1, round(usual * chance.lognormvariate(-0.8, _SPREAD))))
-        output = await asyncio.to_thread(produce, chance, lines)
-        shown = await guard.process(output, tool=tool, call_id=f"call_{number}", session=session)
-        is_stored = shown.outcome is Outcome.CAPTURED  # on a busy machine some wait in the spool
-        if is_stored and shown.capture and chance.random() < _READ_SHARE:
-            await _read_back(guard, shown.capture, chance)
-        await asyncio.sleep(chance.expovariate(1 / _PAUSE))
+        conversation += 1
+        for number in range(1, chance.randint(*_CALLS) + 1):
+            await _call(guard, f"{name}-{conversation}", f"call_{number}", chance)
+            await asyncio.sleep(chance.expovariate(1 / _PAUSE))
+            if time.monotonic() > until:
+                break
+
+
+async def _call(guard: Guard, session: str, call_id: str, chance: random.Random) -> None:
+    """Call a tool, and now and then read what was captured."""
+    tool, (produce, usual) = chance.choice(list(TOOLS.items()))
+    lines = min(_MOST_LINES, max(1, round(usual * chance.lognormvariate(-0.8, _SPREAD))))
+    output = await asyncio.to_thread(produce, chance, lines)
+    shown = await guard.process(output, tool=tool, call_id=call_id, session=session)
+    is_stored = shown.outcome is Outcome.CAPTURED  # on a busy machine some wait in the spool
+    if is_stored and shown.capture and chance.random() < _READ_SHARE:
+        await _read_back(guard, shown.capture, chance)
 
 
 async def _read_back(guard: Guard, capture: str, chance: random.Random) -> None:
