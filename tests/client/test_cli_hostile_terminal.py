@@ -114,15 +114,16 @@ def test_a_hang_up_ends_the_command_and_its_capture(overspill: Shell, service: S
     assert tail.content == "ready\n"
 
 
-def test_a_command_that_is_suspended_goes_on(overspill: Shell) -> None:
-    line = f"set -m; {sys.executable} -m overspill run -- sh -c 'echo ready; read a; echo got $a; exit 4'"
-    terminal = overspill.script_on_terminal(f"{line}; echo code $?")
+def test_what_is_stopped_goes_on_where_it_was(overspill: Shell) -> None:
+    terminal = overspill.terminal("run", "--", "sh", "-c", "echo ready; read a; echo got $a; exit 4")
     terminal.wait_for(b"ready")
+    terminal.signal(signal.SIGSTOP)
+    terminal.wait_for_stop()
     terminal.press(b"it\r")
-    terminal.ended()
+    terminal.signal(signal.SIGCONT)
 
+    assert terminal.ended() == 4
     assert b"got it" in terminal.shown
-    assert b"code 4" in terminal.shown
 
 
 def test_a_live_put_that_is_killed_leaves_all_that_it_sent(tmp_path: Path) -> None:
