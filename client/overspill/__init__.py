@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from overspill.advice.comparison import ExperimentReport, compare_arms
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.agent_tools.inspect_output import INSPECT_OUTPUT_SCHEMA, inspection_tool
     from overspill.agent_tools.reading_tools import reading_tools
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from overspill.agent_tools.system_prompt import system_prompt
     from overspill.agent_tools.terminal_output import terminal_tool
     from overspill.errors import OverspillError, ProblemError, ProtocolError, Unreachable
-    from overspill.experiments.comparison import ExperimentReport, compare_arms
     from overspill.guard.band import Band
     from overspill.guard.call_context import calling
     from overspill.guard.guard import Guard
@@ -100,7 +100,7 @@ _MODULES = {
     "ByteRange": "wire",
     "CapturedOutput": "shapes.captured",
     "Client": "transfer.client",
-    "ExperimentReport": "experiments.comparison",
+    "ExperimentReport": "advice.comparison",
     "Guard": "guard.guard",
     "Guarded": "guard.guarded",
     "Holdout": "guard.holdout",
@@ -121,7 +121,7 @@ _MODULES = {
     "calling": "guard.call_context",
     "capture_process": "live.process",
     "clamp_messages": "histories.history",
-    "compare_arms": "experiments.comparison",
+    "compare_arms": "advice.comparison",
     "defuse": "text.lookalikes",
     "for_display": "shapes.display",
     "inspection_tool": "agent_tools.inspect_output",

@@ -18,7 +18,7 @@ _HOOK_WORDS = 3
 def main() -> int:
     """Run the command line; the exit code."""
     if len(sys.argv) == _HOOK_WORDS and sys.argv[1] == "hook" and not sys.argv[2].startswith("-"):
-        from overspill.agent_programs.hook import main as hook  # noqa: PLC0415  (it needs no command line)
+        from overspill.integrations.agent_programs.hook import main as hook  # noqa: PLC0415  (it needs no command line)
 
         return hook(sys.argv[2])
     if find_spec("typer") is None:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from overspill import SyncClient
-from overspill.agent_programs import hook
-from overspill.agent_programs.programs import PROGRAMS, WrongSettings
-from overspill.agent_programs.settings_file import SettingsFile
+from overspill.integrations.agent_programs import hook
+from overspill.integrations.agent_programs.programs import PROGRAMS, WrongSettings
+from overspill.integrations.agent_programs.settings_file import SettingsFile
 
 from tests.client.shell import Shell
 
@@ -241,9 +241,11 @@ def test_what_is_short_or_no_result_stays(
 
 def test_a_short_result_imports_nothing_but_the_hook() -> None:
     script = (
-        "import sys; from overspill.agent_programs import hook; hook.main('claude-code');"
+        "import sys; from overspill.integrations.agent_programs import hook; hook.main('claude-code');"
         "loaded = {name for name in sys.modules if name.startswith('overspill')};"
-        "sys.exit(str(loaded - {'overspill', 'overspill.agent_programs', 'overspill.agent_programs.hook'}))"
+        "allowed = {'overspill', *(f'overspill.integrations{rest}' for rest in"
+        " ('', '.agent_programs', '.agent_programs.hook'))};"
+        "sys.exit(str(loaded - allowed))"
     )
     done = subprocess.run([sys.executable, "-c", script], input=b"{}", capture_output=True, check=False)
 

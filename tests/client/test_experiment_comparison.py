@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 from overspill import compare_arms
-from overspill.experiments.comparison import LEAST, MEASURES, ArmVerdict
-from overspill.experiments.estimates import LEAST_GROUPS
+from overspill.advice.comparison import LEAST, MEASURES, ArmVerdict
+from overspill.advice.estimates import LEAST_GROUPS
 from overspill.wire import COUNTED, GROUPS, NOTED, Arm, CohortRow, Experiments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from overspill.experiments.comparison import Comparison, ExperimentReport
+    from overspill.advice.comparison import Comparison, ExperimentReport
 
 EVEN = {
     "sessions": 20,

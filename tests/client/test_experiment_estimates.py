@@ -7,7 +7,7 @@ import random
 from statistics import NormalDist
 
 import pytest
-from overspill.experiments.estimates import Interval, Ratio, difference, quotient, t_quantile
+from overspill.advice.estimates import Interval, Ratio, difference, quotient, t_quantile
 from overspill.wire import GROUPS
 
 NIST = {7: 2.365, 8: 2.306, 10: 2.228, 15: 2.131, 20: 2.086, 24: 2.064, 30: 2.042, 60: 2.000, 100: 1.984}

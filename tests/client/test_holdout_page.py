@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from overspill.experiments.comparison import LEAST, LEAST_EVENTS, MEASURES
-from overspill.experiments.estimates import LEAST_GROUPS
+from overspill.advice.comparison import LEAST, LEAST_EVENTS, MEASURES
+from overspill.advice.estimates import LEAST_GROUPS
 from overspill.guard.bursts import LEAST_CALLS, WINDOW_SECONDS
 from overspill.guard.holdout import KEEP_BYTES, MOST_KEPT_BYTES
 from overspill.wire import GROUPS

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from overspill import Guard, Policy, SyncClient
-from overspill.agent_programs import hook
 from overspill.agent_tools.reading_tools import reading_tools
 from overspill.guard.hosts import HOSTS, Host, host_of_client
+from overspill.integrations.agent_programs import hook
 from overspill.text.limits import Limits, exceeds
 
 from tests.client.shell import Shell

@@ -18,8 +18,8 @@ from opentelemetry import context, trace
 from opentelemetry.sdk.trace import sampling
 from opentelemetry.trace import SpanKind, StatusCode
 from overspill import Client, Guard, Policy, SyncClient, calling
-from overspill import tracing as spans_of
 from overspill.errors import BadRequest, NotFound, Unreachable
+from overspill.execution import tracing as spans_of
 from overspill.spools.flush import flush
 from overspill.spools.spool import Spool
 from overspill.wire import Outcome

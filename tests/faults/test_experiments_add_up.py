@@ -14,7 +14,7 @@ from overspill.transfer.sync import SyncClient
 from overspill.wire import NOTED, Arm, CohortSums
 
 if TYPE_CHECKING:
-    from overspill.experiments.comparison import ExperimentReport
+    from overspill.advice.comparison import ExperimentReport
 
     from tests.faults.conftest import StartServices
     from tests.servers.redis import RedisServer

@@ -1,1 +1,1 @@
-"""Advice on a policy, from what was counted of a tenant's tools."""
+"""From what was counted: advice on a policy, and how the arms of an experiment compare. Pure."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from overspill.cli.demo import story
     from overspill.cli.search import search
     from overspill.cli.top import table_run
-    from overspill.gateways import run as gateway
+    from overspill.integrations.gateways import run as gateway
     from overspill.mcp import callers
     from overspill.mcp.proxy import child as mcp_child
     from overspill.mcp.proxy import run as mcp_proxy
@@ -53,7 +53,7 @@ _MODULES = {
     "exit_codes": "overspill.cli.exit_codes",
     "file_put": "overspill.cli.file_put",
     "following": "overspill.cli.following",
-    "gateway": "overspill.gateways.run",
+    "gateway": "overspill.integrations.gateways.run",
     "guarded_output": "overspill.cli.command_output.guarded_output",
     "invocation": "overspill.cli.invocation",
     "live_put": "overspill.cli.live_put",

@@ -12,7 +12,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill import tracing
+from overspill.execution import tracing
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:

@@ -1,4 +1,5 @@
-"""One thin module for each agent framework: it guards every tool, and adds the tools that read.
+"""Where Overspill meets agents: one thin module for each framework, agent programs and gateways.
 
-None is imported by the rest of the package, and each needs only its own framework.
+A framework's module guards every tool and adds the tools that read. It needs only its own framework, and
+only the command line imports anything from here.
 """

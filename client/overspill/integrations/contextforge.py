@@ -25,7 +25,7 @@ from overspill.wire import Outcome
 if TYPE_CHECKING:
     from cpex.framework import PluginConfig, PluginContext
 
-_log = logging.getLogger("overspill.gateways")
+_log = logging.getLogger("overspill.integrations.gateways")
 
 
 class OverspillPlugin(Plugin):

@@ -17,7 +17,6 @@ from typing import IO, TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from overspill import tracing
 from overspill.errors import (
     BadRequest,
     DamagedEncoding,
@@ -35,6 +34,7 @@ from overspill.errors import (
     TooManyRequests,
     UnsupportedEncoding,
 )
+from overspill.execution import tracing
 from overspill.execution.backoff import Backoff
 from overspill.spools.own_directory import LockedFile
 from overspill.text import measure

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from overspill import tracing
+from overspill.execution import tracing
 from overspill.wire import Path
 
 if TYPE_CHECKING:

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from overspill.advice.comparison import compare_arms
 from overspill.cli import output
 from overspill.cli.declaration import command
 from overspill.cli.parsers import seconds
-from overspill.experiments.comparison import compare_arms
 
 if TYPE_CHECKING:
+    from overspill.advice.comparison import ArmReport, Comparison, ExperimentReport
+    from overspill.advice.estimates import Interval
     from overspill.cli.invocation import Invocation
-    from overspill.experiments.comparison import ArmReport, Comparison, ExperimentReport
-    from overspill.experiments.estimates import Interval
 
 _EXAMPLES = (
     "overspill holdout",

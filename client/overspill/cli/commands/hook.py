@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from overspill.agent_programs import hook as hooks
-from overspill.agent_programs.programs import PROGRAMS
 from overspill.cli.declaration import command
+from overspill.integrations.agent_programs import hook as hooks
+from overspill.integrations.agent_programs.programs import PROGRAMS
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation

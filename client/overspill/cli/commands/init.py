@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from overspill.agent_programs.own_command import own_command
-from overspill.agent_programs.programs import PROGRAMS, AgentProgram, WrongSettings
-from overspill.agent_programs.settings_file import SettingsFile
 from overspill.cli import output
 from overspill.cli.declaration import command
 from overspill.cli.exit_codes import CommandFailure, ExitCode
+from overspill.integrations.agent_programs.own_command import own_command
+from overspill.integrations.agent_programs.programs import PROGRAMS, AgentProgram, WrongSettings
+from overspill.integrations.agent_programs.settings_file import SettingsFile
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation

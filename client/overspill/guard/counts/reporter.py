@@ -11,9 +11,9 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill import tracing, wire
+from overspill import wire
 from overspill.errors import BadRequest, OverspillError, Refused, TooManyRequests
-from overspill.execution import forks
+from overspill.execution import forks, tracing
 from overspill.guard.counts.tally import OutputCount
 
 if TYPE_CHECKING:

@@ -71,17 +71,17 @@ def _is_surely_short(event: bytes) -> bool:
 def _answer(program: str, event: Mapping[str, Any]) -> dict[str, Any]:
     """Return the answer to an event; empty if nothing is to change. Each import is for its program only."""
     if program == _CODEX:
-        from overspill.agent_programs.codex import before_tool_use  # noqa: PLC0415
+        from overspill.integrations.agent_programs.codex import before_tool_use  # noqa: PLC0415
 
         return before_tool_use(event)
-    from overspill.agent_programs.results import answered  # noqa: PLC0415
+    from overspill.integrations.agent_programs.results import answered  # noqa: PLC0415
 
     if program == _CLAUDE_CODE:
         from overspill.integrations.claude_code import post_tool_use  # noqa: PLC0415
 
         return answered(program, post_tool_use, event)
     if program == _GEMINI_CLI:
-        from overspill.agent_programs.gemini_cli import after_tool  # noqa: PLC0415
+        from overspill.integrations.agent_programs.gemini_cli import after_tool  # noqa: PLC0415
 
         return answered(program, after_tool, event)
     raise ValueError(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from overspill.guard.guard import Guard
     from overspill.mcp.callers import Callers
 
-_log = logging.getLogger("overspill.gateways")
+_log = logging.getLogger("overspill.integrations.gateways")
 PATH: Final = "/docker-mcp/after"
 MAX_BODY_BYTES: Final = 64 * 1024 * 1024
 """A longer result stays as it is."""

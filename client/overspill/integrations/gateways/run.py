@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from overspill.gateways.interceptor import PATH, application
 from overspill.guard.guard import Guard
+from overspill.integrations.gateways.interceptor import PATH, application
 from overspill.wire import is_loopback
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import shutil
 import stat
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.agent_programs.programs import WrongSettings
+from overspill.integrations.agent_programs.programs import WrongSettings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from overspill.experiments.estimates import LEAST_GROUPS, Interval, Ratio, difference, quotient
+from overspill.advice.estimates import LEAST_GROUPS, Interval, Ratio, difference, quotient
 from overspill.wire import GROUPS, Arm
 
 if TYPE_CHECKING:

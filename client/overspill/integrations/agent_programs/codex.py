@@ -11,7 +11,7 @@ import shlex
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.agent_programs.own_command import own_command
+from overspill.integrations.agent_programs.own_command import own_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,1 +1,0 @@
-"""Compares the arms of an experiment: estimates with confidence intervals, and a report. Pure."""
