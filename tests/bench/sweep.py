@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from overspill import wire
 from overspill_service.access import directory_of
 from overspill_service.archive.captures import Captures
-from overspill_service.archive.storing import CaptureMetadata, UploadBody, put
+from overspill_service.archive.metadata import CaptureMetadata
+from overspill_service.archive.storing import UploadBody, put
 from overspill_service.archive.sweep import sweep_expired
 from overspill_service.archive.upload_memory import upload_memory
 from overspill_service.back_ends import open_archive

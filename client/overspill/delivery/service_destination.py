@@ -92,7 +92,7 @@ class ServiceDestination:
         except Exception:  # noqa: BLE001  (whatever fails here, it is not known to be stored)
             return None
         is_live = bool(request.origin.capture) and entry.state is State.COMPLETE
-        is_it = is_live or entry.sha256 == request.sha256.hex()
+        is_it = is_live or entry.is_of(request.sha256.hex())
         return captured(entry, self.health) if is_it else None
 
     def _outlasted(self, upload: Upload, request: StoreRequest) -> Failure:

@@ -182,7 +182,7 @@ class Upload:
         error = call.exception()
         if error is not None:
             return failure_of(error, self._health)
-        if call.result().sha256 != self._sha256:
+        if not call.result().is_of(self._sha256):
             return Failure("the service stored it with another digest", is_doubtful=True)
         self._health.shared.moved_at = time.monotonic()
         return captured(call.result(), self._health)

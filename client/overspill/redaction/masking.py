@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 STARS: Final = "********"
+_COUNT: Final = re.compile(r"([a-z0-9][a-z0-9-]{0,39})=([0-9]{1,12})")
 
 
 class Redaction(StrEnum):
@@ -26,3 +28,9 @@ class Redaction(StrEnum):
 def counts_text(counts: Mapping[str, int]) -> str:
     """Return counts as text, sorted by kind."""
     return ", ".join(f"{kind}={count}" for kind, count in sorted(counts.items()))
+
+
+def counts_of(text: str) -> dict[str, int]:
+    """Return the counts in such a text. What is none, since anybody may have written it, is left out."""
+    found = map(_COUNT.fullmatch, text.split(", "))
+    return {match[1]: int(match[2]) for match in found if match is not None}

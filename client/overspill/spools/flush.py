@@ -251,7 +251,7 @@ def _put(file: IO[bytes], entry: Spooled, client: SyncClient) -> None:
         content_type=entry.content_type,
         ttl=_left(entry),
     )
-    if stored.sha256 != entry.sha256:
+    if not stored.is_of(entry.sha256):
         raise ProtocolError(f"the service stored {entry.id} with another digest than it was captured with")
 
 

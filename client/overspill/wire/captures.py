@@ -93,6 +93,15 @@ class Entry(Struct, frozen=True, kw_only=True):
     """Of a live capture: when its producer was last heard of."""
     gap: Gap | None = None
     """Of a partial capture: what is missing at its end, if anything is known to be."""
+    sent_sha256: str | None = None
+    """In the answer to an upload: the digest that its sender announced, and that was right.
+
+    It is null if `sha256` is the same: not if the service has masked secrets, or if the key may not read.
+    """
+
+    def is_of(self, sha256: str) -> bool:
+        """Return whether a content with this digest is stored as this capture, masked or not."""
+        return sha256 in (self.sha256, self.sent_sha256)
 
 
 class Listing(Struct, frozen=True, kw_only=True):

@@ -104,7 +104,7 @@ async def finish(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entr
     if winner.upload == entry.upload:
         return winner, True
     await upload.discard()
-    require_same(winner, entry.sha256)
+    require_same(winner, entry.sha256, entry.sent)
     return await renew(captures, winner, entry.expires), False
 
 
@@ -132,7 +132,7 @@ async def supersede(captures: Captures, upload: Upload, draft: Entry, partial: E
     if found is None:
         raise _removed(entry)
     require_free(found)
-    require_same(found, entry.sha256)
+    require_same(found, entry.sha256, entry.sent)
     return await renew(captures, found, entry.expires), False
 
 
@@ -177,8 +177,12 @@ def _removed(entry: Entry) -> CatalogUnavailable:
     return CatalogUnavailable(f"{entry.id} was removed while it was being sent; send it again")
 
 
-def require_same(existing: Entry, sha256: bytes) -> None:
-    if existing.sha256 != sha256:
+def require_same(existing: Entry, sha256: bytes, sent: bytes = b"") -> None:
+    """Raise `IdConflict` unless the entry is of the same content.
+
+    `sha256`: of the content, masked or not. `sent`: of what was sent, if that had secrets.
+    """
+    if (sent or sha256) != (existing.sent or existing.sha256) and (sent or sha256) != existing.sha256:
         raise conflict(existing)
 
 

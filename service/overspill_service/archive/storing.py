@@ -29,6 +29,7 @@ from overspill_service.archive.committing import (
     supersede,
 )
 from overspill_service.archive.lifetimes import require_free
+from overspill_service.archive.metadata import screened, with_masked
 from overspill_service.archive.reservations import Reservation
 from overspill_service.archive.upload_leases import renewing
 from overspill_service.archive.uploading import Upload
@@ -42,11 +43,13 @@ from overspill_service.errors import (
 from overspill_service.resources.tasks import run_to_completion
 from overspill_service.store_format import object_keys
 from overspill_service.store_format.ingest import Ingest
+from overspill_service.store_format.screening import Screen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
 
     from overspill_service.archive.captures import Captures
+    from overspill_service.archive.metadata import CaptureMetadata
     from overspill_service.archive.upload_memory import UploadMemory
     from overspill_service.archive.verification import Verification
 
@@ -58,18 +61,6 @@ class OnStored(Protocol):
     """Is told of each capture that was stored, or that was there already."""
 
     def __call__(self, entry: Entry, *, is_new: bool) -> None: ...
-
-
-class CaptureMetadata(Struct, frozen=True, kw_only=True):
-    """What the client says of a capture. `ttl` in seconds."""
-
-    session: str = ""
-    call_id: str = ""
-    tool: str = ""
-    status: str = ""
-    content_type: str = ""
-    labels: dict[str, str] = {}
-    ttl: int | None = None
 
 
 class UploadBody(Struct, frozen=True):
@@ -102,7 +93,7 @@ async def put(
     cannot check them.
     """
     check_id(capture)
-    captures.require_own(metadata.session)
+    metadata = _metadata(captures, metadata)
     expires = retention.expiry(captures.archive.clock(), metadata.ttl, captures.tenant.limits)
     existing = await existing_entry(captures, capture)
     if existing is not None and existing.state is State.PARTIAL:
@@ -130,12 +121,20 @@ async def post(
     known only at the end of the body. Until then the segments are stored under a random id. A capture of more
     than one segment is then copied within the store. Raises what `put` raises.
     """
-    captures.require_own(metadata.session)
+    metadata = _metadata(captures, metadata)
     expires = retention.expiry(captures.archive.clock(), metadata.ttl, captures.tenant.limits)
     upload, ingest = await _receive(captures, object_keys.provisional_id(), body, is_rekeyed=True)
     capture = wire.capture_id(metadata.session, metadata.call_id, ingest.sha256)
-    draft = msgspec.structs.replace(_draft(captures, upload, ingest, metadata, expires), id=capture)
+    draft = _draft(captures, upload, ingest, metadata, expires)
+    draft = msgspec.structs.replace(draft, id=capture, sent=b"")  # the id is that of what is stored
     return await run_to_completion(_told(_store_identified(captures, upload, draft), on_stored))
+
+
+def _metadata(captures: Captures, metadata: CaptureMetadata) -> CaptureMetadata:
+    """Return the metadata as the tenant stores it. Raises `Forbidden`, `SecretsFound`."""
+    captures.require_own(metadata.session)
+    treatment = captures.tenant.limits.redaction
+    return metadata if treatment == "off" else screened(metadata, treatment)
 
 
 async def _complete(
@@ -200,7 +199,6 @@ async def _receive(
         workers = archive.upload_workers(captures.tenant.name)
         await upload.fill(ingest, renewing(archive, upload, body.chunks), workers)
         ingest.verify(body.digest)
-        ingest.require_no_secrets()
         if continued is not None:
             _require_continued(continued, ingest)
     except BaseException:
@@ -245,12 +243,13 @@ def _upload(
 
 
 def _ingest(captures: Captures, body: UploadBody, *, is_dry_run: bool = False, mark: int = 0) -> Ingest:
+    treatment = captures.tenant.limits.redaction
     return Ingest(
         body.encoding,
         level=captures.archive.level,
         limit=captures.tenant.limits.max_capture_size,
         is_dry_run=is_dry_run,
-        refuses_secrets=not is_dry_run and captures.tenant.limits.redaction == "refuse",
+        screen=None if is_dry_run or treatment == "off" else Screen(treatment),
         mark=mark,
     )
 
@@ -272,13 +271,14 @@ def _draft(
         size=ingest.size,
         lines=upload.newlines + unfinished,
         sha256=ingest.sha256,
+        sent=ingest.sent_sha256 if ingest.masked else b"",
         content_type=metadata.content_type or (BINARY_TYPE if kind == "binary" else DEFAULT_TYPE),
         kind=kind,
         tool=metadata.tool,
         session=metadata.session,
         call_id=metadata.call_id,
         status=metadata.status,
-        labels=metadata.labels,
+        labels=with_masked(metadata.labels, ingest.masked),
         created=round(captures.archive.clock(), 6),
         expires=expires,
         segments=[],

@@ -47,6 +47,8 @@ class Entry(Struct, frozen=True, kw_only=True):
     size: int
     lines: int
     sha256: bytes
+    sent: bytes = b""
+    """SHA-256 of what was sent, if secrets in it were masked. Empty if the service chose the id."""
     content_type: str
     kind: str
     tool: str = ""

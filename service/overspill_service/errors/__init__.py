@@ -182,10 +182,10 @@ class KeyRefused(Refused):
 class SecretsFound(Refused):
     code = Code.SECRETS_FOUND
 
-    def __init__(self, counts: Mapping[str, int]) -> None:
+    def __init__(self, counts: Mapping[str, int], what: str = "the content has") -> None:
         self.counts: Mapping[str, int] = dict(sorted(counts.items()))
         found = ", ".join(f"{count} {kind}" for kind, count in self.counts.items())
-        super().__init__(f"the content has secrets ({found}), and the tenant stores none: mask them first")
+        super().__init__(f"{what} secrets ({found}), and the tenant stores none: mask them first")
 
 
 class RangeNotSatisfiable(Refused):

@@ -39,7 +39,7 @@ from overspill_service.store_format import object_keys
 
 if TYPE_CHECKING:
     from overspill_service.archive.captures import Captures
-    from overspill_service.archive.storing import CaptureMetadata
+    from overspill_service.archive.metadata import CaptureMetadata
 
 TENANT_BYTES: Final = 256 * 2**20
 """Accepted bytes of one tenant that are not in the object store, at most."""

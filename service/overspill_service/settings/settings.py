@@ -121,6 +121,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_ttl: Annotated[
         int, Meta(ge=1, le=LONGEST_TTL, description="longest retention in seconds", extra=SECONDS)
     ] = 90 * 24 * 3600
+    redaction: Annotated[
+        Literal["off", "mask", "tag", "refuse"],
+        Meta(
+            description="what becomes of secrets in what is stored: stay, become stars or a tag with their "
+            "kind, or the content is refused"
+        ),
+    ] = "off"
     max_uploads: Annotated[
         int, Meta(ge=1, description="uploads at once in one process; a tenant has at most half of them")
     ] = 64

@@ -1,4 +1,7 @@
-"""Turn one body into frames: decode, hash, measure, cut and compress it. CPU work only.
+"""Turn one body into frames: decode, hash, screen, measure, cut and compress it. CPU work only.
+
+What was sent and what is stored differ where secrets are masked. The digest that a client announces is of
+what it sent. Size, lines and digest of the capture are of what is stored.
 
 The caller runs it in a thread, one bounded step at a time. So no body holds a thread or memory for long,
 however it was compressed.
@@ -9,14 +12,14 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Final
 
-from overspill.redaction.redactor import Redactor
-
-from overspill_service.errors import CaptureTooLarge, DigestMismatch, SecretsFound
+from overspill_service.errors import CaptureTooLarge, DigestMismatch
 from overspill_service.store_format.decoding import BodyDecoder
 from overspill_service.store_format.frames import Frame, FrameWriter, accept_frame, content_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from overspill_service.store_format.screening import Screen
 
 STEP_BYTES: Final = 4 * 2**20
 """Decoded bytes of one step."""
@@ -39,20 +42,22 @@ class Ingest:
         level: int,
         limit: int,
         is_dry_run: bool = False,
-        refuses_secrets: bool = False,
+        screen: Screen | None = None,
         mark: int = 0,
     ) -> None:
         """`encoding` is the body's `Content-Encoding`. Raises `UnsupportedEncoding`.
 
-        `mark`: `marked` becomes the digest of so many bytes from the beginning, once they have come.
+        `mark`: `marked` becomes the digest of so many stored bytes from the beginning, once they have come.
         """
         self._mark = mark
         self.marked: bytes | None = None
-        self._secrets = Redactor().stream(bytes) if refuses_secrets else None
+        self._screen = screen
         self._decoder = BodyDecoder.of(encoding)
         self._encoding, self._limit, self._is_dry_run = encoding, limit, is_dry_run
         self._writer = FrameWriter(level)
         self._content, self._encoded = hashlib.sha256(), hashlib.sha256()
+        self._sent = self._content if screen is None else hashlib.sha256()
+        self._sent_size = 0
         self._is_begun = False
         self.is_refused_as_frame = False
         """The last step found that a body cannot be stored as the one frame that it came as."""
@@ -62,8 +67,18 @@ class Ingest:
 
     @property
     def sha256(self) -> bytes:
-        """The digest of the content taken so far."""
+        """The digest of the content to store, so far."""
         return self._content.digest()
+
+    @property
+    def masked(self) -> Mapping[str, int]:
+        """How many secrets of each kind were masked so far."""
+        return {} if self._screen is None else self._screen.counts
+
+    @property
+    def sent_sha256(self) -> bytes:
+        """The digest of the content that was sent, so far."""
+        return self._sent.digest()
 
     def runs_inline(self, chunks: Sequence[bytes], *, is_last: bool) -> bool:
         """Return whether the first step of `take` is so short that the event loop may run it.
@@ -96,16 +111,9 @@ class Ingest:
             if done >= STEP_BYTES:
                 yield frames, True
                 frames, done = [], 0
-        if is_last and not self._is_dry_run:
-            frames += self._writer.finish()
+        if is_last:
+            frames += self._finish()
         yield frames, False
-
-    def require_no_secrets(self) -> None:
-        """Raise `SecretsFound` if the content has secrets, where they are refused. Call it at the end."""
-        if self._secrets is not None:
-            self._secrets.finish()
-            if self._secrets.counts:
-                raise SecretsFound(self._secrets.counts)
 
     def verify(self, digest: bytes | None) -> None:
         """Compare the content with the digest that the client announced.
@@ -113,13 +121,13 @@ class Ingest:
         RFC 9530 digests the representation, so the digest of an encoded body's bytes is right too. Raises
         `DigestMismatch`.
         """
-        if digest is None or digest == self.sha256:
+        if digest is None or digest == self.sent_sha256:
             return
         if self._encoding is not None and digest == self._encoded.digest():
             return
         raise DigestMismatch(
-            f"the content of {self.size} bytes has SHA-256 {self.sha256.hex()}, announced {digest.hex()}; "
-            "nothing was stored: send it again"
+            f"the content of {self._sent_size} bytes has SHA-256 {self.sent_sha256.hex()}, announced "
+            f"{digest.hex()}; nothing was stored: send it again"
         )
 
     def _hash(self, piece: bytes) -> None:
@@ -140,7 +148,10 @@ class Ingest:
         if accepted is None:
             return []
         frame, content = accepted
+        if self._screen is not None and not self._screen.passes(content):
+            return []
         self._encoded.update(body)
+        self._count_sent(content)
         self._measure(content)
         return [(frame, body)]
 
@@ -155,17 +166,36 @@ class Ingest:
     def _write(self, piece: bytes) -> list[Framed]:
         if not piece:
             return []
+        self._count_sent(piece)
+        frames: list[Framed] = []
+        for kept in (piece,) if self._screen is None else self._screen.feed(piece):
+            frames += self._keep(kept)
+        return frames
+
+    def _finish(self) -> list[Framed]:
+        frames = [] if self._screen is None else self._keep(self._screen.finish())
+        return frames if self._is_dry_run else frames + self._writer.finish()
+
+    def _keep(self, piece: bytes) -> list[Framed]:
+        if not piece:
+            return []
         self._measure(piece)
         return [] if self._is_dry_run else self._writer.write(piece)
 
+    def _count_sent(self, piece: bytes) -> None:
+        """Count and hash a piece that was sent. Raises `CaptureTooLarge`."""
+        self._sent_size += len(piece)
+        if self._sent_size > self._limit:
+            raise CaptureTooLarge(self._limit)
+        if self._sent is not self._content:
+            self._sent.update(piece)
+
     def _measure(self, piece: bytes) -> None:
-        """Count and hash a piece of content, and keep its beginning. Raises `CaptureTooLarge`."""
+        """Count and hash a piece to store, and keep the beginning. Raises `CaptureTooLarge`."""
         self.size += len(piece)
-        if self.size > self._limit:
+        if self.size > self._limit:  # a mask may be longer than the secret
             raise CaptureTooLarge(self._limit)
         if len(self.head) < HEAD_BYTES:
             self.head += piece[: HEAD_BYTES - len(self.head)]
         self.ends_in_newline = piece.endswith(b"\n")
         self._hash(piece)
-        if self._secrets is not None:
-            self._secrets.feed(piece)

@@ -34,7 +34,7 @@ MAX_FILE_SIZE: Final = 16 * 2**20
 TOTALS: Final = ("max_captures", "max_stored_size", "max_content_size", "max_metadata_size")
 """The limits on a tenant's totals."""
 
-Redaction = Literal["off", "refuse"]
+Redaction = Literal["off", "mask", "tag", "refuse"]
 TenantName = Annotated[str, Meta(pattern=TENANT_PATTERN)]
 
 
@@ -55,7 +55,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Seconds of CPU time of scans a minute in one process."""
     max_request_rate: int = 0
     redaction: Redaction = "off"
-    """Whether contents with secrets are refused."""
+    """What becomes of secrets in what is stored: nothing, stars, a tag with their kind, or a refusal."""
 
 
 class Tenant(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import hdrs
 from overspill.wire import MAX_LABELS, MAX_METADATA, MAX_VALUE, Header, decode_digest, decode_header
 
-from overspill_service.archive.storing import CaptureMetadata
+from overspill_service.archive.metadata import CaptureMetadata
 from overspill_service.errors import InvalidHeader
 from overspill_service.web.header_fields import list_field, single_field
 

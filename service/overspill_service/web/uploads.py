@@ -6,6 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from aiohttp import ClientError, hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
 from overspill import wire
@@ -53,7 +54,7 @@ async def put(context: RequestContext[wire.NoQuery]) -> web.Response:
         entry, is_new = await storing.put(
             context.captures, context.ref, metadata, body, context.service.metrics.capture
         )
-    return _stored_response(context, entry, is_new=is_new)
+    return _stored_response(context, entry, digest, is_new=is_new)
 
 
 async def post(context: RequestContext[wire.NoQuery]) -> web.Response:
@@ -63,7 +64,8 @@ async def post(context: RequestContext[wire.NoQuery]) -> web.Response:
     async with _upload_place(context), _body_memory(context, encoding, is_rekeyed=True) as memory:
         body = UploadBody(body_chunks(context), memory, encoding, digest, _announced_size(context, encoding))
         entry, is_new = await storing.post(context.captures, metadata, body, context.service.metrics.capture)
-    return _stored_response(context, entry, is_new=is_new, location=Path.CAPTURE.format(ref=entry.id))
+    location = Path.CAPTURE.format(ref=entry.id)
+    return _stored_response(context, entry, digest, is_new=is_new, location=location)
 
 
 def _body_headers(context: RequestContext[Any]) -> tuple[str | None, bytes | None]:
@@ -82,10 +84,17 @@ def _announced_size(context: RequestContext[Any], encoding: str | None) -> int:
 
 
 def _stored_response(
-    context: RequestContext[Any], entry: Entry, *, is_new: bool, location: str | None = None
+    context: RequestContext[Any],
+    entry: Entry,
+    digest: bytes | None,
+    *,
+    is_new: bool,
+    location: str | None = None,
 ) -> web.Response:
     logs.bind_fields(capture=entry.id, size=entry.size, stored_size=entry.stored_size)
     shown = entry.to_wire() if is_new else context.shown(entry)
+    if digest is not None and digest.hex() != shown.sha256:
+        shown = msgspec.structs.replace(shown, sent_sha256=digest.hex())
     headers = entry_headers(shown) | ({hdrs.LOCATION: location} if location else {})
     return context.json(shown, status=201 if is_new else 200, headers=headers)
 

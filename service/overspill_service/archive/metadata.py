@@ -1,0 +1,68 @@
+"""What a client says of a capture, and what becomes of secrets in that."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+from overspill import wire
+from overspill.redaction.masking import counts_of, counts_text
+
+from overspill_service.errors import SecretsFound
+from overspill_service.store_format.screening import redactor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from overspill_service.store_format.screening import Treatment
+
+MOST_LABEL_BYTES: Final = 512
+"""Bytes of the label that says what was masked. It comes on top of what a client may send."""
+
+
+class CaptureMetadata(Struct, frozen=True, kw_only=True):
+    """What the client says of a capture. `ttl` in seconds."""
+
+    session: str = ""
+    call_id: str = ""
+    tool: str = ""
+    status: str = ""
+    content_type: str = ""
+    labels: dict[str, str] = {}
+    ttl: int | None = None
+
+
+def screened(metadata: CaptureMetadata, treatment: Treatment) -> CaptureMetadata:
+    """Return the metadata with the secrets in its status and in the values of its labels masked.
+
+    By session, tool call, tool, type and the names of labels a capture is found and served, so they cannot be
+    masked: raises `SecretsFound` for a secret in these, and for any where secrets are refused.
+    """
+    fixed = (metadata.session, metadata.call_id, metadata.tool, metadata.content_type, *metadata.labels)
+    free = (metadata.status, *metadata.labels.values())
+    if not _found((*fixed, *free), treatment):
+        return metadata
+    if found := _found(fixed if treatment != "refuse" else (*fixed, *free), treatment):
+        raise SecretsFound(found, what="the session, tool call, tool, type, status or labels have")
+    redact = redactor(treatment).redact
+    labels = {name: redact(value).text for name, value in metadata.labels.items()}
+    return replace(
+        metadata,
+        status=redact(metadata.status).text,
+        labels=with_masked(labels, _found(free, treatment)),
+    )
+
+
+def with_masked(labels: Mapping[str, str], masked: Mapping[str, int]) -> dict[str, str]:
+    """Return the labels with the one that says what was masked, by the client and by the service."""
+    if not masked:
+        return dict(labels)
+    counts = Counter(counts_of(labels.get(wire.REDACTED_LABEL, "")))
+    counts.update(masked)
+    return {**labels, wire.REDACTED_LABEL: wire.fit(counts_text(counts), MOST_LABEL_BYTES)}
+
+
+def _found(texts: Iterable[str], treatment: Treatment) -> Mapping[str, int]:
+    return redactor(treatment).redact("\n".join(texts)).counts
