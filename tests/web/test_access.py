@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from overspill.wire import Code, Header, Scope
+from overspill import Client, Guard
+from overspill.wire import Code, Header, Outcome, Scope
 from overspill_service.catalog.key_records import KeyRecord
 from overspill_service.settings.errors import SettingError
 from overspill_service.tenants.keys import hash_key, new_key
@@ -174,3 +175,16 @@ async def test_limits_of_a_tenant_answer_413_and_507(start_api: Callable[..., An
     full = await put(b"z")
     assert (full.status, (await problem(full)).code) == (507, Code.QUOTA_EXCEEDED)
     assert len([each async for each in api.service.archive.store.list("v1/")]) == 2
+
+
+async def test_a_guard_with_a_key_that_only_writes_knows_its_output_again(guarded: Api) -> None:
+    output = "".join(f"line {number} is the same in both runs\n" for number in range(9_000))
+    key = KEYS["acme", Scope.WRITE]
+    results = []
+    async with Client(f"http://127.0.0.1:{guarded.port}", key) as client:
+        for _ in range(2):
+            guard = Guard(client, spool=False)
+            results.append(await guard.process(output, tool="t", call_id="call_0"))
+
+    assert [result.outcome for result in results] == [Outcome.CAPTURED, Outcome.CAPTURED]
+    assert results[0].capture == results[1].capture
