@@ -403,6 +403,28 @@ def test_the_log_has_one_line_for_each_change_and_nothing_of_the_outputs(
     assert [text for _, text in told].count(f"the service at {own_service.url} takes outputs again") == 1
 
 
+def test_the_log_says_once_for_all_keys_of_a_service_that_it_fails_and_that_it_works(
+    own_service: ServiceProcess, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    caplog.set_level(logging.INFO, "overspill.state")
+    spool = Spool(tmp_path)
+
+    def store_with_each_key(what: str) -> None:
+        clients = [SyncClient(own_service.url, f"key-{number}-of-its-own", retries=0) for number in range(3)]
+        storages = [Storage(client, spool=spool) for client in clients]
+        for number, storage in enumerate(storages * 2):
+            put_sync(storage, spilled(f"{number} {what} {LOG}", f"{what}{number}"))
+        for each in (*storages, *clients):
+            each.close()
+
+    own_service.stop()
+    store_with_each_key("away")
+    own_service.start()
+    store_with_each_key("back")
+
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+
+
 def test_the_log_says_once_that_outputs_are_lost(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""Logs what changes about a service: one line for each change, not one for each output.
+"""Logs what changes about a service: one line for each change, not one for each output or key.
 
 A warning says that outputs are being spooled, or lost, and why. An info line says that the service takes them
 again. No line has anything of an output. The logger is `overspill.state`, so a program can silence it alone.
@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("overspill.state")
 
+_QUIET_SECONDS: Final = 60.0
+_MOST_KEYS: Final = 1_000
+"""Keys of one service that are remembered, so that keys which come and go take no memory."""
+
 
 class _States:
-    """Where the last output for each service went, in this process."""
+    """Which spools of this process do without their service, by the service's URL."""
 
     def __init__(self) -> None:
-        self._last: dict[tuple[str, str], Outcome] = {}
+        self.failing: dict[str, dict[str, Outcome]] = {}
         self.reset_after_fork()
         forks.register(self)
 
@@ -34,13 +38,28 @@ class _States:
         self._lock = threading.RLock()
         self._overfull_until = 0.0
 
-    def replaced(self, key: tuple[str, str], outcome: Outcome) -> Outcome:
-        """Remember the outcome; return the one before it."""
+    def is_first(self, url: str, spool: str, outcome: Outcome) -> bool:
+        """Note where an output went instead. Return whether no other key of the service is known to do so."""
         with self._lock:
-            before = self._last.pop(key, Outcome.CAPTURED)
-            if outcome is not Outcome.CAPTURED:  # so keys that come and go leave nothing
-                self._last[key] = outcome
-        return before
+            of_url = self.failing.setdefault(url, {})
+            is_first = outcome not in of_url.values()
+            if len(of_url) >= _MOST_KEYS and spool not in of_url:
+                del of_url[next(iter(of_url))]
+            of_url[spool] = outcome
+            return is_first
+
+    def has_ended(self, url: str, spool: str) -> bool:
+        """Note that the service took an output. Return whether this spool did without it before.
+
+        Then the service is taken to work for all its keys, until one of them says otherwise.
+        """
+        if url not in self.failing:
+            return False
+        with self._lock:
+            if spool not in self.failing.get(url, ()):
+                return False
+            del self.failing[url]
+            return True
 
     def is_news(self, seconds: float) -> bool:
         """Return whether the last warning about missing slots is `seconds` old, and note a new one."""
@@ -53,25 +72,23 @@ class _States:
 
 
 _states: Final = _States()
-_QUIET_SECONDS: Final = 60.0
 
 
 def note(url: str, kept: Kept, spool: Path | None) -> None:
-    """Log what became of an output for the service at `url`, if it differs from the output before.
+    """Log what became of an output for the service at `url`, if that is news.
 
-    `spool` is the folder in which outputs wait.
+    `spool` is the folder in which the outputs of one key wait. What fails for many keys is said once.
     """
-    if not kept.reason and kept.outcome is not Outcome.CAPTURED:
-        return  # the policy sends it there, so nothing is wrong
-    before = _states.replaced((url, str(spool)), kept.outcome)
-    if before is kept.outcome:
+    if kept.outcome is Outcome.CAPTURED:
+        if _states.has_ended(url, str(spool)):
+            log.info("the service at %s takes outputs again", url)
         return
+    if not kept.reason or not _states.is_first(url, str(spool), kept.outcome):
+        return  # the policy sends it there, so nothing is wrong; or it was said
     if kept.outcome is Outcome.SPOOLED:
         log.warning("outputs are being spooled in %s, until the service takes them: %s", spool, kept.reason)
-    elif kept.outcome is Outcome.TRUNCATED:
-        log.warning("outputs are being cut and NOT stored: %s", kept.reason)
     else:
-        log.info("the service at %s takes outputs again", url)
+        log.warning("outputs are being cut and NOT stored: %s", kept.reason)
 
 
 def note_overfull(why: str) -> None:

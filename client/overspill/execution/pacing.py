@@ -1,7 +1,8 @@
 """Bounds how many outputs one iteration of an event loop begins with, so that a burst does not block it.
 
-All tasks that are created together take their first step in the same iteration of the loop. After the first
-few, each waits for a later iteration, so the loop's other work comes in between.
+All tasks that are created together take their first step in the same iteration of the loop. There each only
+joins a queue, and the next iterations begin with a few each. So the loop's other work comes in between, and
+no worker thread takes the interpreter's lock from the loop before all have joined.
 """
 
 from __future__ import annotations
@@ -20,52 +21,41 @@ _MOST_EACH_ITERATION: Final = 16
 
 
 class _Pace:
-    """How many outputs may still begin in this iteration of one event loop, and which ones wait."""
+    """The outputs that wait to begin on one event loop."""
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         self._loop: weakref.ref[AbstractEventLoop] = weakref.ref(loop)
-        self._left = _MOST_EACH_ITERATION
         self._waiting: deque[Future[None]] = deque()
-
-    def may_begin(self) -> bool:
-        if self._left == _MOST_EACH_ITERATION:
-            self._schedule()
-        self._left -= 1
-        return self._left >= 0
 
     async def wait(self) -> None:
         loop = self._loop()
         assert loop is not None
         waiting = loop.create_future()
         self._waiting.append(waiting)
+        if len(self._waiting) == 1:
+            loop.call_soon(self._begin_next, loop)
         await waiting
 
-    def _schedule(self) -> None:
-        loop = self._loop()
-        if loop is not None:
-            loop.call_soon(self._begin_next)
-
-    def _begin_next(self) -> None:
-        self._left = _MOST_EACH_ITERATION
-        while self._waiting and self._left:
+    def _begin_next(self, loop: AbstractEventLoop) -> None:
+        left = _MOST_EACH_ITERATION
+        while self._waiting and left:
             waiting = self._waiting.popleft()
             if not waiting.done():  # it was cancelled
-                self._left -= 1
+                left -= 1
                 waiting.set_result(None)
-        if self._left < _MOST_EACH_ITERATION:
-            self._schedule()
+        if self._waiting:
+            loop.call_soon(self._begin_next, loop)
 
 
 _of_loops: Final[weakref.WeakKeyDictionary[AbstractEventLoop, _Pace]] = weakref.WeakKeyDictionary()
 
 
 async def wait_to_begin() -> None:
-    """Wait for an iteration of the event loop in which few others begin. Under trio, return at once."""
+    """Wait for a later iteration of the event loop, in which few others begin. Under trio, return at once."""
     if in_trio():
         return
     loop = asyncio.get_running_loop()
     pace = _of_loops.get(loop)
     if pace is None:
         pace = _of_loops[loop] = _Pace(loop)
-    if not pace.may_begin():
-        await pace.wait()
+    await pace.wait()

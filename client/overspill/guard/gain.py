@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from overspill.text.body import Body
     from overspill.text.limits import Limits
 
-_SMALL_CHARS: Final = 64 * 1024
+_SMALL_CHARS: Final = 32 * 1024
 """If an output has more characters, any notice is much shorter, unless the policy's previews are long."""
 
 

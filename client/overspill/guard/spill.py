@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from overspill.guard.duplicates import Earlier
     from overspill.guard.policy import Policy
     from overspill.previews.notice_facts import Notice
+    from overspill.redaction.redactor import Redactor
     from overspill.shapes.content import Shape
     from overspill.text.body import Body
     from overspill.text.tokens import TokenCount
@@ -76,6 +77,8 @@ class Spill:
     masked: Mapping[str, int] = field(default_factory=dict)
     seen: str = ""
     previews: Previews = field(default_factory=Previews, compare=False, repr=False)
+    redactor: Redactor | None = field(default=None, compare=False, repr=False)
+    """What masked `body`, with the secrets of the environment as it was then."""
 
     @property
     def request(self) -> StoreRequest:
@@ -137,7 +140,8 @@ class Spill:
         """
         content = cut_to_fit(content, policy, origin.tool, room)
         previews = Previews() if previews is None else previews
-        content, masked = masked_content(content, policy.redactor())
+        redactor = policy.redactor()
+        content, masked = masked_content(content, redactor)
         made = partial(
             cls,
             content=content,
@@ -147,6 +151,7 @@ class Spill:
             room=room,
             previews=previews,
             masked=masked,
+            redactor=redactor,
         )
         body: Body = content.body
         lines = previews.newlines(body).lines if isinstance(body, str) else extent_of(body).lines
@@ -193,8 +198,8 @@ class Spill:
 
         Raises `Unchangeable`.
         """
-        value, redactor = self.content.replaced(made), self.policy.redactor()
-        return value if redactor is None else masked_copy(value, redactor).value
+        value = self.content.replaced(made)
+        return value if self.redactor is None else masked_copy(value, self.redactor).value
 
     def gains_by(self, made: Notice) -> bool:
         """Return whether the result with this notice in it is enough shorter than the output."""
