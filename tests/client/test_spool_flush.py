@@ -414,8 +414,9 @@ def test_the_log_says_once_for_all_keys_of_a_service_that_it_fails_and_that_it_w
         storages = [Storage(client, spool=spool) for client in clients]
         for number, storage in enumerate(storages * 2):
             put_sync(storage, spilled(f"{number} {what} {LOG}", f"{what}{number}"))
-        for each in (*storages, *clients):
-            each.close()
+        for storage, client in zip(storages, clients, strict=True):
+            storage.close()
+            client.close()
 
     own_service.stop()
     store_with_each_key("away")
