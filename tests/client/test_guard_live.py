@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 BEGINNING = "".join(f"step {number} is done\n" for number in range(3_000))
 REST = "".join(f"test {number} passed\n" for number in range(3_000))
 TOKEN = "ghp_" + "aB3" * 12
+SECRET, MASKED = f"the token is {TOKEN}\n", "the token is [REDACTED github-token]\n"
 
 
 @pytest.fixture(autouse=True)
@@ -330,25 +331,54 @@ def test_a_capture_that_the_service_has_given_up_is_completed_by_the_whole(tmp_p
         assert reader.client.content(found[0]).decode() == BEGINNING + REST
 
 
-def test_a_tenant_that_refuses_secrets_gets_the_stream_whole_at_its_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("redaction", ["refuse", "tag"])
+def test_a_tenant_without_secrets_sees_a_masked_stream_grow(tmp_path: Path, redaction: str) -> None:
     key, tenants = new_key(), tmp_path / "tenants.toml"
     tenants.write_text(
-        f'[[tenants]]\nname = "acme"\nredaction = "refuse"\n'
+        f'[[tenants]]\nname = "acme"\nredaction = "{redaction}"\n'
         f'keys = [{{hash = "{hash_key(key)}", scopes = ["read", "write"]}}]\n'
     )
     with running(ForkedService(tmp_path / "overspill", tenants=tenants)) as service:
-        reader, asked = Reader(service.url, "grow-refused", key), threading.Event()
+        reader, found = Reader(service.url, "grow-clean", key), []
 
         def tool() -> Iterator[str]:
             yield BEGINNING
-            asked.wait(0.5)
-            yield REST
+            found.append(reader.until_seen(len(BEGINNING)))
+            yield SECRET
+            yield REST + "Done"
 
-        with SyncClient(service.url, key, session="grow-refused") as client, Guard(client) as guard:
+        with SyncClient(service.url, key, session="grow-clean") as client, Guard(client) as guard:
             guarded = guard.process_sync(tool(), tool="build", call_id="call_1")
 
         assert (guarded.outcome, guarded.reason) == (Outcome.CAPTURED, None)
-        assert [(each.id, each.state) for each in reader.captures()] == [(guarded.capture, State.COMPLETE)]
+        assert [(each.id, each.state) for each in reader.captures()] == [(found[0], State.COMPLETE)]
+        assert reader.client.content(found[0]).decode() == BEGINNING + MASKED + REST + "Done"
+
+
+def test_a_stream_with_secrets_of_a_guard_that_masks_none_is_stored_masked_at_its_end(tmp_path: Path) -> None:
+    key, tenants = new_key(), tmp_path / "tenants.toml"
+    tenants.write_text(
+        f'[[tenants]]\nname = "acme"\nredaction = "tag"\n'
+        f'keys = [{{hash = "{hash_key(key)}", scopes = ["read", "write"]}}]\n'
+    )
+    with running(ForkedService(tmp_path / "overspill", tenants=tenants)) as service:
+        reader, found = Reader(service.url, "grow-secret", key), []
+
+        def tool() -> Iterator[str]:
+            yield BEGINNING
+            found.append(reader.until_seen(len(BEGINNING)))
+            yield SECRET
+            yield REST
+
+        exact = Policy(redaction="off")
+        with (
+            SyncClient(service.url, key, session="grow-secret") as client,
+            Guard(client, exact) as guard,
+        ):
+            guarded = guard.process_sync(tool(), tool="build", call_id="call_1")
+
+        assert (guarded.capture, guarded.outcome) == (found[0], Outcome.CAPTURED)
+        assert reader.client.content(found[0]).decode() == BEGINNING + MASKED + REST
 
 
 def test_a_policy_that_keeps_long_outputs_here_lets_no_stream_grow_elsewhere(service: ServiceProcess) -> None:

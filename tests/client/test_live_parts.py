@@ -178,7 +178,7 @@ class AwayService:
         self.on_asked()
         raise Unreachable("it is away")
 
-    async def append(self, offset: int, data: bytes) -> wire.LiveStatus:
+    async def append(self, offset: int, data: bytes, *, is_last: bool = False) -> wire.LiveStatus:
         raise AssertionError
 
     async def complete(self, completion: wire.Completion) -> wire.Entry:

@@ -39,6 +39,11 @@ class Producer:
         return await response.json()
 
     async def append(self, data: bytes, expected: int = 200, **changed: str) -> Any:
+        status, answer = await self.try_append(data, **changed)
+        assert status == expected, answer
+        return answer
+
+    async def try_append(self, data: bytes, **changed: str) -> tuple[int, Any]:
         headers = {
             Header.PRODUCER: self.word,
             Header.UPLOAD_OFFSET: str(self.offset),
@@ -46,12 +51,11 @@ class Producer:
             **{name.replace("_", "-"): value for name, value in changed.items()},
         }
         response = await self.api.send("POST", f"{self.path}/append", data=data, headers=headers)
-        assert response.status == expected, await response.text()
         answer = await response.json()
         if response.status == 200:
             self.offset = answer["accepted"]
             assert response.headers[Header.UPLOAD_OFFSET] == str(self.offset)
-        return answer
+        return response.status, answer
 
     async def complete(self, expected: int = 200, **changed: Any) -> Any:
         body = {"offset": self.offset, **changed}

@@ -22,8 +22,12 @@ class LiveService(Protocol):
     async def begin(self) -> wire.LiveStatus:
         """Make the capture. Does nothing if this producer has made it already."""
 
-    async def append(self, offset: int, data: bytes) -> wire.LiveStatus:
-        """Append at `offset`; without data, say that the producer is still there."""
+    async def append(self, offset: int, data: bytes, *, is_last: bool = False) -> wire.LiveStatus:
+        """Append at `offset`; without data, say that the producer is still there.
+
+        A service that looks for secrets may take less than `data`, because what follows decides on its last
+        word. With `is_last` nothing follows, and all is taken.
+        """
 
     async def complete(self, completion: wire.Completion) -> wire.Entry:
         """End the capture, and return its entry."""

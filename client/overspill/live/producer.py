@@ -74,6 +74,8 @@ class Producer:
         self.may_be_known: bool = False
         """Whether it may know it, although no answer said so."""
         self._seen_bytes = 0
+        self._looked_at = -1
+        """Where the bytes end of which the service has left the last ones for later."""
         self._ending = asyncio.Event()
         self.is_drained: bool = False
         """Whether all of a stream that has ended was prepared."""
@@ -124,7 +126,13 @@ class Producer:
 
     @property
     def _is_idle(self) -> bool:
-        return not self._pending.size and not self._preparing and self.accepted == self._unstored.end
+        return not self._pending.size and not self._preparing and not self._has_news
+
+    @property
+    def _has_news(self) -> bool:
+        """Whether there are bytes to send. Those that wait for what follows count at the end only."""
+        end = self._unstored.end
+        return self.accepted < end and (self._looked_at != end or self.is_drained)
 
     async def run(self) -> None:
         """Send until the end, or until it fails; then keep the rest, if something keeps it."""
@@ -151,7 +159,7 @@ class Producer:
                 await self._begin()
             while self.failure is None and not (self.is_drained and self._is_idle):
                 is_quiet = not await self._wait_for_prepared()
-                if is_quiet or self.accepted < self._unstored.end:
+                if is_quiet or self._has_news:
                     await self._send_patiently()
                 await self._tell()
         except OverspillError as error:
@@ -214,7 +222,7 @@ class Producer:
     async def _send_patiently(self) -> None:
         """Send all that is prepared; without any, say that the producer is there. Raises `OverspillError`."""
         await self._patiently(self._append)
-        while self.accepted < self._unstored.end:
+        while self._has_news:
             await self._tell()
             await self._patiently(self._append)
 
@@ -253,8 +261,13 @@ class Producer:
         began = asyncio.get_running_loop().time()
         size = self._unstored.next_size(self.accepted, wire.MAX_APPEND)
         data = self._unstored.read(self.accepted, size)
+        stop = self.accepted + len(data)
+        is_last = self.is_drained and stop == self._unstored.end
         try:
-            self._note(await self._service.append(self.accepted, data))
+            self._note(await self._service.append(self.accepted, data, is_last=is_last))
+            self._looked_at = stop
+            if is_last and self.accepted < stop:
+                raise ProtocolError(f"the service has taken {self.accepted} of {stop} bytes, and no more")
         except WrongOffset as error:
             self._go_on_at(error)
         except NotFound as error:
@@ -275,14 +288,14 @@ class Producer:
         """
         if error.offset is None or not self._unstored.has(error.offset):
             raise error
-        self.accepted = error.offset
+        self.accepted, self._looked_at = error.offset, -1
 
     async def _begin_again(self, error: NotFound) -> None:
         """Begin once more after the service has lost the capture. Raises the error if bytes were durable."""
         if not self._unstored.has(0):
             raise error
         await self._service.begin()
-        self.accepted = 0
+        self.accepted, self._looked_at = 0, -1
 
     async def complete(self, completion: wire.Completion) -> wire.Entry:
         """End the capture, once `run` has ended. Raises `OverspillError`."""

@@ -33,6 +33,8 @@ class Resender:
         self.is_begun: bool = False
         """Whether the service has said that it knows the capture."""
         self._seen, self._seen_bytes = hashlib.sha256(), 0
+        self._looked_at = -1
+        """Where the bytes end of which the service has left the last ones for later."""
 
     @property
     def seen(self) -> tuple[int, bytes]:
@@ -45,12 +47,18 @@ class Resender:
             await self._service.begin()
             self.is_begun = True
 
-    async def send_next(self) -> int:
-        """Send what comes next. Return how many bytes that were: 0, if there is nothing new."""
+    async def send_next(self, end: int | None = None) -> int:
+        """Send what comes next. Return how many bytes that were: 0, if there is nothing new.
+
+        `end` is the size of a stream that has ended. Raises `ProtocolError` if the service does not take its
+        last bytes.
+        """
         data = await self._read(self.accepted, PIECE_BYTES)
-        if data:
-            self._note(data)
-            await self._append(data)
+        stop = self.accepted + len(data)
+        if not data or (stop == self._looked_at and stop != end):
+            return 0
+        self._note(data)
+        await self._append(data, is_last=stop == end)
         return len(data)
 
     async def send_sign_of_life(self) -> None:
@@ -61,7 +69,7 @@ class Resender:
         """Send the rest, and end the capture. `on_sent` is called with the bytes of each piece."""
         await self.begin()
         while True:
-            while self.accepted < completion.offset and (sent := await self.send_next()):
+            while self.accepted < completion.offset and (sent := await self.send_next(completion.offset)):
                 on_sent(sent)
             try:
                 return await self._service.complete(completion)
@@ -70,9 +78,13 @@ class Resender:
             except NotFound:
                 await self._begin_again()
 
-    async def _append(self, data: bytes) -> None:
+    async def _append(self, data: bytes, *, is_last: bool = False) -> None:
+        stop = self.accepted + len(data)
         try:
-            self.accepted = (await self._service.append(self.accepted, data)).accepted
+            self.accepted = (await self._service.append(self.accepted, data, is_last=is_last)).accepted
+            self._looked_at = stop
+            if is_last and self.accepted < stop:
+                raise ProtocolError(f"the service has taken {self.accepted} of {stop} bytes, and no more")
         except WrongOffset as error:
             self._go_on_at(error)
         except NotFound:
@@ -85,11 +97,11 @@ class Resender:
         """
         if error.offset is None or error.offset > self._seen_bytes or error.offset == self.accepted:
             raise ProtocolError(f"the service goes on at {error.offset}, of {self._seen_bytes} bytes")
-        self.accepted = error.offset
+        self.accepted, self._looked_at = error.offset, -1
 
     async def _begin_again(self) -> None:
         await self._service.begin()
-        self.accepted = 0
+        self.accepted, self._looked_at = 0, -1
 
     def _note(self, data: bytes) -> None:
         """Hash what is read for the first time."""

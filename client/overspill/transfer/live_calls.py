@@ -200,7 +200,7 @@ class _LiveService:
         asked = structs.replace(asked, headers={**self._metadata, **self._named}, body=Body.of(b""))
         return decode(await (await self._transport()).call(asked), wire.LiveStatus)
 
-    async def append(self, offset: int, data: bytes) -> wire.LiveStatus:
+    async def append(self, offset: int, data: bytes, *, is_last: bool = False) -> wire.LiveStatus:
         transport = await self._transport()
         from overspill.wire.checksums import encode_crc32c  # noqa: PLC0415  (loads a library)
 
@@ -210,6 +210,8 @@ class _LiveService:
             wire.Header.CONTENT_DIGEST: encode_crc32c(data),
             "Content-Type": "application/octet-stream",
         }
+        if is_last:
+            headers[wire.Header.UPLOAD_COMPLETE] = "?1"
         asked = request.about("POST", wire.Path.APPEND, self._id)
         asked = structs.replace(asked, headers=headers, body=await self._body(data))
         return decode(await transport.call(asked), wire.LiveStatus)

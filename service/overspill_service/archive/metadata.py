@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from overspill_service.store_format.screening import Treatment
+    from overspill_service.tenants.directory import Redaction
 
 MOST_LABEL_BYTES: Final = 512
 """Bytes of the label that says what was masked. It comes on top of what a client may send."""
@@ -34,12 +35,14 @@ class CaptureMetadata(Struct, frozen=True, kw_only=True):
     ttl: int | None = None
 
 
-def screened(metadata: CaptureMetadata, treatment: Treatment) -> CaptureMetadata:
+def screened(metadata: CaptureMetadata, treatment: Redaction) -> CaptureMetadata:
     """Return the metadata with the secrets in its status and in the values of its labels masked.
 
     By session, tool call, tool, type and the names of labels a capture is found and served, so they cannot be
     masked: raises `SecretsFound` for a secret in these, and for any where secrets are refused.
     """
+    if treatment == "off":
+        return metadata
     fixed = (metadata.session, metadata.call_id, metadata.tool, metadata.content_type, *metadata.labels)
     free = (metadata.status, *metadata.labels.values())
     if not _found((*fixed, *free), treatment):

@@ -133,8 +133,7 @@ async def post(
 def _metadata(captures: Captures, metadata: CaptureMetadata) -> CaptureMetadata:
     """Return the metadata as the tenant stores it. Raises `Forbidden`, `SecretsFound`."""
     captures.require_own(metadata.session)
-    treatment = captures.tenant.limits.redaction
-    return metadata if treatment == "off" else screened(metadata, treatment)
+    return screened(metadata, captures.tenant.limits.redaction)
 
 
 async def _complete(

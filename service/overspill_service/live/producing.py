@@ -10,11 +10,14 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 from overspill import wire
 from overspill.wire import State
 
 from overspill_service.archive import retention
 from overspill_service.archive.captures import check_id
+from overspill_service.archive.metadata import CaptureMetadata
+from overspill_service.archive.metadata import screened as screened_metadata
 from overspill_service.archive.reservations import KEEP_SECONDS
 from overspill_service.catalog.live import Append, Appended, AppendStatus, LiveRecord
 from overspill_service.catalog.records import Entry
@@ -23,7 +26,6 @@ from overspill_service.errors import (
     CaptureTooLarge,
     CatalogUnavailable,
     DigestMismatch,
-    Forbidden,
     IdConflict,
     NotLive,
     OtherProducer,
@@ -33,13 +35,13 @@ from overspill_service.errors import (
 from overspill_service.live.ending import Ending, require_small
 from overspill_service.live.filling import fill
 from overspill_service.live.flusher import SEGMENT_BYTES, Flusher, reopened
+from overspill_service.live.screening import screened
 from overspill_service.live.segments import resumed
 from overspill_service.resources.tasks import run_to_completion
 from overspill_service.store_format import object_keys
 
 if TYPE_CHECKING:
     from overspill_service.archive.captures import Captures
-    from overspill_service.archive.metadata import CaptureMetadata
 
 TENANT_BYTES: Final = 256 * 2**20
 """Accepted bytes of one tenant that are not in the object store, at most."""
@@ -61,15 +63,13 @@ class Producer(Struct, frozen=True):
     async def begin(self, capture: str, metadata: CaptureMetadata) -> tuple[wire.LiveStatus, bool]:
         """Begin a live capture. Return how far it is, and whether it is new. Safe to repeat.
 
-        Raises `OtherProducer`, `IdConflict`, `NotLive`, `QuotaExceeded`, and what `Captures.look_up` raises.
+        Raises `OtherProducer`, `IdConflict`, `NotLive`, `QuotaExceeded`, `SecretsFound`, and what
+        `Captures.look_up` raises.
         """
         check_id(capture)
         captures = self.captures
         captures.require_own(metadata.session)
-        if captures.tenant.limits.redaction == "refuse":
-            raise Forbidden(
-                "this tenant stores no secrets, and only a whole output tells: store it with PUT at its end"
-            )
+        metadata = screened_metadata(metadata, captures.tenant.limits.redaction)
         now = captures.archive.clock()
         found = await captures.look_up(capture, is_limited=False)
         if isinstance(found, Entry) and not found.is_expired(now):
@@ -130,11 +130,14 @@ class Producer(Struct, frozen=True):
             id=entry.id, state=entry.state, accepted=accepted, durable=durable, gap=entry.gap
         )
 
-    async def append(self, capture: str, offset: int, data: bytes) -> wire.LiveStatus:
+    async def append(
+        self, capture: str, offset: int, data: bytes, *, is_last: bool = False
+    ) -> wire.LiveStatus:
         """Add bytes at the end. Empty ones are a sign of life.
 
-        Raises `WrongOffset`, `OtherProducer`, `NotLive`, `BufferFull`, `CaptureTooLarge`, `QuotaExceeded`,
-        and what `Captures.get` raises.
+        If the tenant stores no secrets, the last word may be left for later, unless `is_last` says that
+        nothing follows. Raises `WrongOffset`, `OtherProducer`, `NotLive`, `BufferFull`, `CaptureTooLarge`,
+        `QuotaExceeded`, `SecretsFound`, and what `Captures.get` raises.
         """
         captures = self.captures
         check_id(capture)
@@ -142,10 +145,13 @@ class Producer(Struct, frozen=True):
             await captures.get(capture)
         if offset + len(data) > captures.tenant.limits.max_capture_size:
             raise CaptureTooLarge(captures.tenant.limits.max_capture_size)
+        name, treatment = (captures.tenant.name, capture), captures.tenant.limits.redaction
         append = Append(self.word, offset, data, captures.archive.clock())
-        if offset // SEGMENT_BYTES != (offset + len(data)) // SEGMENT_BYTES:
+        if treatment != "off":
+            append = await screened(captures.archive, name, append, treatment, is_last=is_last)
+        if offset // SEGMENT_BYTES != (offset + len(append.data)) // SEGMENT_BYTES:
             await self._reserve(await self._entry(capture))
-        append = await fill(self.flusher, captures.archive, (captures.tenant.name, capture), append)
+        append = await fill(self.flusher, captures.archive, name, append)
         appended = await self._appended(capture, append)
         size = appended.accepted - appended.durable
         if size >= SEGMENT_BYTES:
@@ -222,12 +228,20 @@ class Producer(Struct, frozen=True):
         """End a live capture. Return its entry once all of it is stored, and whether this ended it.
 
         Raises `WrongOffset`, `DigestMismatch`, `OtherProducer`, `NotLive`, `InvalidParameter` for too many
-        labels, and what the back ends raise.
+        labels, `SecretsFound`, and what the back ends raise.
         """
+        completion = self._screened(completion)
         entry = await self.captures.get(capture)
         if not entry.is_live:
             return _same_end(entry, completion), False
         return await run_to_completion(self._complete(await self._entry(capture), completion)), True
+
+    def _screened(self, completion: wire.Completion) -> wire.Completion:
+        """Return it as the tenant stores it. Raises `SecretsFound`."""
+        told = CaptureMetadata(status=completion.status or "", labels=completion.labels)
+        told = screened_metadata(told, self.captures.tenant.limits.redaction)
+        status = None if completion.status is None else told.status
+        return replace(completion, status=status, labels=told.labels)
 
     async def _complete(self, entry: Entry, completion: wire.Completion) -> Entry:
         archive = self.captures.archive

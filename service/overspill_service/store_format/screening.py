@@ -55,6 +55,22 @@ class Screen:
         return not other.counts
 
 
+def taken(treatment: Treatment, before: bytes, data: bytes, *, is_last: bool) -> int:
+    """Return how many bytes of `data` are decided on: what follows may show that the last word is a secret.
+
+    `before` is what precedes them, as far as a secret may reach back. With `is_last` nothing follows. Raises
+    `SecretsFound`, whether secrets are to be masked or refused.
+    """
+    stream = redactor(treatment).stream(bytes)
+    size = len(stream.feed(before))
+    for start in range(0, len(data), SLICE_BYTES):
+        size += len(stream.feed(data[start : start + SLICE_BYTES]))
+    size += len(stream.finish() if is_last else stream.settle())
+    if stream.counts:
+        raise SecretsFound(stream.counts, what="the append has")
+    return max(0, size - len(before))
+
+
 @functools.cache
 def redactor(treatment: Treatment) -> Redactor:
     """Return what masks secrets as a tenant wants it."""

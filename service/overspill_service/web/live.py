@@ -51,8 +51,9 @@ async def append(context: RequestContext[wire.NoQuery]) -> web.Response:
     size = 2 * min(context.request.content_length or wire.MAX_APPEND, wire.MAX_APPEND)
     async with context.service.archive.memory.queue_for(size).shares(size):
         data = await _body(context)
-        appended = await producer.append(context.ref, offset, data)
-    context.service.metrics.live_append(context.principal.tenant.name, len(data))
+        is_last = single_field(context.request.headers, Header.UPLOAD_COMPLETE) == "?1"
+        appended = await producer.append(context.ref, offset, data, is_last=is_last)
+    context.service.metrics.live_append(context.principal.tenant.name, appended.accepted - offset)
     return _answer(context, appended)
 
 
@@ -176,6 +177,7 @@ ROUTES: Final = (
             Header.UPLOAD_OFFSET: "Where the append begins: the number of bytes accepted before it.",
             Header.CONTENT_DIGEST: "crc32c=:BASE64: of the content that is added.",
             "Content-Encoding": "zstd or gzip.",
+            Header.UPLOAD_COMPLETE: "?1 if nothing follows: then the last word does not wait for what does.",
             **_PRODUCER,
         },
         body="application/octet-stream",
