@@ -6,7 +6,6 @@ the only I/O is the output's own temporary file.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -29,8 +28,7 @@ from overspill.shapes.masked_copy import masked_copy
 from overspill.shapes.stream_shapes import StreamShape
 from overspill.spools.store_request import Origin, StoreRequest
 from overspill.text import measure
-from overspill.text.body import FileBody
-from overspill.text.buffer import Buffer, CannotBuffer
+from overspill.text.encoding import hashed
 from overspill.text.limits import PREVIEW_BYTES_PER_TOKEN, UNLIMITED, Limits, exceeds
 from overspill.text.measure import extent_of
 from overspill.text.tokens import estimate_from_size
@@ -48,8 +46,6 @@ if TYPE_CHECKING:
     from overspill.text.tokens import TokenCount
 
 _STORED: Final = Kept(outcome=Outcome.CAPTURED)
-_IN_MEMORY_CHARS: Final = 64 * 1024 * 1024
-"""A text of more characters is encoded into a temporary file: its bytes would take as much memory again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +153,7 @@ class Spill:
         lines = previews.newlines(body).lines if isinstance(body, str) else extent_of(body).lines
         if not identify:
             return made(body=body, sha256=b"", id="", size=measure.size(body), lines=lines)
-        data, sha256 = _hashed(body)
+        data, sha256 = hashed(body)
         if origin.live is not None and not origin.live.is_beginning_of(data):
             origin = origin._replace(capture="", live=None)
         handle = origin.capture or wire.capture_id(origin.session, origin.call_id, sha256)
@@ -282,24 +278,3 @@ class Spill:
     def _tokens(self, body: Body, size: int) -> TokenCount | None:
         counter = self.policy.counter()
         return counter.count(body, size) if isinstance(body, str) else counter.count_data(body)
-
-
-def _hashed(body: Body) -> tuple[bytes | FileBody, bytes]:
-    """Return the bytes of a body, and their SHA-256."""
-    data = _encoded(body) if isinstance(body, str) else body
-    return data, data.sha256 if isinstance(data, FileBody) else hashlib.sha256(data).digest()
-
-
-def _encoded(text: str) -> bytes | FileBody:
-    if len(text) <= _IN_MEMORY_CHARS:
-        return measure.encode(text)
-    buffer = Buffer(memory_bytes=0)
-    try:
-        buffer.write(text)
-    except CannotBuffer:  # no room on the disk
-        buffer.close()
-        return measure.encode(text)
-    body = buffer.finish()
-    if buffer.missing:  # no room on the disk, found out at the end
-        return measure.encode(text)
-    return measure.encode(body) if isinstance(body, str) else body
