@@ -1,17 +1,23 @@
-"""A guard that is used in a signal handler, whatever the main thread was doing in it just then."""
+"""A guard in a signal handler, or interrupted by one, whatever the main thread does just then."""
 
 from __future__ import annotations
 
+import functools
+import signal
+import socket
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from overspill import Guard, Policy, SyncClient
 
 from tests.servers.overspill import clean_environment
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+    from types import FrameType
 
 HANDLING: Final = """
 import logging, signal, sys
@@ -80,3 +86,40 @@ def test_an_event_loop_is_made_without_a_lock_of_logging() -> None:
     )
 
     assert (done.stdout, done.stderr) == ("made\n", "")
+
+
+class TimeIsUp(Exception):
+    """What the handlers below raise, as those do that bound the time of a call."""
+
+    @classmethod
+    def raised(cls, *_: object) -> None:
+        raise cls
+
+
+class Handling:
+    def __call__(self, *_: object) -> None:
+        raise TimeIsUp
+
+
+HANDLERS: Final[dict[str, Callable[[int, FrameType | None], object]]] = {
+    "a method": TimeIsUp.raised,
+    "a partial function": functools.partial(TimeIsUp.raised, "more"),
+    "an object": Handling(),
+}
+
+
+@pytest.mark.parametrize("handler", HANDLERS.values(), ids=HANDLERS.keys())
+def test_an_error_of_a_signal_handler_reaches_whoever_called_the_guard(
+    handler: Callable[[int, FrameType | None], object],
+) -> None:
+    before = signal.signal(signal.SIGALRM, handler)
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        url = f"http://127.0.0.1:{hanging.getsockname()[1]}"
+        with SyncClient(url, retries=0) as client, Guard(client, Policy(wait=0.3), spool=False) as guard:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.05)
+                with pytest.raises(TimeIsUp):
+                    guard.process_sync("a line of text\n" * 10_000, tool="t")
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.signal(signal.SIGALRM, before)

@@ -9,6 +9,7 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
+from overspill.execution.signals import is_of_handler
 from overspill.guard import call_context, exemption
 from overspill.guard.assessment import pending_result, saves_enough, surely_saves_enough
 from overspill.guard.bursts import Bursts
@@ -97,7 +98,10 @@ class Pipeline:
         )
 
     async def process(self, executor: Executor, output: Output) -> Guarded:
-        """Return the output as it may go into the conversation. Raises nothing but `CancelledError`."""
+        """Return the output as it may go into the conversation.
+
+        Raises nothing but `CancelledError`, and what a signal handler of the program raises meanwhile.
+        """
         above: Oversized | None = None
         try:
             content, flow = examine(output.result), self.flow(output)
@@ -109,7 +113,9 @@ class Pipeline:
                     guarded = await executor.run(flow, masked_inline, guarded, output.policy)
             else:
                 guarded = await self._spiller.spilled(executor, flow, output, content, verdict)
-        except Exception as error:  # noqa: BLE001  (the boundary: the guard never breaks its agent)
+        except Exception as error:  # the boundary: the guard never breaks its agent
+            if is_of_handler(error):
+                raise
             guarded = unmeasured(output, error)
         self.count(output, guarded, above)
         return guarded
@@ -124,7 +130,9 @@ class Pipeline:
                 guarded = await self._spiller.spilled(executor, flow, output, content, Verdict(TOO_LONG))
             else:
                 guarded = inline(as_read(output, content), size_of(content))
-        except Exception as error:  # noqa: BLE001  (as above)
+        except Exception as error:  # as above
+            if is_of_handler(error):
+                raise
             guarded = lost(output, content, error)
         self.count(output, guarded, above)
         return guarded
