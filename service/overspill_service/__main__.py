@@ -13,8 +13,12 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from overspill_service.app import open_audit_log
-from overspill_service.back_ends import check_folders, require_folder, require_own_folders
+from overspill_service.back_ends import (
+    check_folders,
+    open_audit_log,
+    require_folder,
+    require_own_folders,
+)
 from overspill_service.commands import backups, keys, operations
 from overspill_service.commands.auditing import audited
 from overspill_service.errors import ServiceError

@@ -11,8 +11,6 @@ from aiohttp import web
 
 from overspill_service import access
 from overspill_service.archive.key_issuing import KeyIssuer
-from overspill_service.audit.log import AuditLog
-from overspill_service.audit.outputs import open_output
 from overspill_service.back_ends import open_archive
 from overspill_service.live.flusher import Flusher
 from overspill_service.live.streams import Streams
@@ -21,7 +19,6 @@ from overspill_service.maintenance import Maintenance
 from overspill_service.resources.fair_places import FairPlaces, answer_places
 from overspill_service.resources.fair_threads import FairThreads
 from overspill_service.resources.scans import ScanThreads, scan_places
-from overspill_service.settings.errors import SettingError
 from overspill_service.telemetry import tracing
 from overspill_service.telemetry.metrics import Metrics
 from overspill_service.telemetry.scrapes import Scrapes
@@ -62,19 +59,6 @@ async def open_scans(archive: Archive, metrics: Metrics) -> AsyncIterator[ScanTh
         uploads.close()
 
 
-async def open_audit_log(settings: Settings) -> AuditLog:
-    """Return the audit log of the settings. Raises `SettingError` if it cannot be written."""
-    if not settings.audit_log:
-        return AuditLog()
-    try:
-        log = AuditLog(await asyncio.to_thread(open_output, settings.audit_log))
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise SettingError(f"audit_log: {settings.audit_log} cannot be written: {reason}") from error
-    await log.probe()
-    return log
-
-
 def make_app(settings: Settings, *, clock: Callable[[], float] = time.time) -> web.Application:
     """Return the application. It opens the back ends when it starts, and closes them when it stops.
 
@@ -96,17 +80,14 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
     ):
         is_settled = await access.try_to_settle(settings, directory, archive)
         app[SERVICE] = service = await _assemble(settings, metrics, directory, archive, scans)
-        try:
-            async with _maintained(service, is_settled=is_settled), _flushed(service.flusher):
-                yield
-        finally:
-            await service.audit.close()
+        async with _maintained(service, is_settled=is_settled), _flushed(service.flusher):
+            yield
 
 
 async def _assemble(
     settings: Settings, metrics: Metrics, directory: TenantDirectory, archive: Archive, scans: ScanThreads
 ) -> Service:
-    """Return the parts of the service, wired. Raises `SettingError` if the audit log cannot be written."""
+    """Return the parts of the service, wired."""
     mode = OpenMode(archive.catalog, archive.keyring)
     issuer = KeyIssuer(archive.keyring, settings.key_secret)
     page_sessions = PageSessions(archive.store, archive.catalog, archive.shared_clock.now)
@@ -118,7 +99,7 @@ async def _assemble(
         issuer=issuer,
         metrics=metrics,
         scrapes=Scrapes(metrics.collect),
-        audit=await open_audit_log(settings),
+        audit=archive.audit,
         page_sessions=page_sessions,
         addresses=ClientAddresses(settings.trusted_networks, settings.client_address_header),
         hosts=settings.answered_hosts,

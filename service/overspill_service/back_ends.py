@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from contextlib import asynccontextmanager
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from overspill_service.archive.archive import Archive
 from overspill_service.archive.shared_clock import SharedClock
+from overspill_service.audit.log import AuditLog
+from overspill_service.audit.outputs import open_output
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from overspill_service.catalog.sqlite.clock import steady_seconds
 from overspill_service.catalog.urls import open_catalog, sqlite_file
@@ -43,7 +46,10 @@ async def open_archive(
     *,
     clock: Callable[[], float] = time.time,
 ) -> AsyncIterator[Archive]:
-    """Open the back ends that the settings name, and close them at the end. `clock` is this machine's."""
+    """Open the back ends and the audit log that the settings name, and close them at the end.
+
+    `clock` is this machine's. Raises `SettingError` if one of them cannot be used.
+    """
     cpu = CpuThreads()
     store = store_of(settings, "store", settings.store)
     try:
@@ -58,12 +64,29 @@ async def open_archive(
             memory = MemoryBudget(settings.memory or default_budget(settings.workers))
             archive = Archive(store, catalog, cpu, clock=shared_clock, level=settings.level, memory=memory)
             archive.folders = folders(settings)
-            yield archive
+            archive.audit = await open_audit_log(settings)
+            try:
+                yield archive
+            finally:
+                await archive.audit.close()
         finally:
             await catalog.close()
     finally:
         await store.close()
         cpu.close()
+
+
+async def open_audit_log(settings: Settings) -> AuditLog:
+    """Return the audit log of the settings. Raises `SettingError` if it cannot be written."""
+    if not settings.audit_log:
+        return AuditLog()
+    try:
+        log = AuditLog(await asyncio.to_thread(open_output, settings.audit_log))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise SettingError(f"audit_log: {settings.audit_log} cannot be written: {reason}") from error
+    await log.probe()
+    return log
 
 
 def require_folder(settings: Settings) -> None:

@@ -13,17 +13,26 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
-from overspill.wire import Code, Scope
+from overspill.wire import Code, Scope, State
 from overspill_service.__main__ import main
+from overspill_service.access import directory_of
+from overspill_service.archive.captures import Captures
+from overspill_service.archive.recovery.rebuild import rebuild
 from overspill_service.audit.events import Action, Event, Outcome
 from overspill_service.audit.log import MAX_FAILURES, MAX_WAITING, AuditLog
 from overspill_service.audit.outputs import FileOutput, SyslogStream, open_output
+from overspill_service.back_ends import open_archive
+from overspill_service.catalog.records import Entry
 from overspill_service.errors import AuditUnavailable
+from overspill_service.maintenance import Maintenance
 from overspill_service.settings.errors import SettingError
+from overspill_service.settings.sources import load
+from overspill_service.tenants.directory import Tenant
 from overspill_service.tenants.keys import hash_key, new_key
 from overspill_service.web.registry import PUBLIC
 from overspill_service.web.routes import ROUTES
 
+from tests.faults.traffic import advance
 from tests.web.conftest import Api, id_of, path_of, problem
 from tests.web.test_bound_keys import Keys
 
@@ -248,6 +257,97 @@ async def test_nothing_changes_while_the_log_cannot_be_written(
         ("capture.delete", "success"),
         ("capture.store", "failure"),
         ("capture.store", "success"),
+    ]
+
+
+async def test_what_expires_by_itself_has_a_line_each(api: Api, file: Path) -> None:
+    kept, first, second = (
+        await api.put(LOG),
+        await api.put(b"1", "c1", Overspill_Ttl="60", Overspill_Session="s"),
+        await api.put(b"2", "c2", Overspill_Ttl="60"),
+    )
+    advance([api], 61)
+    await Maintenance(api.service).sweep_once()
+    expired = [each for each in lines(file) if each["event"]["action"] == "capture.expire"]
+    about = {each["overspill"]["capture"]: each for each in expired}
+
+    assert set(about) == {first.id, second.id} - {kept.id}
+    assert about[first.id]["user"] == {"id": "service"}
+    assert about[first.id]["organization"] == {"id": "default"}
+    assert about[first.id]["event"]["type"] == ["deletion"]
+    assert about[first.id]["overspill"] == {
+        "capture": first.id,
+        "session": "s",
+        "stored_size": first.stored_size,
+        "expires": first.expires.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+
+
+async def test_captures_expire_while_the_log_cannot_be_written_and_their_lines_wait(
+    api: Api, file: Path
+) -> None:
+    expiring = await api.put(LOG, Overspill_Ttl="60")
+    kept = file.rename(file.with_suffix(".1"))
+    file.mkdir()
+    advance([api], 61)
+    await Maintenance(api.service).sweep_once()
+    gone = await api.get(path_of(LOG))
+    file.rmdir()
+    await api.put(b"other", "c1")
+
+    assert gone.status == 410
+    assert [short(each) for each in lines(kept)] == [("capture.store", "success")]
+    assert [short(each) for each in lines(file)] == [
+        ("capture.expire", "success"),
+        ("capture.store", "success"),
+    ]
+    assert lines(file)[0]["overspill"]["capture"] == expiring.id
+
+
+async def test_a_capture_that_has_lost_its_objects_has_a_line(api: Api, file: Path) -> None:
+    lost = await api.put(LOG)
+    archive = api.service.archive
+    entry = await archive.catalog.get("default", lost.id)
+    assert isinstance(entry, Entry)
+    await archive.store.delete(entry.keys)
+    await rebuild(archive)
+
+    assert [short(each) for each in lines(file)] == [
+        ("capture.store", "success"),
+        ("capture.drop", "success"),
+    ]
+
+
+def test_a_sweep_by_command_has_a_line_for_each_capture_between_its_own(file: Path, tmp_path: Path) -> None:
+    folder = ["--store", f"file://{tmp_path}/objects", "--catalog", f"sqlite://{tmp_path}/catalog.db"]
+    options = [*folder, "--audit-log", str(file)]
+
+    async def stored() -> None:
+        settings = load({"store": folder[1], "catalog": folder[3]}, {})
+        async with open_archive(settings) as archive:
+            tenant = Tenant(name="acme", limits=directory_of(settings).tenant("acme").limits)
+            entry = Entry(
+                tenant="acme",
+                id=id_of(LOG),
+                upload="a" * 16,
+                state=State.COMPLETE,
+                size=0,
+                lines=0,
+                sha256=b"",
+                content_type="text/plain",
+                kind="text",
+                created=archive.clock() - 60,
+                expires=archive.clock() - 1,
+                segments=[],
+            )
+            await archive.catalog.commit(entry, Captures(archive, tenant).quota)
+
+    asyncio.run(stored())
+    assert main(["sweep", *options]) == 0
+    assert [short(each) for each in lines(file)] == [
+        ("sweep", "unknown"),
+        ("capture.expire", "success"),
+        ("sweep", "success"),
     ]
 
 

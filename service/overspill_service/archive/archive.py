@@ -14,6 +14,7 @@ from overspill_service.archive.frame_reader import Reader
 from overspill_service.archive.growing import GrowingEntry, GrowingReader
 from overspill_service.archive.keyring import Keyring
 from overspill_service.archive.lookup_limits import LookupLimits
+from overspill_service.audit.log import AuditLog
 from overspill_service.errors import CaptureDamaged, ObjectMissing
 from overspill_service.store_format import index
 from overspill_service.store_format.frame_map import FrameMap, pack
@@ -69,6 +70,8 @@ class Archive:
         self.clock: Callable[[], float] = clock.now
         self.upload_workers: Callable[[str], Workers] = lambda _: cpu
         """The threads in which a tenant's uploads are hashed and compressed."""
+        self.audit = AuditLog()
+        """Takes lines about what is removed without having been asked for."""
         self.keyring = Keyring(store, catalog, clock.now)
         self.lookups = LookupLimits()
         self.damaged: deque[str] = deque(maxlen=MAX_DAMAGED)

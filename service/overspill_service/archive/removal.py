@@ -22,6 +22,7 @@ from msgspec import Struct
 from overspill import wire
 
 from overspill_service.archive import retention
+from overspill_service.archive.evidence import note_removed
 from overspill_service.catalog.records import HELD_UNTIL, Entry, Tombstone
 from overspill_service.errors import RecordDamaged, ServiceError, StoreUnavailable
 from overspill_service.resources.tasks import fan_out
@@ -107,7 +108,9 @@ async def put_tombstones(
         return is_replaced
 
     replaced = await fan_out(one, removals, concurrency=CONCURRENT_TOMBSTONES)
-    return [removal for removal, is_replaced in zip(removals, replaced, strict=True) if is_replaced]
+    gone = [removal for removal, is_replaced in zip(removals, replaced, strict=True) if is_replaced]
+    await note_removed(archive, [removal.entry for removal in gone], reason)
+    return gone
 
 
 async def delete_objects(archive: Archive, removals: Sequence[PendingRemoval]) -> wire.Removed:

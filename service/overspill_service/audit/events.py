@@ -43,6 +43,8 @@ class Action(StrEnum):
     CAPTURE_HOLD = "capture.hold"
     CAPTURE_RELEASE = "capture.release"
     CAPTURE_DELETE = "capture.delete"
+    CAPTURE_EXPIRE = "capture.expire"
+    CAPTURE_DROP = "capture.drop"
     SESSION_HOLD = "session.hold"
     SESSION_RELEASE = "session.release"
     SESSION_DELETE = "session.delete"
@@ -88,10 +90,14 @@ _TYPES: Final = {
     "store": "creation",
     "create": "creation",
     "delete": "deletion",
+    "expire": "deletion",
+    "drop": "deletion",
     "erase": "deletion",
     "sweep": "deletion",
     "revoke": "deletion",
 }
+ITSELF: Final = "service"
+"""The user of what the service does by itself."""
 REFUSED: Final = "denied"
 """The `event.type` of what a key may not do."""
 

@@ -13,19 +13,24 @@ import math
 import time
 from typing import TYPE_CHECKING, Final
 
-from overspill_service.audit.events import Outcome
+from overspill_service.audit.events import ITSELF, Outcome
 from overspill_service.audit.outputs import PartlyWritten
 from overspill_service.errors import AuditUnavailable
 from overspill_service.resources.tasks import run_to_completion
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from overspill_service.audit.events import Event
     from overspill_service.audit.outputs import Output
 
 MAX_WAITING: Final = 10_000
 """Lines that wait while nothing can be written. Later ones are lost, and counted in the log."""
 MAX_FAILURES: Final = 5_000
-"""How many of them may say that nothing was changed: whoever sends refused requests displaces no change."""
+"""How many of them may say that nothing was changed, or that something has expired.
+
+So whoever sends refused requests displaces no change that was asked for.
+"""
 RETRY_SECONDS: Final = 5.0
 """How long after a failure writing is not tried again."""
 
@@ -49,12 +54,17 @@ class AuditLog:
 
     async def write(self, event: Event, seconds: float) -> None:
         """Write an event. `seconds` since the epoch is when it happened. A failure is logged, once."""
+        await self.write_all([event], seconds)
+
+    async def write_all(self, events: Iterable[Event], seconds: float) -> None:
+        """Write events that happened at the same time, as `write` does."""
         if self._output is None:
             return
-        if len(self._waiting) < (MAX_FAILURES if event.outcome is Outcome.FAILURE else MAX_WAITING):
-            self._waiting.append(event.line(seconds))
-        else:
-            self._lost += 1
+        for event in events:
+            if len(self._waiting) < (MAX_FAILURES if _is_lesser(event) else MAX_WAITING):
+                self._waiting.append(event.line(seconds))
+            else:
+                self._lost += 1
         await run_to_completion(self.flush())
 
     async def probe(self) -> None:
@@ -105,3 +115,7 @@ class AuditLog:
             log.warning("the audit log can be written again; %d lines were lost meanwhile", self._lost)
             self._lost = 0
         self._failure = failure
+
+
+def _is_lesser(event: Event) -> bool:
+    return event.outcome is Outcome.FAILURE or event.user == ITSELF

@@ -11,6 +11,7 @@ import mmap
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from overspill_service.archive.evidence import note_removed
 from overspill_service.catalog.records import Query, Tombstone
 from overspill_service.resources.tasks import fan_out
 
@@ -73,7 +74,9 @@ async def _drop(archive: Archive, entry: Entry) -> bool:
     try:
         await archive.store.read(entry.segment_keys[-1], -1, 1)
     except KeyError:
-        return await drop_entry(archive, entry)
+        is_dropped = await drop_entry(archive, entry)
+        await note_removed(archive, [entry] if is_dropped else [], "unreadable")
+        return is_dropped
     return False
 
 
