@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from overspill_service.settings.help import descriptions
 from overspill_service.telemetry.definitions import METRICS
-from overspill_service.web.registry import Access
 from overspill_service.web.routes import ROUTES
 
 
 def api_table() -> str:
     rows = ["| request | scope | does |", "|---|---|---|"]
     for route in ROUTES:
-        scope = "none" if isinstance(route.scope, Access) else route.scope.value
+        scope = "none" if route.needed is None else route.needed.value
         query = ", ".join(f"`{name}`" for name in route.query.__struct_fields__)
         does = f"{route.summary} Query: {query}" if query else route.summary
         rows.append(f"| `{route.method} {route.path}` | {scope} | {does} |")

@@ -26,7 +26,7 @@ from overspill_service.web.authentication import Authenticator, OpenMode
 from overspill_service.web.client_address import ClientAddresses
 from overspill_service.web.middleware import middleware, set_headers
 from overspill_service.web.page_sessions import PageSessions
-from overspill_service.web.registry import add_routes, with_private_metrics
+from overspill_service.web.registry import add_routes
 from overspill_service.web.routes import ROUTES
 from overspill_service.web.service import SERVICE, Service
 from overspill_service.web.tokens import Tokens
@@ -67,7 +67,7 @@ def make_app(settings: Settings, *, clock: Callable[[], float] = time.time) -> w
     app = web.Application(middlewares=[middleware], client_max_size=0)
     app.on_response_prepare.append(set_headers)
     app.cleanup_ctx.append(lambda app: _serve(app, settings, clock))
-    add_routes(app, map(with_private_metrics, ROUTES) if settings.private_metrics else ROUTES)
+    add_routes(app, ROUTES)
     return app
 
 
@@ -101,7 +101,9 @@ async def _assemble(
         scrapes=Scrapes(metrics.collect),
         audit=archive.audit,
         page_sessions=page_sessions,
-        addresses=ClientAddresses(settings.trusted_networks, settings.client_address_header),
+        addresses=ClientAddresses(
+            settings.trusted_networks, settings.client_address_header, settings.scraping_networks
+        ),
         hosts=settings.answered_hosts,
         spans=tracing.spans(),
         settings=settings,

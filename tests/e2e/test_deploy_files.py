@@ -209,6 +209,7 @@ def test_the_replicas_believe_addresses_from_their_own_network_only(
     for name in OURS:
         settings = load({}, {key: filled(value) for key, value in services[name]["environment"].items()})
         assert settings.trusted_networks == (ip_network(filled(config["subnet"])),)
+        assert settings.scraping_networks == settings.trusted_networks
 
 
 def test_the_overlay_for_tls_only_changes_how_the_balancer_listens(services: dict[str, Document]) -> None:

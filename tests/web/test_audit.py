@@ -51,6 +51,7 @@ NOT_WRITTEN = {
     "GET /v1/admin/overview",
     "GET /v1/experiments",
     "GET /v1/page/session",
+    "GET /metrics",
 }
 """Routes of figures, and appends: of a live capture its beginning and its end are written."""
 

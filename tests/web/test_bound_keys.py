@@ -8,7 +8,7 @@ import pytest
 from overspill.wire import Code, Header, Scope
 from overspill_service.archive.lookup_limits import BURST, LookupLimits
 from overspill_service.errors import KeyRefused
-from overspill_service.web.registry import PUBLIC, Route
+from overspill_service.web.registry import PUBLIC, SCRAPER, Route
 from overspill_service.web.routes import ROUTES
 
 from tests.web.conftest import Api, id_of, path_of, problem
@@ -103,7 +103,7 @@ async def test_who_looks_for_too_many_captures_cannot_tell_foreign_ones_by_that(
 
 @pytest.mark.parametrize(
     "route",
-    [each for each in ROUTES if each.scope is not PUBLIC and not each.is_of_session],
+    [each for each in ROUTES if each.scope not in (PUBLIC, SCRAPER) and not each.is_of_session],
     ids=lambda r: r.name,
 )
 async def test_a_bound_key_is_told_nothing_about_all_sessions(keys: Keys, route: Route) -> None:

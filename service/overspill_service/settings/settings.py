@@ -90,7 +90,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     jwt_session_claim: Annotated[
         str, Meta(description="claim with the only session that the token may use, if it has one")
     ] = "session"
-    private_metrics: Annotated[bool, Meta(description="/metrics needs a key with scope admin")] = False
+    metrics_from: Annotated[
+        str,
+        Meta(
+            description="addresses and networks, comma-separated, that may read /metrics without a key of "
+            "scope fleet (empty: none may)"
+        ),
+    ] = "127.0.0.0/8, ::1"
     level: Annotated[int, Meta(ge=1, le=19, description="zstd level of stored frames")] = 3
     max_capture_size: Annotated[int, Meta(ge=1, description="bytes of one capture, at most", extra=BYTES)] = (
         10 * 2**30
@@ -259,8 +265,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     @property
     def trusted_networks(self) -> tuple[Network, ...]:
         """The networks of `trusted_proxies`. Raises `ValueError`."""
-        words = filter(None, map(str.strip, self.trusted_proxies.split(",")))
-        return tuple(map(ipaddress.ip_network, words))
+        return networks_of(self.trusted_proxies)
+
+    @property
+    def scraping_networks(self) -> tuple[Network, ...]:
+        """The networks of `metrics_from`. Raises `ValueError`."""
+        return networks_of(self.metrics_from)
 
     @property
     def answered_hosts(self) -> frozenset[str] | None:
@@ -276,6 +286,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     @property
     def is_loopback(self) -> bool:
         return is_loopback(self.address[0])
+
+
+def networks_of(text: str) -> tuple[Network, ...]:
+    """Return addresses and networks that commas separate. Raises `ValueError`."""
+    return tuple(map(ipaddress.ip_network, filter(None, map(str.strip, text.split(",")))))
 
 
 def parse_address(text: str) -> tuple[str, int]:

@@ -18,7 +18,7 @@ import msgspec
 
 from overspill_service.settings.errors import SettingError
 from overspill_service.settings.help import allowed
-from overspill_service.settings.settings import Settings, parse_address
+from overspill_service.settings.settings import Settings, networks_of, parse_address
 from overspill_service.settings.units import parse_value
 
 if TYPE_CHECKING:
@@ -96,12 +96,8 @@ def _build(values: Mapping[str, tuple[Any, str]]) -> Settings:
         parse_address(settings.listen)
     except ValueError as error:
         raise SettingError(f"{listen_source}: {error}, such as 127.0.0.1:8750") from error
-    try:
-        _ = settings.trusted_networks
-    except ValueError as error:
-        raise SettingError(
-            f"trusted_proxies: {error}; write addresses and networks, such as 10.0.0.5, 192.168.7.0/24"
-        ) from error
+    for name in "trusted_proxies", "metrics_from":
+        _require_networks(settings, name)
     if settings.default_ttl > settings.max_ttl:
         raise SettingError(
             f"default_ttl ({settings.default_ttl}) is longer than max_ttl ({settings.max_ttl})"
@@ -125,3 +121,12 @@ def _convert(value: Any, hint: Any, source: str) -> Any:
 
 def _is_path(hint: Any) -> bool:
     return hint is Path or any(map(_is_path, get_args(hint)))
+
+
+def _require_networks(settings: Settings, name: str) -> None:
+    try:
+        networks_of(getattr(settings, name))
+    except ValueError as error:
+        raise SettingError(
+            f"{name}: {error}; write addresses and networks, such as 10.0.0.5, 192.168.7.0/24"
+        ) from error

@@ -24,12 +24,19 @@ _HOP: Final = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::\d+)?|([0-9.]+)(?::\d+)?|([0-
 """An address with or without a port: `[2001:db8::1]:80`, `192.0.2.1:80`, `2001:db8::1`."""
 
 
+_PASSED_ON: Final = (hdrs.X_FORWARDED_FOR, hdrs.FORWARDED, hdrs.VIA, "X-Real-IP", "X-Forwarded-Host")
+"""Headers by which proxies say that they pass a request on."""
+
+
 class ClientAddresses:
     """Finds the addresses of clients behind the proxies of these networks."""
 
-    def __init__(self, proxies: Sequence[Network], header: str) -> None:
-        """`header`: the one that the proxies write, in lower case; another one is the client's own."""
-        self._proxies, self._is_standard = proxies, header == "forwarded"
+    def __init__(self, proxies: Sequence[Network], header: str, scraping: Sequence[Network] = ()) -> None:
+        """`header`: the one that the proxies write, in lower case; another one is the client's own.
+
+        `scraping`: who may read the metrics without a key.
+        """
+        self._proxies, self._is_standard, self._scraping = proxies, header == "forwarded", scraping
 
     def of(self, request: web.Request) -> str:
         """Return the address, empty if the connection has none any more."""
@@ -48,7 +55,22 @@ class ClientAddresses:
 
     def is_proxy(self, address: str) -> bool:
         """Return whether it is the address of a trusted proxy."""
-        return bool(address) and any(ipaddress.ip_address(address) in network for network in self._proxies)
+        return _is_in(address, self._proxies)
+
+    def may_scrape(self, request: web.Request) -> bool:
+        """Return whether the request comes from where the metrics may be read without a key.
+
+        A proxy's own address counts for the proxy's own requests only, not for those that it passes on.
+        """
+        address = request[CLIENT_ADDRESS]
+        if any(name in request.headers for name in _PASSED_ON):
+            is_known = self.is_proxy(_normal(request.remote or "")) and not self.is_proxy(address)
+            return is_known and _is_in(address, self._scraping)
+        return _is_in(address, self._scraping)
+
+
+def _is_in(address: str, networks: Sequence[Network]) -> bool:
+    return bool(address) and any(ipaddress.ip_address(address) in network for network in networks)
 
 
 def _hops(request: web.Request) -> list[str]:

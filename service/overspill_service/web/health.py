@@ -12,7 +12,7 @@ from overspill.wire import Path
 from overspill_service.errors import DeadlineExceeded, ShuttingDown
 from overspill_service.telemetry.scrapes import OPENMETRICS, PLAIN
 from overspill_service.web.negotiation import prefers_openmetrics
-from overspill_service.web.registry import PUBLIC, Route
+from overspill_service.web.registry import PUBLIC, SCRAPER, Route
 
 if TYPE_CHECKING:
     from overspill import wire
@@ -70,9 +70,9 @@ ROUTES: Final = (
     Route(
         method="GET",
         path=Path.METRICS,
-        scope=PUBLIC,
+        scope=SCRAPER,
         handler=metrics,
-        summary="Figures for Prometheus.",
+        summary="Figures of all tenants, for Prometheus. From addresses of `metrics_from` without a key.",
         answers={200: "text/plain"},
     ),
 )

@@ -10,7 +10,7 @@ from msgspec import Struct
 from overspill import wire
 from overspill.wire import PROBLEM_TYPE, Header, Path
 
-from overspill_service.web.registry import PUBLIC, Access, Route
+from overspill_service.web.registry import PUBLIC, SCRAPER, Route
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -57,6 +57,11 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
     }
 
 
+_KEY: Final[list[dict[str, Any]]] = [{"key": []}]
+_SECURITY: Final[dict[Any, list[dict[str, Any]]]] = {PUBLIC: [], SCRAPER: [{}, *_KEY]}
+"""What access needs; an empty object is no credential."""
+
+
 def _kinds(route: Route) -> list[type[Struct]]:
     return [kind for kind in (route.body, *route.answers.values()) if kind and not isinstance(kind, str)]
 
@@ -74,9 +79,11 @@ def _operation(route: Route) -> dict[str, Any]:
     }
     if route.body is not None:
         operation["requestBody"] = {"required": True, "content": _content(route.body)}
-    operation["security"] = [] if route.scope is PUBLIC else [{"key": []}]
-    if not isinstance(route.scope, Access):
-        operation["description"] = f"Needs the scope `{route.scope.value}`."
+    operation["security"] = _SECURITY.get(route.scope, _KEY)
+    if route.needed is not None:
+        operation["description"] = f"Needs the scope `{route.needed.value}`."
+    if route.scope is SCRAPER:
+        operation["description"] += " Not from addresses of the setting `metrics_from`."
     return operation
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from aiohttp import HttpVersion11, hdrs, web
-from overspill.wire import CAPTURE_ID, NoQuery, Path, Scope
+from overspill.wire import CAPTURE_ID, NoQuery, Scope
 
 from overspill_service.errors import Forbidden, InvalidParameter, ObjectMissing
 from overspill_service.telemetry import logs
@@ -37,10 +37,13 @@ class Access(Enum):
     PUBLIC = "public"
     """Nor any key."""
     ANY_KEY = "any key"
+    SCRAPER = "scraper"
+    """Nor any key, for who may scrape by its address; others need the scope fleet."""
 
 
 PUBLIC: Final = Access.PUBLIC
 ANY_KEY: Final = Access.ANY_KEY
+SCRAPER: Final = Access.SCRAPER
 KEY_EXPIRES: Final = web.RequestKey("key_expires", str)
 """When the key of the request expires, if that is soon."""
 SECONDS_BY_BYTE_RECEIVED: Final = 200e-9
@@ -84,6 +87,13 @@ class Route:
     def name(self) -> str:
         return f"{self.method} {self.path}"
 
+    @property
+    def needed(self) -> Scope | None:
+        """The scope of a key that is asked for, if any is."""
+        if self.scope is SCRAPER:
+            return Scope.FLEET
+        return self.scope if isinstance(self.scope, Scope) else None
+
 
 def add_routes(app: web.Application, routes: Iterable[Route]) -> None:
     """Add the routes to the application. A GET also answers HEAD."""
@@ -121,7 +131,7 @@ def _handler_of(route: Route) -> Callable[[web.Request], Awaitable[web.StreamRes
         if principal.expiry is not None and principal.expiry.is_near(service.archive.clock()):
             request[KEY_EXPIRES] = text_of(principal.expiry.at)
         auditing.note_principal(request, principal)
-        if route.scope is not PUBLIC:  # health is told also in the middle of a flood
+        if route.scope not in (PUBLIC, SCRAPER):  # health is told also in the middle of a flood
             await service.loop_turns.take(principal.tenant.name)
         _bind_log_fields(request.match_info.get("ref", ""))
         context = RequestContext(request, service, principal, _parse(route.query, request))
@@ -176,11 +186,11 @@ async def _conditional(route: Route, context: RequestContext[Any]) -> web.Stream
 
 
 async def _principal(service: Service, route: Route, request: web.Request) -> Principal:
-    if route.scope is PUBLIC:
+    if route.scope is PUBLIC or (route.scope is SCRAPER and service.addresses.may_scrape(request)):
         return service.directory.anonymous()
     principal = await service.authenticator.principal(request)
-    if isinstance(route.scope, Scope):
-        principal.require(route.scope)
+    if route.needed is not None:
+        principal.require(route.needed)
     if principal.session is not None and not route.is_of_session:
         raise Forbidden(f"the key is bound to {principal.session}, and this is about all sessions")
     return principal
@@ -201,8 +211,3 @@ def _parse(kind: type[Struct], request: web.Request) -> Struct:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         raise InvalidParameter(query_text(error, kind)) from error
-
-
-def with_private_metrics(route: Route) -> Route:
-    """Return the route as it is if metrics need a key."""
-    return replace(route, scope=Scope.ADMIN) if route.path == Path.METRICS else route
