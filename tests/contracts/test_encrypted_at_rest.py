@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import botocore.session
 import pytest
 from aiohttp import web
+from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
 from overspill_service.errors import StoreUnavailable
 from overspill_service.objects.s3 import Location, S3Store
 
@@ -99,6 +103,50 @@ async def test_the_key_of_the_kms_is_named_in_the_signed_request(
         (seen,) = watched.seen
         assert (seen.headers[SSE], seen.headers[KMS_KEY]) == (sse, KEY_ARN)
         assert f"{SSE};{KMS_KEY}" in seen.headers["Authorization"]
+
+
+def headers_of_aws(sse: str, key: str) -> dict[str, str]:
+    """Return what AWS's own client sends to have an object encrypted so, by its model of the S3 API."""
+    client: Any = botocore.session.get_session().create_client(
+        "s3", region_name="eu-west-1", aws_access_key_id="a", aws_secret_access_key="b"
+    )
+    sent: list[dict[str, str]] = []
+
+    def answer(request: Any, **_: Any) -> Any:
+        sent.append({name.lower(): _text(value) for name, value in request.headers.items()})
+        answered = AWSResponse(request.url, 200, HTTPHeaders(), io.BytesIO())
+        answered._content = b""
+        return answered
+
+    client.meta.events.register("before-send.s3.PutObject", answer)
+    client.put_object(
+        Bucket="b", Key="k", Body=b"content", IfNoneMatch="*", ServerSideEncryption=sse, SSEKMSKeyId=key
+    )
+    names = (SSE, "if-none-match")
+    return {name: value for name, value in sent[0].items() if name.startswith(names)}
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+@pytest.mark.parametrize("sse", ["aws:kms", "aws:kms:dsse"])
+async def test_a_write_asks_for_encryption_with_the_headers_of_aws_own_client(
+    encrypting_server: S3Server, watched: FaultyProxy, sse: str
+) -> None:
+    async def kms(exchange: Exchange) -> web.Response:
+        await exchange.request.content.read()
+        return web.Response(headers={SSE: sse, KMS_KEY: KEY_ARN})
+
+    watched.always("PUT", kms)
+    async with opened(encrypting_server, watched, f"sse={sse}&sse_kms_key_id={KEY_ARN}") as store:
+        watched.forget()
+        await store.put(NAME, [b"content"])
+
+        (seen,) = watched.seen
+        names = (SSE, "if-none-match")
+        sent = {name.lower(): value for name, value in seen.headers.items() if name.lower().startswith(names)}
+        assert sent == headers_of_aws(sse, KEY_ARN)
 
 
 @pytest.mark.parametrize("sse", ["aws:kms", "aws:kms:dsse"])
