@@ -114,7 +114,7 @@ def headers_of_aws(sse: str, key: str) -> dict[str, str]:
 
     def answer(request: Any, **_: Any) -> Any:
         sent.append({name.lower(): _text(value) for name, value in request.headers.items()})
-        answered = AWSResponse(request.url, 200, HTTPHeaders(), io.BytesIO())
+        answered: Any = AWSResponse(request.url, 200, HTTPHeaders(), io.BytesIO())
         answered._content = b""
         return answered
 
