@@ -122,6 +122,9 @@ WRONG: dict[str, Callable[[], str]] = {
     "expired": lambda: token(exp=time.time() - 120),
     "not yet valid": lambda: token(nbf=time.time() + 3600),
     "without an end": lambda: token(exp=None),
+    "an end that is no instant": lambda: token(exp=10**400),
+    "an end that is a text": lambda: token(exp="9999999999"),
+    "a beginning that is true": lambda: token(nbf=True),
     "another issuer": lambda: token(iss="https://other.example"),
     "no issuer": lambda: token(iss=None),
     "another audience": lambda: token(aud="other"),
@@ -153,13 +156,15 @@ class Issuer:
     """An issuer's server: `keys` is what it serves, `asked` how often."""
 
     def __init__(self) -> None:
-        self.keys, self.asked = "", 0
+        self.keys, self.asked, self.redirects = "", 0, False
         self.may_answer = asyncio.Event()
         self.may_answer.set()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         self.asked += 1
         await self.may_answer.wait()
+        if self.redirects:
+            raise web.HTTPFound(f"{request.path}?elsewhere")
         if not self.keys:
             return web.Response(status=500)
         response = web.StreamResponse()
@@ -195,6 +200,51 @@ async def test_keys_are_fetched_again_when_the_issuer_has_new_ones(
     assert await status(api, token(STRANGER, "new")) == 200
     served.keys = ""
     assert await status(api, token(STRANGER, "new", jti="2")) == 200
+
+
+ODD: dict[str, str] = {
+    "a redirection": "",
+    "no object": f"[{jwks(one=RSA)}]",
+    "no list of keys": '{"keys": {"one": 1}}',
+    "no keys": '{"keys": []}',
+    "nesting without end": '{"keys":' + "[" * 3000 + "]" * 3000 + "}",
+    "a shared secret": '{"keys": [{"kty": "oct", "kid": "one", "k": "AAAA"}]}',
+    "an id that is a list": jwks(one=RSA).replace('"one"', '["one"]'),
+    "an algorithm without a signature": jwks(one=RSA).replace('"kid"', '"alg": "none", "kid"'),
+    "an algorithm that is a list": jwks(one=RSA).replace('"kid"', '"alg": ["RS256"], "kid"'),
+    "more than a MiB": " " * 2**20 + jwks(one=RSA),
+}
+
+
+@pytest.mark.parametrize("served", ODD.values(), ids=ODD)
+async def test_an_issuer_that_serves_no_keys_is_an_issuer_that_does_not_answer(
+    start_api: Callable[..., Any],
+    issuer: tuple[Issuer, str],
+    served: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    issuer[0].keys = served
+    issuer[0].redirects = not served
+    api: Api = await start_api(jwt_issuer=ISSUER, jwt_keys=issuer[1])
+    before = await status(api, token())
+    monkeypatch.setattr("overspill_service.web.tokens.RETRY_SECONDS", 0.0)
+    issuer[0].keys, issuer[0].redirects = jwks(one=RSA), False
+
+    assert (before, await status(api, token())) == (503, 200)
+    issuer[0].keys = served
+    assert await status(api, token(STRANGER, "three")) == 401
+    assert await status(api, token(jti="still")) == 200
+    assert "the issuer's public keys cannot be read" in caplog.text
+
+
+async def test_a_key_that_verifies_nothing_spoils_none_beside_it(api: Api, tmp_path: Path) -> None:
+    good = json.loads(jwks(one=RSA))["keys"]
+    odd = [None, 7, {"kty": "oct", "k": "AAAA"}, good[0] | {"kid": "two", "n": "!"}, good[0] | {"kid": 1}]
+    (tmp_path / "jwks.json").write_text(json.dumps({"keys": [*odd, *good]}))
+
+    assert await status(api, token()) == 200
+    assert await status(api, token(kid="two")) == 401
 
 
 async def test_tokens_with_invented_keys_make_no_flood_of_requests(

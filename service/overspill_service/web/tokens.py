@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import logging
 import math
 import re
 import time
 from collections import OrderedDict
+from contextlib import suppress
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import aiohttp
+from aiohttp import hdrs
 from msgspec.structs import replace
 from overspill.wire import Scope, fit, host_name, is_loopback
 
@@ -47,6 +51,10 @@ KEY_ID: Final = "jwt"
 """The id, in logs, of who came with a token."""
 _FORM: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 _REFUSED: Final = "the token is not valid here"
+_KINDS: Final = ("RSA", "EC", "OKP")
+"""Kinds of keys (`kty`, RFC 7518, section 6.1, and RFC 8037) with which only their owner can sign."""
+_INSTANTS: Final = ("exp", "nbf", "iat")
+_END_OF_TIME: Final = 2**53
 
 log = logging.getLogger(__name__)
 
@@ -86,24 +94,26 @@ class IssuerKeys:
 
     async def _refresh(self) -> None:
         """Read the keys. If that fails, those that were read before stay in use."""
-        from jwt import PyJWKSet  # noqa: PLC0415  (an extra)
-        from jwt.exceptions import PyJWTError  # noqa: PLC0415
-
         try:
             async with asyncio.timeout(FETCH_SECONDS):
                 text = await (self._fetch() if "://" in self._source else asyncio.to_thread(self._load))
-            keys = PyJWKSet.from_json(text).keys
-        except (OSError, aiohttp.ClientError, ValueError, PyJWTError) as error:
+            keys = _keys_of(text)
+        except (OSError, aiohttp.ClientError, ValueError, RecursionError) as error:
             log.warning("the issuer's public keys cannot be read: %s: %s", type(error).__name__, error)
         else:
-            self._keys = {key.key_id or "": key for key in keys if key.public_key_use in (None, "sig")}
+            self._keys = keys
             self._read_at = time.monotonic()
 
     async def _fetch(self) -> str:
+        """Return what the issuer serves. Nothing is decompressed: a small answer may be a large text."""
         async with (
-            aiohttp.ClientSession() as session,
-            session.get(self._source, allow_redirects=False, raise_for_status=True) as answer,
+            aiohttp.ClientSession(auto_decompress=False) as session,
+            session.get(
+                self._source, allow_redirects=False, headers={hdrs.ACCEPT_ENCODING: "identity"}
+            ) as answer,
         ):
+            if answer.status != HTTPStatus.OK:
+                raise ValueError(f"{self._source} answers {answer.status}")
             data = bytearray()
             async for piece in answer.content.iter_any():
                 data += piece
@@ -114,6 +124,28 @@ class IssuerKeys:
     def _load(self) -> str:
         with Path(self._source).open("rb") as file:
             return file.read(MAX_BYTES).decode()
+
+
+def _keys_of(text: str) -> dict[str, Any]:
+    """Return the keys of a JWKS by their ids, without those that verify no token.
+
+    Raises `ValueError` if there are none, and `RecursionError` for nesting without end.
+    """
+    from jwt import PyJWK  # noqa: PLC0415  (an extra)
+    from jwt.exceptions import PyJWTError  # noqa: PLC0415
+
+    keys = {}
+    document = json.loads(text)
+    listed = document.get("keys") if isinstance(document, dict) else None
+    for each in listed if isinstance(listed, list) else ():
+        if not isinstance(each, dict) or each.get("use", "sig") != "sig" or each.get("kty") not in _KINDS:
+            continue
+        if each.get("alg", ALGORITHMS[0]) in ALGORITHMS and isinstance(each.get("kid", ""), str):
+            with suppress(PyJWTError, ValueError, TypeError):
+                keys[each.get("kid", "")] = PyJWK(each)
+    if not keys:
+        raise ValueError("no public key for signatures is in it")
+    return keys
 
 
 class VerifiedToken(NamedTuple):
@@ -167,6 +199,7 @@ class Tokens:
             )
         except jwt.exceptions.PyJWTError as error:
             raise Unauthorized(f"{_REFUSED}: {error}") from error
+        _require_instants(claims)
         return claims
 
     def _principal_of(self, claims: dict[str, Any], directory: TenantDirectory) -> Principal:
@@ -187,6 +220,14 @@ class Tokens:
             key_id=KEY_ID,
             subject=_subject_of(claims),
         )
+
+
+def _require_instants(claims: dict[str, Any]) -> None:
+    """Raise `Unauthorized` if an instant is no number of seconds (RFC 7519, section 2)."""
+    for name in _INSTANTS:
+        value = claims.get(name, 0)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _END_OF_TIME:
+            raise Unauthorized(f"{_REFUSED}: its claim {name} is no number of seconds since 1970")
 
 
 def _subject_of(claims: dict[str, Any]) -> str:
