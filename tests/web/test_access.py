@@ -176,3 +176,19 @@ async def test_a_guard_with_a_key_that_only_writes_knows_its_output_again(guarde
 
     assert [result.outcome for result in results] == [Outcome.CAPTURED, Outcome.CAPTURED]
     assert results[0].capture == results[1].capture
+
+
+@pytest.mark.parametrize(
+    "route", [route for route in ROUTES if route.method == "GET" and route.needed], ids=lambda r: r.name
+)
+async def test_no_browser_keeps_an_answer_that_needed_a_key(guarded: Api, route: Route) -> None:
+    assert route.needed is not None
+    query = "?pattern=x&timeout=0" if route.path.endswith(("grep", "wait")) else ""
+    for method in ("GET", "HEAD"):
+        headers = bearer(KEYS["acme", route.needed])
+        response = await guarded.send(method, concrete(route) + query, headers=headers)
+
+        assert "no-store" in response.headers["Cache-Control"], (method, response.status)
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        assert "frame-ancestors 'none'" in response.headers["Content-Security-Policy"]
+        assert response.headers["Cross-Origin-Resource-Policy"] == "same-origin"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 UNTRUSTED: Final = {
     "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
     hdrs.CONTENT_DISPOSITION: "attachment",
-    hdrs.CACHE_CONTROL: "private, no-transform",
+    hdrs.CACHE_CONTROL: "no-store, no-transform",
     hdrs.ACCEPT_RANGES: "bytes",
     hdrs.VARY: hdrs.ACCEPT_ENCODING,
 }
