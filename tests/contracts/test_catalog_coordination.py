@@ -36,10 +36,23 @@ async def test_a_lease_given_back_is_free_but_only_its_holder_can_give_it(catalo
     assert await catalog.lease("sweep", "two", KEEP)
 
 
+async def test_whether_somebody_has_a_lease_can_be_asked(catalog: Catalog) -> None:
+    await catalog.lease("sweep", "one", KEEP)
+
+    assert [await catalog.is_leased(name) for name in ("sweep", "other")] == [True, False]
+    await catalog.release("sweep", "one")
+    assert not await catalog.is_leased("sweep")
+
+
 async def test_a_lease_ends_by_itself(catalog: Catalog) -> None:
     await catalog.lease("sweep", "one", 0.001)
 
+    await eventually(lambda: _is_free(catalog, "sweep"))
     await eventually(lambda: catalog.lease("sweep", "two", KEEP))
+
+
+async def _is_free(catalog: Catalog, name: str) -> bool:
+    return not await catalog.is_leased(name)
 
 
 async def test_of_many_that_ask_at_once_one_is_first(catalog: Catalog) -> None:

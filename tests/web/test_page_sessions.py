@@ -210,6 +210,41 @@ async def test_signing_out_takes_the_cookie_back(browser: Browser) -> None:
     assert re.match(rf'{COOKIE}=(""|);.*Max-Age=0', response.headers["Set-Cookie"])
 
 
+async def test_a_cookie_that_was_copied_is_worth_nothing_once_its_session_is_signed_out(
+    start_api: Callable[..., Any], tmp_path: Any
+) -> None:
+    settings = {"store": f"file://{tmp_path}/objects", "catalog": "sqlite:", "data": tmp_path}
+    first, second = [await start_api(**settings) for _ in range(2)]
+    browser, other = Browser(first), Browser(first)
+    key = await key_of(first, Scope.READ)
+    for each in (browser, other):
+        await each.sign_in(key=key)
+    assert (await browser.send("GET", "/v1/captures")).status == 200
+    await browser.send("DELETE", Path.PAGE_SESSION)
+
+    assert [(await each.send("GET", "/v1/captures")).status for each in (browser, other)] == [401, 200]
+    browser.api = second
+    assert (await browser.send("GET", "/v1/captures")).status == 401
+    assert (await browser.send("POST", Path.PAGE_CODE)).status == 401
+
+
+async def test_a_session_is_signed_out_everywhere_within_seconds(
+    start_api: Callable[..., Any], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"store": f"file://{tmp_path}/objects", "catalog": "sqlite:", "data": tmp_path}
+    first, second = [await start_api(**settings) for _ in range(2)]
+    browser = Browser(first)
+    await browser.sign_in(key=await key_of(first, Scope.READ))
+    monkeypatch.setattr("overspill_service.web.page_sessions.TRUST_SECONDS", 0.0)
+    browser.api = second
+    assert (await browser.send("GET", "/v1/captures")).status == 200
+    browser.api = first
+    await browser.send("DELETE", Path.PAGE_SESSION)
+    browser.api = second
+
+    assert (await browser.send("GET", "/v1/captures")).status == 401
+
+
 async def test_where_nobody_needs_a_key_nobody_signs_in(api: Api) -> None:
     shown = await (await api.get(Path.PAGE_SESSION)).json()
 

@@ -33,11 +33,7 @@ async def renewing(archive: Archive, upload: Upload, chunks: AsyncIterator[bytes
 
 async def is_active(archive: Archive, upload: str) -> bool:
     """Return whether an upload holds its lease."""
-    holder = "sweep"
-    is_free = await archive.catalog.lease(_lease(upload), holder, LEASE_SECONDS)
-    if is_free:
-        await archive.catalog.release(_lease(upload), holder)
-    return not is_free
+    return await archive.catalog.is_leased(_lease(upload))
 
 
 def _lease(upload: str) -> str:

@@ -123,6 +123,9 @@ class Coordination(Protocol):
     async def release(self, name: str, holder: str) -> None:
         """Give a lease back. Do nothing if another holder has it."""
 
+    async def is_leased(self, name: str) -> bool:
+        """Return whether anybody has a lease."""
+
     async def once(self, name: str, ttl: float) -> bool:
         """Return True for the first call with this name within `ttl` seconds."""
 

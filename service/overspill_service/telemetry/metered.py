@@ -119,6 +119,7 @@ class MeteredCatalog(_Metered[Catalog]):
 
     lease = _counted(Catalog.lease)
     release = _counted(Catalog.release)
+    is_leased = _counted(Catalog.is_leased)
     once = _counted(Catalog.once)
     is_complete = _counted(Catalog.is_complete)
     is_rebuild_due = _counted(Catalog.is_rebuild_due)

@@ -110,6 +110,7 @@ async def _principal_of(context: RequestContext[wire.NoQuery], given: wire.SignI
 
 
 async def sign_out(context: RequestContext[wire.NoQuery]) -> web.Response:
+    await context.service.page_sessions.end(context.request.cookies.get(COOKIE, ""))
     response = web.Response(status=204)
     _set_cookie(context, response, "", 0)
     return response

@@ -3,7 +3,8 @@
     base64url(claims as JSON) . base64url(HMAC-SHA-256 of that)
 
 The claims name the key by its hash, so a session has the scopes of its key and ends with it. Nothing is
-stored for a session. The secret of the seals is an object that all replicas share.
+stored for a session until it is signed out. The catalog remembers that for as long as it would have lasted.
+The secret of the seals is an object that all replicas share.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import base64
 import hashlib
 import hmac
 import secrets
+import time
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +39,9 @@ CODE_SECONDS: Final = 120
 SECRET_BYTES: Final = 32
 MAX_COOKIE: Final = 4096
 SAFE: Final = frozenset({"GET", "HEAD"})
+TRUST_SECONDS: Final = 10.0
+"""How long a session is not looked up again that was not signed out."""
+MAX_TRUSTED: Final = 10_000
 
 
 class Use(StrEnum):
@@ -63,6 +68,8 @@ class PageSessions:
     def __init__(self, store: ObjectStore, catalog: Catalog, clock: Callable[[], float]) -> None:
         self._store, self._catalog, self._clock = store, catalog, clock
         self._secret = b""
+        self._trusted: dict[str, float] = {}
+        """By the nonces of sessions: until when, by the monotonic clock, they are not looked up again."""
         self._lock = asyncio.Lock()
 
     async def session_for(self, key: str) -> tuple[str, Claims]:
@@ -82,7 +89,7 @@ class PageSessions:
         know the token.
         """
         sealed = request.cookies.get(COOKIE, "")
-        found = await self._opened(sealed, Use.SESSION) if sealed else None
+        found = await self._session(sealed)
         if found is None:
             return None
         token = request.headers.get(Header.PAGE_TOKEN, "").encode("utf-8", "replace")
@@ -91,6 +98,24 @@ class PageSessions:
         if request.method not in SAFE:
             raise Forbidden(f"a session of the web page changes nothing without {Header.PAGE_TOKEN}")
         return None if token else found
+
+    async def _session(self, sealed: str) -> Claims | None:
+        found = await self._opened(sealed, Use.SESSION) if sealed else None
+        if found is None or self._trusted.get(found.nonce, 0.0) > time.monotonic():
+            return found
+        if await self._catalog.is_leased(_ended(found)):
+            return None
+        if len(self._trusted) >= MAX_TRUSTED:
+            self._trusted.clear()
+        self._trusted[found.nonce] = time.monotonic() + TRUST_SECONDS
+        return found
+
+    async def end(self, sealed: str) -> None:
+        """Sign a session out: who has its cookie can do no more with it, after seconds on other replicas."""
+        found = await self._opened(sealed, Use.SESSION) if sealed else None
+        if found is not None:
+            await self._catalog.lease(_ended(found), "page", found.until - self._clock())
+            self._trusted.pop(found.nonce, None)
 
     async def redeem(self, code: str) -> Claims | None:
         """Return the claims of a code, None if it is wrong, has ended or was used before on any replica."""
@@ -127,6 +152,11 @@ class PageSessions:
                 await self._store.put(PAGE_SECRET, [secrets.token_bytes(SECRET_BYTES)])
                 self._secret = await self._store.read(PAGE_SECRET, 0, SECRET_BYTES)
             return self._secret
+
+
+def _ended(claims: Claims) -> str:
+    """Return the name of the lease that says that a session was signed out."""
+    return f"page-ended:{claims.nonce}"
 
 
 def _mac(secret: bytes, data: bytes) -> bytes:

@@ -16,6 +16,9 @@ class RedisCoordination(RedisAccess):
     async def release(self, name: str, holder: str) -> None:
         await self._client.step(scripts.RELEASE, [key_names.lease(name)], holder)
 
+    async def is_leased(self, name: str) -> bool:
+        return bool(await self._client.call("EXISTS", key_names.lease(name)))
+
     async def once(self, name: str, ttl: float) -> bool:
         return await self._hold(key_names.once(name), secrets.token_hex(8), ttl)
 

@@ -21,6 +21,10 @@ class SqliteCoordination(SqliteAccess):
     async def release(self, name: str, holder: str) -> None:
         await self._write("DELETE FROM leases WHERE name = ? AND holder = ?", (f"lease:{name}", holder))
 
+    async def is_leased(self, name: str) -> bool:
+        statement = "SELECT 1 FROM leases WHERE name = ? AND until > ?"
+        return bool(await self._rows(statement, (f"lease:{name}", self._clock())))
+
     async def once(self, name: str, ttl: float) -> bool:
         now = self._clock()
         return await self._writer.run(
