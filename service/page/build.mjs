@@ -17,25 +17,35 @@ async function copied(path) {
   return name;
 }
 
-const built = await build({
-  entryPoints: ["src/main.tsx", "src/style.css"],
+const common = {
   bundle: true,
-  splitting: true,
   format: "esm",
   target: "es2022",
   minify: true,
   legalComments: "none",
+  outdir: target,
+  metafile: true,
+};
+
+/** Return the name of what a build made of a source. */
+function nameOf(built, source) {
+  return basename(Object.entries(built.metafile.outputs).find(([, { entryPoint }]) => entryPoint === source)[0]);
+}
+
+const worker = await build({ ...common, entryPoints: ["src/viewer/highlight_worker.ts"], entryNames: "worker-[hash]" });
+const built = await build({
+  ...common,
+  entryPoints: ["src/main.tsx", "src/styles/style.css"],
+  splitting: true,
   jsx: "automatic",
   jsxImportSource: "preact",
   entryNames: "[name]-[hash]",
   chunkNames: "[name]-[hash]",
-  outdir: target,
-  metafile: true,
+  define: { HIGHLIGHT_WORKER: JSON.stringify(`page/${nameOf(worker, "src/viewer/highlight_worker.ts")}`) },
 });
-const outputs = Object.keys(built.metafile.outputs).map((name) => basename(name));
-const script = outputs.find((name) => /^main-.*\.js$/.test(name));
+const script = nameOf(built, "src/main.tsx");
+const style = nameOf(built, "src/styles/style.css");
 const icon = await copied("src/icon.svg");
-const style = outputs.find((name) => /^style-.*\.css$/.test(name));
 
 await writeFile(
   `${target}/index.html`,

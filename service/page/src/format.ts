@@ -1,10 +1,17 @@
 // Numbers, sizes and times as people read them.
 
 const NUMBER = new Intl.NumberFormat("en");
+const ROUGH = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 const UNITS = ["B", "KB", "MB", "GB", "TB", "PB"];
+const BINARY_UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 
 export function count(value: number): string {
   return NUMBER.format(value);
+}
+
+/** "2.3M": for numbers of which nobody needs the last digits. */
+export function rough(value: number): string {
+  return value < 10_000 ? count(value) : ROUGH.format(value);
 }
 
 /** "1 read", "2,497 reads". */
@@ -28,10 +35,28 @@ export function bytes(value: number): string {
   return `${value.toFixed(digits)} ${UNITS[unit]}`;
 }
 
+/** Bytes that are a power of two as such: 64 KiB. */
+export function binaryBytes(value: number): string {
+  let unit = 0;
+  while (value % 1024 === 0 && unit < BINARY_UNITS.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${count(value)} ${BINARY_UNITS[unit]}`;
+}
+
+/** "8.8%", "41%", "<0.1%"; a dash if there is no whole. */
 export function percent(part: number, whole: number): string {
   if (whole === 0) return "–";
   const value = (100 * part) / whole;
-  return `${value.toFixed(value > 0 && value < 10 ? 1 : 0)} %`;
+  if (value > 0 && value < 0.05) return "<0.1%";
+  return `${value.toFixed(value > 0 && value < 9.95 ? 1 : 0)}%`;
+}
+
+/** How much smaller something is stored: "4.5 times smaller"; nothing if it is not. */
+export function timesSmaller(size: number, stored: number): string {
+  if (stored === 0 || stored >= size) return "";
+  return `${size < 100 * stored ? (size / stored).toFixed(1) : count(Math.round(size / stored))} times smaller`;
 }
 
 const STEPS: [number, Intl.RelativeTimeFormatUnit][] = [
@@ -43,17 +68,34 @@ const STEPS: [number, Intl.RelativeTimeFormatUnit][] = [
 const SECONDS: Record<string, number> = { second: 1, minute: 60, hour: 3600, day: 86400 };
 const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 
-/** How far a time is from now: "3 minutes ago", "in 2 days". */
-export function ago(time: string, now = Date.now()): string {
+/** How far a time is from `now`, in milliseconds since the epoch: "3 minutes ago", "in 2 days". */
+export function ago(time: string, now: number): string {
   const seconds = (Date.parse(time) - now) / 1000;
   const [, unit] = STEPS.find(([limit]) => Math.abs(seconds) < limit) ?? STEPS[3]!;
   return RELATIVE.format(Math.round(seconds / SECONDS[unit]!), unit);
 }
 
-/** A time of day, with its day unless that is today. */
-export function clock(time: string): string {
+/** How long something took: "0.4 s", "12 s", "3 min 20 s", "2 h 5 min". */
+export function duration(seconds: number): string {
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 60) return `${Math.round(seconds)} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  return `${Math.floor(minutes / 1440)} d ${Math.floor(minutes / 60) % 24} h`;
+}
+
+/** A time of day, with its day unless that is `now`'s. */
+export function clock(time: string, now: number): string {
   const at = new Date(time);
-  return at.toDateString() === new Date().toDateString() ? at.toLocaleTimeString() : at.toLocaleString();
+  return at.toDateString() === new Date(now).toDateString() ? at.toLocaleTimeString() : at.toLocaleString();
+}
+
+const MINUTE = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "numeric", minute: "2-digit" });
+
+/** A day and a minute, for figures: "24 Nov, 10:32". */
+export function minute(time: string): string {
+  return MINUTE.format(new Date(time));
 }
 
 /** What a program says, as a sentence. */

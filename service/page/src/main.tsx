@@ -1,16 +1,20 @@
-// The page: who is signed in, which view the address names, keys, theme.
+// The page: who is signed in, and which view the address names.
 import { render } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
-import { signIn, type SignedIn, signOut, whenSignedOut, whoAmI } from "./api.ts";
-import { HELP, useKeys } from "./keys.ts";
-import { CapturePage } from "./pages/capture.tsx";
-import { CapturesPage } from "./pages/captures.tsx";
-import { Dashboard } from "./pages/dashboard.tsx";
-import { OwnSessions } from "./pages/own_sessions.tsx";
-import { SessionPage } from "./pages/session.tsx";
-import { SessionsPage } from "./pages/sessions.tsx";
-import { Empty, Name, Trouble, Waiting } from "./parts/small.tsx";
+import { useEffect, useState } from "preact/hooks";
+import { CapturePage } from "./capture/page.tsx";
+import { Dashboard } from "./dashboard/dashboard.tsx";
+import { useKeys } from "./keys.ts";
+import { CapturesPage } from "./lists/captures.tsx";
+import { OwnSessions } from "./lists/own_sessions.tsx";
+import { SessionPage } from "./lists/session.tsx";
+import { SessionsPage } from "./lists/sessions.tsx";
+import { Empty, Trouble, Waiting } from "./parts/states.tsx";
 import { link, useRoute } from "./route.ts";
+import { signIn, whenSignedOut, whoAmI } from "./service/api.ts";
+import type { SignedIn } from "./service/wire.ts";
+import { Help } from "./shell/help.tsx";
+import { SignInPage } from "./shell/sign_in.tsx";
+import { TopBar } from "./shell/top_bar.tsx";
 import { themes } from "./theme.ts";
 
 const CODE = /^#code=([\w.-]+)(?:&to=(\/.*))?$/;
@@ -19,14 +23,18 @@ function App() {
   const [who, setWho] = useState<SignedIn | null>();
   const [hasEnded, setEnded] = useState(false);
   const [problem, setProblem] = useState<Error>();
+  const start = () => {
+    setProblem(undefined);
+    begin().then(setWho, setProblem);
+  };
   useEffect(() => {
     whenSignedOut(() => {
       setEnded(true);
       setWho(null);
     });
-    begin().then(setWho, setProblem);
+    start();
   }, []);
-  if (problem) return <main><Trouble problem={problem} /></main>;
+  if (problem) return <main><Trouble problem={problem} onRetry={start} /></main>;
   if (who === undefined) return <main><Waiting /></main>;
   return who === null ? <SignInPage hasEnded={hasEnded} onDone={setWho} /> : <Page who={who} onLeft={() => setWho(null)} />;
 }
@@ -44,39 +52,6 @@ async function begin(): Promise<SignedIn | null> {
   }
 }
 
-function SignInPage({ hasEnded, onDone }: { hasEnded: boolean; onDone(who: SignedIn): void }) {
-  const [problem, setProblem] = useState<Error>();
-  return (
-    <main class="sign-in">
-      <h1>Overspill</h1>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          const key = String(new FormData(event.currentTarget).get("key") ?? "").trim();
-          signIn({ key }).then(onDone, setProblem);
-        }}
-      >
-        <label>
-          Key
-          <input name="key" type="password" autocomplete="off" autofocus required spellcheck={false} placeholder="ovs_…" />
-        </label>
-        <button type="submit">Sign in</button>
-      </form>
-      {problem && <Trouble problem={problem} />}
-      {hasEnded && !problem && (
-        <p role="status">
-          This session has ended: its time is over, its key was revoked, or another tab has signed in with another key.
-          To go on with that one, reload the page.
-        </p>
-      )}
-      <p class="quiet">
-        On the machine of the service, <code>overspill open</code> signs you in by itself. Elsewhere,{" "}
-        <code>overspill-service keys create --tenant NAME --scopes read</code> makes a key.
-      </p>
-    </main>
-  );
-}
-
 function Page({ who, onLeft }: { who: SignedIn; onLeft(): void }) {
   const { path } = useRoute();
   const [isHelpOpen, setHelpOpen] = useState(false);
@@ -87,25 +62,12 @@ function Page({ who, onLeft }: { who: SignedIn; onLeft(): void }) {
     s: () => (location.hash = link(["sessions"])),
   });
   useEffect(() => {
-    document.title = [path[1] ?? path[0] ?? "Dashboard", "Overspill"].join(" · ");
+    document.title = [...path.slice(0, 2), "Overspill"].join(" · ");
   }, [path.join("/")]);
   return (
     <>
-      <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>Skip to the content</a>
-      <header class="top">
-        <strong>Overspill</strong>
-        <nav aria-label="Views">
-          <a href={link([])} aria-current={path.length === 0 ? "page" : undefined}>Dashboard</a>
-          <a href={link(["captures"])} aria-current={path[0] === "captures" ? "page" : undefined}>Captures</a>
-          {who.session === null && <a href={link(["sessions"])} aria-current={path[0] === "sessions" ? "page" : undefined}>Sessions</a>}
-        </nav>
-        <span class="who">
-          <span class="quiet small">{who.key ? <>key <Name text={who.key} /></> : "open to all"}</span>
-          <ThemeChoice />
-          <button type="button" class="small" onClick={() => setHelpOpen(true)} aria-label="Keys">?</button>
-          {who.until && <button type="button" class="small" onClick={() => void signOut().then(onLeft)}>Sign out</button>}
-        </span>
-      </header>
+      <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>To the content</a>
+      <TopBar view={path[0]} who={who} onHelp={() => setHelpOpen(true)} onLeft={onLeft} />
       <main id="main" tabIndex={-1}>
         <View path={path} who={who} />
       </main>
@@ -119,51 +81,12 @@ function View({ path, who }: { path: string[]; who: SignedIn }) {
   if (view === undefined) return who.session === null ? <Dashboard who={who} /> : <OwnSessions session={who.session} isPrefix={who.is_prefix} />;
   if (view === "captures" && name) return <CapturePage key={name} reference={name} who={who} />;
   if (view === "captures") return <CapturesPage />;
-  if (view === "sessions" && name) return <SessionPage session={name} />;
+  if (view === "sessions" && name) return <SessionPage key={name} session={name} />;
   if (view === "sessions") return <SessionsPage />;
   return (
     <Empty isPage title="There is no such view">
       <p><a href={link([])}>The dashboard</a>, the <a href={link(["captures"])}>captures</a> and the <a href={link(["sessions"])}>sessions</a> are good places to begin.</p>
     </Empty>
-  );
-}
-
-function ThemeChoice() {
-  const [theme, setTheme] = useState(themes.chosen());
-  return (
-    <label class="small">
-      <span class="unseen">Theme</span>
-      <select
-        value={theme}
-        onChange={(event) => {
-          themes.choose(event.currentTarget.value);
-          setTheme(event.currentTarget.value);
-        }}
-      >
-        <option value="">system</option>
-        <option value="light">light</option>
-        <option value="dark">dark</option>
-      </select>
-    </label>
-  );
-}
-
-function Help({ onClose }: { onClose(): void }) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
-  return (
-    <dialog ref={dialog} onClose={onClose} aria-labelledby="help">
-      <h2 id="help">Keys</h2>
-      <dl class="keys">
-        {HELP.map(([key, meaning]) => (
-          <div>
-            <dt><kbd>{key}</kbd></dt>
-            <dd>{meaning}</dd>
-          </div>
-        ))}
-      </dl>
-      <button type="button" onClick={() => dialog.current?.close()}>Close</button>
-    </dialog>
   );
 }
 

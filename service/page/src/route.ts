@@ -1,7 +1,7 @@
 // Where the reader is: the part of the address behind `#`, so that a view can be shared, and a prefix of the path does
 // not matter.
 import { useEffect, useState } from "preact/hooks";
-import type { Query } from "./api.ts";
+import type { Query } from "./service/api.ts";
 
 export interface Route {
   path: string[];

@@ -1,6 +1,7 @@
 // A live capture: news of its growth, by server-sent events.
 import { useEffect } from "preact/hooks";
-import { address, type Entry, pathOf } from "../api.ts";
+import { address, pathOf } from "../service/api.ts";
+import type { Entry } from "../service/wire.ts";
 
 /** How often a view is drawn anew while the capture grows. */
 const PAUSE_MS = 300;

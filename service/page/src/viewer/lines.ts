@@ -1,30 +1,20 @@
-// The lines of one capture, fetched in blocks as they are looked at. Memory stays bounded whatever the size.
-import { get, pathOf, type Text } from "../api.ts";
+// The lines of one capture, fetched in blocks as they are looked at. Memory stays bounded whatever the size, and so does
+// what is fetched: of lines that are long themselves only the beginnings are, and only of those in view.
+import { get, pathOf, type Query } from "../service/api.ts";
+import type { Text } from "../service/wire.ts";
 import { lastWritten } from "./text.ts";
 
 export const BLOCK = 200;
 const MAX_BLOCKS = 60;
+/** Bytes of each answer behind a line that was too long for one. */
+const LONG_LINE_BYTES = 1024;
+/** Bytes of a block after which only lines in view are fetched. */
+const BLOCK_BYTES = 60_000;
 
 export interface Line {
   text: string;
   /** Bytes of the line that come before what is shown next, if the line is longer than one answer. */
   more?: number;
-}
-
-/** Characters that are copied at once, at most. */
-const MOST_COPIED = 5_000_000;
-
-/** Return the text of some lines, without colours, however many answers that takes. */
-export async function textOf(reference: string, first: number, last: number): Promise<string> {
-  let asked: Record<string, string | number> | null = { start: first, end: last };
-  let found = "";
-  while (asked) {
-    const text: Text = await get<Text>(`${pathOf(reference)}/lines`, asked);
-    found += text.content;
-    if (found.length > MOST_COPIED) throw new Error("These lines are too many to copy. Download the output.");
-    asked = text.end_line < last || text.next?.["offset"] ? text.next : null;
-  }
-  return found;
 }
 
 function blockOf(number: number): number {
@@ -34,8 +24,11 @@ function blockOf(number: number): number {
 export class Lines {
   private blocks = new Map<number, Map<number, Line>>();
   private running = new Map<number, AbortController>();
-  /** A block that is shown, and has to be fetched again: the capture has grown. */
+  /** A line that is shown, and has to be fetched again: the capture has grown. */
   private stale: number | undefined;
+  /** The lines that somebody looks at. */
+  private first = 1;
+  private last = 1;
 
   constructor(
     readonly reference: string,
@@ -52,23 +45,23 @@ export class Lines {
 
   /** Note that the capture has more lines. Its last one may have become longer. */
   grow(total: number, size: number): void {
-    const last = blockOf(Math.max(1, this.total));
+    this.stale = Math.max(1, this.total);
+    const last = blockOf(this.stale);
     this.running.get(last)?.abort();
     this.running.delete(last);
-    this.stale = last;
     this.total = total;
     this.size = size;
   }
 
   /** Fetch what is missing of the lines from `first` to `last`. What nobody looks at any more is cancelled. */
   want(first: number, last: number): void {
-    const from = blockOf(first);
-    const to = blockOf(Math.min(last, this.total));
+    [this.first, this.last] = [first, Math.min(last, this.total)];
+    const [from, to] = [blockOf(this.first), blockOf(this.last)];
     for (const [block, controller] of this.running) {
       if (block < from || block > to) controller.abort();
     }
     for (let block = from; block <= to; block += 1) {
-      if ((!this.blocks.has(block) || block === this.stale) && !this.running.has(block)) void this.fetch(block);
+      if (this.missing(block) !== undefined && !this.running.has(block)) void this.fetch(block);
     }
   }
 
@@ -95,17 +88,21 @@ export class Lines {
     return next && Number(next["start"]) === number ? { text, more: Number(next["offset"]) } : { text };
   }
 
+  /** Return the first line of a block that is looked at and not there. */
+  private missing(block: number): number | undefined {
+    const lines = this.blocks.get(block);
+    const end = Math.min(this.last, (block + 1) * BLOCK);
+    for (let number = Math.max(this.first, block * BLOCK + 1); number <= end; number += 1) {
+      if (!lines?.has(number) || number === this.stale) return number;
+    }
+    return undefined;
+  }
+
   private async fetch(block: number): Promise<void> {
     const controller = new AbortController();
     this.running.set(block, controller);
-    if (block === this.stale) this.stale = undefined;
-    const lines = new Map<number, Line>();
     try {
-      const end = Math.min((block + 1) * BLOCK, this.total);
-      let start = block * BLOCK + 1;
-      while (start <= end) start = await this.fetchFrom(start, end, lines, controller.signal);
-      this.keep(block, lines);
-      this.changed();
+      await this.fill(block, controller.signal);
     } catch (error) {
       if (!controller.signal.aborted) this.changed(error as Error);
     } finally {
@@ -113,16 +110,34 @@ export class Lines {
     }
   }
 
-  /** Fetch one answer. Return the line to go on from. Of a line that is too long for it only the beginning counts. */
-  private async fetchFrom(start: number, end: number, lines: Map<number, Line>, signal: AbortSignal): Promise<number> {
-    const text = await get<Text>(`${pathOf(this.reference)}/lines`, { start, end, ansi: true }, signal);
+  /** Fetch a block answer by answer: all of it if its lines are short, else those that are looked at. */
+  private async fill(block: number, signal: AbortSignal): Promise<void> {
+    const end = Math.min((block + 1) * BLOCK, this.total);
+    let start: number | undefined = this.blocks.has(block) ? this.missing(block) : block * BLOCK + 1;
+    let fetched = 0;
+    let isLong = false;
+    while (start !== undefined && start <= end) {
+      const asked: Query = { start, end, ansi: true, ...(isLong ? { max_bytes: LONG_LINE_BYTES } : {}) };
+      const text: Text = await get<Text>(`${pathOf(this.reference)}/lines`, asked, signal);
+      this.take(block, text);
+      this.changed();
+      fetched += text.content.length;
+      isLong = text.next?.["offset"] !== undefined;
+      start = fetched < BLOCK_BYTES ? Math.max(text.end_line, start) + 1 : this.missing(block);
+    }
+  }
+
+  /** Keep the lines of an answer. Of a line that is too long for it the beginning counts. */
+  private take(block: number, text: Text): void {
+    const lines = this.blocks.get(block) ?? new Map<number, Line>();
     const found = text.content.replace(/\n$/, "").split("\n");
     for (let at = 0; at <= text.end_line - text.start_line; at += 1) {
       lines.set(text.start_line + at, { text: this.shown(found[at] ?? "") });
     }
+    if (this.stale !== undefined && text.start_line <= this.stale && this.stale <= text.end_line) this.stale = undefined;
     const last = lines.get(text.end_line);
-    if (text.next && last && Number(text.next.start) === text.end_line) last.more = Number(text.next.offset);
-    return Math.max(text.end_line, start) + 1;
+    if (text.next && last && Number(text.next["start"]) === text.end_line) last.more = Number(text.next["offset"]);
+    this.keep(block, lines);
   }
 
   private shown(line: string): string {
@@ -130,6 +145,7 @@ export class Lines {
   }
 
   private keep(block: number, lines: Map<number, Line>): void {
+    this.blocks.delete(block);
     this.blocks.set(block, lines);
     for (const oldest of this.blocks.keys()) {
       if (this.blocks.size <= MAX_BLOCKS) break;

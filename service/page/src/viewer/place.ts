@@ -36,10 +36,10 @@ export class Place {
   private lastScroll = 0;
   /** Whether the end of wrapped lines stays in view, whatever their heights turn out to be. */
   private wantsEnd = false;
-  private wasAtEnd = false;
   private isBarDue = false;
 
-  constructor(private readonly draw: (position: number) => void) {}
+  /** `wasAtEnd`: whether the end is where the reader begins. */
+  constructor(private readonly draw: (position: number) => void, private wasAtEnd: boolean) {}
 
   /** Note what is drawn next. */
   update(shape: Shape, top: number): void {
@@ -55,6 +55,11 @@ export class Place {
   /** How many lines above the view are drawn. */
   get above(): number {
     return this.shape.isWrapped ? Math.min(this.first, ABOVE) : 0;
+  }
+
+  /** Whether the last line is in view: who looks at it goes on with a live output. */
+  get isAtEnd(): boolean {
+    return this.top >= this.furthest - 1;
   }
 
   /** Pixels of all lines, as far as a browser can scroll over them. */
@@ -113,14 +118,14 @@ export class Place {
     this.setBar(Math.min(this.now, this.furthest));
   }
 
-  /** The capture has grown. Who looks at its end goes on with it; who has scrolled away stays there. */
+  /** The capture has grown, or the view. Who looks at its end goes on with it; who has scrolled away stays there. */
   grown(): void {
     if (this.wasAtEnd && !this.shape.isWrapped) this.show(this.furthest);
   }
 
   /** Rows are drawn: put wrapped ones where they belong, now that their heights are known. */
   placed(): void {
-    this.wasAtEnd = this.top >= this.furthest - 1;
+    this.wasAtEnd = this.now >= this.furthest - 1;
     if (this.isBarDue) this.setBar(this.top);
     this.isBarDue = false;
     if (!this.shape.isWrapped) return;

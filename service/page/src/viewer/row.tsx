@@ -1,26 +1,30 @@
 // One line as it is drawn: its number, its text with colours, and marks of what matched.
+import { bytes } from "../format.ts";
+import type { Highlighter } from "./highlighter.ts";
 import type { Line } from "./lines.ts";
+import { pieces } from "./marks.ts";
 import { spans } from "./text.ts";
 
 interface RowProps {
   number: number;
+  /** Digits of the largest number. */
   digits: number;
   line: Line | undefined;
   isSelected: boolean;
   isMatch: boolean;
   isSeen: boolean;
-  highlight: RegExp | null;
+  highlighter: Highlighter | null;
   onSelect(extend: boolean): void;
-  onReadOn(): void;
+  onReadOn?: () => void;
 }
 
-export function Row({ number, digits, line, isSelected, isMatch, isSeen, highlight, onSelect, onReadOn }: RowProps) {
+export function Row({ number, digits, line, isSelected, isMatch, isSeen, highlighter, onSelect, onReadOn }: RowProps) {
   return (
     <div class={`row ${isSelected ? "selected" : ""} ${isMatch ? "match" : ""} ${isSeen ? "seen" : ""}`} data-line={number}>
       <button
         type="button"
         class="number"
-        style={{ width: `${digits + 1}ch` }}
+        style={{ width: `${digits}ch` }}
         tabIndex={-1}
         aria-label={`Line ${number}${isSeen ? ", seen by the model" : ""}`}
         onClick={(event) => onSelect(event.shiftKey)}
@@ -28,9 +32,9 @@ export function Row({ number, digits, line, isSelected, isMatch, isSeen, highlig
         {number}
       </button>
       <code dir="ltr">
-        {line === undefined ? <span class="quiet">…</span> : <Content text={line.text} highlight={isMatch ? highlight : null} />}
-        {line?.more !== undefined && (
-          <button type="button" class="small more" onClick={onReadOn}>
+        {line === undefined ? <span class="quiet">…</span> : <Content text={line.text} highlighter={isMatch ? highlighter : null} />}
+        {line?.more !== undefined && onReadOn && (
+          <button type="button" class="small more" onClick={onReadOn} title={`The first ${bytes(line.more)} of this line are shown`}>
             read on in this line
           </button>
         )}
@@ -39,23 +43,14 @@ export function Row({ number, digits, line, isSelected, isMatch, isSeen, highlig
   );
 }
 
-function Content({ text, highlight }: { text: string; highlight: RegExp | null }) {
+function Content({ text, highlighter }: { text: string; highlighter: Highlighter | null }) {
+  const found = spans(text);
+  const marks = highlighter?.marks(found.map((span) => span.text).join("")) ?? [];
   return (
     <>
-      {spans(text).map((span) => (
-        <span class={span.styles.join(" ")}>{highlight ? marked(span.text, highlight) : span.text}</span>
+      {pieces(found, marks).map(({ span, text: part, isMarked }, at) => (
+        <span key={at} class={span.styles.join(" ")}>{isMarked ? <mark>{part}</mark> : part}</span>
       ))}
     </>
   );
-}
-
-function marked(text: string, pattern: RegExp) {
-  const parts = [];
-  let position = 0;
-  for (const match of text.matchAll(pattern)) {
-    if (!match[0]) continue;
-    parts.push(text.slice(position, match.index), <mark>{match[0]}</mark>);
-    position = match.index + match[0].length;
-  }
-  return [...parts, text.slice(position)];
 }

@@ -1,5 +1,5 @@
 // Which lines the model saw in the place of the whole output, as the guard's label tells them: `1-18,433,990-1002`.
-import type { Entry } from "../api.ts";
+import type { Entry } from "../service/wire.ts";
 
 export const SEEN_LABEL = "overspill.seen-lines";
 const MAX_RANGES = 100;

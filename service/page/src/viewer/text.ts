@@ -37,6 +37,9 @@ const COLOURS = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "
 const STYLES: Record<number, string> = { 1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "inverse", 9: "strike" };
 const ENDS: Record<number, string[]> = { 22: ["bold", "dim"], 23: ["italic"], 24: ["underline"], 27: ["inverse"], 29: ["strike"] };
 
+/** Spans of a line, at most: a browser draws each by itself. What comes behind them has no style. */
+const MAX_SPANS = 500;
+
 /** Split a line into spans of one style. `styles` are classes; the last span's go on in no other line. */
 export function spans(line: string): Span[] {
   const found: Span[] = [];
@@ -46,6 +49,7 @@ export function spans(line: string): Span[] {
     if (text) found.push({ text: visible(text), styles: [...active.values()] });
   };
   for (const match of line.matchAll(ESCAPE)) {
+    if (found.length === MAX_SPANS) return [...found, { text: visible(line.slice(position).replace(ESCAPE, "")), styles: [] }];
     add(line.slice(position, match.index));
     position = match.index + match[0].length;
     if (match[2] === "m") applyStyles(match[1] ?? "", active);

@@ -1,7 +1,10 @@
 // The lines of a capture, drawn only where the reader looks.
 import { Component, type Ref, type RefObject } from "preact";
 import { useEffect, useImperativeHandle, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { count, sentence } from "../format.ts";
+import { count } from "../format.ts";
+import { useRetries } from "../load.ts";
+import { Trouble } from "../parts/states.tsx";
+import type { Highlighter } from "./highlighter.ts";
 import { type Line, Lines } from "./lines.ts";
 import { type Marks, Minimap } from "./minimap.tsx";
 import { Place, ROW, type Shape } from "./place.ts";
@@ -10,7 +13,7 @@ import { isIn, type Range } from "./seen.ts";
 
 const MAX_ROWS = 300;
 /** Lines beyond the view that are fetched. */
-const AHEAD = 30;
+const AHEAD = 10;
 
 export interface ViewHandle {
   goTo(line: number): void;
@@ -35,24 +38,39 @@ interface Marked {
   /** Lines that the model saw. */
   seen: Range[];
   marks: Marks;
-  highlight: RegExp | null;
+  highlighter: Highlighter | null;
 }
 
 interface Props extends Source, Marked {
   isWrapped: boolean;
+  /** Whether the end is shown first: that of a live output, which is followed then. */
+  startsAtEnd: boolean;
   onSelect(first: number, last: number): void;
+  /** The end has come into view, or gone out of it. */
+  onEnd(isAtEnd: boolean): void;
+  onProblem(problem: Error): void;
   handle: Ref<ViewHandle>;
 }
 
 export function View(props: Props) {
-  const { total, size, isWrapped, marks, seen, handle } = props;
+  const { total, size, isWrapped, marks, seen, handle, onEnd, onProblem } = props;
   const box = useRef<HTMLDivElement>(null);
   const drawn = useRef<HTMLDivElement>(null);
   const rows = useRowsOf(box);
   const { lines, problem, retry } = useLines(props);
-  const { place, top } = usePlace(box, drawn, { total, size, rows, isWrapped });
+  const { place, top } = usePlace(box, drawn, { total, size, rows, isWrapped }, props.startsAtEnd);
   const { first, above } = place;
+  const { isAtEnd } = place;
+  const again = () => {
+    retry();
+    want(lines, first, rows);
+  };
   useEffect(() => want(lines, first, rows), [first, rows, lines, total, size]);
+  useEffect(() => onEnd(isAtEnd), [isAtEnd]);
+  useEffect(() => {
+    if (problem) onProblem(problem);
+  }, [problem]);
+  useRetries(problem, again);
   useImperativeHandle(handle, () => place);
   const shown = numbersOf(first - above + 1, Math.min(total, first + rows));
   return (
@@ -72,7 +90,7 @@ export function View(props: Props) {
         </div>
       </div>
       <Minimap total={total} marks={marks} seen={seen} top={top} rows={rows} onGo={(line) => place.goTo(line)} />
-      {problem && <TryAgain problem={problem} onRetry={() => (retry(), want(lines, first, rows))} />}
+      {problem && <Trouble problem={problem} onRetry={again} />}
     </div>
   );
 }
@@ -108,25 +126,17 @@ class Drawn extends Component<DrawnProps> {
     return (
       <Row
         number={number}
-        digits={count(view.total).length}
+        digits={String(view.total).length}
         line={line}
         isSelected={view.selected !== null && isIn([view.selected], number)}
         isMatch={view.marks.matches.includes(number)}
         isSeen={isIn(view.seen, number)}
-        highlight={view.highlight}
+        highlighter={view.highlighter}
         onSelect={(isExtending) => this.select(isExtending)}
-        onReadOn={() => lines.readOn(number)}
+        onReadOn={() => void lines.readOn(number)}
       />
     );
   }
-}
-
-function TryAgain({ problem, onRetry }: { problem: Error; onRetry(): void }) {
-  return (
-    <p class="trouble" role="alert">
-      {sentence(problem.message)} <button type="button" class="small" onClick={onRetry}>Try again</button>
-    </p>
-  );
 }
 
 /** Return how many rows fit into the box, with one that is cut. */
@@ -158,10 +168,10 @@ function useLines({ reference, total, size, isTerminal }: Source) {
 }
 
 /** Return where the reader is, and the position that is drawn. */
-function usePlace(box: RefObject<HTMLDivElement | null>, drawn: RefObject<HTMLDivElement | null>, shape: Shape) {
+function usePlace(box: RefObject<HTMLDivElement | null>, drawn: RefObject<HTMLDivElement | null>, shape: Shape, startsAtEnd: boolean) {
   const [top, setTop] = useState(0);
   const kept = useRef<Place | undefined>(undefined);
-  const place = (kept.current ??= new Place(setTop));
+  const place = (kept.current ??= new Place(setTop, startsAtEnd));
   place.update(shape, top);
   useLayoutEffect(() => {
     [place.box, place.drawn] = [box.current!, drawn.current!];
@@ -175,7 +185,7 @@ function usePlace(box: RefObject<HTMLDivElement | null>, drawn: RefObject<HTMLDi
     };
   }, []);
   useLayoutEffect(() => place.wrapped(), [shape.isWrapped]);
-  useLayoutEffect(() => place.grown(), [shape.total, shape.size]);
+  useLayoutEffect(() => place.grown(), [shape.total, shape.size, shape.rows]);
   useLayoutEffect(() => place.placed());
   return { place, top };
 }

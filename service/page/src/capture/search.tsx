@@ -1,0 +1,89 @@
+// Search in a capture: the field, what it found, and whether only matches are shown. All of it is in the address.
+import { useRef } from "preact/hooks";
+import { count } from "../format.ts";
+import { setQuery } from "../route.ts";
+import { type Found, type Wanted } from "../viewer/search.ts";
+
+const TYPING_MS = 250;
+/** Lines around a match, where only matches are shown. */
+export const CONTEXTS = [0, 2, 5, 10];
+
+export function SearchField({ wanted, field }: { wanted: Wanted; field: preact.RefObject<HTMLInputElement | null> }) {
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const typed = (pattern: string) => {
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => setQuery({ q: pattern, lines: null }, true), TYPING_MS);
+  };
+  return (
+    <span class="search" role="search">
+      <input
+        ref={field}
+        type="text"
+        enterKeyHint="search"
+        aria-label="Search in this output"
+        placeholder="Search all lines ( / )"
+        spellcheck={false}
+        autocomplete="off"
+        defaultValue={wanted.pattern}
+        onInput={(event) => typed(event.currentTarget.value)}
+        onKeyDown={(event) => event.key === "Enter" && event.currentTarget.blur()}
+      />
+      <Toggle changes={{ case: wanted.ignoreCase ? "match" : "ignore" }} label="Aa" title="Match case. By itself if the pattern has a capital letter" isOn={!wanted.ignoreCase && !!wanted.pattern} />
+      <Toggle changes={{ regex: wanted.isFixed ? 1 : null }} label=".*" title="The pattern is a regular expression (RE2)" isOn={!wanted.isFixed} />
+      <Toggle changes={{ v: wanted.isInverted ? null : 1 }} label="not" title="Lines that do not match" isOn={wanted.isInverted} />
+    </span>
+  );
+}
+
+function Toggle({ changes, label, title, isOn }: { changes: Record<string, string | number | null>; label: string; title: string; isOn: boolean }) {
+  return (
+    <button type="button" class="small toggle" aria-pressed={isOn} aria-label={title.split(".")[0]} title={title} onClick={() => setQuery({ ...changes, lines: null }, true)}>
+      {label}
+    </button>
+  );
+}
+
+/** Whether only matches are shown, and how many lines around each. */
+export function OnlyMatches({ context }: { context: number | undefined }) {
+  return (
+    <label class="small">
+      <span class="unseen">Show</span>
+      <select value={String(context ?? "")} title="What is shown (&)" onChange={(event) => setQuery({ only: event.currentTarget.value })}>
+        <option value="">all lines</option>
+        {CONTEXTS.map((lines) => <option key={lines} value={String(lines)}>{lines ? `matches, ${lines} lines around` : "matches only"}</option>)}
+      </select>
+    </label>
+  );
+}
+
+interface ResultProps {
+  wanted: Wanted;
+  found: Found | undefined;
+  /** Which of the matches the reader is at, counted from 0; -1 for none of them. */
+  at: number;
+  /** How much has been searched, from 0 to 1. */
+  progress: number;
+  problem: Error | undefined;
+  onNext: ((step: 1 | -1) => void) | undefined;
+}
+
+export function SearchResult({ wanted, found, at, progress, problem, onNext }: ResultProps) {
+  if (!wanted.pattern) return null;
+  if (problem) return <span class="search-problem" role="alert">{problem.message}</span>;
+  if (!found) return <span class="quiet small" role="status">searching…{progress > 0 && ` ${Math.floor(100 * progress)}%`}</span>;
+  const total = found.total ?? found.numbers.length;
+  return (
+    <span class="result small">
+      <span>
+        {total > 0 && at >= 0 && <span class="quiet">{count(at + 1)} of </span>}
+        <span role="status">{total ? `${count(total)}${found.total === undefined ? "+" : ""} ${total === 1 ? "line" : "lines"}` : "no line matches"}</span>
+      </span>
+      {onNext && (
+        <span class="choice">
+          <button type="button" class="small" disabled={!total} onClick={() => onNext(-1)} aria-label="Previous match" title="Previous match (N)">↑</button>
+          <button type="button" class="small" disabled={!total} onClick={() => onNext(1)} aria-label="Next match" title="Next match (n)">↓</button>
+        </span>
+      )}
+    </span>
+  );
+}
