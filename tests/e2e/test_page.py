@@ -60,7 +60,7 @@ async def client(service: ForkedService) -> AsyncIterator[Client]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def context(browser: Browser) -> AsyncIterator[BrowserContext]:
-    async with await browser.new_context(viewport={"width": 1200, "height": 800}) as made:
+    async with await browser.new_context(viewport={"width": 1400, "height": 800}) as made:
         yield made
 
 
@@ -86,6 +86,7 @@ async def test_a_wrong_key_is_refused_and_the_right_one_is_kept_over_a_reload(wa
     assert (
         await watched.page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])") == "[{},{}]"
     )
+    await watched.page.get_by_role("button", name="acme").click()
     await watched.page.get_by_role("button", name="Sign out").click()
     await watched.page.get_by_label("Key").wait_for()
     await watched.page.reload()
@@ -134,13 +135,16 @@ async def test_a_live_output_grows_before_its_reader_until_it_ends(watched: Watc
         await output.write(b"".join(b"line %d\n" % number for number in range(1, 501)))
         await output.flush()
         await watched.sign_in(KEYS["acme"], f"/captures/{output.id}")
+        await page.get_by_role("button", name="Following").wait_for()
+        await page.get_by_text("line 500", exact=True).wait_for()
+        await page.keyboard.press("g")
         await page.get_by_text("line 1", exact=True).wait_for()
         await output.write(b"line 501\n")
         await page.get_by_role(
             "region", name="Output, 501 lines"
         ).wait_for()  # the reader stays where they are
         in_view = await page.get_by_text("line 1", exact=True).is_visible()
-        await page.get_by_role("button", name="Go to the end").click()
+        await page.get_by_role("button", name="Follow").click()
         await page.get_by_text("line 501", exact=True).wait_for()
         await output.write(b"line 5")
         await page.get_by_text("line 5", exact=True).wait_for()
@@ -242,7 +246,7 @@ async def test_lines_of_a_terminal_show_what_they_were_last_rewritten_to(
     content = b"\r\x1b[K 50%\r\x1b[K\x1b[31m100%\x1b[0m\r\x1b[K\nplain\n"
     entry = await client.put(content, labels={wire.TERMINAL_LABEL: "build"})
     await watched.sign_in(KEYS["acme"], f"/captures/{entry.id}")
-    await watched.page.get_by_text("plain").wait_for()
+    await watched.page.get_by_text("plain", exact=True).wait_for()
     text = await watched.page.locator(".lines").inner_text()
 
     assert "100%" in text
@@ -323,7 +327,7 @@ async def test_who_may_only_read_is_offered_nothing_else(watched: Watched, clien
 async def test_a_capture_is_kept_longer_and_deleted(watched: Watched, client: Client) -> None:
     entry = await client.put(LOG, call_id="to be deleted")
     await watched.sign_in(KEYS["acme"], f"/captures/{entry.id}")
-    await watched.page.get_by_label("Keep for").select_option("30")
+    await watched.page.get_by_label("Keep for").select_option("30 days")
     await watched.page.get_by_text("in 30 days").wait_for()
     await watched.page.get_by_role("button", name="Delete…").click()
     await watched.page.get_by_role("button", name="Cancel").click()
@@ -348,10 +352,11 @@ async def test_json_is_a_tree_and_csv_a_table(watched: Watched, client: Client) 
     page = watched.page  # so small a document in one line is a tree at once
     await page.locator(".json-string").get_by_text('"<b>ada</b>"').wait_for()
     await watched.go(f"/captures/{rows.id}")
-    await page.get_by_text("As a tree or a table").click()
+    await page.get_by_role("button", name="Table").click()
     await page.get_by_role("cell", name='says "hi", twice').wait_for()
     await watched.go(f"/captures/{lines.id}")
-    await page.get_by_text("As a tree or a table").click()
+    await page.get_by_text('"b": "x"').wait_for()
+    await page.keyboard.press("t")
     await page.get_by_role("columnheader", name="b", exact=True).wait_for()
 
     assert await page.locator(".structured tbody tr").count() == 2
@@ -435,7 +440,7 @@ async def test_axe_finds_nothing_to_complain_about(
             await watched.go(view)
             await watched.page.wait_for_timeout(600)
             if rows.id in view:
-                await watched.page.get_by_text("As a tree or a table").click()
+                await watched.page.get_by_role("button", name="Table").click()
                 await watched.page.get_by_role("columnheader", name="note").wait_for()
             complaints.append(await complaints_of(watched.page))
         await watched.page.get_by_role("button", name="Delete…").click()

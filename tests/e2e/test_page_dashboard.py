@@ -118,8 +118,8 @@ async def test_the_largest_captures_of_all_are_listed(watched: Watched, client: 
     for number in range(10):
         await client.put(f"{number}", tool="tiny", call_id=f"tiny {number}")
     await watched.sign_in(KEY)
-    await watched.page.get_by_role("heading", name="The largest captures now").wait_for()
-    link = watched.page.locator("table").last.locator("tbody a").first
+    await watched.page.get_by_role("heading", name="The captures that cost most").wait_for()
+    link = watched.page.get_by_role("region", name="The largest captures").locator("tbody a").first
 
     assert (await link.get_attribute("href") or "").endswith(largest.id)
 
@@ -136,7 +136,7 @@ async def test_one_tool_and_a_fixed_time_are_in_the_address(watched: Watched, cl
     await until(is_counted, 30)
     await watched.sign_in(KEY, "/?range=1h")
     page = watched.page
-    await page.get_by_role("link", name="loud").click()
+    await page.get_by_role("region", name="Figures by tool").get_by_role("link", name="loud").click()
     await page.get_by_role("heading", name="Tenant acme, tool loud").wait_for()
     await page.get_by_text("1 of 1 output", exact=True).wait_for()
     assert await page.get_by_role("row", name="quiet").count() == 0
@@ -156,7 +156,7 @@ async def test_one_tool_and_a_fixed_time_are_in_the_address(watched: Watched, cl
     assert "until=" in address
     assert "tool=loud" in address
     assert page.url == address
-    await page.get_by_role("button", name="all tools").click()
+    await page.get_by_role("button", name="All tools").click()
     await page.get_by_role("heading", name="Tenant acme", exact=True).wait_for()
     await page.go_back()
     await page.get_by_role("heading", name="Tenant acme, tool loud").wait_for()
@@ -182,7 +182,7 @@ async def test_an_empty_dashboard_says_how_to_begin_and_fills_itself(
     shown = await page.get_by_role("region", name="Guard the tools of an agent").inner_text()
     async with Client(service.url, key=NEW_KEY) as client, Guard(client, session="first") as guard:
         await guard.process(OUTPUT, tool="first-tool", call_id="first")
-    await page.get_by_role("link", name="first-tool").wait_for()
+    await page.get_by_role("region", name="Figures by tool").get_by_role("link", name="first-tool").wait_for()
 
     compile(shown.replace("async with", "async def run():\n  async with"), "shown", "exec")
 

@@ -293,7 +293,7 @@ async def test_the_page_is_small_before_it_shows_anything_and_as_a_whole(api: Ap
         name = pending.pop()
         sizes[name], script = await weight(f"/page/{name}")
         pending |= set(re.findall(r'"\./([\w.-]+\.js)"', script)) - sizes.keys()
-    later = {name for name in sizes if name.startswith("chart-")}
+    later = {name for name in sizes if name.startswith("plot-")}
     plain = await api.get(f"/page/{first[0]}", headers={"Accept-Encoding": "identity"})
 
     assert len(later) == 1

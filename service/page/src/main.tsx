@@ -12,6 +12,7 @@ import { Empty, Trouble, Waiting } from "./parts/states.tsx";
 import { link, useRoute } from "./route.ts";
 import { signIn, whenSignedOut, whoAmI } from "./service/api.ts";
 import type { SignedIn } from "./service/wire.ts";
+import { Boundary } from "./shell/boundary.tsx";
 import { Help } from "./shell/help.tsx";
 import { SignInPage } from "./shell/sign_in.tsx";
 import { TopBar } from "./shell/top_bar.tsx";
@@ -69,7 +70,7 @@ function Page({ who, onLeft }: { who: SignedIn; onLeft(): void }) {
       <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>To the content</a>
       <TopBar view={path[0]} who={who} onHelp={() => setHelpOpen(true)} onLeft={onLeft} />
       <main id="main" tabIndex={-1}>
-        <View path={path} who={who} />
+        <Boundary key={path.join("/")}><View path={path} who={who} /></Boundary>
       </main>
       {isHelpOpen && <Help onClose={() => setHelpOpen(false)} />}
     </>

@@ -38,13 +38,13 @@ export function Details({ entry, who, onChanged }: { entry: Entry; who: SignedIn
         {entry.gap && <Fact term="Missing at the end">from byte {count(entry.gap.offset)} on: {entry.gap.size === null ? "perhaps something, nobody knows how much" : bytes(entry.gap.size)}</Fact>}
         <Fact term="First read"><FirstRead entry={entry} /></Fact>
         <Fact term="Expires">{entry.held ? "not before it is released" : <Time at={entry.expires} />}</Fact>
-        <Changes entry={entry} who={who} onChanged={onChanged} />
         {labels.map(([name, value]) => <Fact key={name} term={LABELS[name] ?? name}><Name text={value} /></Fact>)}
         <Lead term="Handle" text={entry.id} label="Copy the handle" />
         <Lead term="Command" text={`overspill tail ${entry.id}`} label="Copy command" />
         <Lead term="Code" text={`client.content("${entry.id}")`} label="Copy code" />
         {entry.sha256 && <Lead term="SHA-256" text={entry.sha256} label="Copy digest" />}
       </dl>
+      <Changes entry={entry} who={who} onChanged={onChanged} />
     </aside>
   );
 }

@@ -48,7 +48,8 @@ const MOST: Record<Unit, (value: number) => number> = {
 };
 
 export function Chart({ title, unit, of, times, step, series, aside }: ChartProps) {
-  const [at, setAt] = useState<number | null>(null);
+  const [pointed, setAt] = useState<number | null>(null);
+  const at = pointed !== null && pointed < times.length ? pointed : null;  // the values may be others by now
   const place = usePlot({ times, step, series, show: SHOW[unit], most: MOST[unit], onHover: setAt, onZoom: zoom });
   const what = { percent: "in percent of all outputs", bytes: "in bytes", count: `number of ${of}` }[unit];
   return (
