@@ -32,7 +32,7 @@ export function Details({ entry, who, onChanged }: { entry: Entry; who: SignedIn
         <Fact term="Status"><Name text={entry.status} empty="nobody said" /></Fact>
         <Fact term="Size">{bytes(entry.size)}, {lineCount(entry.lines)}</Fact>
         {entry.state !== "live" && <Fact term="Stored">{bytes(entry.stored_size)}{ratio(entry)}</Fact>}
-        <Fact term="Kind">{entry.kind}, <Name text={entry.content_type} /></Fact>
+        <Fact term="Kind"><Name text={`${entry.kind}, ${entry.content_type.split(";")[0]}`} /></Fact>
         <Fact term={entry.state === "live" ? "Began" : "Captured"}><Time at={entry.created} /></Fact>
         {entry.last_append && <Fact term="Last output"><Time at={entry.last_append} /></Fact>}
         {entry.gap && <Fact term="Missing at the end">from byte {count(entry.gap.offset)} on: {entry.gap.size === null ? "perhaps something, nobody knows how much" : bytes(entry.gap.size)}</Fact>}

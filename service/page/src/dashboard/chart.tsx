@@ -83,6 +83,7 @@ function shownAt({ values }: Series, at: number, show: (value: number) => string
 function extent({ values }: Series, show: (value: number) => string): string {
   const known = values.filter((value) => value !== null);
   if (known.length === 0) return "no values";
+  if (new Set(known).size === 1) return show(known[0]!);
   return `from ${show(Math.min(...known))} to ${show(Math.max(...known))}, at last ${show(known.at(-1)!)}`;
 }
 

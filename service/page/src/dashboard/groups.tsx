@@ -16,17 +16,22 @@ interface Column {
 
 const share = (part: number, whole: number) => (whole ? part / whole : -1);
 
+/** A figure of outputs, a dash for what stored captures and told of no output. */
+function ofOutputs({ outputs }: Group, shown: preact.ComponentChild) {
+  return outputs > 0 ? shown : <span class="quiet">–</span>;
+}
+
 const COLUMNS: Column[] = [
-  { name: "outputs", title: "Outputs", of: (each) => each.outputs, show: (each) => count(each.outputs) },
-  { name: "large", title: "Too large", of: (each) => each.spilled, show: (each) => count(each.spilled) },
+  { name: "outputs", title: "Outputs", of: (each) => each.outputs, show: (each) => ofOutputs(each, count(each.outputs)) },
+  { name: "large", title: "Too large", of: (each) => each.spilled, show: (each) => ofOutputs(each, count(each.spilled)) },
   {
     name: "share",
     title: "Share",
     of: (each) => share(each.spilled, each.outputs),
     show: (each) => <><Bar share={share(each.spilled, each.outputs)} /> {percent(each.spilled, each.outputs)}</>,
   },
-  { name: "kept", title: "Bytes kept out", of: (each) => each.bytes - each.kept, show: (each) => bytes(Math.max(0, each.bytes - each.kept)) },
-  { name: "tokens", title: "Tokens kept out", of: (each) => each.tokens, show: (each) => <span title={count(each.tokens)}>{rough(each.tokens)}</span> },
+  { name: "kept", title: "Bytes kept out", of: (each) => each.bytes - each.kept, show: (each) => ofOutputs(each, bytes(Math.max(0, each.bytes - each.kept))) },
+  { name: "tokens", title: "Tokens kept out", of: (each) => each.tokens, show: (each) => ofOutputs(each, <span title={count(each.tokens)}>{rough(each.tokens)}</span>) },
   { name: "captures", title: "Captures", of: (each) => each.captures, show: (each) => count(each.captures) },
   { name: "read", title: "Read back", of: (each) => share(each.read, each.captures), show: (each) => percent(each.read, each.captures) },
   { name: "again", title: "Run again", of: (each) => each.bursts, show: (each) => count(each.bursts) },

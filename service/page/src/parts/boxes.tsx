@@ -43,7 +43,8 @@ export function Choice<T extends string>({ label, options, chosen, onChoose }: C
   );
 }
 
-/** A share of the largest, as a bar. It only repeats a number that stands beside it. */
+/** A share of the largest, as a bar; nothing if it is negative. It only repeats a number that stands beside it. */
 export function Bar({ share }: { share: number }) {
+  if (share < 0) return null;
   return <span class="bar" aria-hidden="true"><span style={{ width: `${Math.min(100, Math.max(share > 0 ? 1 : 0, 100 * share))}%` }} /></span>;
 }

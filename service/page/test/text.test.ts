@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { lastWritten, spans, visible } from "../src/viewer/text.ts";
+
+const plain = (line: string) => spans(line).map((span) => span.text).join("");
+
+test("what would move the cursor, turn the direction or hide is shown as a symbol", () => {
+  assert.equal(visible("a\0b\x07\u202ec\u200bd\u2066"), "a␀b␇⟨U+202E⟩c⟨U+200B⟩d⟨U+2066⟩");
+  assert.equal(visible("\ud800x\udc00"), "⟨U+D800⟩x⟨U+DC00⟩");
+  assert.equal(visible("tab\tand 😀 stay"), "tab\tand 😀 stay");
+});
+
+test("colours and styles count, and every other escape sequence vanishes", () => {
+  const found = spans("\x1b[1;31mred\x1b[0m \x1b[2J\x1b]0;title\x07plain\x1b]8;;http://x\x1b\\link\x1b[38;5;10mgreen");
+
+  assert.deepEqual(found.map((span) => span.text), ["red", " ", "plain", "link", "green"]);
+  assert.deepEqual(found[0]!.styles, ["a-bold", "a-fg-red"]);
+  assert.deepEqual(found.at(-1)!.styles, ["a-fg-bright-green"]);
+});
+
+test("an escape sequence without an end takes no line with it", () => {
+  assert.equal(plain("a\x1b[31"), "a␛[31");
+  assert.equal(plain("a\x1b"), "a␛");
+});
+
+test("a flood of colours becomes a bounded number of spans, and loses no text", () => {
+  const flood = Array.from({ length: 20_000 }, (_, at) => `\x1b[3${at % 8}m${at % 10}`).join("");
+  const found = spans(flood);
+
+  assert.ok(found.length <= 501);
+  assert.equal(plain(flood).length, 20_000);
+  assert.ok(!plain(flood).includes("["));
+});
+
+test("a line of a terminal is what it was last rewritten to", () => {
+  assert.equal(lastWritten(" 10%\r 50%\r100%\r\x1b[K"), "100%");
+  assert.equal(lastWritten("plain"), "plain");
+});
