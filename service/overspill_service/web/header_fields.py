@@ -42,8 +42,16 @@ def require_small(request: web.Request) -> None:
         raise HeadersTooLarge(size, MAX_HEADERS_BYTES)
 
 
+def is_framed_plainly(request: web.Request) -> bool:
+    """Return whether nobody on the way can see another end of the body (RFC 9112, sections 6.1 and 6.3)."""
+    coding = list_field(request.headers, hdrs.TRANSFER_ENCODING)
+    return coding is None or (coding.strip().lower() == "chunked" and request.version >= HttpVersion11)
+
+
 def require_well_formed(request: web.Request) -> None:
     """Raise `BadRequest` for a request without exactly one Host, or with a target that is not UTF-8.
+
+    Also for one whose body has another transfer coding than `chunked`, or one in HTTP/1.0.
 
     Without the last check a grep for `%FF` would search for these three characters. Raises `InvalidHeader`
     if a browser's word on where a request comes from is given twice.
@@ -51,6 +59,8 @@ def require_well_formed(request: web.Request) -> None:
     hosts = len(request.headers.getall(hdrs.HOST, ()))
     if hosts > 1 or (not hosts and request.version >= HttpVersion11):
         raise BadRequest(f"the request has {hosts} Host fields; it needs one (RFC 9112, section 3.2)")
+    if not is_framed_plainly(request):
+        raise BadRequest("the only Transfer-Encoding is chunked, in HTTP/1.1 (RFC 9112, section 6.1)")
     for name in (hdrs.ORIGIN, "Sec-Fetch-Site"):
         single_field(request.headers, name)
     target = request.raw_path.encode("utf-8", "surrogateescape")

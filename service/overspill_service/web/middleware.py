@@ -24,7 +24,7 @@ from overspill_service.errors import (
 from overspill_service.telemetry import logs
 from overspill_service.web import auditing, request_span
 from overspill_service.web.client_address import CLIENT_ADDRESS
-from overspill_service.web.header_fields import require_small, require_well_formed
+from overspill_service.web.header_fields import is_framed_plainly, require_small, require_well_formed
 from overspill_service.web.problems import allow_header, problem_of, response_of, underlying
 from overspill_service.web.registry import KEY_EXPIRES
 from overspill_service.web.service import SERVICE
@@ -159,7 +159,7 @@ async def set_headers(request: web.Request, response: web.StreamResponse) -> Non
     if KEY_EXPIRES in request:
         response.headers[Header.KEY_EXPIRES] = request[KEY_EXPIRES]
     service = request.app[SERVICE]
-    if service.is_stopping or service.connections.is_full:
+    if service.is_stopping or service.connections.is_full or not is_framed_plainly(request):
         response.force_close()
         response.headers[hdrs.CONNECTION] = "close"  # aiohttp has set the header before it calls this
 
