@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import gzip
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import zstandard
+from overspill.wire import Header
 from overspill_service.archive import archive, uploading
 from overspill_service.resources.cpu import INLINE_FRAMES
-from overspill_service.store_format import index
+from overspill_service.store_format import frames, index
+from overspill_service.store_format.decoding import BodyDecoder
 from overspill_service.store_format.ingest import INLINE_BYTES, Ingest
 
 from tests.core.contents import log
 from tests.faults.traffic import noise
 from tests.web.conftest import Api, path_of
+from tests.web.test_live import Producer
 
 ZSTD = zstandard.ZstdCompressor(write_checksum=True)
 BODIES = {
@@ -28,6 +31,7 @@ BODIES = {
     "a zstd frame that decodes large": ("zstd", ZSTD.compress(log(8 * INLINE_BYTES))),
     "zstd that decodes very large": ("zstd", ZSTD.compress(bytes(40_000_000))),
     "many zstd frames": ("zstd", ZSTD.compress(bytes(60_000)) * 100),
+    "many frames to skip": ("zstd", (b"\x50\x2a\x4d\x18" + bytes(4)) * 5_000 + ZSTD.compress(b"x")),
     "noise": (None, noise(10 * INLINE_BYTES)),
 }
 
@@ -90,3 +94,32 @@ async def test_the_index_of_many_frames_is_made_and_read_in_threads(
 
     assert entry["size"] > INLINE_FRAMES * 576 * 1024
     assert set(seen) == {("trailer", False), ("pack", False), ("parse", False)}
+
+
+@pytest.mark.parametrize(("encoding", "body"), BODIES.values(), ids=BODIES)
+async def test_no_append_is_decoded_on_the_event_loop_but_a_small_one(
+    api: Api, monkeypatch: pytest.MonkeyPatch, encoding: str | None, body: bytes
+) -> None:
+    loop, sizes = threading.get_ident(), []
+    feed, decompress = BodyDecoder.feed, frames.decompress
+
+    def fed(self: BodyDecoder, data: bytes) -> Iterator[bytes]:
+        for piece in feed(self, data):
+            sizes.append(len(piece) if threading.get_ident() == loop else 0)
+            yield piece
+
+    def decompressed(data: bytes, limit: int) -> bytes:
+        content = decompress(data, limit)
+        sizes.append(len(content))
+        return content
+
+    monkeypatch.setattr(BodyDecoder, "feed", fed)
+    monkeypatch.setattr("overspill_service.web.live.decompress", decompressed)
+    producer = Producer(api)
+    await producer.begin()
+    headers = {"Content-Encoding": encoding} if encoding else {}
+    sent = {Header.PRODUCER: "me", Header.UPLOAD_OFFSET: "0", **headers}
+    answer = await api.send("POST", f"{producer.path}/append", data=body, headers=sent)
+
+    assert answer.status in (200, 413)
+    assert sum(sizes) <= INLINE_BYTES

@@ -13,9 +13,10 @@ from overspill.wire import Header, Path, Scope
 from overspill.wire.checksums import is_crc32c
 
 from overspill_service.audit.events import Action
-from overspill_service.errors import BodyTooLarge, DigestMismatch, InvalidHeader
+from overspill_service.errors import BodyTooLarge, CaptureDamaged, DigestMismatch, InvalidHeader
 from overspill_service.live.producing import Producer
 from overspill_service.store_format.decoding import BodyDecoder
+from overspill_service.store_format.frames import decompress
 from overspill_service.web.capture_headers import metadata_of
 from overspill_service.web.captures import entry_headers
 from overspill_service.web.header_fields import single_field
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from overspill_service.web.context import RequestContext
 
 INLINE_BYTES: Final = 64 * 1024
-"""An encoded append of at most so many bytes is decoded on the event loop."""
+"""Content that is decoded on the event loop, at most."""
 MAX_PRODUCER: Final = 100
 MAX_OFFSET_DIGITS: Final = 15
 
@@ -98,10 +99,23 @@ async def _body(context: RequestContext[Any]) -> bytes:
     data = b"".join(pieces)
     if coding is not None:
         workers = context.service.archive.upload_workers(context.principal.tenant.name)
-        is_short = len(data) <= INLINE_BYTES
-        data = _decoded(coding, data) if is_short else await workers.run(_decoded, coding, data)
+        data = _of_one_frame(coding, data) or await workers.run(_decoded, coding, data)
     _check(context, data)
     return data
+
+
+def _of_one_frame(coding: str, data: bytes) -> bytes:
+    """Return the content of an append as clients send it, if it is short. Empty for any other.
+
+    Only one frame that says its size takes little time for sure: few bytes may hold thousands of frames, or
+    8 MiB of content.
+    """
+    if coding != "zstd" or len(data) > INLINE_BYTES:
+        return b""
+    try:
+        return decompress(data, INLINE_BYTES)
+    except CaptureDamaged:
+        return b""
 
 
 def _decoded(coding: str, data: bytes) -> bytes:
