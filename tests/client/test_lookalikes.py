@@ -53,6 +53,11 @@ WAYS: dict[str, Callable[[str], str]] = {
     "flags": lambda text: "".join(
         chr(0x1F1E6 + ord(each) - ord("a")) if "a" <= each <= "z" else each for each in text
     ),
+    "Greek capitals": lambda text: text.upper().translate(str.maketrans("AEHIMOPT", "ΑΕΗΙΜΟΡΤ")),
+    "bold Greek capitals": lambda text: text.upper().translate(str.maketrans("AEHIMOPT", "𝚨𝚬𝚮𝚰𝚳𝚶𝚸𝚻")),
+    "Cherokee": lambda text: text.upper().translate(str.maketrans("ADEHLMPRSTVW", "ᎪᎠᎬᎻᏞᎷᏢᎡᏚᎢᏙᎳ")),
+    "Canadian syllabics": lambda text: text.upper().translate(str.maketrans("ADHLMPRUV", "ᗅᗞᕼᒪᗰᑭᖇᑌᐯ")),
+    "Coptic": lambda text: text.upper().translate(str.maketrans("HIMOPT", "ⲎⲒⲘⲞⲢⲦ")),
     "strokes": lambda text: text.replace("o", "ø"),
     "zeros and ones": lambda text: text.replace("o", "0").replace("l", "1").replace("i", "1"),
     "other brackets": lambda text: text.replace("[", "【").replace("]", "】"),

@@ -19,24 +19,24 @@ from typing import Final
 QUOTE: Final = "> "
 """What stands before a line that reads like one of a notice."""
 _LIKE: Final = {
-    "a": "аαɑᴀ",
-    "d": "ԁᴅɗ",
-    "e": "еҽеεɛᴇә℮ҿ",
-    "h": "һհʜ",
-    "l": "iı1|!іӏǀɩιΙІӀ∣ɪʟⵏ",
-    "m": "мᴍ",
-    "o": "0оοօσᴏⲟჿ०০੦૦௦౦೦൦๐໐၀〇ⵔøðɵөθѳ",
-    "p": "рρᴘⲣϱ",
-    "r": "гᴦʀꭇⲅ",
-    "s": "ѕꜱƽ",
-    "t": "тτᴛ",
-    "u": "υսᴜʋ",
-    "v": "νѵᴠט∨⋁ⴸ",
-    "w": "ԝѡᴡωա",
+    "a": "аαɑᴀᎪᗅ⍺𐊠𖽀",
+    "d": "ԁᴅɗᎠᏧᑯᗞᗪꓒ",
+    "e": "еҽεɛᴇә℮ҿᎬ⋿ⴹꬲ𐊆𑢦𑢮",
+    "h": "һհʜΗНᎻᏂᕼⲎ𐋏",
+    "l": "iı1|!іӏǀɩιΙІӀ∣ɪʟⵏ۱ᎥᏞᒪᛁ⍳⏽ⲒⳐꙇꭵ𐊊𐌉𐌠𐐛𐔦𑢣𑢲𑣃𖼖𖼨𝈪",
+    "m": "мᴍΜϺᎷᗰᛖⲘ𐊰𐌑",
+    "o": "0оοօσᴏⲟჿ०০੦૦௦౦೦൦๐໐၀〇ⵔøðɵөθѳ۵ଠ୦ഠဝዐᴑꬽ𐊒𐊫𐐄𐐬𐓂𐓪𐔖𑓐𑢵𑣈𑣗𑣠",
+    "p": "рρᴘⲣϱᏢᑭ⍴𐊕",
+    "r": "гᴦʀꭇⲅᎡᏒᖇꭈꮁ𐒴𖼵𝈖",
+    "s": "ѕꜱƽՏᏕᏚꮪ𐊖𐐠𐑈𑣁𖼺",
+    "t": "тτᴛᎢ⊤⟙Ⲧ𐊗𐊱𐌕𑢼𖼊🝨",
+    "u": "υսᴜʋሀᑌ∪⋃ꞟꭎꭒ𐓎𐓶𑢸𑣘𖽂",
+    "v": "νѵᴠט∨⋁ⴸ۷Ꮩᐯꛟꮩ𐔝𑜆𑢠𑣀𖼈𝈍",
+    "w": "ԝѡᴡωաɯᎳᏔꮃ𑜊𑜎𑜏𑣦𑣯",
     "[": "<{⎡⎢⎣┌│├",
-    "-": "=_~*#−─━═ー⁃┄┈╌",
-    ":": "∶꞉ː׃܃܄",
-    "/": "⁄∕╱⧸",
+    "-": "=_~*#−─━═ー⁃┄┈╌˗➖Ⲻ",
+    ":": "∶꞉ː׃܃܄˸։᛬᠃᠉⁚ꓽ",
+    "/": "⁄∕╱⧸᜵⁁⟋Ⳇ〳ノ㇓丿𝈺",
 }
 _LISU: Final = dict(zip("ꓮꓓꓰꓧꓲꓡꓟꓳꓑꓣꓢꓔꓴꓦꓪ", "adehllmoprstuvw", strict=True))
 """Letters that look like Latin capitals, and have no lower case."""
@@ -116,8 +116,7 @@ def _looks_like(character: str) -> str:
         return ""
     if character in _AS:
         return _AS[character]
-    plain = unicodedata.normalize("NFKD", character).casefold()
-    return "".join(_reduced(each) for each in plain)
+    return "".join(map(_reduced, unicodedata.normalize("NFKD", character)))
 
 
 def _reduced(character: str) -> str:
@@ -128,7 +127,7 @@ def _reduced(character: str) -> str:
         return _AS[character]
     if category in {"Ps", "Pi"} and character != "(":
         return "["
-    return "-" if category == "Pd" else character
+    return "-" if category == "Pd" else "".join(_AS.get(each, each) for each in character.casefold())
 
 
 _SKELETON: Final = _Skeleton()
