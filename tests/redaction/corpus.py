@@ -184,6 +184,18 @@ def _keys(random_: random.Random) -> Iterator[Planted]:
         yield Planted("private-key", body, block.replace("\n", "\r\n") + "\r\nbehind\r\n")
 
 
+def _encoded_keys(random_: random.Random) -> Iterator[Planted]:
+    """Private keys in base64: in one line of YAML, in JSON, wrapped, and as a value of a shell."""
+    for name in ("RSA ", "EC ", "", "OPENSSH ", "ENCRYPTED ", "DSA "):
+        encoded = base64.b64encode(pem(random_, name).encode()).decode()
+        body = encoded[40:]
+        wrapped = [encoded[at : at + 76] for at in range(0, len(encoded), 76)]
+        yield Planted("private-key", body, f"    client-key-data: {encoded}\n- name: admin\n")
+        yield Planted("private-key", body, json.dumps({"data": {"tls.key": encoded}}))
+        yield Planted("private-key", wrapped[1], "$ base64 key.pem\n" + "\n".join(wrapped) + "\n$ \n")
+        yield Planted("private-key", body, f"TLS_KEY={encoded} ./run\n")
+
+
 def planted(seed: int = 0) -> list[Planted]:
     """Return secrets of all kinds, each in several texts."""
     random_ = random.Random(seed)
@@ -199,4 +211,4 @@ def planted(seed: int = 0) -> list[Planted]:
         for text_number in range(6):
             secret = make()
             found.append(Planted(kind, secret, list(_frames(random_, secret))[text_number]))
-    return [*found, *_in_context(random_), *_keys(random_)]
+    return [*found, *_in_context(random_), *_keys(random_), *_encoded_keys(random_)]

@@ -18,6 +18,9 @@ _LAST_RUN: Final = re.compile(r"\S*\Z")
 _KEY: Final = "-----BEGIN "
 _KEY_NAME: Final = "PRIVATE KEY"
 _KEY_END: Final = re.compile(r"-----END [A-Z0-9 ]{0,50}-----")
+_ENCODED_KEY: Final = "LS0tLS1CRUdJTi"
+"""`-----BEGIN` in base64."""
+_WRAPPED: Final = re.compile(r"[A-Za-z0-9+/=\s\\]*\Z")
 
 
 def held_from(text: str, start: int, values: Sequence[str], *, is_by_line: bool) -> int:
@@ -28,6 +31,7 @@ def held_from(text: str, start: int, values: Sequence[str], *, is_by_line: bool)
     return min(
         _line(text, start) if is_by_line else _word(text, start),
         _private_key(text, start),
+        _encoded_key(text, start),
         *(_value(text, start, value) for value in values),
     )
 
@@ -48,6 +52,12 @@ def _private_key(text: str, start: int) -> int:
     heading, _, rest = text[at:].partition("\n")
     may_go_on = not rest or (_KEY_NAME in heading and _KEY_END.search(text, at) is None)
     return at if may_go_on else len(text)
+
+
+def _encoded_key(text: str, start: int) -> int:
+    """Return where a private key in base64 begins whose next line may come."""
+    at = text.rfind(_ENCODED_KEY, start)
+    return at if at >= 0 and _WRAPPED.match(text, at) else len(text)
 
 
 def _value(text: str, start: int, value: str) -> int:
