@@ -202,7 +202,9 @@ async def test_over_http_the_official_client_works_directly_and_through_the_prox
 def test_over_http_pages_of_other_origins_are_refused(service: ServiceProcess) -> None:
     with over_http(service) as url:
         assert status(url, Origin="https://example.com") == 403
-        assert status(url, Host="example.com") == 421
+        assert status(url, Host="example.com") == 403
+        assert status(url, Origin="http://localhost:1") == 403
+        assert status(url, **{"Sec-Fetch-Site": "cross-site"}) == 403
 
 
 def test_http_is_for_this_machine_alone(service: ServiceProcess) -> None:

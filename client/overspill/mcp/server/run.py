@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import anyio
 import uvicorn
 from mcp.server.stdio import stdio_server
+from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 
 from overspill.guard.guard import Guard
 from overspill.mcp.server.server import server
-from overspill.wire import is_loopback
+from overspill.wire import ForeignRequest, is_loopback, require_own_origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,25 +46,31 @@ def run(
             anyio.run(_serve_stdio, guard)
         else:
             host, port = listen
-            # The application refuses other hosts and origins than those of this machine.
             app = _Gate(server(guard).streamable_http_app(host="127.0.0.1"), callers)
             announce(_announcement(host, port, callers))
             uvicorn.run(app, host=host, port=port, log_level="warning")
 
 
 class _Gate:
-    """Lets the callers of an application through."""
+    """Lets the callers of an application through, and no page of another site or of another port."""
 
     def __init__(self, app: ASGIApp, callers: Callers) -> None:
         self._app, self._callers = app, callers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = self._callers.refusal(*_caller(scope)) if scope["type"] == "http" else ""
-        if not refusal:
+        status, refusal = self._refusal(scope) if scope["type"] == "http" else (0, "")
+        if refusal:
+            await PlainTextResponse(f"This request is refused: {refusal}.\n", status)(scope, receive, send)
+        else:
             await self._app(scope, receive, send)
-            return
-        status = 401 if self._callers.token else 403
-        await PlainTextResponse(f"This request is refused: {refusal}.\n", status)(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> tuple[int, str]:
+        """Return with which status a request is refused, and why; an empty text if it is not."""
+        try:
+            require_own_origin(Headers(scope=scope), frozenset())
+        except ForeignRequest as error:
+            return 403, str(error)
+        return 401 if self._callers.token else 403, self._callers.refusal(*_caller(scope))
 
 
 def _caller(scope: Scope) -> tuple[str, tuple[str, int] | None, tuple[str, int]]:
