@@ -71,6 +71,33 @@ def test_at_least_98_of_100_secrets_are_found_with_their_kind(seed: int, redacto
     assert len(missed) <= 0.02 * len(everything), missed[:3]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("size", [1, 3, 10**6])
+def test_every_kind_is_found_in_utf_16_with_its_mark(encoding: str, size: int) -> None:
+    for each in PLANTED[:: 1 if size > 3 else 40]:
+        text = f"\ufeffgröße \U0001f600 {each.text}"
+        data = text.encode(encoding)
+        stream = DEFAULT.stream(bytes)
+        masked = b"".join(stream.feed(data[at : at + size]) for at in range(0, len(data), size))
+        masked += stream.finish()
+
+        assert (masked, stream.counts) == (
+            DEFAULT.redact(text).text.encode(encoding),
+            DEFAULT.redact(text).counts,
+        )
+
+
+@pytest.mark.parametrize("end", [b"", b"\x00", b"\x00\xd8", b"\xff"])
+def test_what_only_begins_as_utf_16_is_searched_as_bytes_and_stays_what_it_is(end: bytes) -> None:
+    token = b"ghp_" + b"aB3x" * 9
+    plain = b"\xff\xfe" + bytes(range(256)) + end
+
+    assert (
+        DEFAULT.redact(plain + b" " + token + b" " + end).text == plain + b" [REDACTED github-token] " + end
+    )
+    assert DEFAULT.redact(plain).text == plain
+
+
 def test_every_kind_is_found_in_bytes_too() -> None:
     for each in PLANTED[::3]:
         text = f"größe {each.text}"

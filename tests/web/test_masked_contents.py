@@ -36,6 +36,7 @@ CONTENTS = {
     "at the beginning": SECRET + b"\n" + LINES,
     "a key of many lines": LINES + KEY + b"\n" + LINES,
     "bytes that are not UTF-8": b"\xff\xfe\x00" + SECRET + b"\x00\n" + bytes(range(256)) * 200,
+    "UTF-16": f"\ufeff{LINES.decode()}{SECRET.decode()}\n".encode("utf-16-le"),
     "none": LINES,
 }
 KIND = Redaction.TAG

@@ -17,6 +17,7 @@ from overspill.redaction.masking import Redaction
 from overspill.redaction.patterns import PatternPass, ValuePass
 from overspill.redaction.rule import FURTHEST_BEHIND, LONGEST_HEAD
 from overspill.redaction.rules import RULES
+from overspill.redaction.text_forms import BytesForm, Mark, TextForm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -121,12 +122,18 @@ VALUE_KIND: Final = "environment"
 
 
 class RedactingStream(Generic[AnyStr]):
-    """One text that comes in chunks. It gives back what is decided; `finish` gives the rest."""
+    """One text that comes in chunks. It gives back what is decided; `finish` gives the rest.
 
-    def __init__(self, redactor: Redactor, kind: type[AnyStr]) -> None:
+    Bytes that begin with the mark of UTF-16 are searched as that too, once they were searched as bytes.
+    """
+
+    def __init__(self, redactor: Redactor, kind: type[AnyStr], form: TextForm | None = None) -> None:
         self.counts: Counter[str] = Counter()
         self._redactor = redactor
-        self._is_bytes = kind is bytes or issubclass(kind, bytes)
+        is_bytes = kind is bytes or issubclass(kind, bytes)
+        self._form = form or (BytesForm() if is_bytes else TextForm())
+        self._mark = Mark() if self._form.is_bytes else None
+        self._wide: RedactingStream[Any] | None = None
         self._waiting: list[str] = []
         self._waiting_chars = 0
         self._text = ""
@@ -137,6 +144,10 @@ class RedactingStream(Generic[AnyStr]):
 
     def feed(self, chunk: AnyStr) -> AnyStr:
         """Take a chunk. Return what can be given back, which may be empty."""
+        given = self._feed(chunk)
+        return given if self._wide is None else self._wide.feed(given)
+
+    def _feed(self, chunk: AnyStr) -> AnyStr:
         text = self._decoded(chunk)
         self._waiting.append(text)
         self._waiting_chars += len(text)
@@ -151,11 +162,15 @@ class RedactingStream(Generic[AnyStr]):
         If it pauses in the middle of a secret of a user's own pattern that has several lines, or in what
         tells a secret apart behind its end, the result is not that of the whole text.
         """
+        given = self._settle()
+        return given if self._wide is None else self._wide.feed(given) + self._wide.settle()
+
+    def _settle(self) -> AnyStr:
         self._gather()
         least = max(self._decided, len(self._text) - _AHEAD)
         if self._open is not None and self._open.has_lines:
             return self._encoded(self._step(least))
-        held = self._redactor.held_from(self._text, least, is_bytes=self._is_bytes)
+        held = self._redactor.held_from(self._text, least, is_bytes=self._form.is_bytes)
         return self._encoded(self._step(max(least, held)))
 
     def finish(self, chunk: AnyStr | None = None) -> AnyStr:
@@ -163,13 +178,18 @@ class RedactingStream(Generic[AnyStr]):
         if chunk is not None:
             self._waiting.append(self._decoded(chunk))
         self._gather()
-        return self._encoded(self._step(len(self._text), is_last=True))
+        given: AnyStr = self._encoded(self._step(len(self._text), is_last=True)) + self._form.rest
+        return given if self._wide is None else self._wide.finish(given)
 
     def _decoded(self, chunk: AnyStr) -> str:
-        return chunk if isinstance(chunk, str) else chunk.decode("latin-1")
+        if self._mark is not None and (form := self._mark.form(chunk)) is not None:
+            self._wide = RedactingStream(self._redactor, bytes, form)
+            self._wide.counts = self.counts
+        text: str = self._form.decoded(chunk)
+        return text
 
     def _encoded(self, text: str) -> AnyStr:
-        result: AnyStr = text.encode("latin-1") if self._is_bytes else text  # type: ignore[assignment]
+        result: AnyStr = self._form.encoded(text)
         return result
 
     def _gather(self) -> None:
@@ -187,7 +207,7 @@ class RedactingStream(Generic[AnyStr]):
         """Find the secrets that begin between `_decided` and `safe`."""
         first = max(0, self._decided - FURTHEST_BEHIND)
         last = len(self._text) if is_last else safe + FURTHEST_BEHIND
-        found = self._redactor.found(self._text, first, last, is_bytes=self._is_bytes)
+        found = self._redactor.found(self._text, first, last, is_bytes=self._form.is_bytes)
         self._known += [each for each in found if self._decided <= each.start < safe]
         self._known.sort(key=_order)
         self._decided = safe
