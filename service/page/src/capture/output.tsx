@@ -95,7 +95,7 @@ function Whole({ entry, onGone }: OutputProps) {
           {wanted.pattern && <OnlyMatches context={context} />}
         </span>
         <span class="tools">
-          {summary && <Severities summary={summary} onNext={walk} />}
+          <Severities summary={summary} onNext={walk} />
           {seen.length > 0 && <SeenCount seen={seen} isBeside={isBeside} onNext={walk} />}
         </span>
         <Toolbar entry={entry} selected={selected} isWrapped={isWrapped} isAtEnd={isAtEnd} onWrap={() => setWrapped(!isWrapped)} onGo={go} />

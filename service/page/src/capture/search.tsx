@@ -70,7 +70,7 @@ interface ResultProps {
 export function SearchResult({ wanted, found, at, progress, problem, onNext }: ResultProps) {
   if (!wanted.pattern) return null;
   if (problem) return <span class="search-problem" role="alert">{problem.message}</span>;
-  if (!found) return <span class="quiet small" role="status">searching…{progress > 0 && ` ${Math.floor(100 * progress)}%`}</span>;
+  if (!found) return <span class="result quiet small" role="status">searching…{progress > 0 && ` ${Math.floor(100 * progress)}%`}</span>;
   const total = found.total ?? found.numbers.length;
   return (
     <span class="result small">

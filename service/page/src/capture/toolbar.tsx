@@ -49,19 +49,20 @@ function JumpField({ total, onGo }: { total: number; onGo(line: number): void })
   );
 }
 
-/** How many lines look like errors, or warnings. */
-export function Severities({ summary, onNext }: { summary: Summary; onNext(numbers: number[]): void }) {
+/** How many lines look like errors, or warnings; their room is there before the numbers are. */
+export function Severities({ summary, onNext }: { summary: Summary | undefined; onNext(numbers: number[]): void }) {
   return (
     <span class="choice">
-      <Severe name="errors" found={summary.errors} onNext={onNext} />
-      <Severe name="warnings" found={summary.warnings} onNext={onNext} />
-      {summary.truncated && <span class="quiet small"> in the first {bytes(summary.scanned_bytes)}</span>}
+      <Severe name="errors" found={summary?.errors} onNext={onNext} />
+      <Severe name="warnings" found={summary?.warnings} onNext={onNext} />
+      {summary?.truncated && <span class="quiet small"> in the first {bytes(summary.scanned_bytes)}</span>}
     </span>
   );
 }
 
 /** Click to go to the next. */
-function Severe({ name, found, onNext }: { name: string; found: Severity; onNext(numbers: number[]): void }) {
+function Severe({ name, found, onNext }: { name: string; found: Severity | undefined; onNext(numbers: number[]): void }) {
+  if (!found) return <button type="button" class="small severe" disabled>… {name}</button>;
   const isMore = found.count > found.line_numbers.length;
   const title = isMore ? `The first ${count(found.line_numbers.length)} are on the map; search finds the others` : `Go to the next of the ${name}`;
   const shown = found.count === 1 ? name.replace(/s$/, "") : name;

@@ -32,14 +32,15 @@ interface TroubleProps {
 
 export function Trouble({ problem, onRetry, isStale = false }: TroubleProps) {
   const isPassing = problem instanceof Problem && problem.isPassing;
+  const mayRetry = onRetry !== undefined && problem instanceof Problem;  // nothing else changes by itself
   return (
     <div class="trouble" role="alert">
       <p>
         {visible(sentence(problem.message))}
         {isStale && " What is shown is older."}
-        {isPassing && onRetry && " The page tries again by itself."}
+        {isPassing && mayRetry && " The page tries again by itself."}
       </p>
-      {onRetry && <button type="button" class="small" onClick={onRetry}>Try again</button>}
+      {mayRetry && <button type="button" class="small" onClick={onRetry}>Try again</button>}
     </div>
   );
 }

@@ -6,8 +6,9 @@ import { lastWritten } from "./text.ts";
 
 export const BLOCK = 200;
 const MAX_BLOCKS = 60;
-/** Bytes of each answer behind a line that was too long for one. */
-const LONG_LINE_BYTES = 1024;
+/** Bytes of each answer while lines are longer than `LONG_LINE_BYTES`: the beginning of one. */
+const BEGINNING_BYTES = 512;
+const LONG_LINE_BYTES = 2048;
 /** Bytes of a block after which only lines in view are fetched. */
 const BLOCK_BYTES = 60_000;
 
@@ -117,12 +118,12 @@ export class Lines {
     let fetched = 0;
     let isLong = false;
     while (start !== undefined && start <= end) {
-      const asked: Query = { start, end, ansi: true, ...(isLong ? { max_bytes: LONG_LINE_BYTES } : {}) };
+      const asked: Query = { start, end, ansi: true, ...(isLong ? { max_bytes: BEGINNING_BYTES } : {}) };
       const text: Text = await get<Text>(`${pathOf(this.reference)}/lines`, asked, signal);
       this.take(block, text);
       this.changed();
       fetched += text.content.length;
-      isLong = text.next?.["offset"] !== undefined;
+      isLong = text.next?.["offset"] !== undefined || text.content.length > LONG_LINE_BYTES * (text.end_line - start + 1);
       start = fetched < BLOCK_BYTES ? Math.max(text.end_line, start) + 1 : this.missing(block);
     }
   }
