@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
@@ -406,50 +406,6 @@ async def test_a_service_that_restarts_is_said_and_found_again(
     await asyncio.to_thread(service.start)
     await page.get_by_role("button", name="Try again").click()
     await page.get_by_text("line 50000 of the log").wait_for()
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_axe_finds_nothing_to_complain_about(
-    browser: Browser, service: ForkedService, client: Client, scheme: Literal["light", "dark"]
-) -> None:
-    if not AXE.exists():
-        pytest.skip("no axe-core: npm ci in service/page brings it")
-    label = {wire.SEEN_LABEL: "1-3,1007"}
-    entry = await client.put(LOG, tool="build", session="axe", call_id="axe", labels=label)
-    table = "".join(f"{number},a note\n" for number in range(100))
-    rows = await client.put(f"name,note\n{table}", call_id="axe rows", content_type="text/csv")
-    async with await browser.new_context(color_scheme=scheme) as context:
-        watched = Watched(await context.new_page(), service.url)
-        await watched.go("/")
-        await watched.page.get_by_label("Key").wait_for()
-        complaints = [await complaints_of(watched.page)]
-        await watched.sign_in(KEYS["acme"])
-        for view in (
-            "/",
-            "/captures",
-            "/captures?tool=none",
-            "/sessions",
-            "/sessions/axe",
-            "/sessions/none",
-            "/no/such/view",
-            "/captures/cap_aaaaaaaaaaaaaaaaaaaa",
-            f"/captures/{entry.id}?q=ERROR&only=2&seen=1",
-            f"/captures/{rows.id}",
-            f"/captures/{entry.id}?q=ERROR",
-        ):
-            await watched.go(view)
-            await watched.page.wait_for_timeout(600)
-            if rows.id in view:
-                await watched.page.get_by_role("button", name="Table").click()
-                await watched.page.get_by_role("columnheader", name="note").wait_for()
-            complaints.append(await complaints_of(watched.page))
-        await watched.page.get_by_role("button", name="Delete…").click()
-        complaints.append(await complaints_of(watched.page))
-        await watched.page.keyboard.press("Escape")
-        await watched.page.keyboard.press("?")
-        complaints.append(await complaints_of(watched.page))
-
-    assert [each for each in complaints if each] == []
 
 
 @asynccontextmanager

@@ -156,10 +156,138 @@ async def test_one_tool_and_a_fixed_time_are_in_the_address(watched: Watched, cl
     assert "until=" in address
     assert "tool=loud" in address
     assert page.url == address
-    await page.get_by_role("button", name="All tools").click()
+    await page.get_by_role("button", name="Not only loud").click()
     await page.get_by_role("heading", name="Tenant acme", exact=True).wait_for()
     await page.go_back()
     await page.get_by_role("heading", name="Tenant acme, tool loud").wait_for()
+
+
+async def test_tools_are_compared_over_time_and_the_table_has_the_same_numbers(
+    watched: Watched, client: Client
+) -> None:
+    async with Guard(client, session="compared") as guard:
+        for number in range(4):
+            await guard.process(OUTPUT, tool="always-large", call_id=f"large {number}")
+            await guard.process(
+                OUTPUT if number else "short", tool="mostly-large", call_id=f"mostly {number}"
+            )
+
+    async def is_counted() -> bool:
+        stats = await client.stats(total=True)
+        outputs = [row for row in stats.rows if row.tool.endswith("-large") and "tool_outputs" in row.figures]
+        return sum(row.figures["tool_outputs"] for row in outputs) == 8
+
+    await until(is_counted, 30)
+    await watched.sign_in(KEY, "/?range=1h")
+    page = watched.page
+    await page.get_by_role("button", name="The tools").click()
+    chart = page.get_by_role("img", name="Outputs too large, in percent of all outputs.")
+    await page.get_by_role("img", name="mostly-large: 75%.").wait_for()
+    described = await chart.get_attribute("aria-label") or ""
+    await page.get_by_text("These charts as tables").click()
+    table = page.get_by_role("region", name="Shares of outputs too large")
+    names = await table.get_by_role("columnheader").all_inner_texts()
+    shares = await table.locator("tbody tr").first.locator("td").all_inner_texts()
+
+    assert "always-large: 100%." in described
+    assert "compare=1" in page.url
+    assert shares[names.index("mostly-large")] == "75%"
+    assert shares[names.index("always-large")] == "100%"
+
+
+async def test_every_chart_has_its_unit_and_its_values_as_a_text(watched: Watched, client: Client) -> None:
+    await client.put(OUTPUT, tool="described", call_id="described")
+    await watched.sign_in(KEY, "/?range=1h")
+    page = watched.page
+    await page.locator(".chart[role=img]").nth(3).wait_for()
+    told = [await each.get_attribute("aria-label") or "" for each in await page.locator(".chart").all()]
+    units = ("in percent of all outputs", "in bytes", "number of captures", "number of bursts")
+    await page.get_by_role("button", name="Tokens", exact=True).click()
+    await page.get_by_role("img", name="Kept out of conversations, number of tokens").wait_for()
+
+    assert len(told) == len(units)
+    for text, unit in zip(told, units, strict=True):
+        assert unit in text
+        assert ": " in text
+        assert "The table below has every value." in text
+
+
+async def test_a_column_orders_the_tools(watched: Watched, client: Client) -> None:
+    async with Guard(client, session="ordered") as guard:
+        for number in range(40):
+            await guard.process("short", tool="often", call_id=f"often {number}")
+        await guard.process(OUTPUT * 9, tool="once", call_id="once")
+
+    async def is_counted() -> bool:
+        rows = (await client.stats(total=True)).rows
+        return {"often", "once"} <= {row.tool for row in rows if row.figures.get("tool_outputs")}
+
+    await until(is_counted, 30)
+    await watched.sign_in(KEY, "/?range=1h")
+    table = watched.page.get_by_role("region", name="Figures by tool")
+
+    async def place(tool: str) -> int:
+        return [await cell.inner_text() for cell in await table.locator("tbody td:first-child").all()].index(
+            tool
+        )
+
+    await table.get_by_role("link", name="often").wait_for()
+    assert await place("once") < await place("often")
+    await table.get_by_role("button", name="Outputs", exact=True).click()
+    await table.locator("th[aria-sort=descending]", has_text="Outputs").wait_for()
+
+    assert await place("often") < await place("once")
+    await watched.page.reload()
+    await table.locator("th[aria-sort=descending]", has_text="Outputs").wait_for()
+
+
+async def test_a_link_to_this_time_shows_the_same_figures_later(
+    browser: Browser, service: ForkedService, client: Client
+) -> None:
+    await client.put(OUTPUT, tool="frozen", call_id="frozen")
+    rights = ["clipboard-read", "clipboard-write"]
+    async with await browser.new_context(permissions=rights) as context:
+        watched = Watched(await context.new_page(), service.url)
+        await watched.sign_in(KEY, "/?range=7d&kept=tokens")
+        page = watched.page
+        await page.get_by_role("button", name="Copy link to this time").click()
+        await page.get_by_role("button", name="Copied").wait_for()
+        address = await page.evaluate("navigator.clipboard.readText()")
+        await page.goto(address)
+        await page.locator(".since", has_text="From").wait_for()
+
+        assert "since=" in address
+        assert "until=" in address
+        assert "range=" not in address
+        assert "kept=tokens" in address
+
+
+async def test_the_time_and_the_tool_go_along_to_the_list_of_captures(
+    watched: Watched, client: Client
+) -> None:
+    await client.put(OUTPUT, tool="followed", call_id="followed")
+    await client.put(OUTPUT, tool="left behind", call_id="left behind")
+    await watched.sign_in(KEY, "/?range=1h&tool=followed")
+    page = watched.page
+    await page.get_by_role("link", name="Its captures").click()
+    await page.get_by_role("link", name="followed", exact=True).wait_for()
+
+    assert await page.get_by_label("Captured").input_value() == "1h"
+    assert await page.get_by_role("link", name="left behind").count() == 0
+    await page.goto(page.url.split("?")[0] + "?since=2026-01-15T10:00:00Z&until=2026-01-15T11:00:00Z")
+    await page.get_by_role("heading", name="No capture fits").wait_for()
+    await page.get_by_role("button", name="Not only").click()
+    await page.get_by_role("link", name="left behind").wait_for()
+
+
+async def test_what_is_stored_now_is_told_with_its_limits(watched: Watched, client: Client) -> None:
+    await client.put(OUTPUT, call_id="stored")
+    usage = await client.usage()
+    await watched.sign_in(KEY, "/?range=1h")
+    card = watched.page.get_by_role("region", name="Stored now")
+    await card.get_by_text(f"{usage.captures:,} capture").wait_for()
+
+    assert "At most" in (await card.locator("[title]").first.get_attribute("title") or "")
 
 
 async def test_the_largest_captures_are_listed_first_on_request(watched: Watched, client: Client) -> None:

@@ -1,4 +1,4 @@
-"""The web page before outputs that would flood a browser, and before a service that is busy, away or wrong."""
+"""The web page before outputs that would flood a browser, and a service that is busy, away or wrong."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ async def opened(watched: Watched, view: str, shown: str = ".row") -> Page:
 
 COLOURS = "".join(f"\x1b[3{n % 8}m{n % 10}" for n in range(10_000))
 FLOODS = {
+    "lines of 3 KB": "".join(f"{number} {'x' * 2_990}\n" for number in range(200)),
     "lines of 100 KB": "".join(f"{number} {'x' * 100_000}\n" for number in range(100)),
     "a colour for each character": f"{COLOURS}\n" * 100,
 }
@@ -70,12 +71,15 @@ async def test_long_lines_cost_no_more_than_what_is_looked_at(
     sizes: list[int] = []
     page.on("response", lambda answer: sizes.append(int(answer.headers.get("content-length", 0))))
     await watched.go(f"/captures/{entry.id}")
-    await page.locator('[data-line="30"] code .more').wait_for(state="attached")
+    await page.locator('[data-line="30"]').get_by_text("…", exact=True).wait_for(state="detached")
+    await page.wait_for_load_state("networkidle")
 
     assert sum(sizes) < 200_000
     assert await page.locator(".row code span").count() < 20_000
     await page.keyboard.press("G")
-    await page.locator('[data-line="100"] code .more').wait_for(state="attached")
+    last = page.locator(f'[data-line="{entry.lines}"]')
+    await last.wait_for()
+    await last.get_by_text("…", exact=True).wait_for(state="detached")
 
 
 async def test_a_line_as_long_as_an_answer_may_be_is_shown_whole(watched: Watched, client: Client) -> None:
@@ -86,6 +90,30 @@ async def test_a_line_as_long_as_an_answer_may_be_is_shown_whole(watched: Watche
     assert await page.locator('[data-line="1"] code').inner_text() == "0123456789" * 6_000
     await page.keyboard.press("G")
     await page.locator('[data-line="501"]').get_by_text("next").wait_for()
+
+
+async def test_an_endless_line_is_read_on_part_by_part_and_from_its_beginning_again(
+    watched: Watched, client: Client
+) -> None:
+    """A browser draws a million characters of a line, and takes seconds for many more."""
+    numbers = "".join(f"{number:09d} " for number in range(200_000))
+    entry = await client.put(f"first\n{numbers}\nlast\n", call_id="endless")
+    page = await opened(watched, f"/captures/{entry.id}")
+    line, more = page.locator('[data-line="2"] code'), page.get_by_role("button", name="read on in this line")
+    await more.wait_for()
+    seen = (await line.inner_text())[:10]
+    while await more.count():
+        known = await line.evaluate("line => line.textContent")
+        await more.evaluate("button => button.click()")
+        await page.wait_for_function(
+            "known => document.querySelector('[data-line=\"2\"] code').textContent !== known", arg=known
+        )
+        assert await line.evaluate("line => line.textContent.length") < 1_100_000
+    assert (await line.inner_text()).rstrip().endswith("000199999")
+    await page.get_by_role("button", name="before").click()
+    await more.wait_for()
+
+    assert (await line.inner_text())[:10] == seen == "000000000 "
 
 
 async def test_a_pattern_that_a_browser_would_never_end_leaves_the_page_alive(
@@ -170,8 +198,9 @@ async def test_a_busy_service_is_asked_again_when_it_says(watched: Watched, clie
         nonlocal asked
         asked += 1
         if asked > 2:
-            return await route.fallback()
-        await route.fulfill(status=429, headers={"Retry-After": "1"}, json={"detail": "too many requests"})
+            await route.fallback()
+        else:
+            await route.fulfill(status=429, headers={"Retry-After": "1"}, json={"detail": "too many"})
 
     await page.route("**/v1/captures?*", busy_at_first)
     await page.keyboard.press("c")

@@ -414,3 +414,74 @@ async def test_no_key_reaches_the_page_behind_a_dialog(watched: Watched, client:
     await page.get_by_text("line 3 of the log").wait_for()
 
     assert page.url.endswith(entry.id)
+
+
+async def test_facts_are_put_away_and_the_output_is_shown_alone(watched: Watched, client: Client) -> None:
+    entry = await client.put(LOG, tool="facts", call_id="facts")
+    page = await opened(watched, f"/captures/{entry.id}")
+    facts = page.get_by_role("complementary", name="Facts")
+    await facts.get_by_text(entry.sha256).wait_for()
+    await facts.get_by_role("button", name="Copy code").click()
+    copied = await page.evaluate("navigator.clipboard.readText()")
+    await page.keyboard.press("i")
+    await facts.wait_for(state="detached")
+    rows = await page.locator(".row").count()
+    await page.keyboard.press("z")
+    await page.wait_for_function("rows => document.querySelectorAll('.row').length > rows", arg=rows)
+    top = await page.locator(".capture").bounding_box()
+
+    assert copied == f'client.content("{entry.id}")'
+    assert top is not None
+    assert top["y"] == 0
+    await page.keyboard.press("z")
+    await page.get_by_role("navigation", name="Views").wait_for()
+
+
+async def test_every_view_is_a_link_that_survives_a_reload(watched: Watched, client: Client) -> None:
+    entry = await client.put(LOG, tool="linked", session="a/b ?#{c} 😀", call_id="linked")
+    views = {
+        "/?range=7d&compare=1&kept=tokens": "Tenant acme",
+        "/captures?tool=linked&range=1h": "Captures",
+        "/sessions?name=a/b": "Sessions",
+        "/sessions/a%2Fb%20%3F%23%7Bc%7D%20%F0%9F%98%80": "Session a/b ?#{c} 😀",
+        f"/captures/{entry.id}?q=ERROR&only=2": "linked complete",
+    }
+    page = watched.page
+    await watched.sign_in(KEYS["acme"], "/no/such/view")
+    for view, heading in views.items():
+        await watched.go(view)
+        for _ in range(2):
+            await page.get_by_role("heading", name=heading, exact=True, level=1).wait_for()
+            await page.reload()
+        assert page.url.endswith(view)
+    for heading in [*reversed(views.values())][1:]:
+        await page.go_back()
+        await page.get_by_role("heading", name=heading, exact=True, level=1).wait_for()
+    for heading in [*views.values()][1:]:
+        await page.go_forward()
+        await page.get_by_role("heading", name=heading, exact=True, level=1).wait_for()
+
+
+async def test_the_keys_of_the_help_are_those_that_do_something(watched: Watched, client: Client) -> None:
+    """And no key is kept from the browser that the help does not name."""
+    label = {wire.SEEN_LABEL: "1-2"}
+    entry = await client.put(LOG, session="keys", call_id="keys", labels=label)
+    page = await opened(watched, f"/captures/{entry.id}?q=ERROR")
+    await page.keyboard.press("?")
+    named = {
+        name.replace("Space", " ")
+        for key in await page.locator(".keys kbd").all()
+        for name in [await key.inner_text()]
+    } - {"Esc", "Ctrl+F"}
+    await page.keyboard.press("Escape")
+    taken = await page.evaluate(
+        """() => [...Array(95)].map((_, at) => String.fromCharCode(32 + at)).filter(key => {
+            document.activeElement?.blur();
+            const event = new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true});
+            document.body.dispatchEvent(event);
+            document.querySelector("dialog[open]")?.close();
+            return event.defaultPrevented;
+        })"""
+    )
+
+    assert set(taken) == named

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
+from overspill import wire
 from overspill.transfer.client import Client
 from overspill_service.tenants.keys import new_key
 
@@ -112,3 +113,46 @@ async def test_who_has_no_session_yet_is_told_how_to_begin(watched: Watched) -> 
     await watched.sign_in(KEYS["empty"], "/sessions")
     await watched.page.get_by_role("heading", name="No session has a capture yet").wait_for()
     await watched.page.get_by_role("region", name="Guard the tools of an agent").wait_for()
+
+
+async def test_what_the_model_saw_of_each_call_is_shown_in_the_session(
+    watched: Watched, client: Client
+) -> None:
+    content = "".join(f"line {number}\n" for number in range(1, 1_001))
+    await client.put(content, tool="noted", session="seen", call_id="1", labels={wire.SEEN_LABEL: "1-2,1000"})
+    await client.put(content, tool="not-noted", session="seen", call_id="2")
+    await watched.sign_in(KEYS["acme"], "/sessions/seen")
+    page = watched.page
+    calls = page.locator(".timeline > li")
+    await calls.first.get_by_text("What the model saw").click()
+    seen = calls.first.get_by_role("region", name="Lines seen by the model")
+    await seen.get_by_text("line 1000", exact=True).wait_for()
+    assert await seen.locator(".row").count() == 3
+    await calls.last.get_by_text("What the model saw").click()
+    await calls.last.get_by_text("Nobody noted that").wait_for()
+    await calls.last.get_by_text("line 10", exact=True).wait_for()
+    await seen.get_by_role("button", name="Line 1000").click()
+
+    await page.locator('.row.selected[data-line="1000"]').wait_for()
+
+
+async def test_keys_lead_from_call_to_call_of_a_session(watched: Watched, client: Client) -> None:
+    entries = [
+        await client.put(f"output {number}\n", tool=f"step-{number}", session="steps", call_id=f"{number}")
+        for number in range(3)
+    ]
+    await watched.sign_in(KEYS["acme"], f"/captures/{entries[1].id}")
+    page = watched.page
+    await page.get_by_text("output 1", exact=True).wait_for()
+    await page.keyboard.press("]")
+    await page.get_by_text("output 2", exact=True).wait_for()
+    await page.keyboard.press("]")
+    await page.get_by_text("the last call").wait_for()
+    for number in (1, 0):
+        await page.keyboard.press("[")
+        await page.get_by_text(f"output {number}", exact=True).wait_for()
+    await page.keyboard.press("[")
+
+    await page.get_by_text("the first call").wait_for()
+    await page.go_back()
+    await page.get_by_text("output 1", exact=True).wait_for()

@@ -89,12 +89,14 @@ class Watched:
         await self.go(view)
         await self.page.get_by_label("Key").fill(key)
         await self.page.get_by_role("button", name="Sign in").click()
-        await self.page.get_by_role("link", name="Dashboard").wait_for()
+        await self.page.get_by_role("link", name="Dashboard", exact=True).wait_for()
 
 
-async def complaints_of(page: Page) -> list[str]:
-    await page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = await page.evaluate("axe.run()")
+async def complaints_of(page: Page, rule: str | None = None) -> list[str]:
+    """Return what axe complains about, with `rule` only what breaks this one."""
+    if not await page.evaluate("'axe' in window"):
+        await page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = await page.evaluate("rule => axe.run(document, rule ? {runOnly: [rule]} : {})", rule)
     return [
         f"{rule['id']}: {node['html'][:200]} ({node['failureSummary']})"
         for rule in found["violations"]

@@ -25,8 +25,8 @@ export function Controls({ view: { range, span, tool, isFleet }, who }: { view: 
         />
       )}
       {tool !== null && (
-        <button type="button" class="small chip" onClick={() => setQuery({ tool: null })} aria-label={`All ${kind}`} title={`All ${kind}`}>
-          <Name text={tool} /> <span aria-hidden="true">✕</span>
+        <button type="button" class="small chip" onClick={() => setQuery({ tool: null })} title={`All ${kind}`}>
+          <span class="unseen">Not only </span><Name text={tool} empty="without a name" /> <span aria-hidden="true">✕</span>
         </button>
       )}
       {!isFleet && tool && <a class="small" href={link(["captures"], { tool, ...timeOf(query), range: query.get("since") ? null : range })}>Its captures</a>}

@@ -37,8 +37,8 @@ export function Filters({ query, tools }: { query: URLSearchParams; tools: strin
       {span ? (
         <span class="small fixed">
           Captured
-          <button type="button" class="small chip" onClick={() => setQuery({ since: null, until: null, cursor: null })} aria-label="Of any time">
-            {minute(span.since)} – {minute(span.until)} <span aria-hidden="true">✕</span>
+          <button type="button" class="small chip" onClick={() => setQuery({ since: null, until: null, cursor: null })} title="Of any time">
+            <span class="unseen">Not only </span>{minute(span.since)} – {minute(span.until)} <span aria-hidden="true">✕</span>
           </button>
         </span>
       ) : (

@@ -7,13 +7,18 @@ import { lastWritten } from "./text.ts";
 export const BLOCK = 200;
 const MAX_BLOCKS = 60;
 /** Bytes of each answer while lines are longer than `LONG_LINE_BYTES`: the beginning of one. */
-const BEGINNING_BYTES = 512;
-const LONG_LINE_BYTES = 2048;
+const BEGINNING_BYTES = 768;
+const LONG_LINE_BYTES = 3072;
 /** Bytes of a block after which only lines in view are fetched. */
 const BLOCK_BYTES = 60_000;
 
+/** Characters of one line that are drawn at once: a browser takes a second for many more. */
+const MAX_DRAWN = 1_000_000;
+
 export interface Line {
   text: string;
+  /** Bytes of the line that come before `text`, if somebody has read on so far that its beginning is not drawn. */
+  skipped?: number;
   /** Bytes of the line that come before what is shown next, if the line is longer than one answer. */
   more?: number;
 }
@@ -25,6 +30,8 @@ function blockOf(number: number): number {
 export class Lines {
   private blocks = new Map<number, Map<number, Line>>();
   private running = new Map<number, AbortController>();
+  /** Lines that somebody reads on in just now. */
+  private extending = new Set<number>();
   /** A line that is shown, and has to be fetched again: the capture has grown. */
   private stale: number | undefined;
   /** The lines that somebody looks at. */
@@ -73,7 +80,8 @@ export class Lines {
   /** Read on in a line that is longer than one answer. */
   async readOn(number: number): Promise<void> {
     const known = this.line(number);
-    if (known?.more === undefined) return;
+    if (known?.more === undefined || this.extending.has(number)) return;
+    this.extending.add(number);
     const query = { start: number, end: number, offset: known.more, ansi: true };
     try {
       const read = await get<Text>(`${pathOf(this.reference)}/lines`, query);
@@ -81,12 +89,23 @@ export class Lines {
       this.changed();
     } catch (error) {
       this.changed(error as Error);
+    } finally {
+      this.extending.delete(number);
     }
   }
 
-  private extended(line: Line, number: number, { content, next }: Text): Line {
-    const text = this.shown(line.text + content.replace(/\n$/, ""));
-    return next && Number(next["start"]) === number ? { text, more: Number(next["offset"]) } : { text };
+  /** Show the beginning of a line again. */
+  restart(number: number): void {
+    this.blocks.get(blockOf(number))?.delete(number);
+    this.want(this.first, this.last);
+  }
+
+  private extended({ text: known, skipped = 0, more = 0 }: Line, number: number, { content, next }: Text): Line {
+    const added = content.replace(/\n$/, "");
+    const isFull = known.length + added.length > MAX_DRAWN;
+    const line: Line = { text: this.shown(isFull ? added : known + added), skipped: isFull ? more : skipped };
+    if (next && Number(next["start"]) === number) line.more = Number(next["offset"]);
+    return line;
   }
 
   /** Return the first line of a block that is looked at and not there. */
@@ -113,7 +132,7 @@ export class Lines {
 
   /** Fetch a block answer by answer: all of it if its lines are short, else those that are looked at. */
   private async fill(block: number, signal: AbortSignal): Promise<void> {
-    const end = Math.min((block + 1) * BLOCK, this.total);
+    let end = Math.min((block + 1) * BLOCK, this.total);
     let start: number | undefined = this.blocks.has(block) ? this.missing(block) : block * BLOCK + 1;
     let fetched = 0;
     let isLong = false;
@@ -124,7 +143,8 @@ export class Lines {
       this.changed();
       fetched += text.content.length;
       isLong = text.next?.["offset"] !== undefined || text.content.length > LONG_LINE_BYTES * (text.end_line - start + 1);
-      start = fetched < BLOCK_BYTES ? Math.max(text.end_line, start) + 1 : this.missing(block);
+      if (fetched < BLOCK_BYTES) start = Math.max(text.end_line, start) + 1;
+      else [start, end] = [this.missing(block), Math.min(end, this.last)];
     }
   }
 

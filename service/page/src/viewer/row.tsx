@@ -16,9 +16,10 @@ interface RowProps {
   highlighter: Highlighter | null;
   onSelect(extend: boolean): void;
   onReadOn?: () => void;
+  onRestart?: () => void;
 }
 
-export function Row({ number, digits, line, isSelected, isMatch, isSeen, highlighter, onSelect, onReadOn }: RowProps) {
+export function Row({ number, digits, line, isSelected, isMatch, isSeen, highlighter, onSelect, onReadOn, onRestart }: RowProps) {
   return (
     <div class={`row ${isSelected ? "selected" : ""} ${isMatch ? "match" : ""} ${isSeen ? "seen" : ""}`} data-line={number}>
       <button
@@ -32,9 +33,14 @@ export function Row({ number, digits, line, isSelected, isMatch, isSeen, highlig
         {number}
       </button>
       <code dir="ltr">
+        {line?.skipped ? (
+          <button type="button" class="small more" onClick={onRestart} title="Show the beginning of this line again">
+            … {bytes(line.skipped)} before
+          </button>
+        ) : null}
         {line === undefined ? <span class="quiet">…</span> : <Content text={line.text} highlighter={isMatch ? highlighter : null} />}
         {line?.more !== undefined && onReadOn && (
-          <button type="button" class="small more" onClick={onReadOn} title={`The first ${bytes(line.more)} of this line are shown`}>
+          <button type="button" class="small more" onClick={onReadOn} title={`${bytes(line.more)} of this line are behind you`}>
             read on in this line
           </button>
         )}

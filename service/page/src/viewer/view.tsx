@@ -13,7 +13,7 @@ import { isIn, type Range } from "./seen.ts";
 
 const MAX_ROWS = 300;
 /** Lines beyond the view that are fetched. */
-const AHEAD = 10;
+const AHEAD = 5;
 
 export interface ViewHandle {
   goTo(line: number): void;
@@ -134,6 +134,7 @@ class Drawn extends Component<DrawnProps> {
         highlighter={view.highlighter}
         onSelect={(isExtending) => this.select(isExtending)}
         onReadOn={() => void lines.readOn(number)}
+        onRestart={() => lines.restart(number)}
       />
     );
   }
