@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from overspill_service.catalog.redis import connections
+from overspill_service.catalog.redis.links import LinkOptions
 from overspill_service.catalog.urls import open_catalog
 
 from tests.contracts.entries import rebuilt
@@ -69,20 +70,20 @@ def test_login_addresses_and_names_are_read_from_the_url(
 ) -> None:
     made: list[Any] = []
     name = scheme.partition("+")[2] or "server"
-    monkeypatch.setattr(connections, name, lambda *args, **options: made.extend((args, options)))
+    monkeypatch.setattr(connections, name, lambda *args: made.extend(args))
     path = {"redis": "/2", "redis+cluster": "", "redis+sentinel": "/watched/2"}[scheme]
     hosts = "[::1]:7000" if scheme == "redis" else "[::1]:7000,b"
     open_catalog(f"{scheme}://us%40er:p%3Aw@{hosts}{path}", data_dir=None)  # type: ignore[arg-type]
 
     default = 26379 if scheme == "redis+sentinel" else 6379
     addresses: Any = ("::1", 7000) if scheme == "redis" else [("::1", 7000), ("b", default)]
-    login = {"username": "us@er", "password": "p:w"}
+    login = LinkOptions(username="us@er", password="p:w", db=0 if scheme == "redis+cluster" else 2)
     assert (
         made
         == {
-            "redis": [(addresses,), {"db": 2, **login}],
-            "redis+cluster": [(addresses,), login],
-            "redis+sentinel": [(addresses, "watched"), {"db": 2, **login}],
+            "redis": [addresses, login],
+            "redis+cluster": [addresses, login],
+            "redis+sentinel": [addresses, "watched", login, None],
         }[scheme]
     )
 

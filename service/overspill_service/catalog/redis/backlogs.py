@@ -35,7 +35,7 @@ class RedisBacklogs(RedisAccess):
         key = key_names.backlogs(tenant)
         kept: list[Backlog] = []
         lapsed: list[bytes] = []
-        for spool, value in (await self._client.call("HGETALL", key)).items():
+        for spool, value in (await self._client.hash(key)).items():
             captures, size, oldest, until = value.decode().split()
             if float(until) <= now:
                 lapsed.append(spool)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from redis import exceptions as redis_errors
@@ -18,8 +19,7 @@ from overspill_service.errors import CatalogUnavailable
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
-    from redis.asyncio.client import PubSub
-
+    from overspill_service.catalog.redis.link import Link
     from overspill_service.catalog.redis.scripts import Script
 
 DEADLINE_SECONDS: Final = 3.0
@@ -28,13 +28,14 @@ FIRST_PAUSE_SECONDS: Final = 0.01
 MAX_PAUSE_SECONDS: Final = 0.25
 DELETE_BATCH: Final = 256
 """Keys that are deleted together."""
+_FAILURES: Final = redis_errors.RedisError, redis_errors.RedisClusterException, OSError
 
 
 class Connection(Protocol):
     """What the three ways to reach Redis have in common."""
 
     async def run(self, *command: Any) -> Any:
-        """Try a command once, and return its answer. Raises redis-py's errors."""
+        """Try a command once, and return its answer, within a time of its own. Raises redis-py's errors."""
 
     async def info(self, section: str) -> list[dict[str, Any]]:
         """Return INFO of every server that holds data, in any order."""
@@ -42,8 +43,8 @@ class Connection(Protocol):
     def scan(self, pattern: str) -> AsyncIterator[bytes]:
         """Yield every matching key of all servers. Raises redis-py's errors."""
 
-    def pubsub(self) -> PubSub:
-        """Return a connection of its own for subscriptions. It connects at its first use."""
+    async def subscriber(self) -> Link:
+        """Return a connection of its own for subscriptions. Raises redis-py's errors."""
 
     async def reconnect(self) -> None:
         """Drop idle connections: the server behind them has changed its role."""
@@ -58,52 +59,82 @@ class RedisClient:
 
     async def call(self, *command: Any) -> Any:
         """Return the answer to a command. Raises `CatalogUnavailable`."""
-        return await self._retry(lambda: self._connection.run(*command))
+        return await self._retry(self._connection.run, *command)
 
     async def step(self, script: Script, keys: list[str], *arguments: Any) -> Any:
         """Return the answer of a script. Raises `CatalogUnavailable`."""
-        rest = (len(keys), *keys, *arguments)
-        return await self._retry(lambda: self._step(script, rest))
+        return await self._retry(self._step, script, len(keys), *keys, *arguments)
+
+    async def hash(self, key: str) -> dict[bytes, bytes]:
+        """Return all fields of a hash. Raises `CatalogUnavailable`."""
+        answer = await self.call("HGETALL", key)
+        return answer if isinstance(answer, dict) else dict(zip(answer[::2], answer[1::2], strict=True))
 
     async def info(self, section: str) -> list[dict[str, Any]]:
-        answer: list[dict[str, Any]] = await self._retry(lambda: self._connection.info(section))
+        answer: list[dict[str, Any]] = await self._retry(self._connection.info, section)
         return answer
 
-    def pubsub(self) -> PubSub:
-        """Return a connection for subscriptions, whose owner handles its failures."""
-        return self._connection.pubsub()
+    async def subscriber(self) -> Link:
+        """Return a connection for subscriptions. Its owner handles its failures: redis-py's errors."""
+        return await self._connection.subscriber()
 
     async def delete_matching(self, pattern: str) -> None:
         """Delete every matching key, with a deadline for each batch. Raises `CatalogUnavailable`."""
         keys = self._connection.scan(pattern)
-        while batch := await self._retry(lambda: _batch(keys), is_repeatable=False):
+        while batch := await self._within_deadline(_batch, keys):
             await asyncio.gather(*(self.call("UNLINK", key) for key in batch))
 
     async def close(self) -> None:
         await self._connection.close()
 
-    async def _step(self, script: Script, rest: tuple[Any, ...]) -> Any:
+    async def _step(self, script: Script, *rest: Any) -> Any:
         try:
             return await self._connection.run("EVALSHA", script.sha, *rest)
         except redis_errors.NoScriptError:  # a new or restarted server; EVAL makes it remember the script
             return await self._connection.run("EVAL", script.text, *rest)
 
-    async def _retry(self, attempt: Callable[[], Awaitable[Any]], *, is_repeatable: bool = True) -> Any:
-        reason, failure = f"Redis did not answer within {self._deadline:g} s", None
+    async def _within_deadline(self, attempt: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+        """Return what one attempt does. Raises `CatalogUnavailable`."""
         try:
             async with asyncio.timeout(self._deadline):
-                for pause in _pauses():
-                    try:
-                        return await attempt()
-                    except (redis_errors.RedisError, redis_errors.RedisClusterException, OSError) as error:
-                        reason, failure = failures.reason(error), error
-                        if not (is_repeatable and failures.is_temporary(error)):
-                            raise CatalogUnavailable(reason) from error
-                    if reason == failures.READ_ONLY:  # a demoted master: connect to the new one
-                        await self._connection.reconnect()
-                    await asyncio.sleep(pause)
+                return await attempt(*arguments)
         except TimeoutError as error:
-            raise CatalogUnavailable(reason) from failure or error
+            raise CatalogUnavailable(f"Redis did not answer within {self._deadline:g} s") from error
+        except _FAILURES as error:
+            raise CatalogUnavailable(failures.reason(error)) from error
+
+    async def _retry(self, attempt: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+        """Return what an attempt does. The first one needs no timer: a connection has its own."""
+        since = time.monotonic()
+        try:
+            return await attempt(*arguments)
+        except _FAILURES as error:
+            await self._require_temporary(error)
+            return await self._again(error, since, attempt, *arguments)
+
+    async def _again(
+        self, failure: Exception, since: float, attempt: Callable[..., Awaitable[Any]], *arguments: Any
+    ) -> Any:
+        """Repeat an attempt that has failed until the deadline."""
+        try:
+            async with asyncio.timeout(self._deadline - (time.monotonic() - since)):
+                for pause in _pauses():
+                    await asyncio.sleep(pause)
+                    try:
+                        return await attempt(*arguments)
+                    except _FAILURES as error:
+                        failure = error
+                        await self._require_temporary(error)
+        except TimeoutError:
+            raise CatalogUnavailable(failures.reason(failure)) from failure
+
+    async def _require_temporary(self, error: Exception) -> None:
+        """Raise `CatalogUnavailable`, unless the same command may succeed in a moment."""
+        reason = failures.reason(error)
+        if not failures.is_temporary(error):
+            raise CatalogUnavailable(reason) from error
+        if reason == failures.READ_ONLY:  # a demoted master: connect to the new one
+            await self._connection.reconnect()
 
 
 async def _batch(keys: AsyncIterator[bytes]) -> list[bytes]:

@@ -5,114 +5,121 @@ The retries of redis-py are off: `client` retries, with a deadline. Nothing conn
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from redis.asyncio import Connection as TcpConnection
-from redis.asyncio import ConnectionPool, Redis, RedisCluster, Sentinel, SSLConnection
+from redis.asyncio import Redis, RedisCluster, Sentinel
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from overspill_service.catalog.redis.pipelines import PIPELINE_TIMEOUT_SECONDS, PIPELINES, Pipelines
+from overspill_service.catalog.redis.links import ANSWER_SECONDS, CONNECT_SECONDS, Links, opened
+from overspill_service.catalog.redis.server_settings import parsed_info
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-
-    from redis.asyncio.client import PubSub
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from overspill_service.catalog.redis.client import Connection
+    from overspill_service.catalog.redis.link import Link
+    from overspill_service.catalog.redis.links import Address, LinkOptions
 
-    Address = tuple[str, int]
-
-CONNECT_TIMEOUT_SECONDS: Final = 1.0
-"""Seconds for one connection to be made."""
-SUBSCRIBED: Final = 1
-"""The connection that listens for news of live captures."""
 SCAN_COUNT: Final = 1000
 """Keys that a server reads in one step of a scan."""
 
 
-def _options(**more: Any) -> dict[str, Any]:
+def _options(options: LinkOptions, **more: Any) -> dict[str, Any]:
+    """Return options for the clients of redis-py."""
     return {
         "protocol": 2,
-        "socket_connect_timeout": CONNECT_TIMEOUT_SECONDS,
+        "socket_connect_timeout": CONNECT_SECONDS,
         "retry": Retry(NoBackoff(), 0),
+        "ssl": options.tls,
+        **options.tls_options,
         **more,
     }
 
 
-def server(address: Address, *, db: int = 0, tls: bool = False, **login: Any) -> Connection:
-    """Return the connection to one server. `login`: username, password and redis-py's `ssl_…` options."""
-    host, port = address
-    kind = SSLConnection if tls else TcpConnection
-    options = _options(host=host, port=port, db=db, socket_timeout=None, **login)
-    return _Single(Redis.from_pool(ConnectionPool(kind, PIPELINES + SUBSCRIBED, **options)))
+def server(address: Address, options: LinkOptions) -> Connection:
+    """Return the connection to one server."""
+
+    async def connect() -> Link:
+        return await opened(address, options)
+
+    return _Single(connect, options.answer_seconds)
 
 
 def sentinel(
-    addresses: Sequence[Address],
-    service: str,
-    *,
-    db: int = 0,
-    tls: bool = False,
-    sentinel_password: str | None = None,
-    **login: Any,
+    addresses: Sequence[Address], service: str, options: LinkOptions, password: str | None = None
 ) -> Connection:
-    """Return the connection to the master that any of the sentinels names, also after a failover."""
-    files = {name: value for name, value in login.items() if name.startswith("ssl_")}
-    asking = _options(socket_timeout=CONNECT_TIMEOUT_SECONDS, ssl=tls, password=sentinel_password, **files)
+    """Return the connection to the master that any of the sentinels names, also after a failover.
+
+    `password` is that of the sentinels.
+    """
+    asking = _options(options, socket_timeout=CONNECT_SECONDS, password=password)
     sentinels = Sentinel(addresses, sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
-    options = _options(db=db, socket_timeout=None, max_connections=PIPELINES + SUBSCRIBED, ssl=tls, **login)
-    return _Single(sentinels.master_for(service, **options), sentinels.sentinels)
+
+    async def connect() -> Link:
+        master = await sentinels.discover_master(service)
+        return await opened(master, options)
+
+    return _Single(connect, options.answer_seconds, sentinels.sentinels)
 
 
-def cluster(addresses: Sequence[Address], *, tls: bool = False, **login: Any) -> Connection:
+def cluster(addresses: Sequence[Address], options: LinkOptions) -> Connection:
     """Return the connection to a cluster that any of the addresses belongs to."""
     nodes = [ClusterNode(host, port) for host, port in addresses]
     # A moved slot is handled alone: a new start (reinitialize_steps) would break commands that are running.
-    options = _options(socket_timeout=PIPELINE_TIMEOUT_SECONDS, ssl=tls, reinitialize_steps=0, **login)
-    return _Cluster(RedisCluster(startup_nodes=nodes, **options))
+    names = {"username": options.username, "password": options.password}
+    given = _options(options, socket_timeout=ANSWER_SECONDS, reinitialize_steps=0, **names)
+    return _Cluster(RedisCluster(startup_nodes=nodes, **given), options)
 
 
 class _Single:
-    def __init__(self, client: Redis, sentinels: Sequence[Redis] = ()) -> None:
-        self._client = client
-        self._sentinels = sentinels
-        self._pipelines = Pipelines(client)
-        self.run = self._pipelines.run
+    def __init__(
+        self, connect: Callable[[], Awaitable[Link]], seconds: float, sentinels: Sequence[Redis] = ()
+    ) -> None:
+        self._connect, self._sentinels = connect, sentinels
+        self._links = Links(connect, seconds)
+        self.run = self._links.run
 
     async def info(self, section: str) -> list[dict[str, Any]]:
-        return [await self.run("INFO", section)]
+        return [parsed_info(await self.run("INFO", section))]
 
-    def scan(self, pattern: str) -> AsyncIterator[bytes]:
-        return self._client.scan_iter(match=pattern, count=SCAN_COUNT)
+    async def scan(self, pattern: str) -> AsyncIterator[bytes]:
+        cursor = b"0"
+        while True:
+            cursor, keys = await self.run("SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_COUNT)
+            for key in keys:
+                yield key
+            if cursor == b"0":
+                return
 
-    def pubsub(self) -> PubSub:
-        return self._client.pubsub()
+    async def subscriber(self) -> Link:
+        return await self._connect()
 
     async def reconnect(self) -> None:
-        await self._client.connection_pool.disconnect(inuse_connections=False)
+        self._links.reconnect()
 
     async def close(self) -> None:
-        await self._pipelines.close()
-        await self._client.aclose()
+        await self._links.close()
         for client in self._sentinels:
             await client.aclose()
 
 
 class _Cluster:
-    """Without pipelines: redis-py's cluster pipelines do not notice a changed topology."""
+    """Without links of its own: redis-py knows which node has a key, and follows moved slots."""
 
-    def __init__(self, client: RedisCluster) -> None:
-        self._client = client
+    def __init__(self, client: RedisCluster, options: LinkOptions) -> None:
+        self._client, self._options = client, options
 
     async def run(self, *command: Any, **options: Any) -> Any:
-        await self._client.initialize()  # before that, commands would go to any node
-        try:
-            return await self._client.execute_command(*command, **options)
-        except AttributeError as error:  # redis-py closes connections that other commands are using
-            raise RedisConnectionError("the topology changed") from error
+        async with asyncio.timeout(self._options.answer_seconds):
+            await self._client.initialize()  # before that, commands would go to any node
+            try:
+                return await self._client.execute_command(*command, **options)
+            except AttributeError as error:  # redis-py closes connections that other commands are using
+                raise RedisConnectionError("the topology changed") from error
 
     async def info(self, section: str) -> list[dict[str, Any]]:
         await self._client.initialize()
@@ -121,8 +128,11 @@ class _Cluster:
     def scan(self, pattern: str) -> AsyncIterator[bytes]:
         return self._client.scan_iter(match=pattern, count=SCAN_COUNT)
 
-    def pubsub(self) -> PubSub:
-        return self._client.pubsub()
+    async def subscriber(self) -> Link:
+        """Return a link to any node: each gets what is published at another one."""
+        await self._client.initialize()
+        node = self._client.get_random_node()
+        return await opened((str(node.host), int(node.port)), self._options)
 
     async def reconnect(self) -> None:
         await self._client.aclose()  # the next command finds the topology again

@@ -25,6 +25,16 @@ _SPLIT: Final = (
 )
 
 
+def parsed_info(text: bytes) -> dict[str, Any]:
+    """Return what an answer to INFO says. Whole numbers are numbers, all else is text."""
+    lines = (line.partition(":") for line in text.decode(errors="replace").splitlines() if line[:1] != "#")
+    return {
+        name: int(value) if value.isascii() and value.isdecimal() else value
+        for name, colon, value in lines
+        if colon
+    }
+
+
 def eviction(memory: Sequence[dict[str, Any]]) -> str:
     """Return why entries may be evicted, by INFO memory of every server. Empty if none may.
 

@@ -21,11 +21,12 @@ from overspill.wire import is_loopback
 from overspill_service.catalog.redis import connections
 from overspill_service.catalog.redis.catalog import RedisCatalog
 from overspill_service.catalog.redis.client import DEADLINE_SECONDS, RedisClient
+from overspill_service.catalog.redis.links import ANSWER_SECONDS, LinkOptions
 from overspill_service.catalog.url_errors import wrong_url
 
 if TYPE_CHECKING:
     from overspill_service.catalog.redis.client import Connection
-    from overspill_service.catalog.redis.connections import Address
+    from overspill_service.catalog.redis.links import Address
 
 REDIS_PORT: Final = 6379
 SENTINEL_PORT: Final = 26379
@@ -55,8 +56,7 @@ def _redis(parts: SplitResult) -> Connection:
         raise wrong_url(
             parts, "redis:// takes one address; several need redis+sentinel:// or redis+cluster://"
         )
-    database = _database(parts, _names(parts))
-    return connections.server(address, db=database, **_login(parts), **_tls(parts))
+    return connections.server(address, _link(parts, _database(parts, _names(parts))))
 
 
 def _sentinel(parts: SplitResult) -> Connection:
@@ -65,16 +65,15 @@ def _sentinel(parts: SplitResult) -> Connection:
         raise wrong_url(
             parts, "the service that the sentinels watch is missing: redis+sentinel://host:port/service"
         )
-    addresses = _addresses(parts, SENTINEL_PORT)
-    password = _options(parts).get("sentinel_password")
-    options = {**_login(parts), **_tls(parts), **({"sentinel_password": password} if password else {})}
-    return connections.sentinel(addresses, service, db=_database(parts, rest), **options)
+    options = _link(parts, _database(parts, rest))
+    password = _options(parts).get("sentinel_password") or None
+    return connections.sentinel(_addresses(parts, SENTINEL_PORT), service, options, password)
 
 
 def _cluster(parts: SplitResult) -> Connection:
     if _names(parts):
         raise wrong_url(parts, "a Redis cluster has no databases; leave the path out")
-    return connections.cluster(_addresses(parts, REDIS_PORT), **_login(parts), **_tls(parts))
+    return connections.cluster(_addresses(parts, REDIS_PORT), _link(parts))
 
 
 _CONNECTIONS: Final = {
@@ -89,11 +88,16 @@ def _names(parts: SplitResult) -> list[str]:
     return [name for name in unquote(parts.path).split("/") if name]
 
 
-def _login(parts: SplitResult) -> dict[str, Any]:
-    """Return the username and password in the URL."""
+def _link(parts: SplitResult, db: int = 0) -> LinkOptions:
+    """Return the options of a link. Raises `ValueError` for TLS options without TLS."""
     name, _, password = parts.netloc.rpartition("@")[0].partition(":")
-    given = {"username": unquote(name), "password": unquote(password)}
-    return {key: value for key, value in given.items() if value}
+    return LinkOptions(
+        db=db,
+        username=unquote(name) or None,
+        password=unquote(password) or None,
+        answer_seconds=min(ANSWER_SECONDS, _deadline(parts)),
+        **_tls(parts),
+    )
 
 
 def _addresses(parts: SplitResult, default: int) -> list[Address]:

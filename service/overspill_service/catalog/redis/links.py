@@ -1,0 +1,169 @@
+"""Links to one Redis server: opened with its login and TLS, and shared by all commands of a process.
+
+One link carries everything while it is fast enough. Another one is opened when what was sent last waits in
+the system's buffer, so that large commands do not hold up small ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from redis import exceptions as redis_errors
+
+from overspill_service.catalog.redis.link import Link
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    Address = tuple[str, int]
+
+MAX_LINKS: Final = 4
+BUSY_BYTES: Final = 64 * 1024
+"""A link with a longer backlog is passed by."""
+CONNECT_SECONDS: Final = 1.0
+"""Seconds for one connection to be made, its login included."""
+ANSWER_SECONDS: Final = 2.0
+
+
+class LinkOptions(Struct, frozen=True, kw_only=True):
+    """How to log in, and how long to wait for an answer. The TLS options are named as redis-py's."""
+
+    db: int = 0
+    username: str | None = None
+    password: str | None = None
+    tls: bool = False
+    ssl_ca_certs: str | None = None
+    ssl_certfile: str | None = None
+    ssl_keyfile: str | None = None
+    ssl_check_hostname: bool = True
+    answer_seconds: float = ANSWER_SECONDS
+    """Seconds for the answer to one command."""
+
+    @property
+    def login(self) -> list[tuple[Any, ...]]:
+        """The commands that come before all others."""
+        found: list[tuple[Any, ...]] = []
+        if self.password is not None:
+            names = (self.username,) if self.username is not None else ()
+            found.append(("AUTH", *names, self.password))
+        if self.db:
+            found.append(("SELECT", self.db))
+        return found
+
+    @property
+    def tls_options(self) -> dict[str, Any]:
+        """The TLS options that differ from redis-py's own."""
+        files = {name: getattr(self, name) for name in ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")}
+        given = {name: file for name, file in files.items() if file is not None}
+        return given if self.ssl_check_hostname else {**given, "ssl_check_hostname": False}
+
+    def context(self) -> ssl.SSLContext | None:
+        """Return what TLS needs, None without TLS. Reads files."""
+        if not self.tls:
+            return None
+        context = ssl.create_default_context()
+        context.check_hostname = self.ssl_check_hostname
+        if self.ssl_certfile is not None:
+            context.load_cert_chain(self.ssl_certfile, self.ssl_keyfile)
+        if self.ssl_ca_certs is not None:
+            context.load_verify_locations(self.ssl_ca_certs)
+        return context
+
+
+async def opened(address: Address, options: LinkOptions) -> Link:
+    """Return a link that is logged in. Raises redis-py's errors."""
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            return await _logged_in(address, options, Link(options.answer_seconds))
+    except TimeoutError as error:
+        raise redis_errors.TimeoutError("no connection") from error
+    except OSError as error:
+        raise redis_errors.ConnectionError("no connection") from error
+
+
+async def _logged_in(address: Address, options: LinkOptions, link: Link) -> Link:
+    context = await asyncio.to_thread(options.context) if options.tls else None
+    await asyncio.get_running_loop().create_connection(lambda: link, *address, ssl=context)
+    try:
+        for command in options.login:
+            await _ask(link, command)
+    except BaseException:
+        link.close()
+        raise
+    return link
+
+
+async def _ask(link: Link, command: tuple[Any, ...]) -> None:
+    try:
+        await link.send(command)
+    except redis_errors.ResponseError as error:
+        if command[0] == "AUTH":
+            raise redis_errors.AuthenticationError(str(error)) from error
+        raise
+
+
+class Links:
+    """The links of one process to the server that `connect` reaches. Belongs to one event loop."""
+
+    def __init__(self, connect: Callable[[], Awaitable[Link]], seconds: float) -> None:
+        """`seconds`: how long a command waits for its first link."""
+        self._connect, self._seconds = connect, seconds
+        self._links: list[Link] = []
+        self._connecting: asyncio.Task[Link] | None = None
+
+    async def run(self, *command: Any) -> Any:
+        """Return the command's answer. Raises redis-py's errors."""
+        link = self._free() or await self._connected()
+        return await link.send(command)
+
+    def reconnect(self) -> None:
+        """Use new links from now on. Commands under way get their answers from the old ones."""
+        links, self._links = self._links, []
+        for each in links:
+            each.retire()
+
+    async def close(self) -> None:
+        if self._connecting is not None:
+            self._connecting.cancel()
+            await asyncio.gather(self._connecting, return_exceptions=True)
+        links, self._links = self._links, []
+        for each in links:
+            each.close()
+        await asyncio.gather(*(each.closed for each in links))
+
+    def _free(self) -> Link | None:
+        """Return the first link without a backlog, else the one with the shortest. None if there is none."""
+        links = self._links
+        if links and links[0].is_usable and links[0].backlog <= BUSY_BYTES:
+            return links[0]
+        links[:] = [each for each in links if each.is_usable]
+        if not links:
+            return None
+        best = min(links, key=lambda each: each.backlog)
+        if best.backlog > BUSY_BYTES and len(links) < MAX_LINKS:
+            self._begin_connecting()
+        return best
+
+    async def _connected(self) -> Link:
+        """Wait until there is one more link. All that wait share one attempt. Raises redis-py's errors."""
+        async with asyncio.timeout(self._seconds):
+            return await asyncio.shield(self._begin_connecting())
+
+    def _begin_connecting(self) -> asyncio.Task[Link]:
+        if self._connecting is None:
+            self._connecting = asyncio.create_task(self._open(), name="connection to Redis")
+            self._connecting.add_done_callback(self._end_connecting)
+        return self._connecting
+
+    def _end_connecting(self, task: asyncio.Task[Link]) -> None:
+        self._connecting = None
+        if not task.cancelled():
+            task.exception()  # whoever waited has raised it
+
+    async def _open(self) -> Link:
+        link = await self._connect()
+        self._links.append(link)
+        return link
