@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
@@ -27,6 +28,7 @@ from overspill_service.web.client_address import ClientAddresses
 from overspill_service.web.middleware import middleware, set_headers
 from overspill_service.web.page_sessions import PageSessions
 from overspill_service.web.registry import add_routes
+from overspill_service.web.request_rates import RequestRates
 from overspill_service.web.routes import ROUTES
 from overspill_service.web.service import SERVICE, Service
 from overspill_service.web.tokens import Tokens
@@ -91,10 +93,13 @@ async def _assemble(
     mode = OpenMode(archive.catalog, archive.keyring)
     issuer = KeyIssuer(archive.keyring, settings.key_secret)
     page_sessions = PageSessions(archive.store, archive.catalog, archive.shared_clock.now)
+    rates = RequestRates()
+    make = partial(Authenticator, directory, archive.catalog, issuer, mode, page_sessions, rates)
     return Service(
         archive=archive,
         directory=directory,
-        authenticator=await _authenticator(settings, directory, archive, issuer, mode, page_sessions),
+        authenticator=await _authenticator(settings, archive, make),
+        rates=rates,
         mode=mode,
         issuer=issuer,
         metrics=metrics,
@@ -123,19 +128,9 @@ async def _assemble(
 
 
 async def _authenticator(
-    settings: Settings,
-    directory: TenantDirectory,
-    archive: Archive,
-    issuer: KeyIssuer,
-    mode: OpenMode,
-    sessions: PageSessions,
+    settings: Settings, archive: Archive, make: Callable[..., Authenticator]
 ) -> Authenticator:
-    return Authenticator(
-        directory,
-        archive.catalog,
-        issuer,
-        mode,
-        sessions,
+    return make(
         clock=archive.shared_clock.now,
         secrets=settings.key_secrets,
         tokens=Tokens(settings, archive.shared_clock.now) if settings.jwt_issuer else None,

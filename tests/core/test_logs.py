@@ -31,15 +31,11 @@ def record(**fields: object) -> logging.LogRecord:
     ],
 )
 def test_a_value_is_one_word_of_a_line(value: object, shown: str) -> None:
-    assert (
-        logs.TextFormatter(logs.TEXT_FORMAT)
-        .format(record(name=value))
-        .endswith(f"[-] said this name={shown}")
-    )
+    assert logs.formatter_of("text").format(record(name=value)).endswith(f"[-] said this name={shown}")
 
 
 def test_fields_of_what_is_under_way_come_with_every_record_and_go_with_it() -> None:
-    formatter = logs.JsonFormatter()
+    formatter = logs.formatter_of("json")
     with logs.bound_fields(request_id="r", tenant="?"):
         logs.bind_fields(tenant="acme")
         within: dict[str, Any] = json.loads(formatter.format(record(tenant="own", code="x", message="no")))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from overspill import Guard, SyncClient
 from overspill.agent_tools.source_tools import source_tools
-from overspill_service.telemetry.logs import without_secrets
+from overspill_service.telemetry.log_lines import without_secrets
 from overspill_service.tenants.keys import new_key
 
 from tests.client.shell import Shell

@@ -163,7 +163,7 @@ async def test_log_lines_of_a_request_have_the_ids_of_its_span(
 
     class Keep(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            seen.append(json.loads(logs.JsonFormatter().format(record)))
+            seen.append(json.loads(logs.formatter_of("json").format(record)))
 
     access, handler = logging.getLogger("overspill_service.access"), Keep()
     access.addHandler(handler)
@@ -182,7 +182,7 @@ async def test_without_a_provider_a_log_line_has_no_ids(api: Api, caplog: pytest
     await api.get("/v1/usage", headers={"traceparent": SAMPLED})
 
     assert api.service.spans is None
-    assert not any("trace_id" in logs.JsonFormatter().format(record) for record in caplog.records)
+    assert not any("trace_id" in logs.formatter_of("json").format(record) for record in caplog.records)
 
 
 @pytest.mark.parametrize(("traceparent", "expected"), [(SAMPLED, {TRACE}), (UNSAMPLED, set())])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 OWN_SITE: Final = frozenset({"same-origin", "none"})
 """Values of `Sec-Fetch-Site`: of a page of this very origin, and of an address that a person typed."""
+LONGEST_NAME: Final = 300
+"""Characters of a name and a port: a host name has at most 253."""
 _HOST: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s\[\]:@/?#\\]+))(?::\d*)?")
 """A name or an address, with or without a port (RFC 9110, section 7.2): no user, no path."""
 
@@ -33,15 +36,26 @@ def require_own_origin(
     face that answers to any name. `is_page` is for a page that people may follow links to.
     """
     host = headers.get("Host", "")
-    name = host_name(host)
-    if hosts is not None and name not in hosts and not is_loopback(name):
-        raise ForeignRequest(f"the host {name[:100]!r} is not one that this service answers to")
+    if hosts is not None and not _is_answered(host, hosts):
+        raise ForeignRequest(f"the host {host_name(host)[:100]!r} is not one that this service answers to")
     origin = headers.get("Origin")
     if origin is not None and not _is_of(origin, host, hosts or frozenset()):
         raise ForeignRequest(f"a page of {origin[:100]!r} has sent this")
-    site = headers.get("Sec-Fetch-Site", "none").lower()
-    if site not in OWN_SITE and not (is_page and headers.get("Sec-Fetch-Mode") == "navigate"):
+    site = headers.get("Sec-Fetch-Site", "none")
+    if site.lower() not in OWN_SITE and not (is_page and headers.get("Sec-Fetch-Mode") == "navigate"):
         raise ForeignRequest("a page of another site has sent this")
+
+
+def _is_answered(host: str, hosts: frozenset[str]) -> bool:
+    """Return whether a `Host` field names one of the hosts, or this machine."""
+    return _is_known(host, hosts) if len(host) <= LONGEST_NAME else host_name(host) in hosts
+
+
+@lru_cache(maxsize=256)
+def _is_known(host: str, hosts: frozenset[str]) -> bool:
+    """As `_is_answered`: clients send the same few fields again and again."""
+    name = host_name(host)
+    return name in hosts or is_loopback(name)
 
 
 def host_name(host: str) -> str:

@@ -11,7 +11,7 @@ from overspill import wire
 
 from overspill_service.audit.events import ITSELF, Action, Event, Outcome
 from overspill_service.catalog.records import instant
-from overspill_service.telemetry.logs import without_secrets
+from overspill_service.telemetry.log_lines import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

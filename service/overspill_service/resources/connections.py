@@ -14,18 +14,18 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
-from contextlib import contextmanager
+from enum import Enum
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Final, cast
 
 from overspill_service.resources.connection_limit import RESERVED_CONNECTIONS
-from overspill_service.resources.request_heads import HeadCount, RequestHeads
+from overspill_service.resources.request_heads import SHORT_HEAD_BYTES, HeadCount, RequestHeads
 from overspill_service.resources.tasks import run_to_completion
 
 if TYPE_CHECKING:
     import socket
     import ssl
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 HANDSHAKE_SECONDS: Final = 10.0
 """How long a client may take for its TLS handshake."""
@@ -57,11 +57,8 @@ class Connections:
         """The most connections of one address."""
         self._addresses: Counter[str] = Counter()
         self._heads = RequestHeads()
-        self._counts: dict[asyncio.BaseTransport, HeadCount] = {}
-        self._open: dict[asyncio.BaseTransport, bool] = {}
-        """Whether each connection is idle after a request. The longest idle one comes first."""
-        self._busy: set[asyncio.BaseTransport] = set()
-        self._reserved: set[asyncio.BaseTransport] = set()
+        self._open: dict[asyncio.BaseTransport, ClientConnection] = {}
+        """The one that has been idle for longest comes first."""
         self._count = 0
         self._has_room = asyncio.Event()
         self._has_room.set()
@@ -72,49 +69,51 @@ class Connections:
 
     def is_reserved(self, transport: asyncio.BaseTransport | None) -> bool:
         """Return whether the connection is reserved for health checks."""
-        return transport in self._reserved
+        connection = self._open.get(transport) if transport is not None else None
+        return connection is not None and connection.is_reserved
 
-    @contextmanager
-    def busy(self, transport: asyncio.BaseTransport | None, *, has_body: bool = False) -> Iterator[None]:
-        """Mark the connection as busy while the block answers a request."""
-        if transport is not None and transport in self._open:
-            self._open[transport] = False
-            self._busy.add(transport)
-            self._expect_head(transport, comes_now=not has_body)
-        try:
-            yield
-        finally:
-            if transport is not None and self._open.pop(transport, None) is not None:
-                self._open[transport] = True
-                self._busy.discard(transport)
-                if has_body:
-                    self._expect_head(transport, comes_now=True)
+    def begin(self, transport: asyncio.BaseTransport | None, *, has_body: bool) -> None:
+        """Note that a request is being answered. `end` notes the end of that."""
+        connection = self._open.get(transport) if transport is not None else None
+        if connection is not None:
+            connection.activity = Activity.BUSY
+            self._expect_head(connection, comes_now=not has_body)
 
-    def received(self, transport: asyncio.BaseTransport, data: bytes) -> None:
+    def end(self, transport: asyncio.BaseTransport | None, *, has_body: bool) -> None:
+        connection = self._open.pop(transport, None) if transport is not None else None
+        if connection is not None and transport is not None:
+            self._open[transport] = connection
+            connection.activity = Activity.IDLE
+            if has_body:
+                self._expect_head(connection, comes_now=True)
+
+    def received(self, connection: ClientConnection, data: bytes) -> None:
         """Count what came, if it belongs to a head. The longest head goes if all of them are too long."""
-        count = self._counts.get(transport)
-        if count is None:
+        transport = connection.transport
+        if not connection.head.take(data):
+            if connection.head.size > SHORT_HEAD_BYTES:
+                self._heads.forget(transport)
             return
-        if not count.take(data):
-            self._heads.forget(transport)
-        elif (longest := self._heads.note(transport, count.size)) is not None:
+        longest = self._heads.note(transport, connection.head.size)
+        if longest is not None:
             self._heads.forget(longest)
-            self._refuse(longest)
+            self._refuse(self._open[longest])
 
-    def _expect_head(self, transport: asyncio.BaseTransport, *, comes_now: bool) -> None:
-        self._heads.forget(transport)
-        self._counts.pop(transport, None)
+    def _expect_head(self, connection: ClientConnection, *, comes_now: bool) -> None:
+        if connection.head.size > SHORT_HEAD_BYTES:
+            self._heads.forget(connection.transport)
         if comes_now:
-            self._counts[transport] = HeadCount()
-
-    def _refuse(self, transport: asyncio.BaseTransport) -> None:
-        """Close a connection. Say why if it has no whole request yet."""
-        writable = cast("asyncio.Transport", transport)
-        if transport in self._busy:
-            writable.abort()
+            connection.head.begin()
         else:
-            writable.write(self._refusal)
-            writable.close()
+            connection.head.ignore()
+
+    def _refuse(self, connection: ClientConnection) -> None:
+        """Close a connection. Say why if it has no whole request yet."""
+        if connection.activity is Activity.BUSY:
+            connection.transport.abort()
+        else:
+            connection.transport.write(self._refusal)
+            connection.transport.close()
 
     async def accept(
         self,
@@ -170,7 +169,7 @@ class Connections:
     ) -> None:
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: CountedProtocol(serve(), self),
+                lambda: ClientConnection(serve(), self),
                 accepted,
                 ssl=context,
                 ssl_handshake_timeout=HANDSHAKE_SECONDS if context else None,
@@ -179,28 +178,24 @@ class Connections:
             accepted.close()
             self._leave()
 
-    def opened(self, transport: asyncio.BaseTransport) -> None:
+    def opened(self, connection: ClientConnection) -> None:
         """Count a new connection. `_enter` has made room for it."""
-        address = address_of(transport)
+        address = connection.address
         self._addresses[address] += 1
-        self._open[transport] = False
-        self._expect_head(transport, comes_now=True)
-        share = self.limit if self._is_proxy(peer_of(transport)) else self.share
+        self._open[connection.transport] = connection
+        share = self.limit if self._is_proxy(peer_of(connection.transport)) else self.share
         is_greedy = self._addresses[address] > share
         if self._count > self.limit or is_greedy:  # for health checks, and only for a moment
-            self._reserved.add(transport)
-            asyncio.get_running_loop().call_later(RESERVED_SECONDS, self._expire, transport)
+            connection.is_reserved = True
+            asyncio.get_running_loop().call_later(RESERVED_SECONDS, self._expire, connection.transport)
             self._close_idle(address if is_greedy else None)
         if self._addresses[address] > share + RESERVED_CONNECTIONS:
-            self._refuse(transport)
+            self._refuse(connection)
 
-    def closed(self, transport: asyncio.BaseTransport | None) -> None:
-        if transport is not None:
-            self._expect_head(transport, comes_now=False)
-            self._open.pop(transport, None)
-            self._busy.discard(transport)
-            self._reserved.discard(transport)
-            self._forget_address(address_of(transport))
+    def closed(self, connection: ClientConnection) -> None:
+        self._heads.forget(connection.transport)
+        del self._open[connection.transport]
+        self._forget_address(connection.address)
         self._leave()
 
     def _forget_address(self, address: str) -> None:
@@ -219,13 +214,13 @@ class Connections:
 
     def _close_idle(self, address: str | None) -> None:
         """Close the connection that has been idle for longest, of one address or of any."""
-        for each, is_idle in self._open.items():
-            if is_idle and address in (None, address_of(each)):
-                each.close()
+        for transport, each in self._open.items():
+            if each.activity is Activity.IDLE and address in (None, each.address):
+                transport.close()
                 return
 
     def _expire(self, transport: asyncio.BaseTransport) -> None:
-        if transport in self._reserved:
+        if self.is_reserved(transport):
             transport.close()
 
 
@@ -244,25 +239,41 @@ def address_of(transport: asyncio.BaseTransport) -> str:
     return str(ip_network(f"{peer}/64", strict=False)) if ":" in peer else peer
 
 
-class CountedProtocol(asyncio.Protocol):
-    """A protocol whose connection is counted."""
+class Activity(Enum):
+    """What a connection does."""
+
+    NEW = "new"
+    """Its first request has not come yet."""
+    BUSY = "busy"
+    """A request of it is being answered."""
+    IDLE = "idle"
+    """A request of it was answered."""
+
+
+class ClientConnection(asyncio.Protocol):
+    """One connection of a client: a protocol whose connection is counted."""
+
+    transport: asyncio.Transport
+    address: str
 
     def __init__(self, inner: asyncio.Protocol, connections: Connections) -> None:
         self._inner, self._connections = inner, connections
-        self._transport: asyncio.BaseTransport | None = None
+        self.head = HeadCount()
+        self.activity = Activity.NEW
+        self.is_reserved = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport
-        self._connections.opened(transport)
+        self.transport = cast("asyncio.Transport", transport)
+        self.address = address_of(transport)
+        self._connections.opened(self)
         self._inner.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        assert self._transport is not None
-        self._connections.received(self._transport, data)
+        self._connections.received(self, data)
         self._inner.data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._connections.closed(self._transport)
+        self._connections.closed(self)
         self._inner.connection_lost(exc)
 
     def eof_received(self) -> bool | None:

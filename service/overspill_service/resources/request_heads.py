@@ -40,9 +40,20 @@ class RequestHeads:
 class HeadCount:
     """Counts the bytes of one connection's next head."""
 
+    __slots__ = ("_is_open", "_tail", "size")
+
     def __init__(self) -> None:
         self.size = 0
         self._is_open, self._tail = True, b""
+
+    def begin(self) -> None:
+        """Take what comes now for a new head."""
+        self.size = 0
+        self._is_open, self._tail = True, b""
+
+    def ignore(self) -> None:
+        """Take what comes now for a body."""
+        self._is_open = False
 
     def take(self, data: bytes) -> bool:
         """Count what came. Return whether the head has not ended yet."""
@@ -51,6 +62,9 @@ class HeadCount:
         if not self.size:
             data = data.lstrip(b"\r\n")  # empty lines before a request are no part of it
         seen = self._tail + data
-        self._is_open, self._tail = _END not in seen, seen[-len(_END) + 1 :]
         self.size += len(data)
+        if _END in seen:
+            self._is_open = False
+        else:
+            self._tail = seen[-len(_END) + 1 :]
         return self._is_open

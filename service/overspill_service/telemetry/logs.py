@@ -6,34 +6,33 @@ A record has a message and fields: its own (`extra=fields(…)`), and those of t
 
 from __future__ import annotations
 
-import json
 import logging
-import os
-import re
 import sys
-from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from aiohttp.http_exceptions import HttpProcessingError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from overspill_service.telemetry.log_lines import JsonFormatter, RequestRecord, TextFormatter
 
-TEXT_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"
 MAX_CAUSES: Final = 4
 _BOUND: Final[ContextVar[dict[str, Any] | None]] = ContextVar("fields", default=None)
 
 
-@contextmanager
-def bound_fields(**fields: object) -> Iterator[None]:
+class bound_fields:  # noqa: N801  (used as a `with` block, as contextlib's own)
     """Add these fields to every record in the block, and those that `bind_fields` adds meanwhile."""
-    token = _BOUND.set(fields)
-    try:
-        yield
-    finally:
-        _BOUND.reset(token)
+
+    __slots__ = ("_token", "fields")
+
+    def __init__(self, **fields: object) -> None:
+        self.fields: dict[str, Any] = fields
+
+    def __enter__(self) -> dict[str, Any]:
+        self._token = _BOUND.set(self.fields)
+        return self.fields
+
+    def __exit__(self, *_: object) -> None:
+        _BOUND.reset(self._token)
 
 
 def bind_fields(**fields: object) -> None:
@@ -53,6 +52,12 @@ def bound_field(name: str) -> str:
     return str((_BOUND.get() or {}).get(name, ""))
 
 
+def log_request(log: logging.Logger, message: str, **fields: object) -> None:
+    """Log that a request has ended, at the level INFO."""
+    if log.isEnabledFor(logging.INFO):
+        log.handle(RequestRecord(log.name, message, fields))
+
+
 def fields(**fields: object) -> dict[str, Any]:
     """Return the `extra` of a record with these fields."""
     return {"fields": fields}
@@ -67,21 +72,6 @@ def causes(error: BaseException) -> str:
         found.append(f"{type(cause).__name__}: {text}" if text else type(cause).__name__)
         cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
     return "; ".join(found)
-
-
-_SECRETS: Final = re.compile(
-    r"\b(ov[sl]_)[a-z2-7]+|\b((?:bearer|basic|token)[ :]+)[^\s'\"\\]+", re.IGNORECASE
-)
-_SECRET_MARKS: Final = "ovs_", "ovl_", "bearer", "basic", "token"
-"""What `_SECRETS` needs to match at all, in lower case. Each is looked for faster than the pattern is."""
-
-
-def without_secrets(text: str) -> str:
-    """Return a line of the log with keys and credentials masked, wherever they come from."""
-    lowered = text.lower()
-    if not any(mark in lowered for mark in _SECRET_MARKS):
-        return text
-    return _SECRETS.sub(lambda found: (found[1] or found[2]) + "***", text)
 
 
 class MalformedRequests(logging.Filter):
@@ -99,50 +89,15 @@ class MalformedRequests(logging.Filter):
 MALFORMED: Final = MalformedRequests()
 
 
-class JsonFormatter(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        line = _fields(record) | {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "process": os.getpid(),
-            "message": record.getMessage(),
-        }
-        if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
-        return without_secrets(json.dumps(line, ensure_ascii=False, default=str))
-
-
-class TextFormatter(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        return without_secrets(super().format(record))
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (the library's name)
-        fields = _fields(record)
-        record.request_id = fields.pop("request_id", "-")
-        shown = [
-            super().formatMessage(record),
-            *(f"{name}={_quoted_if_needed(fields[name])}" for name in fields),
-        ]
-        return " ".join(shown)
-
-
-def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    """Return the fields of a record: those of the current request, then its own."""
-    return {**(_BOUND.get() or {}), **getattr(record, "fields", {})}
-
-
-def _quoted_if_needed(value: object) -> str:
-    """Return a value as text, quoted if it has spaces, quotes or unprintable characters."""
-    text = str(value)
-    is_word = text.isprintable() and not any(mark in text for mark in ' "=')
-    return text if text and is_word else json.dumps(text, ensure_ascii=False)
+def formatter_of(format_name: str) -> logging.Formatter:
+    """Return what makes lines of records: `json`, or `text`."""
+    return (JsonFormatter if format_name == "json" else TextFormatter)(_BOUND.get)
 
 
 def configure(level: str, format_name: str) -> None:
     """Send every record of the service to standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if format_name == "json" else TextFormatter(TEXT_FORMAT))
+    handler.setFormatter(formatter_of(format_name))
     logging.getLogger("aiohttp.server").addFilter(MALFORMED)
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # no line shows them
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)

@@ -19,7 +19,7 @@ from overspill_service.telemetry.series import Series
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from prometheus_client import CollectorRegistry, Gauge
+    from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
     from overspill_service.catalog import Catalog, Statistics
     from overspill_service.catalog.backlogs import Backlog
@@ -62,6 +62,10 @@ class Metrics:
         self._spooling: set[str] = set()
         """The labels of tenants that have something in spools, or had."""
         self._prepared: set[tuple[str, ...]] = set()
+        self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        """The series of a request, by route, method and status."""
+        self._used: dict[tuple[str, str, str], tuple[Counter, Counter, Counter]] = {}
+        """The series of who sends requests, by tenant, key and code."""
         self._process = ProcessUsage(self._of)
 
     @property
@@ -174,17 +178,37 @@ class Metrics:
 
     def request(self, route: str, method: str, status: int, seconds: float, trace_id: str = "") -> None:
         """Count a request. `trace_id` becomes an exemplar of its time, unless it is empty."""
-        method = method if method in METHODS else OTHER
-        self._of(d.HTTP_REQUESTS, route, method, str(status)).inc()
-        exemplar = {"trace_id": trace_id} if trace_id else None
-        self._of(d.HTTP_REQUEST_SECONDS, route, method).observe(seconds, exemplar)
+        found = self._answered.get((route, method, status))
+        if found is None:
+            label = method if method in METHODS else OTHER
+            found = (
+                self._of(d.HTTP_REQUESTS, route, label, str(status)),
+                self._of(d.HTTP_REQUEST_SECONDS, route, label),
+            )
+            if label is method:
+                self._answered[route, method, status] = found
+        requests, times = found
+        requests.inc()
+        times.observe(seconds, {"trace_id": trace_id} if trace_id else None)
 
     def use(self, tenant: str, key: str, code: str, *, received: int, sent: int) -> None:
         """Count a request by who sent it."""
-        who = self._tenant(tenant), self._key(key)
-        self._of(d.TENANT_REQUESTS, *who, code).inc()
-        self._of(d.TENANT_RECEIVED_BYTES, *who).inc(received)
-        self._of(d.TENANT_SENT_BYTES, *who).inc(sent)
+        found = self._used.get((tenant, key, code))
+        if found is None:
+            who = self._tenant(tenant), self._key(key)
+            found = (
+                self._of(d.TENANT_REQUESTS, *who, code),
+                self._of(d.TENANT_RECEIVED_BYTES, *who),
+                self._of(d.TENANT_SENT_BYTES, *who),
+            )
+            if len(self._used) < MAX_KEYS:
+                self._used[tenant, key, code] = found
+        requests, received_bytes, sent_bytes = found
+        requests.inc()
+        if received:
+            received_bytes.inc(received)
+        if sent:
+            sent_bytes.inc(sent)
 
     def stored(self, totals: Mapping[str, Totals]) -> None:
         """Set what is stored, by tenant. Tenants beyond the bound are added up."""

@@ -219,12 +219,15 @@ class TenantDirectory:
 
     def __init__(self, defaults: Limits, tenants: Iterable[FileTenant] = ()) -> None:
         self._defaults = defaults
+        self._anonymous: Principal | None = None
         self._tenants: dict[str, Tenant] = {}
-        self._keys: dict[str, tuple[FileKey, Tenant]] = {}
+        self._file_keys: list[tuple[str, FileKey]] = []
+        self._keys: dict[str, Principal] = {}
         for each in tenants:
             tenant = Tenant(name=each.name, limits=each.limits(defaults), audits_reads=each.audit_reads)
             self._tenants[each.name] = tenant
-            self._keys |= {key.hash: (key, tenant) for key in each.keys}
+            self._file_keys += [(each.name, key) for key in each.keys]
+            self._keys |= {key.hash: _principal(tenant, key) for key in each.keys}
 
     @property
     def has_keys(self) -> bool:
@@ -232,14 +235,16 @@ class TenantDirectory:
 
     def file_keys(self) -> list[tuple[str, FileKey]]:
         """Return the keys of the tenants' file, each with its tenant."""
-        return [(tenant.name, key) for key, tenant in self._keys.values()]
+        return self._file_keys
 
     def tenant(self, name: str) -> Tenant:
         return self._tenants.get(name) or Tenant(name=name, limits=self._defaults)
 
     def anonymous(self) -> Principal:
         """Return the principal of a service without keys: the default tenant with every scope."""
-        return Principal(tenant=self.tenant(DEFAULT_TENANT), scopes=ALL_SCOPES)
+        if self._anonymous is None:
+            self._anonymous = Principal(tenant=self.tenant(DEFAULT_TENANT), scopes=ALL_SCOPES)
+        return self._anonymous
 
     def local(self, key_hash: str) -> Principal:
         """Return the principal of this machine's user: the default tenant with every scope."""
@@ -253,17 +258,18 @@ class TenantDirectory:
 
     def find(self, key_hash: str, now: float) -> Principal | None:
         """Return the principal of a key of the tenants' file, None if there is none or it has expired."""
-        key, tenant = self._keys.get(key_hash, (None, None))
-        if key is None or tenant is None or (key.expires is not None and key.expires <= now):
+        principal = self._keys.get(key_hash)
+        if principal is None or (principal.expiry is not None and principal.expiry.at <= now):
             return None
-        bound = None if key.session is None else SessionBound(key.session, key.is_prefix)
-        scopes = frozenset(key.scopes)
-        expiry = None if key.expires is None else Expiry(key.expires)
-        return Principal(
-            tenant=tenant,
-            scopes=scopes,
-            session=bound,
-            key_id=key_hash[:KEY_ID_LENGTH],
-            key_hash=key_hash,
-            expiry=expiry,
-        )
+        return principal
+
+
+def _principal(tenant: Tenant, key: FileKey) -> Principal:
+    return Principal(
+        tenant=tenant,
+        scopes=frozenset(key.scopes),
+        session=None if key.session is None else SessionBound(key.session, key.is_prefix),
+        key_id=key.hash[:KEY_ID_LENGTH],
+        key_hash=key.hash,
+        expiry=None if key.expires is None else Expiry(key.expires),
+    )

@@ -14,10 +14,12 @@ import hashlib
 import re
 import secrets
 import zlib
+from functools import lru_cache
 from typing import Final
 
 KEY_PREFIX: Final = "ovs_"
 LOCAL_PREFIX: Final = "ovl_"
+KEY_LENGTH: Final = 43
 KEY_PATTERN: Final = re.compile(r"ov[sl]_[a-z2-7]{39}")
 CHECKSUM_LENGTH: Final = 7
 
@@ -43,10 +45,14 @@ def _checksum(text: str) -> str:
 def hash_key(key: str, secret: str = "") -> str:
     """Return the hash of a key in hexadecimal: BLAKE2b-256, keyed with the service's secret."""
     # A fast hash is enough: a key has 160 random bits, so nobody can try them all.
-    pepper = hashlib.sha256(secret.encode()).digest() if secret else b""
     return hashlib.blake2b(
-        key.encode("utf-8", "surrogatepass"), digest_size=32, key=pepper, person=b"overspill-key"
+        key.encode("utf-8", "surrogatepass"), digest_size=32, key=_pepper(secret), person=b"overspill-key"
     ).hexdigest()
+
+
+@lru_cache(maxsize=16)
+def _pepper(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest() if secret else b""
 
 
 def secret_id(secret: str) -> str:

@@ -9,16 +9,13 @@ from aiohttp import web
 from overspill.wire import CAPTURE_ID, fit
 
 from overspill_service.audit.events import Action, Event, Outcome
-from overspill_service.telemetry import logs
-from overspill_service.web.client_address import CLIENT_ADDRESS
+from overspill_service.telemetry.log_lines import without_secrets
+from overspill_service.web.exchange import EXCHANGE
 from overspill_service.web.service import SERVICE
 
 if TYPE_CHECKING:
-    from overspill_service.tenants.directory import Principal
     from overspill_service.web.service import Service
 
-_ACTION: Final = web.RequestKey("action", Action)
-_READS_WANTED: Final = web.RequestKey("reads_wanted", bool)
 _REFUSED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 _ABOUT: Final = ("capture", "captures", "stored_size", "held", "session", "api_key", "new_api_key")
 """Fields of the request's log lines that say what it was about."""
@@ -33,53 +30,45 @@ ACTIONS: Final = web.AppKey("actions", dict[tuple[str, str], Action])
 
 def begin(request: web.Request) -> None:
     """Note what a request wants, before anything can refuse it."""
-    resource = request.match_info.route.resource
-    action = None if resource is None else request.app[ACTIONS].get((request.method, resource.canonical))
-    if action is not None and request.app[SERVICE].audit.is_on:
-        request[_ACTION] = action
+    exchange = request[EXCHANGE]
+    exchange.action = request.app[ACTIONS].get((request.method, exchange.route))
 
 
 async def require_log(service: Service, request: web.Request) -> None:
     """Raise `AuditUnavailable` for a change that could not be written down."""
-    action = request.get(_ACTION)
+    action = request[EXCHANGE].action
     if action is not None and not action.is_read:
         await service.audit.require_working()
 
 
-def note_principal(request: web.Request, principal: Principal) -> None:
-    """Note whether the tenant wants its reads written down."""
-    request[_READS_WANTED] = principal.tenant.audits_reads
-
-
 async def end(request: web.Request, status: int | None) -> None:
     """Write the line of a request that was answered with this status, None if its client hung up."""
-    action = request.get(_ACTION)
+    exchange = request[EXCHANGE]
+    action, fields = exchange.action, exchange.fields
     is_refused = status in _REFUSED
-    if action is None or (action.is_read and not is_refused and not request.get(_READS_WANTED)):
+    if action is None or (action.is_read and not is_refused and not exchange.are_reads_audited):
         return
     service = request.app[SERVICE]
-    resource = request.match_info.route.resource
     event = Event(
         action=action,
         outcome=_outcome(status),
-        tenant=logs.bound_field("tenant"),
-        user=logs.bound_field("key"),
-        subject=logs.bound_field("subject"),
-        address=request[CLIENT_ADDRESS],
+        tenant=fields.get("tenant", ""),
+        user=fields.get("key", ""),
+        subject=fields.get("subject", ""),
+        address=exchange.address,
         is_refused=is_refused,
-        code=logs.bound_field("code"),
+        code=fields.get("code", ""),
         method=request.method,
-        path="" if resource is None else resource.canonical,
+        path=exchange.route,
         status=status,
-        request_id=logs.bound_field("request_id"),
-        about=_about(request),
+        request_id=exchange.request_id,
+        about=_about(request, fields),
     )
     await service.audit.write(event, service.archive.clock())
 
 
-def _about(request: web.Request) -> dict[str, Any]:
+def _about(request: web.Request, known: dict[str, Any]) -> dict[str, Any]:
     """Return what a request was about: what its path names, and what was found out meanwhile."""
-    known = logs.current_fields()
     asked: dict[str, Any] = {_NAMED.get(name, name): value for name, value in request.match_info.items()}
     if CAPTURE_ID.fullmatch(asked.get("ref", "")):
         asked["capture"] = asked.pop("ref")
@@ -89,7 +78,7 @@ def _about(request: web.Request) -> dict[str, Any]:
 
 def _fit(name: str) -> str:
     """Return a name as a line may have it: of bounded length, and never a key."""
-    return logs.without_secrets(fit(name, _LONGEST))
+    return without_secrets(fit(name, _LONGEST))
 
 
 def _outcome(status: int | None) -> Outcome:

@@ -13,11 +13,8 @@ from aiohttp import hdrs
 
 from overspill_service.catalog.key_records import AccessMode
 from overspill_service.errors import CatalogIncomplete, KeyNotFound, Unauthorized
-from overspill_service.telemetry import logs
 from overspill_service.tenants.directory import Expiry, Principal, SessionBound
-from overspill_service.tenants.keys import LOCAL_PREFIX, hash_key, is_key
-from overspill_service.web.client_address import CLIENT_ADDRESS
-from overspill_service.web.request_rates import RequestRates
+from overspill_service.tenants.keys import KEY_LENGTH, LOCAL_PREFIX, hash_key, is_key
 from overspill_service.web.tokens import is_token
 
 if TYPE_CHECKING:
@@ -31,6 +28,7 @@ if TYPE_CHECKING:
     from overspill_service.catalog.key_records import KeyRecord
     from overspill_service.tenants.directory import TenantDirectory
     from overspill_service.web.page_sessions import PageSessions
+    from overspill_service.web.request_rates import RequestRates
     from overspill_service.web.tokens import Tokens
 
 KEY_CACHE_SECONDS: Final = 10.0
@@ -101,6 +99,7 @@ class Authenticator:
         issuer: KeyIssuer,
         mode: OpenMode,
         sessions: PageSessions,
+        rates: RequestRates,
         *,
         clock: Callable[[], float],
         secrets: Sequence[str],
@@ -110,7 +109,7 @@ class Authenticator:
         self._directory, self._catalog, self._issuer, self._mode = directory, catalog, issuer, mode
         self._sessions = sessions
         self._clock, self._secrets, self._local_key = clock, secrets, local_key
-        self._tokens, self._rates = tokens, RequestRates()
+        self._tokens, self._rates = tokens, rates
         self._cache: dict[str, CachedKey] = {}
         self._unreported: dict[str, float] = {}
         """When keys were last used, by their hashes, as far as the catalog was not told yet."""
@@ -121,24 +120,35 @@ class Authenticator:
         self._directory = directory
         self._cache.clear()
 
-    async def principal(self, request: web.Request) -> Principal:
-        """Return the principal: of the key, else of the web page's session.
+    async def principal(self, request: web.Request, address: str) -> Principal:
+        """Return the principal: of the key, else of the web page's session. `address`: the client's.
 
-        Raises `Unauthorized` without a valid one, `RateExceeded`, and `Forbidden` for a change that lacks the
-        token of its session.
+        Raises `Unauthorized` without a valid one, `RateExceeded` after too many unknown ones, and `Forbidden`
+        for a change that lacks the token of its session.
         """
         credentials = request.headers.getall(hdrs.AUTHORIZATION, ())
         if len(credentials) > 1:
             raise Unauthorized(f"Authorization is given {len(credentials)} times; send it once")
         if credentials:
-            principal = await self._of_any(credentials[0], request[CLIENT_ADDRESS])
+            principal = self._known(credentials[0]) or await self._of_any(credentials[0], address)
         elif (claims := await self._sessions.claims(request)) is not None:
             principal = await self.of_hash(claims.key)
         else:
             principal = await self._anonymous()
-        _bind_log_fields(principal)
-        self._rates.count(principal.tenant)
         return principal
+
+    def _known(self, credential: str) -> Principal | None:
+        """Return the principal of a key that was looked up lately, or is in the tenants' file."""
+        key = credential.removeprefix("Bearer ")
+        if len(key) != KEY_LENGTH:
+            return None
+        for secret in self._secrets:
+            key_hash = hash_key(key, secret)
+            principal = self._directory.find(key_hash, self._clock()) or self._cached(key_hash)
+            if principal is not None:
+                self._note_use(key_hash)
+                return principal
+        return None
 
     async def of_key(self, key: str, address: str) -> Principal:
         """Return the principal of a key. Raises `Unauthorized`, `RateExceeded`."""
@@ -265,12 +275,3 @@ class Authenticator:
             expiry=None if record.expires is None else Expiry(record.expires, record.created),
             key_hash=record.hash,
         )
-
-
-def _bind_log_fields(principal: Principal) -> None:
-    """Add who sends the request to its log fields, before anything can refuse it."""
-    logs.bind_fields(tenant=principal.tenant.name)
-    if principal.key_id:
-        logs.bind_fields(key=principal.key_id)
-    if principal.subject:
-        logs.bind_fields(subject=principal.subject)

@@ -12,14 +12,15 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from aiohttp import hdrs, web
+from aiohttp import hdrs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from aiohttp import web
+
     from overspill_service.settings.settings import Network
 
-CLIENT_ADDRESS: Final = web.RequestKey("client_address", str)
 _HOP: Final = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::\d+)?|([0-9.]+)(?::\d+)?|([0-9A-Fa-f:.]+)")
 """An address with or without a port: `[2001:db8::1]:80`, `192.0.2.1:80`, `2001:db8::1`."""
 
@@ -57,12 +58,11 @@ class ClientAddresses:
         """Return whether it is the address of a trusted proxy."""
         return _is_in(address, self._proxies)
 
-    def may_scrape(self, request: web.Request) -> bool:
-        """Return whether the request comes from where the metrics may be read without a key.
+    def may_scrape(self, request: web.Request, address: str) -> bool:
+        """Return whether a request of this address comes from where the metrics may be read without a key.
 
         A proxy's own address counts for the proxy's own requests only, not for those that it passes on.
         """
-        address = request[CLIENT_ADDRESS]
         if any(name in request.headers for name in _PASSED_ON):
             is_known = self.is_proxy(_normal(request.remote or "")) and not self.is_proxy(address)
             return is_known and _is_in(address, self._scraping)

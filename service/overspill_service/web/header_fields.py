@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote_to_bytes
 
@@ -37,7 +38,8 @@ def single_field(headers: Headers, name: str) -> str | None:
 
 def require_small(request: web.Request) -> None:
     """Raise `HeadersTooLarge` if all fields together are larger than any request needs."""
-    size = sum(len(name) + len(value) + FIELD_BYTES for name, value in request.raw_headers)
+    fields = request.raw_headers
+    size = sum(map(len, chain.from_iterable(fields))) + FIELD_BYTES * len(fields)
     if size > MAX_HEADERS_BYTES:
         raise HeadersTooLarge(size, MAX_HEADERS_BYTES)
 
@@ -56,14 +58,21 @@ def require_well_formed(request: web.Request) -> None:
     Without the last check a grep for `%FF` would search for these three characters. Raises `InvalidHeader`
     if a browser's word on where a request comes from is given twice.
     """
-    hosts = len(request.headers.getall(hdrs.HOST, ()))
+    headers = request.headers
+    hosts = len(headers.getall(hdrs.HOST, ()))
     if hosts > 1 or (not hosts and request.version >= HttpVersion11):
         raise BadRequest(f"the request has {hosts} Host fields; it needs one (RFC 9112, section 3.2)")
     if not is_framed_plainly(request):
         raise BadRequest("the only Transfer-Encoding is chunked, in HTTP/1.1 (RFC 9112, section 6.1)")
     for name in (hdrs.ORIGIN, "Sec-Fetch-Site"):
-        single_field(request.headers, name)
-    target = request.raw_path.encode("utf-8", "surrogateescape")
+        if name in headers:
+            single_field(headers, name)
+    if "%" in request.raw_path or not request.raw_path.isascii():
+        _require_utf8(request.raw_path)
+
+
+def _require_utf8(path: str) -> None:
+    target = path.encode("utf-8", "surrogateescape")
     try:
         unquote_to_bytes(target).decode()
     except UnicodeDecodeError as error:

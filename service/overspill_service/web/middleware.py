@@ -23,10 +23,9 @@ from overspill_service.errors import (
 )
 from overspill_service.telemetry import logs
 from overspill_service.web import auditing, request_span
-from overspill_service.web.client_address import CLIENT_ADDRESS
+from overspill_service.web.exchange import EXCHANGE, Exchange
 from overspill_service.web.header_fields import is_framed_plainly, require_small, require_well_formed
 from overspill_service.web.problems import allow_header, problem_of, response_of, underlying
-from overspill_service.web.registry import KEY_EXPIRES
 from overspill_service.web.service import SERVICE
 
 if TYPE_CHECKING:
@@ -34,9 +33,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 _ALLOWED_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
-REQUEST_ID: Final = web.RequestKey("identity", str)
-STARTED_RESPONSE: Final = web.RequestKey("begun", web.StreamResponse)
-"""The response whose header may have been sent already."""
 UNKNOWN_ROUTE: Final = "unknown"
 PROBES: Final = frozenset({Path.HEALTHZ, Path.READYZ})
 HEALTH: Final = PROBES | {Path.METRICS}
@@ -54,6 +50,8 @@ CLIENT_CLOSED_REQUEST: Final = 499
 
 _EXPECTATION: Final = ExpectationFailed("Expect may be 100-continue and nothing else")
 
+_NO_SPAN: Final = nullcontext()
+
 log = logging.getLogger("overspill_service.access")
 failures = logging.getLogger(__name__)
 
@@ -64,109 +62,119 @@ async def middleware(
 ) -> web.StreamResponse:
     """Handle a request. Every failure becomes an answer; only a cancellation is raised."""
     start = time.perf_counter()
-    request[REQUEST_ID] = request_id = _request_id(request)
-    response: web.StreamResponse | None = None
-    request[CLIENT_ADDRESS] = address = request.app[SERVICE].addresses.of(request)
-    auditing.begin(request)
-    with logs.bound_fields(request_id=request_id, address=address), _span_of(request):
+    service, transport, has_body = request.app[SERVICE], request.transport, request.body_exists
+    address = service.addresses.of(request)
+    request[EXCHANGE] = exchange = Exchange(service, _request_id(request), _route_of(request), address)
+    if service.audit.is_on:
+        auditing.begin(request)
+    with (
+        logs.bound_fields(request_id=exchange.request_id, address=address) as exchange.fields,
+        _span_of(request, exchange),
+        service.in_flight,
+    ):
+        response: web.StreamResponse | None = None
+        service.connections.begin(transport, has_body=has_body)
         try:
-            service = request.app[SERVICE]
-            with service.in_flight, service.connections.busy(request.transport, has_body=request.body_exists):
-                response = await _answer(request, handler, request_id)
+            response = await _answer(request, exchange, handler)
             return response
         finally:
-            _count_and_log(request, response, time.perf_counter() - start)
-            await auditing.end(request, None if response is None else response.status)
+            service.connections.end(transport, has_body=has_body)
+            _count_and_log(request, exchange, response, time.perf_counter() - start)
+            if exchange.action is not None:
+                await auditing.end(request, None if response is None else response.status)
 
 
-def _count_and_log(request: web.Request, response: web.StreamResponse | None, seconds: float) -> None:
+def _count_and_log(
+    request: web.Request, exchange: Exchange, response: web.StreamResponse | None, seconds: float
+) -> None:
     """Count and log a request. `bytes` is the size of the answer, `received` the bytes read of the body."""
-    status = CLIENT_CLOSED_REQUEST if response is None else response.status
-    route = _route_of(request)
-    size = (response and request.method != "HEAD" and response.content_length) or 0
-    received = request.content.total_bytes
-    metrics = request.app[SERVICE].metrics
-    answered = None if response is None else response.status
-    trace_id = request_span.end(request, answered, received=received, sent=size)
-    metrics.request(route, request.method, status, seconds, trace_id)
-    metrics.use(
-        logs.bound_field("tenant"),
-        logs.bound_field("key"),
-        logs.bound_field("code"),
-        received=received,
-        sent=size,
+    status = None if response is None else response.status
+    method, route, received = request.method, exchange.route, request.content.total_bytes
+    size = (response and method != "HEAD" and response.content_length) or 0
+    trace_id = request_span.end(exchange, status, received=received, sent=size)
+    status = CLIENT_CLOSED_REQUEST if status is None else status
+    metrics, told = exchange.service.metrics, exchange.fields.get
+    metrics.request(route, method, status, seconds, trace_id)
+    metrics.use(told("tenant", ""), told("key", ""), told("code", ""), received=received, sent=size)
+    logs.log_request(
+        log, f"{method} {route}", status=status, bytes=size, received=received, seconds=round(seconds, 6)
     )
-    if log.isEnabledFor(logging.INFO):
-        fields = {"status": status, "bytes": size, "received": received, "seconds": round(seconds, 6)}
-        log.info("%s %s", request.method, route, extra=logs.fields(**fields))
 
 
 async def _answer(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]], request_id: str
+    request: web.Request,
+    exchange: Exchange,
+    handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
 ) -> web.StreamResponse:
     try:
-        _require_connection(request)
+        _require_connection(request, exchange)
         require_small(request)
         require_well_formed(request)
-        _require_own_origin(request)
+        _require_own_origin(request, exchange)
         return await handler(request)
     except Exception as error:  # noqa: BLE001  (the boundary: every failure becomes a problem)
         failure = underlying(error)
         if isinstance(failure, (Unavailable, CaptureDamaged)) and not isinstance(failure, ShuttingDown):
-            request.app[SERVICE].failure_log.record(failure)
-        if STARTED_RESPONSE in request:
-            return _abort(request, failure, request_id)
-        return _problem_response(request, failure, request_id)
+            exchange.service.failure_log.record(failure)
+        if exchange.response is not None:
+            _abort(request, exchange, failure)
+            return exchange.response
+        return _problem_response(exchange, failure)
 
 
-def _require_connection(request: web.Request) -> None:
+def _require_connection(request: web.Request, exchange: Exchange) -> None:
     """Raise `OutOfResources` if the connection is reserved for health checks."""
-    connections = request.app[SERVICE].connections
-    if connections.is_reserved(request.transport) and _route_of(request) not in HEALTH:
+    connections = exchange.service.connections
+    if connections.is_reserved(request.transport) and exchange.route not in HEALTH:
         error = OutOfResources(f"all of {connections.limit} connections are taken; try again in a moment")
         error.failure_name = "connections"
         raise error
 
 
-def _require_own_origin(request: web.Request) -> None:
+def _require_own_origin(request: web.Request, exchange: Exchange) -> None:
     """Raise `ForeignOrigin` for what a page of another site has sent, or what was sent to another host.
 
     Balancers ask for health by names of their own.
     """
-    route = _route_of(request)
-    if route in PROBES:
+    if exchange.route in PROBES:
         return
-    hosts, is_page = request.app[SERVICE].hosts, route == Path.INDEX
     try:
-        require_own_origin(request.headers, hosts, is_page=is_page)
+        is_page = exchange.route == Path.INDEX
+        require_own_origin(request.headers, exchange.service.hosts, is_page=is_page)
     except ForeignRequest as error:
         raise ForeignOrigin(f"{error}; an operator can add host names with --hosts") from error
 
 
 async def set_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Set the headers of every answer just before it is sent, and note that it has begun.
-
-    aiohttp refuses an unknown `Expect` before it calls the middleware: here that answer becomes a problem.
-    """
-    request[STARTED_RESPONSE] = response
-    request_id = request.get(REQUEST_ID) or _request_id(request)
-    if isinstance(response, web.HTTPExpectationFailed):
-        response.body = _problem_response(request, _EXPECTATION, request_id).body
-        response.content_type, response.charset = PROBLEM_TYPE, None
-    response.headers[Header.REQUEST_ID] = request_id
+    """Set the headers of every answer just before it is sent, and note that it has begun."""
+    exchange = request.get(EXCHANGE)
+    if exchange is None:  # aiohttp refuses an unknown `Expect` before it calls the middleware
+        exchange = Exchange(request.app[SERVICE], _request_id(request), UNKNOWN_ROUTE, "")
+        _refuse_expectation(exchange, response)
+    exchange.response = response
+    headers = response.headers
+    headers[Header.REQUEST_ID] = exchange.request_id
     for name, value in SECURITY_HEADERS.items():
-        response.headers.setdefault(name, value)
-    if KEY_EXPIRES in request:
-        response.headers[Header.KEY_EXPIRES] = request[KEY_EXPIRES]
-    service = request.app[SERVICE]
+        if name not in headers:
+            headers[name] = value
+    if exchange.key_expires:
+        headers[Header.KEY_EXPIRES] = exchange.key_expires
+    service = exchange.service
     if service.is_stopping or service.connections.is_full or not is_framed_plainly(request):
         response.force_close()
-        response.headers[hdrs.CONNECTION] = "close"  # aiohttp has set the header before it calls this
+        headers[hdrs.CONNECTION] = "close"  # aiohttp has set the header before it calls this
 
 
-def _problem_response(request: web.Request, error: Exception, request_id: str) -> web.Response:
-    problem = problem_of(error, request_id)
-    request.app[SERVICE].metrics.problem(problem.code)
+def _refuse_expectation(exchange: Exchange, response: web.StreamResponse) -> None:
+    """Make a problem of aiohttp's answer."""
+    if isinstance(response, web.HTTPExpectationFailed):
+        response.body = _problem_response(exchange, _EXPECTATION).body
+        response.content_type, response.charset = PROBLEM_TYPE, None
+
+
+def _problem_response(exchange: Exchange, error: Exception) -> web.Response:
+    problem = problem_of(error, exchange.request_id)
+    exchange.service.metrics.problem(problem.code)
     logs.bind_fields(code=problem.code)
     if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         logs.bind_fields(detail=problem.detail, cause=logs.causes(error))
@@ -176,17 +184,17 @@ def _problem_response(request: web.Request, error: Exception, request_id: str) -
     return response
 
 
-def _abort(request: web.Request, error: Exception, request_id: str) -> web.StreamResponse:
+def _abort(request: web.Request, exchange: Exchange, error: Exception) -> None:
     """Abort the connection. After the first byte of an answer nothing else can report a failure."""
     if not isinstance(error, ConnectionError):  # that means the client has hung up
-        problem = problem_of(error, request_id)
-        request.app[SERVICE].metrics.problem(problem.code)
+        problem = problem_of(error, exchange.request_id)
+        exchange.service.metrics.problem(problem.code)
         details = logs.fields(code=problem.code, detail=problem.detail, cause=logs.causes(error))
         failures.error("broke off an answer", extra=details)
-        request_span.fail(request, problem.code)
+        if exchange.span is not None:
+            exchange.span.fail(problem.code)
     if request.transport is not None:
         request.transport.abort()
-    return request[STARTED_RESPONSE]
 
 
 def _request_id(request: web.Request) -> str:
@@ -195,12 +203,12 @@ def _request_id(request: web.Request) -> str:
     return given if _ALLOWED_ID.fullmatch(given) else secrets.token_hex(8)
 
 
-def _span_of(request: web.Request) -> AbstractContextManager[None]:
+def _span_of(request: web.Request, exchange: Exchange) -> AbstractContextManager[None]:
     """Return the block of the request's span. What is asked again and again by machines has none."""
-    route = _route_of(request)
-    if route in HEALTH:
-        return nullcontext()
-    return request_span.serving(request, None if route == UNKNOWN_ROUTE else route)
+    spans, route = exchange.service.spans, exchange.route
+    if spans is None or route in HEALTH:
+        return _NO_SPAN
+    return request_span.serving(spans, request, None if route == UNKNOWN_ROUTE else route)
 
 
 def _route_of(request: web.Request) -> str:

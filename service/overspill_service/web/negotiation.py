@@ -6,9 +6,13 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
 from overspill_service.errors import NotAcceptable, UnsupportedEncoding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 IDENTITY: Final = "identity"
 ZSTD: Final = "zstd"
@@ -18,6 +22,8 @@ _UNNAMED: Final = 0.0001
 """The weight of identity if nothing names it: acceptable, but less than every named coding."""
 # qvalue (section 12.4.2): 0 to 1 with at most three digits.
 _WEIGHT: Final = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
+LONGEST_KNOWN: Final = 200
+"""Characters of a field whose parts are remembered."""
 _SAME: Final = {"x-gzip": "gzip"}
 
 
@@ -78,8 +84,18 @@ def body_coding(content_encoding: str | None) -> str | None:
     return codings[0] if codings else None
 
 
-def _weights(field: str) -> dict[str, float]:
+def _weights(field: str) -> Mapping[str, float]:
     """Return the weight of each member of the list, without members whose weight is malformed."""
+    return _known_weights(field) if len(field) <= LONGEST_KNOWN else _parsed_weights(field)
+
+
+@lru_cache(maxsize=256)
+def _known_weights(field: str) -> Mapping[str, float]:
+    """As `_parsed_weights`: clients send the same few fields again and again."""
+    return _parsed_weights(field)
+
+
+def _parsed_weights(field: str) -> Mapping[str, float]:
     weights = {}
     for member in field.split(","):
         name, *parameters = (part.strip().lower() for part in member.split(";"))

@@ -17,7 +17,7 @@ from overspill_service.audit.events import Action
 from overspill_service.catalog.records import instant
 from overspill_service.errors import NoRoute, Unauthorized
 from overspill_service.telemetry import logs
-from overspill_service.web.client_address import CLIENT_ADDRESS
+from overspill_service.web.exchange import EXCHANGE
 from overspill_service.web.header_fields import list_field
 from overspill_service.web.negotiation import takes_gzip
 from overspill_service.web.page_sessions import COOKIE, SESSION_SECONDS
@@ -102,7 +102,7 @@ async def sign_in(context: RequestContext[wire.NoQuery]) -> web.Response:
 async def _principal_of(context: RequestContext[wire.NoQuery], given: wire.SignIn) -> Principal:
     authenticator = context.service.authenticator
     if not given.code:
-        return await authenticator.of_key(given.key, context.request[CLIENT_ADDRESS])
+        return await authenticator.of_key(given.key, context.request[EXCHANGE].address)
     claims = await context.service.page_sessions.redeem(given.code)
     if claims is None:
         raise Unauthorized("the link was used before, or is too old: ask `overspill open` for another one")

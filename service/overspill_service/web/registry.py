@@ -12,10 +12,10 @@ from aiohttp import HttpVersion11, hdrs, web
 from overspill.wire import CAPTURE_ID, NoQuery, Scope
 
 from overspill_service.errors import Forbidden, InvalidParameter, ObjectMissing
-from overspill_service.telemetry import logs
 from overspill_service.web import auditing
 from overspill_service.web.conditions import SAFE, are_given, is_not_modified
 from overspill_service.web.context import RequestContext
+from overspill_service.web.exchange import EXCHANGE, Exchange
 from overspill_service.web.header_fields import list_field
 from overspill_service.web.instants import text_of
 from overspill_service.web.negotiation import require_identity
@@ -44,8 +44,6 @@ class Access(Enum):
 PUBLIC: Final = Access.PUBLIC
 ANY_KEY: Final = Access.ANY_KEY
 SCRAPER: Final = Access.SCRAPER
-KEY_EXPIRES: Final = web.RequestKey("key_expires", str)
-"""When the key of the request expires, if that is soon."""
 SECONDS_BY_BYTE_RECEIVED: Final = 200e-9
 SECONDS_BY_BYTE_SENT: Final = 30e-9
 """CPU time of reports of observations, and of listings, as measured."""
@@ -124,18 +122,22 @@ async def _continue_or_refuse(request: web.Request) -> None:
 
 
 def _handler_of(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    answer = _paced if route.is_paced else _answer
+
     async def handle(request: web.Request) -> web.StreamResponse:
         service = request.app[SERVICE]
-        await auditing.require_log(service, request)
+        if service.audit.is_on:
+            await auditing.require_log(service, request)
         principal = await _principal(service, route, request)
         if principal.expiry is not None and principal.expiry.is_near(service.archive.clock()):
-            request[KEY_EXPIRES] = text_of(principal.expiry.at)
-        auditing.note_principal(request, principal)
+            request[EXCHANGE].key_expires = text_of(principal.expiry.at)
         if route.scope not in (PUBLIC, SCRAPER):  # health is told also in the middle of a flood
             await service.loop_turns.take(principal.tenant.name)
-        _bind_log_fields(request.match_info.get("ref", ""))
+        ref = request.match_info.get("ref")
+        if ref is not None and CAPTURE_ID.fullmatch(ref):
+            request[EXCHANGE].fields["capture"] = ref
         context = RequestContext(request, service, principal, _parse(route.query, request))
-        return await (_paced(route, context) if route.is_paced else _answer(route, context))
+        return await answer(route, context)
 
     return handle
 
@@ -162,12 +164,6 @@ async def _answer(route: Route, context: RequestContext[Any]) -> web.StreamRespo
                 raise
 
 
-def _bind_log_fields(ref: str) -> None:
-    """Add the capture to the request's log fields, if the path has its id."""
-    if CAPTURE_ID.fullmatch(ref):
-        logs.bind_fields(capture=ref)
-
-
 async def _conditional(route: Route, context: RequestContext[Any]) -> web.StreamResponse:
     """Answer for a resource with one representation and no entity tag.
 
@@ -177,7 +173,8 @@ async def _conditional(route: Route, context: RequestContext[Any]) -> web.Stream
     if method in SAFE:
         require_identity(list_field(headers, hdrs.ACCEPT_ENCODING))
         response = await route.handler(context)
-        return web.Response(status=304) if is_not_modified(headers, method, None) else response
+        is_same = are_given(headers) and is_not_modified(headers, method, None)
+        return web.Response(status=304) if is_same else response
     if are_given(headers):
         if "ref" in context.request.match_info:
             await context.entry()
@@ -186,9 +183,14 @@ async def _conditional(route: Route, context: RequestContext[Any]) -> web.Stream
 
 
 async def _principal(service: Service, route: Route, request: web.Request) -> Principal:
-    if route.scope is PUBLIC or (route.scope is SCRAPER and service.addresses.may_scrape(request)):
+    if route.scope is PUBLIC:
         return service.directory.anonymous()
-    principal = await service.authenticator.principal(request)
+    exchange = request[EXCHANGE]
+    if route.scope is SCRAPER and service.addresses.may_scrape(request, exchange.address):
+        return service.directory.anonymous()
+    principal = await service.authenticator.principal(request, exchange.address)
+    _note_principal(exchange, principal)
+    service.rates.count(principal.tenant)
     if route.needed is not None:
         principal.require(route.needed)
     if principal.session is not None and not route.is_of_session:
@@ -196,13 +198,19 @@ async def _principal(service: Service, route: Route, request: web.Request) -> Pr
     return principal
 
 
+def _note_principal(exchange: Exchange, principal: Principal) -> None:
+    """Add who sends the request to its log fields, before anything can refuse it."""
+    exchange.fields["tenant"] = principal.tenant.name
+    if principal.key_id:
+        exchange.fields["key"] = principal.key_id
+    if principal.subject:
+        exchange.fields["subject"] = principal.subject
+    exchange.are_reads_audited = principal.tenant.audits_reads
+
+
 def _parse(kind: type[Struct], request: web.Request) -> Struct:
     """Return the query as its struct. Raises `InvalidParameter` that names what is allowed."""
-    values: dict[str, str] = {}
-    for name, value in request.query.items():
-        if name in values:
-            raise InvalidParameter(f"the parameter {name} is given twice")
-        values[name] = value
+    values = _values(request) if request.query_string else {}
     unknown = values.keys() - set(kind.__struct_fields__)
     if unknown:
         allowed = ", ".join(kind.__struct_fields__) or "none"
@@ -211,3 +219,13 @@ def _parse(kind: type[Struct], request: web.Request) -> Struct:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         raise InvalidParameter(query_text(error, kind)) from error
+
+
+def _values(request: web.Request) -> dict[str, str]:
+    """Return the parameters of the query. Raises `InvalidParameter` for one that is given twice."""
+    values: dict[str, str] = {}
+    for name, value in request.query.items():
+        if name in values:
+            raise InvalidParameter(f"the parameter {name} is given twice")
+        values[name] = value
+    return values

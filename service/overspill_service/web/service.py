@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from overspill_service.web.authentication import Authenticator, OpenMode
     from overspill_service.web.client_address import ClientAddresses
     from overspill_service.web.page_sessions import PageSessions
+    from overspill_service.web.request_rates import RequestRates
 
 
 class InFlight:
@@ -94,6 +95,7 @@ class Service:
     audit: AuditLog
     page_sessions: PageSessions
     addresses: ClientAddresses
+    rates: RequestRates
     hosts: frozenset[str] | None
     """The host names that requests may be sent to, besides loopback's; None if any name is allowed."""
     spans: Spans | None = None

@@ -1,0 +1,125 @@
+"""Lines of the log: a record and its fields as text for people, or as JSON for machines.
+
+Every request has a line, so they are made for speed. No line has a key or a credential.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Fields = dict[str, Any]
+
+_SECRETS: Final = re.compile(
+    r"\b(ov[sl]_)[a-z2-7]+|\b((?:bearer|basic|token)[ :]+)[^\s'\"\\]+", re.IGNORECASE
+)
+_SECRET_MARKS: Final = "ovs_", "ovl_", "bearer", "basic", "token"
+"""What `_SECRETS` needs to match at all, in lower case. Each is looked for faster than the pattern is."""
+_WORD: Final = re.compile(r"[!#-<>-~]+")
+"""Printable ASCII without spaces, quotes and `=`: what needs no quotes, nearly always."""
+_ENCODER: Final = msgspec.json.Encoder(enc_hook=str)
+
+
+def without_secrets(text: str) -> str:
+    """Return a line of the log with keys and credentials masked, wherever they come from."""
+    lowered = text.lower()
+    for mark in _SECRET_MARKS:
+        if mark in lowered:
+            return _SECRETS.sub(lambda found: (found[1] or found[2]) + "***", text)
+    return text
+
+
+class Seconds:
+    """The text of an instant up to its second. It is made once in a second."""
+
+    def __init__(self, pattern: str, split: Callable[[float], time.struct_time]) -> None:
+        self._pattern, self._split = pattern, split
+        self._known: tuple[int, str] = (-1, "")
+
+    def of(self, second: int) -> str:
+        known, text = self._known
+        if known != second:
+            text = time.strftime(self._pattern, self._split(second))
+            self._known = second, text
+        return text
+
+
+class Formatter(logging.Formatter):
+    """What both formats have in common. `current` returns the fields of the current request."""
+
+    def __init__(self, current: Callable[[], Fields | None]) -> None:
+        super().__init__()
+        self._current = current
+
+    def fields(self, record: logging.LogRecord) -> Fields:
+        """Return the fields of a record: those of the current request, then its own."""
+        return {**(self._current() or {}), **getattr(record, "fields", {})}
+
+
+class JsonFormatter(Formatter):
+    _seconds = Seconds("%Y-%m-%dT%H:%M:%S", time.gmtime)
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = self.fields(record)
+        second = int(record.created)
+        line["time"] = f"{self._seconds.of(second)}.{int((record.created - second) * 1000):03d}+00:00"
+        line["level"] = record.levelname.lower()
+        line["logger"] = record.name
+        line["process"] = os.getpid()
+        line["message"] = record.getMessage()
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return without_secrets(_json(line))
+
+
+def _json(line: Fields) -> str:
+    try:
+        return _ENCODER.encode(line).decode()
+    except UnicodeEncodeError:  # a lone surrogate, which is escaped where the line is written
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+class TextFormatter(Formatter):
+    _seconds = Seconds("%Y-%m-%d %H:%M:%S", time.localtime)
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = self.fields(record)
+        second = int(record.created)
+        at = f"{self._seconds.of(second)},{int((record.created - second) * 1000):03d}"
+        request_id = fields.pop("request_id", "-")
+        words = [f"{at} {record.levelname} {record.name} [{request_id}] {record.getMessage()}"]
+        words += [f"{name}={_quoted_if_needed(value)}" for name, value in fields.items()]
+        line = " ".join(words)
+        if record.exc_info:
+            line += "\n" + self.formatException(record.exc_info)
+        return without_secrets(line)
+
+
+def _quoted_if_needed(value: object) -> str:
+    """Return a value as text, quoted if it has spaces, quotes or unprintable characters."""
+    text = value if isinstance(value, str) else str(value)
+    if _WORD.fullmatch(text):
+        return text
+    is_word = text.isprintable() and not any(mark in text for mark in ' "=')
+    return text if text and is_word else json.dumps(text, ensure_ascii=False)
+
+
+class RequestRecord(logging.LogRecord):
+    """The record of a request. Logging's own looks for its caller, thread and process, which no line has."""
+
+    def __init__(self, logger: str, message: str, fields: Fields) -> None:
+        now = time.time()
+        self.__dict__ = _TEMPLATE | {"name": logger, "msg": message, "created": now, "fields": fields}
+        self.msecs = now % 1 * 1000
+
+
+_TEMPLATE: Final = logging.LogRecord("", logging.INFO, "", 0, "", None, None).__dict__

@@ -1,0 +1,36 @@
+"""One request and its answer: what the parts of the web layer tell each other about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from aiohttp import web
+
+if TYPE_CHECKING:
+    from overspill_service.audit.events import Action
+    from overspill_service.telemetry.spans import RequestSpan
+    from overspill_service.web.service import Service
+
+
+@dataclass(slots=True)
+class Exchange:
+    service: Service
+    request_id: str
+    route: str
+    """The path of the request's route, with its parameters in braces."""
+    address: str
+    """The client's."""
+    fields: dict[str, Any] = field(default_factory=dict)
+    """The fields of the request's log lines."""
+    key_expires: str = ""
+    """When the key of the request expires, if that is soon."""
+    response: web.StreamResponse | None = None
+    """The response whose header may have been sent already."""
+    action: Action | None = None
+    """What the request does, if the audit log is on."""
+    are_reads_audited: bool = False
+    span: RequestSpan | None = None
+
+
+EXCHANGE: Final = web.RequestKey("exchange", Exchange)
