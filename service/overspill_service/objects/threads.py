@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from overspill_service.resources.threads import started_pool
+from overspill_service.resources.threads import Pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +18,7 @@ T = TypeVar("T")
 class Threads:
     def __init__(self, name: str, count: int, deadline: float) -> None:
         """`deadline` in seconds includes the wait for a free thread."""
-        self._pool = started_pool(count, name)
+        self._pool = Pool(count, name)
         self.deadline = deadline
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -25,9 +26,8 @@ class Threads:
 
         The thread goes on after the deadline, so late work must do no harm.
         """
-        future = self._pool.submit(work, *args, **kwargs)
         async with asyncio.timeout(self.deadline):
-            return await asyncio.wrap_future(future)
+            return await self._pool.start(partial(work, *args, **kwargs))
 
     def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.close()

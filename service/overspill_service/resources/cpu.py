@@ -6,9 +6,10 @@ The libraries release the GIL during this work, so as many threads as cores keep
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeVar
 
-from overspill_service.resources.threads import cpu_threads, started_pool
+from overspill_service.resources.threads import Pool, cpu_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,15 +35,34 @@ class Workers(Protocol):
         """Return the result of `work`, done in a thread. A cancelled caller does not wait for it."""
 
 
+class Inline:
+    """No threads: work that takes well under a millisecond runs at once, on the event loop."""
+
+    threads = 1
+
+    def start(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        try:
+            done.set_result(work(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001  (it is raised where the result is awaited)
+            done.set_exception(error)
+        return done
+
+    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return work(*args, **kwargs)
+
+
+INLINE: Final = Inline()
+
+
 class CpuThreads:
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or cpu_threads()
-        self._executor = started_pool(self.threads, "cpu")
+        self._pool = Pool(self.threads, "cpu")
 
     def start(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
         """Begin `work` as soon as a thread is free."""
-        loop = asyncio.get_running_loop()
-        return loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))
+        return self._pool.start(partial(work, *args, **kwargs))
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the result of `work`, done in a thread. A cancelled caller does not wait for it."""
@@ -56,4 +76,4 @@ class CpuThreads:
         return await self.run(work, *args, **kwargs) if count > INLINE_FRAMES else work(*args, **kwargs)
 
     def close(self) -> None:
-        self._executor.shutdown(wait=True, cancel_futures=True)
+        self._pool.close(waits=True)

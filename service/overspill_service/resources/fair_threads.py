@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from overspill_service.errors import CpuTimeUsed
-from overspill_service.resources.threads import cpu_threads, give_way, started_pool
+from overspill_service.resources.threads import Pool, cpu_threads, give_way
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +42,7 @@ class FairThreads:
         self.share = threads or cpu_threads()
         """The most threads that one tenant uses at once."""
         self._idle = self.share + 1
-        self._executor = started_pool(self._idle, name, give_way)
+        self._pool = Pool(self._idle, name, give_way)
         self._tenants: dict[str, Tenant] = {}
         self._note, self._clock = note, clock
 
@@ -69,7 +69,7 @@ class FairThreads:
             self._idle -= 1
             batch.tenant.running += 1
             batch.waited = self._clock() - batch.since
-            ended = asyncio.get_running_loop().run_in_executor(self._executor, batch.run)
+            ended = self._pool.start(batch.run)
             ended.add_done_callback(partial(self._end, batch))
 
     def _may_begin(self, tenant: Tenant) -> bool:
@@ -84,7 +84,7 @@ class FairThreads:
         self._begin_waiting()
 
     def close(self) -> None:
-        self._executor.shutdown(wait=True, cancel_futures=True)
+        self._pool.close(waits=True)
 
 
 class TenantThreads:
@@ -92,7 +92,7 @@ class TenantThreads:
 
     def __init__(self, threads: FairThreads, tenant: Tenant) -> None:
         self._threads, self._tenant = threads, tenant
-        self.threads = threads.share
+        self.threads, self.tenant = threads.share, tenant.name
 
     def start(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
         return self._threads.start(self._tenant, lambda: work(*args, **kwargs)).result

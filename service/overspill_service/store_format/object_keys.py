@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import base64
 import re
-import secrets
 from typing import Final
 
 from msgspec import Struct
+
+from overspill_service.resources.random_names import random_bytes
 
 ROOT: Final = "v1/"
 PROBES: Final = f"{ROOT}.probe/"
@@ -51,12 +52,12 @@ class ObjectKey(Struct, frozen=True):
 
 def new_upload() -> str:
     """Return a name for one upload, or for a segment of a live capture: 80 random bits in base32."""
-    return base64.b32encode(secrets.token_bytes(10)).decode().lower()
+    return base64.b32encode(random_bytes(10)).decode().lower()
 
 
 def provisional_id() -> str:
     """Return a capture id for an upload whose content is not known yet: 100 random bits."""
-    return "cap_" + base64.b32encode(secrets.token_bytes(13)).decode().lower()[:20]
+    return "cap_" + base64.b32encode(random_bytes(13)).decode().lower()[:20]
 
 
 def capture_prefix(tenant: str, capture: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from aiohttp.http_exceptions import HttpProcessingError
 
 from overspill_service.telemetry.log_lines import JsonFormatter, RequestRecord, TextFormatter
+from overspill_service.telemetry.log_writer import LogWriter
 
 MAX_CAUSES: Final = 4
 _BOUND: Final[ContextVar[dict[str, Any] | None]] = ContextVar("fields", default=None)
@@ -96,7 +97,7 @@ def formatter_of(format_name: str) -> logging.Formatter:
 
 def configure(level: str, format_name: str) -> None:
     """Send every record of the service to standard error."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = LogWriter(sys.stderr)
     handler.setFormatter(formatter_of(format_name))
     logging.getLogger("aiohttp.server").addFilter(MALFORMED)
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # no line shows them

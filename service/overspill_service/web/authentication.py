@@ -139,8 +139,8 @@ class Authenticator:
 
     def _known(self, credential: str) -> Principal | None:
         """Return the principal of a key that was looked up lately, or is in the tenants' file."""
-        key = credential.removeprefix("Bearer ")
-        if len(key) != KEY_LENGTH:
+        scheme, _, key = credential.partition(" ")
+        if scheme != "Bearer" or len(key) != KEY_LENGTH:
             return None
         for secret in self._secrets:
             key_hash = hash_key(key, secret)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import secrets
 import time
 from contextlib import nullcontext
 from http import HTTPStatus
@@ -21,6 +20,7 @@ from overspill_service.errors import (
     ShuttingDown,
     Unavailable,
 )
+from overspill_service.resources.random_names import random_bytes
 from overspill_service.telemetry import logs
 from overspill_service.web import auditing, request_span
 from overspill_service.web.exchange import EXCHANGE, Exchange
@@ -199,8 +199,8 @@ def _abort(request: web.Request, exchange: Exchange, error: Exception) -> None:
 
 def _request_id(request: web.Request) -> str:
     """Return the request's id: the client's if it is harmless, else a new one."""
-    given = request.headers.get(Header.REQUEST_ID, "")
-    return given if _ALLOWED_ID.fullmatch(given) else secrets.token_hex(8)
+    given = request.headers.get(Header.REQUEST_ID)
+    return given if given is not None and _ALLOWED_ID.fullmatch(given) else random_bytes(8).hex()
 
 
 def _span_of(request: web.Request, exchange: Exchange) -> AbstractContextManager[None]:

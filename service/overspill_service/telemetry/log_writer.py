@@ -1,0 +1,124 @@
+"""Write the log: lines of requests from a thread, some at a time, all other lines at once behind them.
+
+So a request waits neither for the system nor for a slow reader of the log. At the end of the process, and
+before any other line, all lines that wait are written, in their order. While the reader takes nothing the
+lines of requests wait in memory, and when there are too many the next ones are lost, and counted.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from overspill_service.telemetry.log_lines import RequestRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TextIO
+
+MAX_WAITING: Final = 10_000
+"""Lines of requests that wait to be written, at most."""
+PAUSE_SECONDS: Final = 0.02
+"""How long lines are collected before the next ones are written."""
+PIECE_BYTES: Final = 4096
+"""Bytes that are written at once, unless one line is longer. A pipe keeps so many together, whoever else
+writes to it (PIPE_BUF).
+"""
+
+
+class LogWriter(logging.Handler):
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+        self._waiting: deque[str] = deque()
+        self._lost = 0
+        self._writing = threading.RLock()
+        self._has_lines = threading.Event()
+        self._is_closed = False
+        self._thread: threading.Thread | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = self.format(record)
+        if isinstance(record, RequestRecord):
+            self._put(line)
+        else:
+            with self._writing:
+                self._write_waiting()
+                self._write(line + "\n")
+
+    def flush(self) -> None:
+        """Write what waits."""
+        with self._writing:
+            self._write_waiting()
+
+    def close(self) -> None:
+        """Write what waits, and end the thread."""
+        self.flush()
+        self._is_closed = True
+        self._has_lines.set()
+        super().close()
+
+    def _put(self, line: str) -> None:
+        if len(self._waiting) >= MAX_WAITING:
+            self._lost += 1
+            return
+        self._waiting.append(line)
+        if not self._has_lines.is_set():
+            self._has_lines.set()
+            if self._thread is None:
+                self._begin()
+
+    def _begin(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="log", daemon=True)
+        with suppress(
+            RuntimeError
+        ):  # no thread can be started: the next line of another kind takes them along
+            self._thread.start()
+
+    def _run(self) -> None:
+        while not self._is_closed:
+            self._has_lines.wait()
+            self._has_lines.clear()
+            self.flush()
+            time.sleep(PAUSE_SECONDS)
+
+    def _write_waiting(self) -> None:
+        for piece in self._pieces():
+            self._write(piece)
+        if self._lost:
+            lost, self._lost = self._lost, 0
+            record = logging.LogRecord(
+                __name__,
+                logging.WARNING,
+                "",
+                0,
+                "%d lines of requests were not written: too slow",
+                (lost,),
+                None,
+            )
+            self._write(self.format(record) + "\n")
+
+    def _pieces(self) -> Iterator[str]:
+        """Yield the lines that wait, a few at a time."""
+        lines, size = list[str](), 0
+        while self._waiting:
+            line = self._waiting.popleft() + "\n"
+            size += len(line) if line.isascii() else 4 * len(line)
+            if lines and size > PIECE_BYTES:
+                yield "".join(lines)
+                lines, size = [], len(line)
+            lines.append(line)
+        yield "".join(lines)
+
+    def _write(self, text: str) -> None:
+        if not text:
+            return
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError):  # nobody reads the log any more: no request fails for that
+            self._lost += text.count("\n")
