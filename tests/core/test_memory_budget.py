@@ -101,7 +101,7 @@ async def test_who_waits_too_long_is_sent_away(monkeypatch: pytest.MonkeyPatch) 
 async def test_where_too_many_wait_one_more_is_sent_away_at_once() -> None:
     budget = MemoryBudget(16 * WAITING_BYTES)
     async with AsyncExitStack() as stack:
-        await held(stack, budget.large, budget.largest_grant(budget.large))
+        await held(stack, budget.large, budget.large.largest_grant)
         waiters = [
             await waiting(budget.queue_for(SMALL_UPLOAD_BYTES + 1), SMALL_UPLOAD_BYTES + 1) for _ in range(2)
         ]

@@ -40,7 +40,7 @@ def test_a_large_or_unknown_body_needs_a_segment_and_fits_into_the_least_budget(
     budget = MemoryBudget(MIN_BUDGET)
 
     assert need.segments >= SMALL_SEGMENT_BYTES
-    assert sum(need) <= budget.largest_grant(budget.queue_for(sum(need)))
+    assert sum(need) <= budget.queue_for(sum(need)).largest_grant
 
 
 def test_the_page_says_how_much() -> None:
@@ -59,7 +59,7 @@ def test_the_operators_page_says_how_many_fit() -> None:
     fit = []
     for size in (192 * MIB, 448 * MIB):
         budget = MemoryBudget(size)
-        largest_grant = budget.largest_grant(budget.large)
+        largest_grant = budget.large.largest_grant
         fit += [
             largest_grant // sum(memory_need(None, None)),
             largest_grant // sum(memory_need("zstd", None)),

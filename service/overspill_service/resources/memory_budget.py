@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.errors import Overloaded
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import Sequence
 
 QUEUE_SECONDS: Final = 5.0
 """How long a request waits for memory before it is refused."""
@@ -43,18 +42,18 @@ class MemoryBudget:
         self.reads = MemoryQueue(self, "read", size // 4)
         self.large = MemoryQueue(self, "upload", size // 4, largest_grant)
         self._queues = self.small, self.reads, self.large
+        self.missing = sum(queue.missing for queue in self._queues)
+        """Guaranteed bytes that their queues do not hold now."""
+        for queue in self._queues:
+            queue.largest_grant = size - sum(other.guaranteed for other in self._queues if other is not queue)
 
     def queue_for(self, least: int) -> MemoryQueue:
         """Return the queue for an upload that needs so many bytes."""
         return self.small if least <= SMALL_UPLOAD_BYTES else self.large
 
-    def largest_grant(self, queue: MemoryQueue) -> int:
-        """Return the most bytes that one request of a queue may hold while it is alone."""
-        return self.size - sum(other.guaranteed for other in self._queues if other is not queue)
-
     def available_to(self, queue: MemoryQueue) -> int:
         """Return the bytes that a queue may take now: all free ones that others are not guaranteed."""
-        return self.free - sum(other.missing for other in self._queues if other is not queue)
+        return self.free - (self.missing - queue.missing)
 
     def try_take(self, queue: MemoryQueue, amount: int) -> bool:
         """Take more than the least, if nobody waits and half of the budget stays free."""
@@ -65,20 +64,26 @@ class MemoryBudget:
 
     def take(self, queue: MemoryQueue, amount: int) -> None:
         self.free -= amount
-        queue.held += amount
+        self._hold(queue, amount)
 
     def give_back(self, queue: MemoryQueue, amount: int) -> None:
         """Give bytes back, and grant them to requests that wait."""
-        queue.held -= amount
+        self._hold(queue, -amount)
         self.free += amount
         if self.has_waiting:
             for each in self._queues:
                 each.grant_waiting()
 
+    def _hold(self, queue: MemoryQueue, amount: int) -> None:
+        self.missing -= queue.missing
+        queue.held += amount
+        queue.missing = max(0, queue.guaranteed - queue.held)
+        self.missing += queue.missing
+
     @property
     def has_waiting(self) -> bool:
         """Whether any request waits."""
-        return any(queue.waiting for queue in self._queues)
+        return bool(self.small.waiting or self.reads.waiting or self.large.waiting)
 
 
 class MemoryQueue:
@@ -89,30 +94,19 @@ class MemoryQueue:
     ) -> None:
         self._budget, self._name, self.guaranteed, self._max_waiting = budget, name, guaranteed, max_waiting
         self.held = 0
+        self.missing = guaranteed
+        """Guaranteed bytes that the queue does not hold now. No other queue may take them."""
+        self.largest_grant = budget.size
+        """The most bytes that one request may hold while it is alone."""
         self.waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
-    @property
-    def missing(self) -> int:
-        """Guaranteed bytes that the queue does not hold now. No other queue may take them."""
-        return max(0, self.guaranteed - self.held)
-
-    @asynccontextmanager
-    async def shares(self, *least: int) -> AsyncIterator[Sequence[MemoryShare]]:
-        """Wait for memory, and hold it as shares of at least so many bytes each.
+    def shares(self, *least: int) -> Holding:
+        """Wait for memory, and hold it as shares of at least so many bytes each, in an `async with` block.
 
         A request larger than the budget gets all of it. Raises `Overloaded` after `QUEUE_SECONDS`, or at once
         if too many requests wait.
         """
-        # Else a request larger than the budget would wait for ever.
-        amount = min(sum(least), self._budget.largest_grant(self))
-        await self._wait_for(amount)
-        shares = [MemoryShare(self, each) for each in least]
-        try:
-            yield shares
-        finally:
-            for share in shares:
-                share.close()
-            self.give_back(amount)
+        return Holding(self, least)
 
     def try_take(self, amount: int) -> bool:
         return self._budget.try_take(self, amount)
@@ -128,10 +122,15 @@ class MemoryQueue:
                 self._budget.take(self, wanted)
                 turn.set_result(None)
 
-    async def _wait_for(self, amount: int) -> None:
-        if not self.waiting and amount <= self._budget.available_to(self):
-            self._budget.take(self, amount)
-            return
+    def try_begin(self, amount: int) -> bool:
+        """Take the least that a request needs, if nobody waits and there is so much."""
+        if self.waiting or amount > self._budget.available_to(self):
+            return False
+        self._budget.take(self, amount)
+        return True
+
+    async def wait_for(self, amount: int) -> None:
+        """Wait for the least that a request needs. Raises `Overloaded`."""
         if self._max_waiting is not None and len(self.waiting) >= self._max_waiting:
             raise Overloaded(f"{len(self.waiting)} {self._name}s wait for memory already", RETRY_SECONDS)
         turn = asyncio.get_running_loop().create_future()
@@ -154,6 +153,25 @@ class MemoryQueue:
             self.give_back(0)  # a smaller request may have waited behind this one
         elif not turn.cancelled():
             self.give_back(amount)
+
+
+class Holding:
+    """The memory of one request, within a block."""
+
+    def __init__(self, queue: MemoryQueue, least: Sequence[int]) -> None:
+        self._queue, self._shares = queue, [MemoryShare(queue, each) for each in least]
+        # Else a request larger than the budget would wait for ever.
+        self._amount = min(sum(least), queue.largest_grant)
+
+    async def __aenter__(self) -> Sequence[MemoryShare]:
+        if not self._queue.try_begin(self._amount):
+            await self._queue.wait_for(self._amount)
+        return self._shares
+
+    async def __aexit__(self, *_: object) -> None:
+        for share in self._shares:
+            share.close()
+        self._queue.give_back(self._amount)
 
 
 class MemoryShare:
@@ -186,5 +204,6 @@ class MemoryShare:
 
     def close(self) -> None:
         """Give back what is held beyond `least`."""
-        self._queue.give_back(self._extra)
+        if self._extra:
+            self._queue.give_back(self._extra)
         self._used = self._extra = 0

@@ -24,7 +24,7 @@ _SECRETS: Final = re.compile(
 )
 _SECRET_MARKS: Final = "ovs_", "ovl_", "bearer", "basic", "token"
 """What `_SECRETS` needs to match at all, in lower case. Each is looked for faster than the pattern is."""
-_WORD: Final = re.compile(r"[!#-<>-~]+")
+_is_word: Final = re.compile(r"[!#-<>-~]+").fullmatch
 """Printable ASCII without spaces, quotes and `=`: what needs no quotes, nearly always."""
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=str)
 
@@ -97,17 +97,19 @@ class TextFormatter(Formatter):
         at = f"{self._seconds.of(second)},{int((record.created - second) * 1000):03d}"
         request_id = fields.pop("request_id", "-")
         words = [f"{at} {record.levelname} {record.name} [{request_id}] {record.getMessage()}"]
-        words += [f"{name}={_quoted_if_needed(value)}" for name, value in fields.items()]
+        words += [f"{name}={_word(value)}" for name, value in fields.items()]
         line = " ".join(words)
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return without_secrets(line)
 
 
-def _quoted_if_needed(value: object) -> str:
-    """Return a value as text, quoted if it has spaces, quotes or unprintable characters."""
+def _word(value: object) -> object:
+    """Return a value as one word of a line: quoted if it has spaces, quotes or unprintable characters."""
+    if value.__class__ is int or value.__class__ is float:
+        return value
     text = value if isinstance(value, str) else str(value)
-    if _WORD.fullmatch(text):
+    if _is_word(text):
         return text
     is_word = text.isprintable() and not any(mark in text for mark in ' "=')
     return text if text and is_word else json.dumps(text, ensure_ascii=False)

@@ -90,13 +90,11 @@ async def _body(context: RequestContext[Any]) -> bytes:
     Raises `BodyTooLarge`, `DamagedEncoding`, `DigestMismatch`, and what reading a body raises.
     """
     coding = body_coding(single_field(context.request.headers, hdrs.CONTENT_ENCODING))
-    pieces, size = [], 0
-    async for chunk in body_chunks(context):
-        pieces.append(chunk)
-        size += len(chunk)
-        if size > wire.MAX_APPEND:
-            raise BodyTooLarge(wire.MAX_APPEND)
-    data = b"".join(pieces)
+    content = context.request.content
+    has_come = content.is_eof() and content.exception() is None
+    data = content.read_nowait() if has_come else await _collected(context)
+    if len(data) > wire.MAX_APPEND:
+        raise BodyTooLarge(wire.MAX_APPEND)
     if coding is not None:
         workers = context.service.archive.upload_workers(context.principal.tenant.name)
         data = _of_one_frame(coding, data) or await workers.run(_decoded, coding, data)
@@ -116,6 +114,17 @@ def _of_one_frame(coding: str, data: bytes) -> bytes:
         return decompress(data, INLINE_BYTES)
     except CaptureDamaged:
         return b""
+
+
+async def _collected(context: RequestContext[Any]) -> bytes:
+    """Return a body that is still coming, with little more of it than an append may have."""
+    pieces, size = [], 0
+    async for chunk in body_chunks(context):
+        pieces.append(chunk)
+        size += len(chunk)
+        if size > wire.MAX_APPEND:
+            break
+    return b"".join(pieces)
 
 
 def _decoded(coding: str, data: bytes) -> bytes:

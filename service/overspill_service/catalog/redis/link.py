@@ -1,8 +1,8 @@
 """One connection to Redis that many tasks share: commands go out in their order, and so do answers come back.
 
-Commands of one iteration of the event loop are sent together. No caller holds the connection, and a command
-needs no task, lock or timer of its own, so a cancelled caller cannot leave an answer behind for the next.
-This module knows nothing of retries, or of what commands mean.
+A command on an idle connection is sent at once, others together with all of an iteration of the event loop.
+No caller holds the connection, and a command needs no task, lock or timer of its own, so a cancelled caller
+cannot leave an answer behind for the next. This module knows nothing of retries, or of what commands mean.
 """
 
 from __future__ import annotations
@@ -72,9 +72,13 @@ class Link(asyncio.Protocol):
         if self._transport is None:
             answer.set_exception(redis_errors.ConnectionError("the connection is gone"))
             return answer
-        if not self._unsent:
-            self._loop.call_soon(self._flush)
-        self._unsent.append(hiredis.pack_command(command))
+        packed = hiredis.pack_command(command)
+        if self._unsent or self._waiting:  # there may be more to come: send it with that
+            if not self._unsent:
+                self._loop.call_soon(self._flush)
+            self._unsent.append(packed)
+        else:
+            self._transport.write(packed)
         if self._on_message is None:
             self._waiting.append((answer, self._loop.time()))
             if self._timer is None:
