@@ -88,9 +88,12 @@ class Relay:
 async def _pump(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, passes: Callable[[bytes], bool]
 ) -> None:
+    """Pass on what comes. What is behind something lost is lost too: a connection has no gaps."""
     with suppress(OSError):
+        has_gap = False
         while data := await reader.read(CHUNK):
-            if passes(data):
+            has_gap = has_gap or not passes(data)
+            if not has_gap:
                 writer.write(data)
                 await writer.drain()
 

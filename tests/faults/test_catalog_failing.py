@@ -172,7 +172,7 @@ async def test_a_commit_that_is_repeated_does_not_bring_a_deleted_capture_back(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("overspill_service.catalog.redis.pipelines.PIPELINE_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr("overspill_service.catalog.redis.urls.ANSWER_SECONDS", 0.1)
     store, deadline = f"file://{tmp_path}/objects", f"?deadline={PATIENCE}"
     api: Api = await start_api(store=store, catalog=f"redis://127.0.0.1:{relay.port}{deadline}")
     other: Api = await start_api(store=store, catalog=own_redis.url + deadline)

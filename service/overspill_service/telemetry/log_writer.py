@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 from overspill_service.telemetry.log_lines import RequestRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import TextIO
 
 MAX_WAITING: Final = 10_000
@@ -73,10 +72,9 @@ class LogWriter(logging.Handler):
                 self._begin()
 
     def _begin(self) -> None:
+        """Start the thread. If the system has none left, the next line of another kind takes all along."""
         self._thread = threading.Thread(target=self._run, name="log", daemon=True)
-        with suppress(
-            RuntimeError
-        ):  # no thread can be started: the next line of another kind takes them along
+        with suppress(RuntimeError):
             self._thread.start()
 
     def _run(self) -> None:
@@ -87,38 +85,32 @@ class LogWriter(logging.Handler):
             time.sleep(PAUSE_SECONDS)
 
     def _write_waiting(self) -> None:
-        for piece in self._pieces():
-            self._write(piece)
+        while self._waiting:
+            self._write(self._piece())
         if self._lost:
             lost, self._lost = self._lost, 0
-            record = logging.LogRecord(
-                __name__,
-                logging.WARNING,
-                "",
-                0,
-                "%d lines of requests were not written: too slow",
-                (lost,),
-                None,
-            )
-            self._write(self.format(record) + "\n")
+            self._write(self.format(_lost_lines(lost)) + "\n")
 
-    def _pieces(self) -> Iterator[str]:
-        """Yield the lines that wait, a few at a time."""
+    def _piece(self) -> str:
+        """Return the next lines that wait, as many as are written at once."""
         lines, size = list[str](), 0
         while self._waiting:
-            line = self._waiting.popleft() + "\n"
-            size += len(line) if line.isascii() else 4 * len(line)
+            line = self._waiting[0]
+            size += 1 + (len(line) if line.isascii() else 4 * len(line))
             if lines and size > PIECE_BYTES:
-                yield "".join(lines)
-                lines, size = [], len(line)
-            lines.append(line)
-        yield "".join(lines)
+                break
+            lines.append(self._waiting.popleft())
+        lines.append("")
+        return "\n".join(lines)
 
     def _write(self, text: str) -> None:
-        if not text:
-            return
         try:
             self._stream.write(text)
             self._stream.flush()
         except (OSError, ValueError):  # nobody reads the log any more: no request fails for that
             self._lost += text.count("\n")
+
+
+def _lost_lines(count: int) -> logging.LogRecord:
+    text = "%d lines of requests were not written: the log was not read in time"
+    return logging.LogRecord(__name__, logging.WARNING, "", 0, text, (count,), None)

@@ -50,7 +50,6 @@ class Link(asyncio.Protocol):
         self._unsent: list[bytes] = []
         self._waiting: deque[tuple[Answer, float]] = deque()
         """For each command that has no answer yet, and since when it waits."""
-        self._heard_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._is_retired = False
         self._error: Exception | None = None
@@ -107,7 +106,6 @@ class Link(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop's are no subclasses
 
     def data_received(self, data: bytes) -> None:
-        self._heard_at = self._loop.time()
         self._reader.feed(data)
         try:
             while (answer := self._reader.gets()) is not _NOTHING:
@@ -154,17 +152,15 @@ class Link(asyncio.Protocol):
             self.close()
 
     def _check(self) -> None:
-        """Fail what has waited too long. If nothing was heard for so long, the connection is dead."""
+        """Fail what has waited too long, and close: nobody knows what becomes of the rest."""
         self._timer = None
         if not self._waiting:
             return
         due = self._loop.time() - self._timeout
-        for answer, since in self._waiting:
-            if since > due:
-                break
-            if not answer.done():
-                answer.set_exception(redis_errors.TimeoutError("no answer"))
-        if max(self._heard_at, self._waiting[0][1]) <= due:
-            self.close()
-        else:
+        if self._waiting[0][1] > due:
             self._timer = self._loop.call_later(self._timeout / CHECKS_PER_TIMEOUT, self._check)
+            return
+        for answer, since in self._waiting:
+            if since <= due and not answer.done():
+                answer.set_exception(redis_errors.TimeoutError("no answer"))
+        self.close()

@@ -1,0 +1,90 @@
+"""Threads for blocking work: results, errors, cancelled work, and the end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from functools import partial
+
+import pytest
+from overspill_service.errors import OutOfResources
+from overspill_service.resources import random_names
+from overspill_service.resources.random_names import random_bytes
+from overspill_service.resources.threads import Pool
+
+
+async def test_work_runs_in_threads_of_the_pool_and_its_result_or_error_comes_back() -> None:
+    pool = Pool(2, "work")
+    names = await asyncio.gather(*(pool.start(lambda: threading.current_thread().name) for _ in range(20)))
+    with pytest.raises(ZeroDivisionError):
+        await pool.start(lambda: 1 // 0)
+    pool.close(waits=True)
+
+    assert set(names) <= {"work_0", "work_1"}
+    with pytest.raises(RuntimeError):
+        pool.start(lambda: None)
+
+
+async def test_work_that_was_given_up_does_not_begin() -> None:
+    pool, go_on, begun = Pool(1, "work"), threading.Event(), list[str]()
+
+    def work(name: str) -> None:
+        begun.append(name)
+        go_on.wait(30)
+
+    first, second, third = (pool.start(partial(work, name)) for name in ("first", "second", "third"))
+    second.cancel()
+    go_on.set()
+    await asyncio.gather(first, third)
+    pool.close(waits=True)
+
+    assert begun == ["first", "third"]
+
+
+async def test_the_end_waits_for_what_runs_and_cancels_what_waits() -> None:
+    pool, begun, go_on = Pool(1, "work"), threading.Event(), threading.Event()
+
+    def work() -> bool:
+        begun.set()
+        return go_on.wait(30)
+
+    running = pool.start(work)
+    waiting = pool.start(lambda: None)
+    await asyncio.to_thread(begun.wait, 30)
+    asyncio.get_running_loop().call_later(0.01, go_on.set)
+    await asyncio.to_thread(pool.close, waits=True)
+
+    assert waiting.cancelled()
+    assert await running is True
+
+
+async def test_a_system_without_threads_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = list[threading.Thread]()
+
+    def start(self: threading.Thread) -> None:
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(self)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(OutOfResources, match="raise the limit on"):
+        Pool(3, "work")
+
+
+def test_random_bytes_never_come_twice_also_in_a_process_that_was_forked() -> None:
+    random_bytes(1)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(writing, random_bytes(16))
+        os._exit(0)
+    mine = random_bytes(16)
+    os.waitpid(child, 0)
+    theirs = os.read(reading, 16)
+    os.close(reading)
+    os.close(writing)
+
+    found = [random_bytes(8) for _ in range(3 * random_names.POOL_BYTES // 8)]
+    assert len(set(found)) == len(found)
+    assert mine != theirs
