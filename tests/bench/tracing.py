@@ -16,7 +16,8 @@ from overspill.guard.guard import Guard
 from overspill.guard.spill_span import spilling
 from overspill.spools.store_request import Origin
 from overspill_service.web import request_span
-from overspill_service.web.service import SERVICE
+from overspill_service.web.exchange import Exchange
+from overspill_service.web.middleware import span_of
 
 from tests.bench import measuring, table, texts
 from tests.bench.servers import Unavailable
@@ -112,13 +113,15 @@ def _ask(service: ServiceProcess, times: int) -> None:
     connection.close()
 
 
-_REQUEST: Final[Any] = type("Request", (dict,), {"app": {SERVICE: SimpleNamespace(spans=None)}})()
+_SERVICE: Final[Any] = SimpleNamespace(spans=None)
+_REQUEST: Final[Any] = None
+_EXCHANGE: Final = Exchange(_SERVICE, "", "/v1/usage", "")
 
 
 def _asked_for_a_request() -> None:
-    with request_span.serving(_REQUEST, "/v1/usage"):
+    with span_of(_REQUEST, _EXCHANGE):
         pass
-    request_span.end(_REQUEST, 200, received=0, sent=100)
+    request_span.end(_EXCHANGE, 200, received=0, sent=100)
 
 
 def _least(work: Callable[[], object], scale: Scale) -> float:

@@ -69,7 +69,7 @@ async def middleware(
         auditing.begin(request)
     with (
         logs.bound_fields(request_id=exchange.request_id, address=address) as exchange.fields,
-        _span_of(request, exchange),
+        span_of(request, exchange),
         service.in_flight,
     ):
         response: web.StreamResponse | None = None
@@ -203,7 +203,7 @@ def _request_id(request: web.Request) -> str:
     return given if given is not None and _ALLOWED_ID.fullmatch(given) else random_bytes(8).hex()
 
 
-def _span_of(request: web.Request, exchange: Exchange) -> AbstractContextManager[None]:
+def span_of(request: web.Request, exchange: Exchange) -> AbstractContextManager[None]:
     """Return the block of the request's span. What is asked again and again by machines has none."""
     spans, route = exchange.service.spans, exchange.route
     if spans is None or route in HEALTH:
