@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -298,6 +299,16 @@ def test_a_server_that_ignores_all_is_killed(service: ServiceProcess) -> None:
         peer.process.send_signal(signal.SIGTERM)
 
         assert peer.process.wait(SECONDS) == 128 + signal.SIGKILL
+
+
+def test_what_the_server_leaves_behind_holds_nobody_up(peer: Peer) -> None:
+    left = int(peer.call("leave")["content"][0]["text"])
+    try:
+        peer.ask("tools/call", name="die")
+
+        assert peer.process.wait(SECONDS) == 3
+    finally:
+        os.kill(left, signal.SIGKILL)
 
 
 def test_a_batch_is_answered_message_by_message(peer: Peer) -> None:

@@ -18,7 +18,7 @@ from overspill.mcp.proxy.messages import NotAMessage
 from overspill.mcp.proxy.relay import Relay
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from overspill.guard.guard import Guard
     from overspill.mcp.proxy.relay import Choices
@@ -27,6 +27,8 @@ _MAX_MESSAGE: Final = 1 << 30
 """The longest message, in bytes, that is held to be read."""
 _GRACE: Final = 3.0
 """Seconds that the server has to end after its input did, and again after a signal."""
+_LEFT_BEHIND_SECONDS: Final = 0.5
+"""So long the output of what the server left in the background is still taken."""
 NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
 _SIGNAL_BASE: Final = 128
@@ -54,23 +56,47 @@ async def run(words: Sequence[str], guard: Guard, choices: Choices) -> int:
     Ends when the server does. It is told to end when the client closes our standard input, and by SIGTERM
     and SIGINT. Raises `ServerNotStarted` and `NoStreams`.
     """
+    async with _started(words) as child:
+        check_streams()
+        return await _Session(child, guard, choices).run()
+
+
+@contextlib.asynccontextmanager
+async def _started(words: Sequence[str]) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Start the server. After the block it has ended, and nothing of it is left to the event loop.
+
+    Raises `ServerNotStarted`.
+    """
+    loop = asyncio.get_running_loop()
     try:
-        child = await asyncio.create_subprocess_exec(
+        transport, protocol = await loop.subprocess_exec(
+            lambda: _ServerStreams(limit=_MAX_MESSAGE, loop=loop),
             *words,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            limit=_MAX_MESSAGE,
+            stderr=None,
             env=child_environment(),
             start_new_session=True,  # a group of its own, so that its children end with it
         )
     except OSError as error:
         raise ServerNotStarted(words[0], error) from error
-    session = _Session(child, guard, choices)
+    child = asyncio.subprocess.Process(transport, protocol, loop)
     try:
-        check_streams()
-        return await session.run()
+        yield child
     finally:
         _signal(child, signal.SIGKILL)
+        transport.close()  # its pipes too
+        await child.wait()
+
+
+class _ServerStreams(asyncio.subprocess.SubprocessStreamProtocol):
+    """The server's streams. Its output ends with it, also if a process that it left behind holds the pipe."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._of_server = transport
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        asyncio.get_running_loop().call_later(_LEFT_BEHIND_SECONDS, self._of_server.close)
 
 
 class _Session:
