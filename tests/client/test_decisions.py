@@ -73,11 +73,14 @@ def test_a_replay_after_the_service_came_back_keeps_its_first_bytes(own_service:
     with SyncClient(own_service.url, retries=0) as client, Guard(client, Policy(wait=1.0)) as guard:
         spooled = [guard.process_sync(LOG, tool="run_command", call_id="call_1") for _ in range(2)]
         own_service.start()
-        with Guard(client) as fresh:  # it knows of no failure
-            fresh.process_sync(LOG, tool="run_command", call_id="call_1")
+        assert guard._storage.health is not None
+        guard._storage.health.answered()  # as whoever asks next would find
+        with Guard(client, Policy(wait=60.0)) as fresh:
+            stored = fresh.process_sync(LOG, tool="run_command", call_id="call_1")
         replayed = guard.process_sync(LOG, tool="run_command", call_id="call_1")
 
         assert "Stored whole on this machine until" in spooled[0].value
+        assert stored.outcome is Outcome.CAPTURED
         assert spooled[1].value == replayed.value == spooled[0].value
         assert client.content(str(replayed.capture)) == LOG.encode()
 
