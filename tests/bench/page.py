@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
 import statistics
 import time
 from contextlib import contextmanager
@@ -53,7 +54,7 @@ def chromium() -> Iterator[Any]:
         playwright = importlib.import_module("playwright.sync_api")
     except ImportError as error:
         raise Unavailable("no Playwright: uv sync --group browser") from error
-    path = program("chromium")
+    path = shutil.which("chromium-headless-shell") or program("chromium")
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=path, args=[*FLAGS])
         yield browser.new_page(viewport={"width": 1200, "height": 800})
