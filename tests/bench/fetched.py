@@ -69,7 +69,7 @@ async def _measured(servers: Servers, scale: Scale) -> list[Row]:
         entries = await _stored(service, texts.text(texts.LOG, size))
         rows: list[Row] = []
         warm = await _warm(proxy, service, entries, scale.pick(100, 5))
-        cold = await _cold(proxy, service, entries, 3)
+        cold = await _cold(proxy, service, entries, scale.pick(3, 1))
         for name, entry in entries.items():
             rows += _rows(f"{name} of {size // texts.MB} MB", entry, warm[name], cold[name])
         await asyncio.to_thread(service.stop)

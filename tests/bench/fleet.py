@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from itertools import product
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,16 +41,16 @@ TIMEOUT_SECONDS: Final = 600
 def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
     count = scale.pick(3_000, 30)
     with _closed() as closed, _hanging() as hanging:
-        for how in "tasks", "threads":
-            for state, url in (("up", servers.embedded.url), ("down", closed), ("hanging", hanging)):
-                task = _task(servers, scale, how=how, url=url, count=count)
-                yield from _rows(f"{count} {how} of 64 KB, service {state}", _run(task), how)
+        urls = {"up": servers.embedded.url, "down": closed, "hanging": hanging}
+        for how, state in scale.some([*product(("tasks", "threads"), urls)]):
+            task = _task(servers, scale, how=how, url=urls[state], count=count)
+            yield from _rows(f"{count} {how} of 64 KB, service {state}", _run(task), how)
         keys = [f"key-{number}-of-a-tenant-of-this-service" for number in range(scale.pick(200, 5))]
         figures = _run(_task(servers, scale, how="tasks", url=hanging, count=2 * len(keys), keys=keys))
         what = f"{len(keys)} clients with keys of their own"
         yield Row(f"{what}: threads", figures.threads, THREADS, table.number)
         yield Row(f"{what}: sockets", figures.sockets, THREADS, table.number)
-    for mixed in False, True:
+    for mixed in scale.pick((False, True), (True,)):
         yield _cost(servers, scale, mixed=mixed)
 
 

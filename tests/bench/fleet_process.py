@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import ExitStack
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
@@ -133,8 +134,12 @@ def outputs_of(count: int, size: int, *, mixed: bool) -> list[str]:
 
 
 def text(number: int, size: int) -> str:
-    base = texts.text(texts.LOG, size).decode()
-    return (f"output {number} " + base)[:size]
+    return (f"output {number} " + _log(size))[:size]
+
+
+@cache
+def _log(size: int) -> str:
+    return texts.text(texts.LOG, size).decode()
 
 
 def _guards(task: Task, stack: ExitStack) -> list[Guard]:

@@ -41,6 +41,7 @@ INLINE: Final[dict[str, tuple[Any, Goal]]] = {
 }
 LONG: Final = 5_000_000
 SPILLED: Final = 500_000
+FEW_BYTES: Final = 100_000
 MEASURED: Final = "encoding it and counting its lines"
 POLICIES: Final = {
     "": Policy(redaction="off"),
@@ -70,7 +71,7 @@ def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
     for name, (value, goal) in INLINE.items():
         yield from _inline(name, value, goal, scale)
     for how, policy in POLICIES.items():
-        text = texts.text(texts.LOG, scale.pick(LONG, SPILLED)).decode()
+        text = texts.text(texts.LOG, scale.pick(LONG, FEW_BYTES)).decode()
         yield _long(f"5 MB without storing{how}", text, Guard(policy=policy), Goal(1.2), scale)
     for how, policy in POLICIES.items():
         # Spooling that came too late for its call may still write when all is measured.
@@ -78,7 +79,7 @@ def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
             tempfile.TemporaryDirectory(prefix="overspill-guard-", ignore_cleanup_errors=True) as root,
             Guard(policy=policy, spool=Spool(root)) as guard,
         ):
-            text = texts.text(texts.LOG, SPILLED).decode()
+            text = texts.text(texts.LOG, scale.pick(SPILLED, FEW_BYTES)).decode()
             yield _long(f"500 KB to the spool{how}", text, guard, Goal(10), scale)
     for store in "", "in the spool":
         yield _memory(store, scale)
@@ -86,7 +87,7 @@ def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
 
 def _memory(store: str, scale: Scale) -> Row:
     """What a process takes beyond the text itself at its peak."""
-    size = scale.pick(1_000_000_000, 100_000_000)
+    size = scale.pick(1_000_000_000, 10_000_000)
     with tempfile.TemporaryDirectory(prefix="overspill-guard-") as root:
         command = [sys.executable, "-c", GUARD_ONE, str(size), root if store else ""]
         done = subprocess.run(command, capture_output=True, check=True, timeout=600)
@@ -124,7 +125,7 @@ def _counting(value: Any, scale: Scale) -> str:
 
 async def _best(ours: Calls, bare: Calls, scale: Scale) -> tuple[float, float]:
     """Seconds over an empty call, and of that: the least of many short rounds, as other work only adds."""
-    times = scale.pick(4_000, 200)
+    times = scale.pick(4_000, 20)
     rounds = [(await ours(times), await bare(times)) for _ in range(6 * scale.rounds)]
     mine, least = (min(seconds) / times for seconds in zip(*rounds, strict=True))
     return mine - least, least

@@ -126,7 +126,7 @@ async def _latency(services: list[ServiceProcess], redis: RedisServer, scale: Sc
     return Row(what, median(ours) / median(theirs), LATENCY, detail=detail)
 
 
-async def _plain(client: redis_asyncio.Redis, count: int) -> float:
+async def _plain(client: redis_asyncio.Redis, count: int, producers: int) -> float:
     """Seconds for so many times APPEND and EXPIRE of each producer, one after the other."""
 
     async def one(name: str) -> None:
@@ -136,7 +136,7 @@ async def _plain(client: redis_asyncio.Redis, count: int) -> float:
             pipeline.expire(name, 600)
             await pipeline.execute()
 
-    names = [f"bench-{number}" for number in range(PRODUCERS)]
+    names = [f"bench-{number}" for number in range(producers)]
     start = time.perf_counter()
     await asyncio.gather(*map(one, names))
     seconds = time.perf_counter() - start
@@ -146,7 +146,7 @@ async def _plain(client: redis_asyncio.Redis, count: int) -> float:
 
 async def _client_rate(service: ServiceProcess, redis: RedisServer, scale: Scale) -> Row:
     """As `_rate`, with the client's own live captures, which send several writes at once."""
-    count = scale.pick(200, 5)
+    count, producers = scale.pick(200, 5), scale.pick(PRODUCERS, 2)
     ratios, cpu = list[float](), list[float]()
     spent = measuring.of_process(service.pid)
 
@@ -160,10 +160,10 @@ async def _client_rate(service: ServiceProcess, redis: RedisServer, scale: Scale
     async with Client(service.url) as client:
         for _ in range(scale.rounds + 1):
             before, start = spent(), time.perf_counter()
-            await asyncio.gather(*(write(client) for _ in range(PRODUCERS)))
+            await asyncio.gather(*(write(client) for _ in range(producers)))
             seconds = time.perf_counter() - start
-            cpu.append((spent() - before) / count / PRODUCERS)
-            ratios.append(await _plain(plain, count) / seconds)
+            cpu.append((spent() - before) / count / producers)
+            ratios.append(await _plain(plain, count, producers) / seconds)
     await plain.aclose()
     what = "writes of 4 KiB in a time, 16 live captures of the client to their ends, against the same"
     return Row(
@@ -172,7 +172,7 @@ async def _client_rate(service: ServiceProcess, redis: RedisServer, scale: Scale
 
 
 async def _rate(service: ServiceProcess, redis: RedisServer, scale: Scale) -> Row:
-    count = scale.pick(100, 5)
+    count, size = scale.pick(100, 5), scale.pick(PRODUCERS, 2)
     data, ratios, cpu = b"x" * APPEND, list[float](), list[float]()
     client = redis_asyncio.Redis.from_url(redis.url)
 
@@ -182,13 +182,13 @@ async def _rate(service: ServiceProcess, redis: RedisServer, scale: Scale) -> Ro
 
     async with opened() as session:
         for _ in range(scale.rounds + 1):
-            producers = [await begun(session, service) for _ in range(PRODUCERS)]
+            producers = [await begun(session, service) for _ in range(size)]
             spent, start = measuring.of_process(service.pid), time.perf_counter()
             before = spent()
             await asyncio.gather(*map(appends, producers))
             ours = time.perf_counter() - start
-            cpu.append((spent() - before) / count / PRODUCERS)
-            ratios.append(await _plain(client, count) / ours)
+            cpu.append((spent() - before) / count / size)
+            ratios.append(await _plain(client, count, size) / ours)
             await asyncio.gather(*(each.complete() for each in producers))
     await client.aclose()
     what = "appends of 4 KiB in a time, 16 producers over HTTP, against Redis APPEND + EXPIRE"
@@ -242,7 +242,7 @@ def _steps(redis: RedisServer) -> int:
 
 
 async def _idle(service: ServiceProcess, scale: Scale) -> Row:
-    count = scale.pick(1000, 10)
+    count = scale.pick(1000, 3)
     async with opened() as session, AsyncExitStack() as stack:
         warm = await begun(session, service)
         await warm.append(b"one\n")
@@ -261,7 +261,7 @@ async def _idle(service: ServiceProcess, scale: Scale) -> Row:
 
 
 async def _requests(servers: Servers, scale: Scale) -> Row:
-    size, appends = scale.pick(100_000_000, 1_000_000), scale.pick(1000, 10)
+    size, appends = scale.pick(100_000_000, 1_000_000), scale.pick(1000, 3)
     data = (b"%063d\n" % 7) * (size // appends // 64 + 1)
     async with faulty_proxy.running(servers.s3.endpoint) as proxy, opened() as session:
         store = servers.bucket(proxy.url)

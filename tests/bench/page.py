@@ -37,7 +37,7 @@ LINE_PIXELS: Final = 20
 
 def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
     service = servers.embedded
-    large = scale.pick(1_000_000_000, 20_000_000) // len(LINE % 0)
+    large = scale.pick(1_000_000_000, 5_000_000) // len(LINE % 0)
     with SyncClient(service.url) as client, chromium() as page:
         ids = {lines: store(client, lines) for lines in (large, 1_000_000 // len(LINE % 0))}
         yield from rows(page, service.url, ids, large, scale)
@@ -72,18 +72,18 @@ def rows(page: Any, url: str, ids: dict[int, str], large: int, scale: Scale) -> 
     ratio = statistics.median(seconds[large][1:]) / statistics.median(seconds[min(ids)][1:])
     yield Row("first lines of 1 GB, of the time for 1 MB", ratio, Goal(2.0))
     opened(page, url, ids[large])
-    page.wait_for_timeout(2000)
+    page.wait_for_timeout(scale.pick(2_000, 100))
     before = heap(page)
     fetched.clear()
     jump(page, large // 2)
     yield Row("bytes fetched to jump to the middle of 1 GB", sum(fetched), Goal(2**20), number)
-    lines = scale.pick(10_000, 1_000)
+    lines = scale.pick(10_000, 200)
     yield Row(f"longest task while scrolling {lines:,} lines, ms", scrolling(page, lines), Goal(50), number)
     steps = scale.pick(60, 6)
     for step in range(steps + 1):
         page.evaluate(TO, step / steps)
         page.wait_for_timeout(60)
-    page.wait_for_timeout(1000)
+    page.wait_for_timeout(scale.pick(1_000, 100))
     yield Row(
         "heap after scrolling through 1 GB, over the start", heap(page) - before, Goal(64 * 2**20), mebibytes
     )

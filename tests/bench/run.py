@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from functools import partial
+from itertools import product
 from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -52,16 +53,14 @@ def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
         "a program that formats each line": [sys.executable, "-c", PROGRAM, str(size)],
         "`cat` of a service log": ["cat", str(text)],
     }
-    for where, service in {
-        "SQLite, a folder": servers.embedded,
-        "Redis, S3": servers.distributed,
-    }.items():
-        for what, command in commands.items():
-            yield _row(f"{what}, {size // 10**6} MB, {where}", command, service, servers, scale)
+    services = {"SQLite, a folder": servers.embedded, "Redis, S3": servers.distributed}
+    for where, what in scale.some([*product(services, commands)]):
+        yield _row(f"{what}, {size // 10**6} MB, {where}", commands[what], services[where], servers, scale)
 
 
 def _row(what: str, command: Sequence[str], service: ServiceProcess, servers: Servers, scale: Scale) -> Row:
-    rounds = [_round(command, service, servers) for _ in range(scale.rounds + 1)][1:]
+    rounds = [_round(command, service, servers) for _ in range(scale.rounds + scale.pick(1, 0))]
+    rounds = rounds[-scale.rounds :]  # the first one warms everything up
     wall = median(each.ours.wall / each.theirs.wall for each in rounds)
     ours, theirs = median(each.ours.cpu for each in rounds), median(each.theirs.cpu for each in rounds)
     share = median(each.service for each in rounds)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-N = TypeVar("N", int, float)
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -15,5 +18,9 @@ class Scale:
     rounds: int = 5
     is_quick: bool = False
 
-    def pick(self, full: N, quick: N) -> N:
+    def pick(self, full: T, quick: T) -> T:
         return quick if self.is_quick else full
+
+    def some(self, cases: Sequence[T]) -> Sequence[T]:
+        """Return all cases; the first and the last of them where `is_quick`."""
+        return [*cases[:1], *cases[1:][-1:]] if self.is_quick else cases

@@ -43,7 +43,7 @@ DAY: Final = 24 * 3600
 
 
 def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
-    number = scale.pick(600, 40)
+    number = scale.pick(600, 8)
     log = texts.block(texts.LOG, scale.pick(texts.BLOCK, 2 * SIZE))
     rounds = [(outputs(log, number, each) for each in count()) for _ in range(2)]
     script = Script(servers)

@@ -35,7 +35,7 @@ MOST: Final = 120_000
 
 
 def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
-    captures, warm = scale.pick(100_000, 300), scale.pick(60, 1)
+    captures, warm = scale.pick(100_000, 60), scale.pick(60, 1)
     service = servers.service(sweep_interval=SWEEP_SECONDS)
     before, peak = asyncio.run(_soaked(service, captures, warm))
     what = f"{captures} captures stored and read: growth from the second minute on"

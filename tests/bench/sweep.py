@@ -40,7 +40,7 @@ TTL: Final = 60
 
 
 def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
-    number = scale.pick(300, 20)
+    number = scale.pick(300, 5)
     ratio = asyncio.run(_measured(servers, scale.rounds, number))
     what = f"{number} expired captures on S3 and Redis, the store {1000 * AWAY_SECONDS:g} ms away:"
     yield Row(f"{what} swept per second against stored per second, {AT_ONCE} at once", ratio, FASTER)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import http.client
 import os
-import tempfile
-from contextlib import ExitStack
-from pathlib import Path
 from timeit import timeit
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
@@ -23,7 +20,6 @@ from tests.bench import measuring, table, texts
 from tests.bench.servers import Unavailable
 from tests.bench.table import Goal, Row
 from tests.servers.otlp import collecting
-from tests.servers.overspill import ServiceProcess, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,6 +27,7 @@ if TYPE_CHECKING:
     from tests.bench.measuring import Cost
     from tests.bench.scale import Scale
     from tests.bench.servers import Servers
+    from tests.servers.overspill import ServiceProcess
 
 PROVIDER: Final = "opentelemetry.trace._TRACER_PROVIDER"
 ORIGIN: Final = Origin("build", "call_1", "s")
@@ -47,7 +44,7 @@ def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
         raise Unavailable(str(error)) from error
     guard, text = Guard(spool=False), texts.text(texts.LOG, LONG).decode()
     yield from _outputs(guard, provider, text, scale)
-    yield from _requests(scale)
+    yield from _requests(servers, scale)
 
 
 def _outputs(guard: Guard, provider: object, text: str, scale: Scale) -> Iterator[Row]:
@@ -81,14 +78,12 @@ def _asked_for_a_spill() -> None:
         pass
 
 
-def _requests(scale: Scale) -> Iterator[Row]:
+def _requests(servers: Servers, scale: Scale) -> Iterator[Row]:
     times = scale.pick(2_000, 50)
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="overspill-tracing-")))
-        plain = stack.enter_context(running(ServiceProcess(folder / "plain")))
-        collector = stack.enter_context(collecting())
+    with collecting() as collector:
+        plain = servers.service()
         with mock.patch.dict(os.environ, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url):
-            traced = stack.enter_context(running(ServiceProcess(folder / "traced")))
+            traced = servers.service()
         asked: list[Callable[[], Cost]] = [
             lambda service=service: measuring.cost(  # type: ignore[misc]
                 lambda: _ask(service, times), measuring.of_process(service.pid)
@@ -98,6 +93,7 @@ def _requests(scale: Scale) -> Iterator[Row]:
         ratio = measuring.compared(scale.rounds, *asked).cpu
         yield Row("a request traced and exported: CPU over one that is not", ratio, Goal(1.5))
         request = asked[1]().cpu / times
+        traced.stop()
     steps = _least(_asked_for_a_request, scale)
     yield Row(
         "without a provider: the share of a request's CPU that asks for one",

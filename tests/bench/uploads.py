@@ -41,7 +41,7 @@ BUSY: Final = frozenset({429, 503})
 
 
 def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
-    count, size = scale.pick(200, 8), scale.pick(40 * 2**20, 4 * 2**20)
+    count, size = scale.pick(200, 8), scale.pick(40 * 2**20, 2**20)
     yield from _rows(servers, "the embedded store", {}, count, size)
     if not scale.is_quick:
         distributed = {"store": servers.bucket(), "catalog": servers.redis.url}
