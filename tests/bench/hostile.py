@@ -33,6 +33,7 @@ PAUSE_SECONDS: Final = 0.05
 UPLOAD_BYTES: Final = 32 * 2**20
 CONNECTIONS: Final = 2500
 """More than an address may have."""
+SOME: Final = 500
 
 Request = tuple[str, str, bytes | None, dict[str, str]]
 """Method, path, body and headers."""
@@ -43,12 +44,16 @@ class Tenant:
         self._place = urlsplit(url).netloc
         self._headers = {"Authorization": f"Bearer {key}"}
         self._key, self.large, self.small = key, large, small
+        self.under_way = threading.Semaphore(0)
+        """Released by each thread once it is at work."""
 
     def ask(self, requests: Callable[[], Request]) -> None:
         """Send one request after the other over one connection."""
         while True:
             connection = http.client.HTTPConnection(self._place, timeout=SECONDS, source_address=(ADDRESS, 0))
             with suppress(OSError, http.client.HTTPException):
+                connection.connect()
+                self.under_way.release()
                 while True:
                     method, path, body, headers = requests()
                     connection.request(method, path, body, self._headers | headers)
@@ -81,6 +86,7 @@ class Tenant:
             with suppress(OSError), self.connect() as connection:
                 lines = f"Overspill-Call-Id: c{number}", "Content-Length: 9999"
                 connection.sendall(self.head("POST", "/v1/captures", *lines) + b"\r\n")
+                self.under_way.release()
                 while True:
                     connection.sendall(b"x")
                     time.sleep(1)
@@ -90,6 +96,7 @@ class Tenant:
         while True:
             with suppress(OSError), self.connect(buffer=4096) as connection:
                 connection.sendall(self.head("GET", f"/v1/captures/{self.large}/content") + b"\r\n")
+                self.under_way.release()
                 while connection.recv(64):
                     time.sleep(1)
             time.sleep(PAUSE_SECONDS)
@@ -100,6 +107,7 @@ class Tenant:
         while True:
             with suppress(OSError), self.connect() as connection:
                 connection.sendall(self.head("GET", "/v1/captures"))
+                self.under_way.release()
                 for number in range(120):
                     connection.sendall(line % number)
                 connection.recv(1)
@@ -110,6 +118,8 @@ class Tenant:
         while True:
             with suppress(OSError):
                 held.append(self.connect())
+            if len(held) == SOME:
+                self.under_way.release()
             if len(held) > CONNECTIONS:
                 time.sleep(PAUSE_SECONDS)
                 held.pop(0).close()
@@ -202,6 +212,8 @@ def main(url: str, key: str, way: str, large: str, small: str) -> None:
     ]
     for thread in threads:
         thread.start()
+    for _ in threads:
+        tenant.under_way.acquire()
     print("begun", flush=True)
     threads[0].join()
 

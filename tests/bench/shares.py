@@ -146,7 +146,6 @@ def abusing(url: str, key: str, way: str, large: str, small: str) -> Iterator[No
         try:
             assert process.stdout is not None
             process.stdout.readline()
-            time.sleep(1)  # until its requests are under way
             yield
         finally:
             process.kill()

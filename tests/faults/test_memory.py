@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tests.faults.conftest import StartServices
 
-SIZE = 200 * MIB
+SIZE = 100 * MIB
 PIECE = 20 * MIB
 ALLOWED = 64 * MIB
 
@@ -133,7 +133,7 @@ async def test_memory_is_bounded_while_many_search_sum_up_list_and_observe(
 ) -> None:
     (service,) = start_services(program=ServiceProcess.program, memory=32 * MIB)
     async with aiohttp.ClientSession(service.url) as session:
-        await stored_with_labels(session, 1500)
+        await stored_with_labels(session, 1000)
         async with Client(service.url, timeout=PATIENCE) as client:
             entry = await client.put(b'one long "line ' * (9 * MIB // 15), call_id="line")
         content = f"/v1/captures/{entry.id}"

@@ -17,7 +17,7 @@ from tests.bench.shares import Caller, abusing
 from tests.servers.overspill import ForkedService, ServiceProcess, running
 
 HOSTILE, QUIET = new_key(), new_key()
-REQUESTS = 10
+REQUESTS = 5
 SCAN_SECONDS = 60
 
 
