@@ -222,6 +222,24 @@ async def test_an_admin_of_one_tenant_makes_no_key_that_sees_all(api: Api) -> No
     assert (await admin("GET", "/v1/keys"))[0] == 200
 
 
+async def test_keys_that_have_expired_fill_nothing(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("overspill_service.archive.key_issuing.MAX_KEYS", 4)
+    issuer, now = api.service.issuer, api.service.archive.clock()
+    kept = (await issuer.issue("acme", [Scope.READ], now=now, name="kept")).record
+    other = (await issuer.issue("globex", [Scope.READ], now=now - 100, life=1)).record
+    for number in range(10):
+        await issuer.issue("acme", [Scope.READ], now=now - 100 + number, life=1, name=str(number))
+    known = await api.service.archive.keyring.keys()
+    names = [each.name for each in known if each.tenant == "acme"]
+
+    assert sorted(names) == ["7", "8", "9", "kept"]
+    assert {kept.hash, other.hash} <= {each.hash for each in known}
+    for _ in range(3):
+        await issuer.issue("acme", [Scope.READ], now=now)
+    with pytest.raises(KeyRefused, match="4 keys"):
+        await issuer.issue("acme", [Scope.READ], now=now)
+
+
 async def test_the_keys_of_an_erased_tenant_do_not_come_back_with_the_catalog(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

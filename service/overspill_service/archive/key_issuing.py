@@ -26,7 +26,7 @@ DEFAULT_OVERLAP: Final = 7 * DAY
 """Seconds that a key still works after another one was made to replace it."""
 
 MAX_KEYS: Final = 1000
-"""Keys that a tenant may have at once."""
+"""Keys that a tenant may have at once, and that are known of it, expired ones included."""
 
 
 class IssuedKey(NamedTuple):
@@ -62,7 +62,7 @@ class KeyIssuer:
         _require_bound(scopes, session, is_prefix=is_prefix)
         if life is not None and life > MAX_LIFE:
             raise KeyRefused(f"a key lives {MAX_LIFE / DAY:g} days at most, or without end")
-        await self._require_room(tenant, now)
+        await self._make_room(tenant, now)
         key = new_key()
         record = KeyRecord(
             hash=hash_key(key, self._secret),
@@ -126,12 +126,15 @@ class KeyIssuer:
                     "revoke one of them first"
                 )
 
-    async def _require_room(self, tenant: str, now: float) -> None:
-        alive = sum(
-            record.tenant == tenant and not record.is_expired(now) for record in await self._keyring.keys()
-        )
+    async def _make_room(self, tenant: str, now: float) -> None:
+        """Forget the keys that expired first if there are too many. Raises `KeyRefused` if all are alive."""
+        known = [record for record in await self._keyring.keys() if record.tenant == tenant]
+        expired = sorted((each for each in known if each.is_expired(now)), key=lambda each: each.expires or 0)
+        alive = len(known) - len(expired)
         if alive >= MAX_KEYS:
             raise KeyRefused(f"the tenant has {alive} keys, and may have {MAX_KEYS}: revoke some first")
+        for each in expired[: max(0, len(known) + 1 - MAX_KEYS)]:
+            await self._keyring.revoke(each.hash)
 
     async def revoke(self, key_id: str, tenant: str | None = None) -> list[KeyRecord]:
         """Remove a key for good. Return its records: one for each secret that it was hashed with.
