@@ -11,7 +11,7 @@ import pytest
 from overspill import wire
 from overspill.wire import Code, Path, Scope
 from overspill_service.tenants.keys import hash_key, new_key
-from overspill_service.web.page_sessions import CODE_SECONDS, COOKIE
+from overspill_service.web.page_sessions import CODE_SECONDS, COOKIE, SIGN_INS_BURST
 
 from tests.web.conftest import Api, id_of, path_of, problem
 from tests.web.test_bound_keys import Keys
@@ -243,6 +243,17 @@ async def test_a_session_is_signed_out_everywhere_within_seconds(
     browser.api = second
 
     assert (await browser.send("GET", "/v1/captures")).status == 401
+
+
+async def test_a_tenant_signs_in_so_often_and_no_more(api: Api) -> None:
+    key, other = await key_of(api, Scope.READ), Browser(api)
+    answers = [(await other.sign_in(key=key)) for _ in range(SIGN_INS_BURST + 1)]
+    headers = {"Authorization": f"Bearer {key}"}
+
+    assert {each.status for each in answers[:-1]} == {200}
+    assert (answers[-1].status, answers[-1].headers["Retry-After"]) == (429, "1")
+    assert (await api.send("POST", Path.PAGE_CODE, headers=headers)).status == 429
+    assert (await other.send("GET", "/v1/captures")).status == 200
 
 
 async def test_where_nobody_needs_a_key_nobody_signs_in(api: Api) -> None:

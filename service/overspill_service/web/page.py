@@ -93,7 +93,7 @@ async def sign_in(context: RequestContext[wire.NoQuery]) -> web.Response:
     if not principal.key_hash:
         raise Unauthorized(_NOT_FOR_TOKENS)
     logs.bind_fields(tenant=principal.tenant.name, key=principal.key_id)
-    sealed, claims = await sessions.session_for(principal.key_hash)
+    sealed, claims = await sessions.session_for(principal)
     response = context.json(_signed_in(context, principal, sealed, claims))
     _set_cookie(context, response, sealed, SESSION_SECONDS)
     return response
@@ -123,7 +123,7 @@ async def make_code(context: RequestContext[wire.NoQuery]) -> web.Response:
         return context.json(wire.SignInCode(code="", until=now), status=201)
     if not context.principal.key_hash:
         raise Unauthorized(_NOT_FOR_TOKENS)
-    code, claims = await context.service.page_sessions.code_for(context.principal.key_hash)
+    code, claims = await context.service.page_sessions.code_for(context.principal)
     return context.json(wire.SignInCode(code=code, until=instant(claims.until)), status=201)
 
 

@@ -22,7 +22,8 @@ import msgspec
 from msgspec import Struct
 from overspill.wire import Header
 
-from overspill_service.errors import Forbidden
+from overspill_service.errors import Forbidden, RateExceeded
+from overspill_service.resources.token_buckets import TokenBuckets
 from overspill_service.store_format.object_keys import PAGE_SECRET
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from overspill_service.catalog import Catalog
     from overspill_service.objects import ObjectStore
+    from overspill_service.tenants.directory import Principal
 
 COOKIE: Final = "overspill_page"
 SESSION_SECONDS: Final = 12 * 3600
@@ -42,6 +44,10 @@ SAFE: Final = frozenset({"GET", "HEAD"})
 TRUST_SECONDS: Final = 10.0
 """How long a session is not looked up again that was not signed out."""
 MAX_TRUSTED: Final = 10_000
+SIGN_INS_RATE: Final = 1.0
+SIGN_INS_BURST: Final = 60
+"""Sessions and codes that a tenant gets: the catalog remembers for hours which were used, or signed out."""
+MAX_TENANTS: Final = 10_000
 
 
 class Use(StrEnum):
@@ -71,14 +77,21 @@ class PageSessions:
         self._trusted: dict[str, float] = {}
         """By the nonces of sessions: until when, by the monotonic clock, they are not looked up again."""
         self._lock = asyncio.Lock()
+        self._rates = TokenBuckets(SIGN_INS_RATE, SIGN_INS_BURST, time.monotonic, most=MAX_TENANTS)
 
-    async def session_for(self, key: str) -> tuple[str, Claims]:
-        """Return a new session for a key, given by its hash."""
-        return await self._sealed(key, Use.SESSION, SESSION_SECONDS)
+    async def session_for(self, principal: Principal) -> tuple[str, Claims]:
+        """Return a new session for a key. Raises `RateExceeded`."""
+        self._count(principal)
+        return await self._sealed(principal.key_hash, Use.SESSION, SESSION_SECONDS)
 
-    async def code_for(self, key: str) -> tuple[str, Claims]:
-        """Return a code that signs a browser in, once, within `CODE_SECONDS`."""
-        return await self._sealed(key, Use.CODE, CODE_SECONDS)
+    async def code_for(self, principal: Principal) -> tuple[str, Claims]:
+        """Return a code that signs a browser in, once, within `CODE_SECONDS`. Raises `RateExceeded`."""
+        self._count(principal)
+        return await self._sealed(principal.key_hash, Use.CODE, CODE_SECONDS)
+
+    def _count(self, principal: Principal) -> None:
+        if seconds := self._rates.of(principal.tenant.name).take():
+            raise RateExceeded("the tenant signs in too often", SIGN_INS_BURST, seconds)
 
     async def claims(self, request: web.Request) -> Claims | None:
         """Return the claims of a request's session, None if it has none, or one that has ended.
