@@ -92,7 +92,7 @@ class Watched:
         await self.go(view)
         await self.page.get_by_label("Key").fill(key)
         await self.page.get_by_role("button", name="Sign in").click()
-        await self.page.get_by_role("link", name="Dashboard", exact=True).wait_for()
+        await self.page.get_by_role("navigation", name="Views").wait_for()
 
 
 async def complaints_of(page: Page, rule: str | None = None) -> list[str]:
