@@ -12,7 +12,7 @@ import zstandard
 from overspill.wire import Header
 from overspill_service.archive import archive, uploading
 from overspill_service.resources.cpu import INLINE_FRAMES
-from overspill_service.store_format import frames, index
+from overspill_service.store_format import frames, index, screening
 from overspill_service.store_format.decoding import BodyDecoder
 from overspill_service.store_format.ingest import INLINE_BYTES, Ingest
 
@@ -62,6 +62,19 @@ async def test_no_body_is_decoded_or_hashed_on_the_event_loop_but_a_small_one(
         assert response.status == status
         assert sum(on_the_loop) <= INLINE_BYTES
         on_the_loop.clear()
+
+
+@pytest.mark.parametrize("redaction", ["tag", "refuse"])
+@pytest.mark.parametrize(("encoding", "body"), BODIES.values(), ids=BODIES)
+async def test_little_is_searched_for_secrets_on_the_event_loop(
+    start_api: Callable[..., Any], on_the_loop: list[int], redaction: str, encoding: str | None, body: bytes
+) -> None:
+    api: Api = await start_api(redaction=redaction)
+    headers = {"Content-Encoding": encoding} if encoding else {}
+    response = await api.send("PUT", path_of(body), data=body, headers=headers)
+
+    assert response.status == 201
+    assert sum(on_the_loop) <= screening.INLINE_BYTES
 
 
 async def test_a_small_body_of_the_client_costs_no_thread(api: Api, on_the_loop: list[int]) -> None:

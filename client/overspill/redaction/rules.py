@@ -210,22 +210,20 @@ _PRIVATE_KEY: Final = Rule(
     is_bounded=False,
 )
 
+_ENCODED_HEADINGS: Final = (
+    "BSU0EgUFJJVkFURSBLRVkt",  # RSA PRIVATE KEY
+    "BFQyBQUklWQVRFIEtFWS0t",  # EC PRIVATE KEY
+    "BQUklWQVRFIEtFWS0t",  # PRIVATE KEY
+    "BPUEVOU1NIIFBSSVZBVEUgS0VZ",  # OPENSSH PRIVATE KEY
+    "BFTkNSWVBURUQgUFJJVkFURSBLRVkt",  # ENCRYPTED PRIVATE KEY
+    "BEU0EgUFJJVkFURSBLRVkt",  # DSA PRIVATE KEY
+    "BQR1AgUFJJVkFURSBLRVkgQkxPQ0st",  # PGP PRIVATE KEY BLOCK
+)
 # The same in base64, as Kubernetes has it in its configurations and secrets, and `base64` prints it.
 _ENCODED_KEY: Final = Rule(
     "private-key",
-    tuple(
-        "LS0tLS1CRUdJTi" + heading  # "-----BEGIN"
-        for heading in (
-            "BSU0EgUFJJVkFURSBLRVkt",  # RSA PRIVATE KEY
-            "BFQyBQUklWQVRFIEtFWS0t",  # EC PRIVATE KEY
-            "BQUklWQVRFIEtFWS0t",  # PRIVATE KEY
-            "BPUEVOU1NIIFBSSVZBVEUgS0VZ",  # OPENSSH PRIVATE KEY
-            "BFTkNSWVBURUQgUFJJVkFURSBLRVkt",  # ENCRYPTED PRIVATE KEY
-            "BEU0EgUFJJVkFURSBLRVkt",  # DSA PRIVATE KEY
-            "BQR1AgUFJJVkFURSBLRVkgQkxPQ0st",  # PGP PRIVATE KEY BLOCK
-        )
-    ),
-    r"[A-Za-z0-9+/]{20}",
+    ("LS0tLS1CRUdJTi",),  # -----BEGIN
+    rf"(?:{'|'.join(_ENCODED_HEADINGS)})[A-Za-z0-9+/]{{20}}",
     r"[A-Za-z0-9+/=]{1,512}"
     r"|(?:\\{1,4}[nr]|[ \t\r\n]){1,12}+(?:[A-Za-z0-9+/=]{60,512}"
     r"|(?P<end>[A-Za-z0-9+/]{0,59}(?:LS0tLS0[=K]|0tLS0t(?:Cg==)?|tLS0tLQ[=o]=)))",  # "-----"

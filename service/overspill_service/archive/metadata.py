@@ -11,11 +11,12 @@ from overspill import wire
 from overspill.redaction.masking import counts_of, counts_text
 
 from overspill_service.errors import SecretsFound
-from overspill_service.store_format.screening import redactor
+from overspill_service.store_format.screening import INLINE_BYTES, redactor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from overspill_service.resources.cpu import Workers
     from overspill_service.store_format.screening import Treatment
     from overspill_service.tenants.directory import Redaction
 
@@ -34,8 +35,19 @@ class CaptureMetadata(Struct, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     ttl: int | None = None
 
+    @property
+    def texts(self) -> list[str]:
+        """All of it that is text."""
+        named = self.session, self.call_id, self.tool, self.status, self.content_type
+        return [*named, *self.labels, *self.labels.values()]
 
-def screened(metadata: CaptureMetadata, treatment: Redaction) -> CaptureMetadata:
+    @property
+    def size(self) -> int:
+        """Its bytes of UTF-8."""
+        return sum(len(text.encode("utf-8", "replace")) for text in self.texts)
+
+
+async def screened(metadata: CaptureMetadata, treatment: Redaction, workers: Workers) -> CaptureMetadata:
     """Return the metadata with the secrets in its status and in the values of its labels masked.
 
     By session, tool call, tool, type and the names of labels a capture is found and served, so they cannot be
@@ -43,6 +55,12 @@ def screened(metadata: CaptureMetadata, treatment: Redaction) -> CaptureMetadata
     """
     if treatment == "off":
         return metadata
+    if metadata.size <= INLINE_BYTES:
+        return _screened(metadata, treatment)
+    return await workers.run(_screened, metadata, treatment)
+
+
+def _screened(metadata: CaptureMetadata, treatment: Treatment) -> CaptureMetadata:
     fixed = (metadata.session, metadata.call_id, metadata.tool, metadata.content_type, *metadata.labels)
     free = (metadata.status, *metadata.labels.values())
     if not _found((*fixed, *free), treatment):

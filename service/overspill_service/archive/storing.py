@@ -93,7 +93,7 @@ async def put(
     cannot check them.
     """
     check_id(capture)
-    metadata = _metadata(captures, metadata)
+    metadata = await _metadata(captures, metadata)
     expires = retention.expiry(captures.archive.clock(), metadata.ttl, captures.tenant.limits)
     existing = await existing_entry(captures, capture)
     if existing is not None and existing.state is State.PARTIAL:
@@ -121,7 +121,7 @@ async def post(
     known only at the end of the body. Until then the segments are stored under a random id. A capture of more
     than one segment is then copied within the store. Raises what `put` raises.
     """
-    metadata = _metadata(captures, metadata)
+    metadata = await _metadata(captures, metadata)
     expires = retention.expiry(captures.archive.clock(), metadata.ttl, captures.tenant.limits)
     upload, ingest = await _receive(captures, object_keys.provisional_id(), body, is_rekeyed=True)
     capture = wire.capture_id(metadata.session, metadata.call_id, ingest.sha256)
@@ -130,10 +130,11 @@ async def post(
     return await run_to_completion(_told(_store_identified(captures, upload, draft), on_stored))
 
 
-def _metadata(captures: Captures, metadata: CaptureMetadata) -> CaptureMetadata:
+async def _metadata(captures: Captures, metadata: CaptureMetadata) -> CaptureMetadata:
     """Return the metadata as the tenant stores it. Raises `Forbidden`, `SecretsFound`."""
     captures.require_own(metadata.session)
-    return screened(metadata, captures.tenant.limits.redaction)
+    workers = captures.archive.upload_workers(captures.tenant.name)
+    return await screened(metadata, captures.tenant.limits.redaction, workers)
 
 
 async def _complete(

@@ -69,7 +69,7 @@ class Producer(Struct, frozen=True):
         check_id(capture)
         captures = self.captures
         captures.require_own(metadata.session)
-        metadata = screened_metadata(metadata, captures.tenant.limits.redaction)
+        metadata = await self._screened(metadata)
         now = captures.archive.clock()
         found = await captures.look_up(capture, is_limited=False)
         if isinstance(found, Entry) and not found.is_expired(now):
@@ -230,18 +230,20 @@ class Producer(Struct, frozen=True):
         Raises `WrongOffset`, `DigestMismatch`, `OtherProducer`, `NotLive`, `InvalidParameter` for too many
         labels, `SecretsFound`, and what the back ends raise.
         """
-        completion = self._screened(completion)
+        told = CaptureMetadata(status=completion.status or "", labels=completion.labels)
+        told = await self._screened(told)
+        status = None if completion.status is None else told.status
+        completion = replace(completion, status=status, labels=told.labels)
         entry = await self.captures.get(capture)
         if not entry.is_live:
             return _same_end(entry, completion), False
         return await run_to_completion(self._complete(await self._entry(capture), completion)), True
 
-    def _screened(self, completion: wire.Completion) -> wire.Completion:
+    async def _screened(self, metadata: CaptureMetadata) -> CaptureMetadata:
         """Return it as the tenant stores it. Raises `SecretsFound`."""
-        told = CaptureMetadata(status=completion.status or "", labels=completion.labels)
-        told = screened_metadata(told, self.captures.tenant.limits.redaction)
-        status = None if completion.status is None else told.status
-        return replace(completion, status=status, labels=told.labels)
+        tenant = self.captures.tenant
+        workers = self.captures.archive.upload_workers(tenant.name)
+        return await screened_metadata(metadata, tenant.limits.redaction, workers)
 
     async def _complete(self, entry: Entry, completion: wire.Completion) -> Entry:
         archive = self.captures.archive

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from overspill.redaction.rule import FURTHEST_BEHIND
 
 from overspill_service.catalog.records import Entry
-from overspill_service.store_format.screening import taken
+from overspill_service.store_format.screening import INLINE_BYTES, taken
 
 if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 BEFORE_BYTES: Final = 2 * FURTHEST_BEHIND
 """How far before a secret its rule may look."""
-INLINE_BYTES: Final = 64 * 1024
 _SPACE: Final = re.compile(rb"\s")
 
 

@@ -13,6 +13,7 @@ import hashlib
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.errors import CaptureTooLarge, DigestMismatch
+from overspill_service.store_format import screening
 from overspill_service.store_format.decoding import BodyDecoder
 from overspill_service.store_format.frames import Frame, FrameWriter, accept_frame, content_size
 
@@ -85,11 +86,12 @@ class Ingest:
 
         The size of an encoded body is known before decoding only if it may be stored as it is.
         """
-        if sum(map(len, chunks)) > INLINE_BYTES:
+        most = INLINE_BYTES if self._screen is None else screening.INLINE_BYTES
+        if sum(map(len, chunks)) > most:
             return False
         if self._encoding is None:
             return True
-        return self._may_be_frame(is_last=is_last) and 0 < content_size(b"".join(chunks)) <= INLINE_BYTES
+        return self._may_be_frame(is_last=is_last) and 0 < content_size(b"".join(chunks)) <= most
 
     def take(self, chunks: Sequence[bytes], *, is_last: bool) -> Iterator[tuple[list[Framed], bool]]:
         """Yield after each step the frames that it finished, and whether another step follows.

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 Treatment = Literal["mask", "tag", "refuse"]
 
+INLINE_BYTES: Final = 2 * 1024
+"""What is searched in less than some milliseconds, whatever it is: text made for it takes 1 ms a KiB."""
 SLICE_BYTES: Final = 64 * 1024
 """Bytes that are searched at once: it takes some times their memory."""
 

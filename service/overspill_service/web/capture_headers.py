@@ -46,10 +46,7 @@ def metadata_of(headers: CIMultiDictProxy[str]) -> CaptureMetadata:
 
 def _require_small(metadata: CaptureMetadata) -> None:
     """Raise `InvalidHeader` if the catalog would have to keep too much of one capture."""
-    fields = (metadata.session, metadata.call_id, metadata.tool, metadata.status, metadata.content_type)
-    texts = [*fields, *metadata.labels, *metadata.labels.values()]
-    size = sum(len(text.encode()) for text in texts)
-    if size > MAX_METADATA:
+    if (size := metadata.size) > MAX_METADATA:
         raise InvalidHeader(
             f"session, call id, tool, status, type and labels have {size} bytes of UTF-8 together, and "
             f"may have {MAX_METADATA}: shorten the labels, or store them as a capture of their own"
