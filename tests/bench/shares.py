@@ -40,7 +40,7 @@ def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
             for name, key in (("hostile", HOSTILE), ("quiet", QUIET))
         )
     )
-    service = servers.service(tenants=file, anonymous=False)
+    service = servers.service(tenants=file, anonymous=False, metrics_from="127.0.0.1")
     url = service.url
     with closing(Caller(url, HOSTILE)) as hostile, closing(Caller(url, QUIET)) as quiet:
         yield from rows(url, hostile, quiet, Memory(service.pid), scale)

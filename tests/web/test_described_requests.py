@@ -76,7 +76,7 @@ def tenants(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenants]:
     keys, others = {kind: new_key() for kind in KEYS}, {"everything": new_key()}
     file = folder / "tenants.toml"
     file.write_text(table("own", KEYS, keys) + table("other", {"everything": EVERYTHING}, others))
-    with running(ForkedService(folder, tenants=file, anonymous=False, metrics_from="")) as service:
+    with running(ForkedService(folder, tenants=file, anonymous=False)) as service:
         document = requests.get(f"{service.url}/openapi.json", timeout=60).json()
         found = Tenants(service, keys, SCHEMATHESIS.openapi.from_dict(document))
         found.put(found.other, SECRET, others["everything"])

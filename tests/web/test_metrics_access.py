@@ -1,4 +1,4 @@
-"""Who may read the metrics, which name all tenants: some addresses, and keys of the scope `fleet`."""
+"""Who may read the metrics, which name all tenants: keys of the scope `fleet`, and named addresses."""
 
 from __future__ import annotations
 
@@ -37,8 +37,13 @@ def start(start_api: Callable[..., Any]) -> Callable[..., Any]:
     return started
 
 
-async def test_this_machine_reads_metrics_without_a_key(guarded: Api) -> None:  # noqa: F811
-    assert await status(guarded) == 200
+@pytest.mark.parametrize("networks", ["127.0.0.1", "127.0.0.0/8, ::1", "0.0.0.0/0"])
+async def test_named_addresses_need_no_key(start: Callable[..., Any], networks: str) -> None:
+    assert await status(await start(metrics_from=networks)) == 200
+
+
+async def test_unless_an_address_is_named_all_need_a_key(guarded: Api) -> None:  # noqa: F811
+    assert await status(guarded) == 401
 
 
 @pytest.mark.parametrize("networks", ["", "192.0.2.0/24, 2001:db8::/32"])
@@ -63,7 +68,9 @@ async def test_other_addresses_need_a_key_of_the_scope_fleet(
 async def test_what_a_proxy_on_this_machine_passes_on_is_not_of_this_machine(
     start: Callable[..., Any], header: str
 ) -> None:
-    assert await status(await start(), **{header: "127.0.0.1"}) == 401
+    api = await start(metrics_from="127.0.0.1")
+
+    assert await status(api, **{header: "127.0.0.1"}) == 401
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ async def api(start_api: Callable[..., Any], tmp_path: Path) -> Api:
             for name, key in (("hostile", HOSTILE), ("quiet", QUIET))
         )
     )
-    api: Api = await start_api(tenants=file, max_uploads=4)
+    api: Api = await start_api(tenants=file, max_uploads=4, metrics_from="127.0.0.1")
     for key, content in ((HOSTILE, large()), (QUIET, SMALL)):
         response = await api.send("PUT", path_of(content), data=content, headers=bearer(key))
         assert response.status == 201

@@ -96,7 +96,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             description="addresses and networks, comma-separated, that may read /metrics without a key of "
             "scope fleet (empty: none may)"
         ),
-    ] = "127.0.0.0/8, ::1"
+    ] = ""
     level: Annotated[int, Meta(ge=1, le=19, description="zstd level of stored frames")] = 3
     max_capture_size: Annotated[int, Meta(ge=1, description="bytes of one capture, at most", extra=BYTES)] = (
         10 * 2**30

@@ -64,6 +64,7 @@ def running(data: Path) -> Iterator[DemoService]:
             [
                 *(sys.executable, "-m", "overspill_service", "serve"),
                 *("--listen", "127.0.0.1:0", "--data", str(data), "--log-level", "warning"),
+                *("--metrics-from", "127.0.0.1"),
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
