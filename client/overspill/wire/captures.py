@@ -144,7 +144,10 @@ class Remains(StrEnum):
     OBJECT_VERSIONS = "object_versions"
     """Versions that the bucket keeps of deleted objects."""
     CATALOG_LOG = "catalog_log"
-    """Names, labels and sizes in the log and in the snapshots of the catalog. Never content."""
+    """Names, labels and sizes in the log and in the snapshots of the catalog.
+
+    Of live captures also content: what was appended passes through the catalog.
+    """
     BACKUPS = "backups"
     """Copies that an operator has made."""
 

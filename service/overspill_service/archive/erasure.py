@@ -32,7 +32,8 @@ _UPLOADS: Final = "objects of uploads that were broken off: nothing tells what t
 _VERSIONS: Final = "the bucket keeps deleted objects: a lifecycle rule for noncurrent versions ends that"
 _UNKNOWN_VERSIONS: Final = "the store does not tell whether the bucket keeps deleted objects"
 _CATALOG_LOG: Final = (
-    "names, labels and sizes, never content: until SQLite's log is written over, or Redis rewrites its file"
+    "names, labels and sizes, and what was appended to live captures: until SQLite's log is written over, or "
+    "Redis rewrites its file"
 )
 _BACKUPS: Final = "copies that an operator made: the service does not know of them"
 NOTHING: Final = wire.Removed(captures=0, stored_size=0)
