@@ -32,13 +32,14 @@ from overspill_service.settings.sources import load, unknown_variables
 from overspill_service.telemetry import logs, tracing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from overspill_service.settings.settings import Settings
 
 USAGE_ERROR = 2
 
-SECRET_FLAGS = frozenset({"--key-secret", "--previous-key-secret"})
+SECRET_FLAGS = frozenset({"--key-secret", "--previous-key-secret", "--catalog"})
+"""Flags whose values other users must not see: a catalog's URL may have a password."""
 
 WRITE_ELSEWHERE = frozenset({"backup", "copy", "keys hash"})
 """Commands that write nothing into the folders of the settings."""
@@ -83,10 +84,11 @@ def _run(command: str, settings: Settings, options: dict[str, Any], given: list[
         )  # ignored until the handler is set: its default would end the process
     if command == "serve":
         check_folders(settings)
-        if any(flags.get(flag.removeprefix("--").replace("-", "_")) for flag in SECRET_FLAGS):
+        for name in filter(partial(_is_secret, flags), map(_setting_of, sorted(SECRET_FLAGS))):
             log.warning(
-                "other users of this machine see the secret among this process's arguments: "
-                "give it as OVERSPILL_KEY_SECRET instead"
+                "other users of this machine see the secret in %s among this process's arguments: "
+                "give it as OVERSPILL_%s instead",
+                *(name, name.upper()),
             )
         require_folder(settings)
         certificate_of(settings)
@@ -125,6 +127,16 @@ def _supervise(settings: Settings, arguments: list[str]) -> int:
             raise group.exceptions[0] from None
 
 
+def _setting_of(flag: str) -> str:
+    return flag.removeprefix("--").replace("-", "_")
+
+
+def _is_secret(flags: Mapping[str, Any], name: str) -> bool:
+    """Return whether the value of a flag is secret: of a URL, its password."""
+    value = str(flags.get(name) or "")
+    return bool(value) and (name != "catalog" or "@" in value)
+
+
 def _without_secrets(arguments: list[str]) -> list[str]:
     """Return the arguments for workers. Secrets go to them in the environment: every user sees arguments."""
     kept, words = [], iter(arguments)
@@ -132,7 +144,7 @@ def _without_secrets(arguments: list[str]) -> list[str]:
         flag, equals, value = word.partition("=")
         secret = next((each for each in SECRET_FLAGS if flag.strip("-") and each.startswith(flag)), None)
         if secret:  # argparse takes a flag's beginning for the flag
-            name = "OVERSPILL_" + secret.removeprefix("--").replace("-", "_").upper()
+            name = "OVERSPILL_" + _setting_of(secret).upper()
             os.environ[name] = value if equals else next(words, "")
         else:
             kept.append(word)

@@ -21,6 +21,8 @@ from tests.servers.overspill import ServiceProcess, running
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.servers.redis import RedisServer
+
 KEY = new_key()
 MALFORMED = {
     "a control byte behind the key": f"Authorization: Bearer {KEY}\x01",
@@ -60,9 +62,11 @@ def test_credentials_are_masked_wherever_a_log_line_has_them() -> None:
     assert without_secrets("GET /v1/captures status=200") == "GET /v1/captures status=200"
 
 
-def test_workers_show_no_secret_among_their_arguments(tmp_path: Path) -> None:
-    secret = "only-for-the-service"
-    service = ServiceProcess(tmp_path, workers=2, key_secret=secret)
+def test_workers_show_no_secret_among_their_arguments(tmp_path: Path, own_redis: RedisServer) -> None:
+    secret, password = "only-for-the-service", "only-for-redis"
+    own_redis.command("CONFIG", "SET", "requirepass", password)
+    catalog = own_redis.url.replace("redis://", f"redis://:{password}@")
+    service = ServiceProcess(tmp_path, workers=2, key_secret=secret, catalog=catalog)
     with running(service):
         workers = [
             each
@@ -72,8 +76,11 @@ def test_workers_show_no_secret_among_their_arguments(tmp_path: Path) -> None:
         lines = [(each.parent / "cmdline").read_bytes() for each in workers]
 
     assert len(lines) == 2
-    assert all(b"work" in line and secret.encode() not in line for line in lines)
-    assert "give it as OVERSPILL_KEY_SECRET" in service.logged()
+    assert all(b"work" in line for line in lines)
+    assert not any(each.encode() in line for line in lines for each in (secret, password))
+    for name in ("KEY_SECRET", "CATALOG"):
+        assert f"give it as OVERSPILL_{name} instead" in service.logged()
+    assert not any(each in service.logged() for each in (secret, password))
 
 
 def _field(stat: Path, number: int) -> str:
@@ -85,7 +92,10 @@ def _field(stat: Path, number: int) -> str:
 
 def test_tools_get_no_key_of_overspill(service: ServiceProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     script = "import json, os; print(json.dumps(sorted(n for n in os.environ if n.startswith('OVERSPILL_'))))"
-    shell = Shell(service.url, OVERSPILL_KEY=KEY, OVERSPILL_SESSION="s")
+    secrets = dict.fromkeys(
+        ("OVERSPILL_NOTICE_KEY", "OVERSPILL_KEY_SECRET", "OVERSPILL_PREVIOUS_KEY_SECRET"), "s"
+    )
+    shell = Shell(service.url, OVERSPILL_KEY=KEY, OVERSPILL_SESSION="s", **secrets)
 
     assert json.loads(shell("run", "--", sys.executable, "-c", script).out) == [
         "OVERSPILL_SESSION",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from typing import Final
 
-SECRETS: Final = frozenset({"OVERSPILL_KEY", "OVERSPILL_NOTICE_KEY", "OVERSPILL_KEY_SECRET"})
+SECRETS: Final = frozenset(
+    {"OVERSPILL_KEY", "OVERSPILL_NOTICE_KEY", "OVERSPILL_KEY_SECRET", "OVERSPILL_PREVIOUS_KEY_SECRET"}
+)
 
 
 def child_environment() -> dict[str, str]:
