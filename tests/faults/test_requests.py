@@ -24,8 +24,14 @@ LOG = b"one line\n"
 
 
 @pytest.fixture
-async def api(start_api: Callable[..., Any], s3_server: S3Server, faulty_s3: FaultyProxy) -> Api:
-    """A service that reaches its store through a proxy that counts."""
+async def api(
+    start_api: Callable[..., Any],
+    s3_server: S3Server,
+    faulty_s3: FaultyProxy,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Api:
+    """A service that reaches its store through a proxy that counts, and asks nothing of its own accord."""
+    monkeypatch.setattr("overspill_service.maintenance.POLL_SECONDS", 3600.0)
     store = s3_server.url(s3_server.create_bucket(), endpoint=faulty_s3.url)
     started: Api = await start_api(store=store)
     await until(started.service.archive.catalog.is_complete)
@@ -44,14 +50,17 @@ def counted(proxy: FaultyProxy) -> Counter[str]:
     return Counter(seen.method for seen in proxy.seen if seen.method != "HEAD")
 
 
-async def test_a_sweep_removes_a_page_with_one_request(api: Api, faulty_s3: FaultyProxy) -> None:
-    await stored(api, 250, Overspill_Ttl="60")
+async def test_a_sweep_removes_a_page_with_one_request(
+    api: Api, faulty_s3: FaultyProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill_service.archive.sweep.PAGE", 50)
+    await stored(api, 50, Overspill_Ttl="60")
     await api.send("PATCH", path_of(b"7"), json={"ttl": 50})
     advance([api], 61)
     faulty_s3.forget()
     swept = await sweep_all(api.service.archive, ["default"])
 
-    assert swept.removed.captures == 250
+    assert swept.removed.captures == 50
     assert counted(faulty_s3) == {"POST": 1}
     assert await keys_in(api) == []
 
@@ -59,18 +68,18 @@ async def test_a_sweep_removes_a_page_with_one_request(api: Api, faulty_s3: Faul
 async def test_a_sweep_deletes_several_pages_at_once_and_no_more(
     api: Api, faulty_s3: FaultyProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overspill_service.archive.sweep.PAGE", 10)
-    await stored(api, 70, Overspill_Ttl="60")
+    monkeypatch.setattr("overspill_service.archive.sweep.PAGE", 5)
+    await stored(api, 35, Overspill_Ttl="60")
     advance([api], 61)
     gate = asyncio.Event()
     faulty_s3.forget()
     faulty_s3.always("POST", hold(gate))
     sweeping = asyncio.create_task(sweep_all(api.service.archive, ["default"]))
     await until(lambda: asyncio.sleep(0, faulty_s3.count("POST") == CONCURRENT_PAGES))
-    assert (await usage_of(api)).captures == 70 - 10 * (CONCURRENT_PAGES + 1)  # one more page is hidden
+    assert (await usage_of(api)).captures == 35 - 5 * (CONCURRENT_PAGES + 1)  # one more page is hidden
     gate.set()
 
-    assert (await sweeping).removed.captures == 70
+    assert (await sweeping).removed.captures == 35
     assert counted(faulty_s3) == {"POST": 7}
 
 
@@ -110,9 +119,9 @@ async def test_a_removal_takes_four_requests(api: Api, faulty_s3: FaultyProxy) -
 async def test_the_erasure_of_a_session_takes_a_listing_for_each_capture_and_three_requests_for_all(
     api: Api, faulty_s3: FaultyProxy
 ) -> None:
-    await stored(api, 50, Overspill_Session="s")
+    await stored(api, 20, Overspill_Session="s")
     faulty_s3.forget()
     assert (await api.send("DELETE", "/v1/sessions/s")).status == 200
 
-    assert counted(faulty_s3) == {"GET": 50 + 1, "PUT": 1, "POST": 1, "DELETE": 1}
+    assert counted(faulty_s3) == {"GET": 20 + 1, "PUT": 1, "POST": 1, "DELETE": 1}
     assert await keys_in(api) == []

@@ -27,7 +27,7 @@ HOST: Final = "127.0.0.1"
 READY_SECONDS: Final = 60
 STOP_SECONDS: Final = 40
 ANNOUNCEMENT: Final = "overspill-service listens on "
-_LAUNCHER: Final = Launcher("overspill_service")
+_LAUNCHER: Final = Launcher("overspill_service", "tests.servers.botocore_models")
 
 
 class ServiceProcess:

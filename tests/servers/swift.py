@@ -8,6 +8,7 @@ URL of a fresh bucket on it; both leave the credentials in the `AWS_*` variables
 from __future__ import annotations
 
 import getpass
+import importlib
 import importlib.util
 import json
 import os
@@ -309,6 +310,7 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     folder = tmp_path_factory.mktemp("swift")
     if reason := obstacle(folder):
         pytest.skip(f"no S3 server: {reason}")
+    importlib.import_module("tests.servers.botocore_models")
     with ExitStack() as stack:
         server = stack.enter_context(_started(folder))
         patch = stack.enter_context(pytest.MonkeyPatch.context())

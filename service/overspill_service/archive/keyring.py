@@ -21,7 +21,7 @@ from overspill_service.resources.tasks import run_to_completion
 from overspill_service.store_format import object_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from overspill_service.catalog import KeyStore
     from overspill_service.catalog.key_records import KeyRecord
@@ -68,22 +68,28 @@ class Keyring:
         return bool(await self._matches(_RECORD, object_keys.key_prefix(key_hash)))
 
     async def restore(self) -> int:
-        """Make the catalog's keys those of the object store. Return how many it lacked or had wrongly."""
-        mode = await self.mode()
+        """Make the catalog's keys those of the object store. Return how many it lacked or had wrongly.
+
+        The catalog is read first, because the object store has every key before the catalog.
+        """
+        known = {record.hash: record for record in await self._catalog.keys()}
+        mode, newest = await self._listed()
         if mode is not None and await self._catalog.access_mode() != mode:
             await self._catalog.set_access_mode(mode)
-        newest = await self._newest()
-        known = {record.hash: record for record in await self._catalog.keys()}
-        changes = 0
-        for key_hash, name in newest.items():
-            record = await self._read(name)
-            if record is not None and known.get(key_hash) != record:
-                await self._catalog.add_key(record)
-                changes += 1
-        still = (await self._newest()).keys()  # one may have been revoked meanwhile
-        for key_hash in (known.keys() | newest.keys()) - still:
+        added = {key_hash for key_hash, name in newest.items() if await self._adds(name, known.get(key_hash))}
+        still = (await self._listed())[1] if added else newest  # one may have been revoked meanwhile
+        changes = len(added)
+        for key_hash in (known.keys() | added) - still.keys():
             changes += await self._catalog.revoke_key(key_hash)
         return changes
+
+    async def _adds(self, name: str, known: KeyRecord | None) -> bool:
+        """Add the record of this name to the catalog. Return False if the catalog has it, or nobody."""
+        record = await self._read(name)
+        if record is None or record == known:
+            return False
+        await self._catalog.add_key(record)
+        return True
 
     async def _add(self, record: KeyRecord) -> None:
         if await self.mode() in (None, AccessMode.UNTIL_KEY):
@@ -110,14 +116,16 @@ class Keyring:
     def _revision(self, last: int) -> int:
         return max(int(self._clock() * MICROSECONDS), last + 1)
 
-    async def _newest(self) -> dict[str, str]:
-        """Return the name of each key's newest record, by the key's hash."""
-        return {each[1]: each[0] for each in await self._matches(_RECORD, object_keys.KEYS)}
+    async def _listed(self) -> tuple[AccessMode | None, dict[str, str]]:
+        """Return what was chosen last, and the name of each key's newest record by the key's hash."""
+        names = [stored.key async for stored in self._store.list(object_keys.KEYS)]
+        choices, records = _matching(_CHOICE, names), _matching(_RECORD, names)
+        mode = AccessMode(choices[-1][2]) if choices else None
+        return mode, {each[1]: each[0] for each in records}
 
     async def _matches(self, form: re.Pattern[str], prefix: str) -> list[re.Match[str]]:
         """Return the names under a prefix that have this form, the oldest revision first."""
-        listed = [form.fullmatch(stored.key) async for stored in self._store.list(prefix)]
-        return [each for each in listed if each is not None]
+        return _matching(form, [stored.key async for stored in self._store.list(prefix)])
 
     async def _read(self, name: str) -> KeyRecord | None:
         """Return the record, None if it was revoked meanwhile, or cannot be decoded."""
@@ -128,3 +136,7 @@ class Keyring:
         except RecordDamaged as error:
             log.warning("a key's record is damaged, and the key unknown: %s", error)
             return None
+
+
+def _matching(form: re.Pattern[str], names: Iterable[str]) -> list[re.Match[str]]:
+    return [found for name in names if (found := form.fullmatch(name))]
