@@ -17,7 +17,7 @@ from tests.servers.overspill import ServiceProcess
 
 LARGE = 16 * 1024 * 1024
 LONG = ["seq", "1", "30000"]
-HUGE = 96 * 1024 * 1024
+HUGE = 72 * 1024 * 1024
 FLAT_KIB = 200 * 1024
 """Far below the size of the huge output, well above what the interpreter and its libraries take."""
 

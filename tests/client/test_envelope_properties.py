@@ -171,7 +171,7 @@ def dumped(value: Any) -> bytes:
     return pydantic_core.to_json(value, bytes_mode="base64", inf_nan_mode="constants")
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(
     st.sampled_from(SHAPES),
     st.lists(TEXTS, min_size=1, max_size=4),

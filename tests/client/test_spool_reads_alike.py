@@ -23,7 +23,7 @@ from tests.reading.test_grep_pages import CALM, PATTERNS, WILD
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CASES = 400
+CASES = 200
 
 
 def contents(seeds: range) -> Iterator[tuple[random.Random, bytes]]:

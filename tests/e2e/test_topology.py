@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LOG = b"".join(b"%d a line of a log\n" % number for number in range(200_000))
 PATIENCE = 30.0
-PAUSE = 0.02
+PAUSE = 0.3
 """Seconds between two requests of one producer: the balancer takes seconds to notice what has ended."""
 
 

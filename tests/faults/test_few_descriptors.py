@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-CLIENTS = 200
+CLIENTS = 100
 LIMITED = """
 import os, resource, sys
 from overspill_service import __main__

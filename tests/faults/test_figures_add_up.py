@@ -103,7 +103,7 @@ class Load:
             self.done["captures_read", tool, ""] += number == 0
 
 
-def under_load(urls: list[str], clients: int = 4, rounds: int = 6) -> Figures:
+def under_load(urls: list[str], clients: int = 4, rounds: int = 3) -> Figures:
     """What the clients of one load have done together."""
     loads = [Load(number, urls) for number in range(clients)]
     with ThreadPoolExecutor(clients) as pool:
@@ -206,7 +206,7 @@ def test_metrics_and_statistics_are_exactly_what_was_done(
 
 def test_captures_whose_sender_hangs_up_are_counted_if_they_are_stored(own_service: ServiceProcess) -> None:
     address = urlsplit(own_service.url)
-    for number in range(150):
+    for number in range(50):
         content = f"content {number}".encode()
         head = f"POST /v1/captures HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(content)}\r\n\r\n"
         with socket.create_connection((str(address.hostname), address.port or 0)) as connection:

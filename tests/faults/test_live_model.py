@@ -342,7 +342,7 @@ def test_a_live_capture_is_what_its_producer_sent_whatever_happens(stack: Replic
             run_machine(
                 machine,
                 settings=settings(
-                    max_examples=5 if stack.catalog.is_file else 12,  # a file takes two restarts to lose
+                    max_examples=4 if stack.catalog.is_file else 8,  # a file takes two restarts to lose
                     stateful_step_count=25,
                     deadline=None,
                     phases=(Phase.generate,),

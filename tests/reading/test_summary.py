@@ -133,7 +133,7 @@ def test_hostile_json_costs_about_one_pass_over_it(name: str, size: int) -> None
 
     one_pass = min(spent(lambda: sum(1 for _ in re.finditer(rb"[^x]", data))) for _ in range(3))
 
-    assert min(spent(lambda: shape_of(data, is_whole=False)) for _ in range(2)) < 20 * one_pass
+    assert any(spent(lambda: shape_of(data, is_whole=False)) < 20 * one_pass for _ in range(2))
 
 
 def test_a_group_is_shown_by_its_first_line() -> None:

@@ -13,7 +13,7 @@ from overspill.redaction.redactor import Redactor
 
 from tests.redaction.corpus import planted
 
-ROUNDS = int(os.environ.get("OVERSPILL_FUZZ_ROUNDS", "40"))
+ROUNDS = int(os.environ.get("OVERSPILL_FUZZ_ROUNDS", "20"))
 """Texts a seed; more for a longer search."""
 CORPUS = [each.text for each in planted(7)]
 REDACTOR = Redactor(patterns={"acme": "acme-[0-9]{8}"}, values=["tr0ub4dor-&3"])

@@ -263,11 +263,10 @@ def test_hostile_text_takes_time_in_proportion_to_its_length(hostile: str, redac
         redactor.redact(text)
         return time.process_time() - start
 
-    # The least of three: a collection of the whole suite's garbage takes longer than the search.
-    short, long = (min(took(size) for _ in range(3)) for size in (20_000, 200_000))
+    # One of three: a collection of the whole suite's garbage takes longer than the search.
+    limit = min(30 * max(min(took(20_000) for _ in range(3)), 0.002), 2.0)
 
-    assert long < 30 * max(short, 0.002)
-    assert long < 2
+    assert any(took(200_000) < limit for _ in range(3))
 
 
 @pytest.mark.parametrize(
