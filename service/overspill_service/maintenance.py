@@ -55,7 +55,7 @@ class Maintenance:
         self._is_settled = is_settled
         self._active: set[str] = set()
         """Tenants of which something was counted since their dashboards were prepared."""
-        self._tenants_stamp = access.stamp_of(service.settings.tenants)
+        self._tenants_stamp = self._seen_stamp = access.stamp_of(service.settings.tenants)
         self._failing: dict[str, str] = {}
         self.first_round_ended = asyncio.Event()
         """Set after the first round. A small or intact catalog is complete then."""
@@ -102,10 +102,13 @@ class Maintenance:
     async def reread_tenants(self) -> None:
         """Read the tenants' file again if it has changed. A wrong one is reported, and changes nothing.
 
-        If a back end does not answer, it is read again in the next round.
+        While it is being written it may look like one of fewer tenants, whose keys, limits and redaction
+        would be gone for seconds. So it is read once a whole round has not changed it. If a back end does not
+        answer, it is read again in the next round.
         """
         stamp = await asyncio.to_thread(access.stamp_of, self._service.settings.tenants)
-        if stamp == self._tenants_stamp:
+        is_written, self._seen_stamp = stamp == self._seen_stamp, stamp
+        if stamp == self._tenants_stamp or not is_written:
             return
         try:
             await access.replace_tenants(self._service, self._service.settings)

@@ -10,7 +10,7 @@ from overspill_service.__main__ import main
 from overspill_service.access import directory_of
 from overspill_service.settings.errors import SettingError
 from overspill_service.settings.settings import Settings
-from overspill_service.tenants.directory import MAX_FILE_SIZE
+from overspill_service.tenants.directory import MAX_FILE_SIZE, read_tenants
 
 
 @pytest.mark.parametrize("limit", ["max_ttl = 100", "min_ttl = 90_000", "default_ttl = 8_000_000"])
@@ -78,6 +78,16 @@ def test_a_key_of_the_tenants_file_that_is_bound_to_nothing_is_refused(tmp_path:
 
     with pytest.raises(SettingError, match="the tenant acme: a key with"):
         directory_of(Settings(tenants=file))
+
+
+def test_an_empty_file_is_taken_for_one_that_is_not_written_yet(tmp_path: Path) -> None:
+    file = tmp_path / "tenants.toml"
+    file.write_text("")
+    with pytest.raises(ValueError, match="empty"):
+        read_tenants(file)
+    file.write_text("# nobody\n")
+
+    assert read_tenants(file) == []
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "device", "huge"])

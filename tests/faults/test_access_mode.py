@@ -17,6 +17,7 @@ from overspill_service.archive.key_issuing import DAY, KeyIssuer
 from overspill_service.archive.recovery.rebuild import rebuild
 from overspill_service.catalog.key_records import AccessMode
 from overspill_service.errors import KeyRefused, StoreUnavailable
+from overspill_service.maintenance import Maintenance
 from overspill_service.settings.errors import SettingError
 from overspill_service.store_format import object_keys
 from overspill_service.tenants.keys import hash_key, is_key, new_key
@@ -205,6 +206,34 @@ async def test_a_change_of_the_tenants_file_is_in_use_within_seconds(
     file.write_text("[[tenants]\n")
     await until(lambda: _is_read(apis[0], file))
     assert [await status(api, second) for api in apis] == [200, 200]
+
+
+async def test_a_tenants_file_is_read_once_it_is_written(
+    start_api: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill_service.maintenance.POLL_SECONDS", 3600.0)
+    file, keys = tmp_path / "tenants.toml", [new_key(), new_key()]
+    tenants = [
+        f'[[tenants]]\nname = "t{number}"\n[[tenants.keys]]\nhash = "{hash_key(key)}"\nscopes = ["read"]\n'
+        for number, key in enumerate(keys)
+    ]
+    file.write_text("".join(tenants))
+    api: Api = await start_api(tenants=file)
+    maintenance = Maintenance(api.service)
+
+    async def statuses() -> list[int]:
+        await maintenance.reread_tenants()
+        return [await status(api, key) for key in keys]
+
+    for half in ("", tenants[0]):
+        file.write_text(half)
+        assert await statuses() == [200, 200]
+    file.write_text("".join(tenants) + "# written\n")
+    assert [await statuses(), await statuses()] == [[200, 200]] * 2
+    file.write_text(tenants[1])
+    assert [await statuses(), await statuses()] == [[200, 200], [401, 200]]
+    file.write_text("")
+    assert [await statuses(), await statuses()] == [[401, 200]] * 2
 
 
 async def test_the_last_key_can_be_taken_out_of_the_tenants_file_too(

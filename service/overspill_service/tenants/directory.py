@@ -183,6 +183,10 @@ def _text_of(path: Path) -> str:
         data = file.read(MAX_FILE_SIZE + 1)
     if len(data) > MAX_FILE_SIZE:
         raise ValueError(f"the file has more than {MAX_FILE_SIZE} bytes")
+    if not data:
+        raise ValueError(
+            "the file is empty, as one that is being written; if that is meant, put a comment there"
+        )
     return data.decode()
 
 
