@@ -281,6 +281,22 @@ async def test_labels_that_are_known_at_the_end_join_the_others(producer: Produc
     assert ended["labels"] == {wire.REDACTED_LABEL: "email=2", wire.EXIT_CODE_LABEL: "1"}
 
 
+async def test_what_is_told_at_the_end_has_a_bound(api: Api) -> None:
+    producer = Producer(api)
+    room = wire.MAX_METADATA - len("lx") * 4 - len("application/octet-stream")
+    labels = {f"Overspill-Label-l{number}": "x" * (room // 4) for number in range(4)}
+    await producer.begin(201, **labels)
+    long, many = "s" * wire.MAX_VALUE, {f"label{number}": "x" * 100 for number in range(20)}
+    refused = [
+        await producer.complete(422, **told)
+        for told in ({"status": long}, {"status": long * 100}, {"labels": many}, {"exit_code": 2**32})
+    ]
+    ended = await producer.complete(status="s" * wire.SHORT_VALUE, exit_code=-(2**31))
+
+    assert {each["code"] for each in refused} <= {"invalid_parameter", "invalid_body"}
+    assert ended["labels"][wire.EXIT_CODE_LABEL] == "-2147483648"
+
+
 async def test_a_partial_capture_is_completed_by_the_whole_that_begins_with_it(
     api: Api, producer: Producer
 ) -> None:

@@ -36,6 +36,8 @@ SIZE_LABEL: Final = "overspill.terminal_size"
 """The label of a capture of a terminal: columns and rows, as `80x24`."""
 
 Offset = Annotated[int, Meta(ge=0, le=2**53)]
+ExitCode = Annotated[int, Meta(ge=-(2**31), lt=2**32)]
+"""That of a process: Windows has 32 bits, with or without a sign."""
 
 
 class LiveStatus(Struct, frozen=True, kw_only=True):
@@ -58,9 +60,9 @@ class Completion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     """The content's size. The service must have accepted all of it."""
     state: Literal["complete", "partial"] = "complete"
     """`partial`: the producer gives up before the end."""
-    status: str | None = None
-    exit_code: int | None = None
-    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")] | None = None
+    status: Annotated[str, Meta(max_length=MAX_VALUE)] | None = None
+    exit_code: ExitCode | None = None
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}" + END)] | None = None
     """The digest of the whole content, for the service to compare."""
     labels: dict[Annotated[str, Meta(pattern=_LABEL)], Annotated[str, Meta(max_length=MAX_VALUE)]] = {}
     """Labels that are known at the end only. They join those of the beginning."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
@@ -12,9 +12,11 @@ from overspill_service.archive.retention import end_of_life
 from overspill_service.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from overspill_service.catalog.records import Entry
+
+
+MAX_METADATA: Final = wire.MAX_METADATA + wire.SHORT_VALUE
+"""A capture that was begun with all that it may have gets its status all the same."""
 
 
 class Ending(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -49,23 +51,16 @@ class Ending(Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
-def require_small(entry: Entry, labels: Mapping[str, str]) -> None:
-    """Raise `InvalidParameter` if the entry would have too many labels with these, or too large ones."""
-    joined = {**entry.labels, **labels}
+def require_small(entry: Entry, completion: wire.Completion) -> None:
+    """Raise `InvalidParameter` if the entry would have too many labels at its end, or too large texts."""
+    joined = {**entry.labels, **completion.labels}
     if len(joined) > wire.MAX_LABELS:
         raise InvalidParameter(f"{len(joined)} labels are more than the {wire.MAX_LABELS} that are allowed")
-    texts = (
-        entry.session,
-        entry.call_id,
-        entry.tool,
-        entry.status,
-        entry.content_type,
-        *joined,
-        *joined.values(),
-    )
-    size = sum(len(text.encode("utf-8", "replace")) for text in texts)
-    if size > wire.MAX_METADATA:
+    status = entry.status if completion.status is None else completion.status
+    named = entry.session, entry.call_id, entry.tool, status, entry.content_type
+    size = sum(len(text.encode("utf-8", "replace")) for text in (*named, *joined, *joined.values()))
+    if size > MAX_METADATA:
         raise InvalidParameter(
             f"session, call id, tool, status, type and labels have {size} bytes of UTF-8 together, and may "
-            f"have {wire.MAX_METADATA}: send fewer labels"
+            f"have {MAX_METADATA} at the end: send fewer labels, or a shorter status"
         )

@@ -250,7 +250,7 @@ class Producer(Struct, frozen=True):
         entry, record = await self._whole_record(entry)
         if record.accepted != completion.offset:
             raise WrongOffset(completion.offset, record.accepted)
-        require_small(entry, completion.labels)
+        require_small(entry, completion)
         sha256 = await self.flusher.digests.whole(archive, entry, record.buffer)
         if completion.sha256 not in (None, sha256.hex()):
             raise DigestMismatch(
