@@ -37,7 +37,13 @@ def jwks(**keys: Any) -> str:
     return json.dumps({"keys": found})
 
 
-def token(key: Any = RSA, kid: str = "one", algorithm: str = "RS256", **claims: Any) -> str:
+def token(
+    key: Any = RSA,
+    kid: str = "one",
+    algorithm: str = "RS256",
+    headers: dict[str, Any] | None = None,
+    **claims: Any,
+) -> str:
     whole = {
         "iss": ISSUER,
         "aud": "overspill",
@@ -46,7 +52,7 @@ def token(key: Any = RSA, kid: str = "one", algorithm: str = "RS256", **claims: 
         "scope": "read write",
     }
     given = {name: value for name, value in (whole | claims).items() if value is not None}
-    return jwt.encode(given, key, algorithm=algorithm, headers={"kid": kid})
+    return jwt.encode(given, key, algorithm=algorithm, headers={"kid": kid} | (headers or {}))
 
 
 @pytest.fixture
@@ -142,6 +148,7 @@ WRONG: dict[str, Callable[[], str]] = {
     "a changed claim": lambda: ".".join(
         [token().split(".")[0], token(tenant="x").split(".")[1], token().split(".")[2]]
     ),
+    "with a field that must be understood": lambda: token(headers={"crit": ["x-only"], "x-only": True}),
     "too long": lambda: token(junk="x" * 9000),
     "not a token": lambda: "a.b.c",
 }
