@@ -56,7 +56,7 @@ export function percent(part: number, whole: number): string {
 /** How much smaller something is stored: "4.5 times smaller"; nothing if it is not. */
 export function timesSmaller(size: number, stored: number): string {
   if (stored === 0 || stored >= size) return "";
-  return `${size < 100 * stored ? (size / stored).toFixed(1) : count(Math.round(size / stored))} times smaller`;
+  return `${size < 9.95 * stored ? (size / stored).toFixed(1) : count(Math.round(size / stored))} times smaller`;
 }
 
 const STEPS: [number, Intl.RelativeTimeFormatUnit][] = [

@@ -81,7 +81,7 @@ function View({ path, who }: { path: string[]; who: SignedIn }) {
   const [view, name] = path;
   if (view === undefined) return who.session === null ? <Dashboard who={who} /> : <OwnSessions session={who.session} isPrefix={who.is_prefix} />;
   if (view === "captures" && name) return <CapturePage key={name} reference={name} who={who} />;
-  if (view === "captures") return <CapturesPage />;
+  if (view === "captures") return <CapturesPage who={who} />;
   if (view === "sessions" && name) return <SessionPage key={name} session={name} />;
   if (view === "sessions") return <SessionsPage />;
   return (

@@ -24,7 +24,7 @@ test("times are told from now", () => {
 });
 
 test("how much smaller something is stored is said only if it is", () => {
-  assert.deepEqual([timesSmaller(450, 100), timesSmaller(100, 100), timesSmaller(1e6, 1000), timesSmaller(5, 0)], ["4.5 times smaller", "", "1,000 times smaller", ""]);
+  assert.deepEqual([timesSmaller(450, 100), timesSmaller(100, 100), timesSmaller(1e6, 1000), timesSmaller(2904, 100), timesSmaller(5, 0)], ["4.5 times smaller", "", "1,000 times smaller", "29 times smaller", ""]);
 });
 
 test("what a program says becomes a sentence", () => {

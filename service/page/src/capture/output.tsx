@@ -72,7 +72,7 @@ function Whole({ entry, onGone }: OutputProps) {
     if (line !== undefined) select(line);
   };
   useEffect(() => {
-    if (selected) view.current?.reveal(selected[0]);
+    if (selected) view.current?.reveal(...selected);
   }, [entry.id, selected?.[0]]);
   useViewKeys(view, entry);
   useKeys({

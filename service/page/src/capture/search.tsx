@@ -1,6 +1,6 @@
 // Search in a capture: the field, what it found, and whether only matches are shown. All of it is in the address.
 import { useRef } from "preact/hooks";
-import { count } from "../format.ts";
+import { count, sentence } from "../format.ts";
 import { setQuery } from "../route.ts";
 import { type Found, type Wanted } from "../viewer/search.ts";
 
@@ -56,6 +56,11 @@ export function OnlyMatches({ context }: { context: number | undefined }) {
   );
 }
 
+/** What the service says of a pattern, in words of this page. */
+function readable(problem: Error): string {
+  return sentence(problem.message.replace("fixed=true searches for", "without “.*” the page searches for"));
+}
+
 interface ResultProps {
   wanted: Wanted;
   found: Found | undefined;
@@ -69,7 +74,7 @@ interface ResultProps {
 
 export function SearchResult({ wanted, found, at, progress, problem, onNext }: ResultProps) {
   if (!wanted.pattern) return null;
-  if (problem) return <span class="search-problem" role="alert">{problem.message}</span>;
+  if (problem) return <span class="search-problem" role="alert">{readable(problem)}</span>;
   if (!found) return <span class="result quiet small" role="status">searching…{progress > 0 && ` ${Math.floor(100 * progress)}%`}</span>;
   const total = found.total ?? found.numbers.length;
   return (

@@ -69,7 +69,7 @@ export function Chart({ title, unit, of, times, step, series, aside }: ChartProp
         ))}
         <span class="at quiet">{at === null ? "" : minute(new Date(times[at]! * 1000).toISOString())}</span>
       </p>
-      <div ref={place} class="chart" role="img" aria-label={`${title}, ${what}. ${series.map((each) => `${each.name}: ${extent(each, SHOW[unit])}.`).join(" ")} The table below has every value.`} />
+      <div ref={place} class={`chart ${isEmpty(series) ? "nothing" : ""}`} role="img" aria-label={`${title}, ${what}. ${series.map((each) => `${each.name}: ${extent(each, SHOW[unit])}.`).join(" ")} The table below has every value.`} />
     </figure>
   );
 }
@@ -87,11 +87,16 @@ function extent({ values }: Series, show: (value: number) => string): string {
   return `from ${show(Math.min(...known))} to ${show(Math.max(...known))}, at last ${show(known.at(-1)!)}`;
 }
 
-/** Draw into the element that gets what this returns, once the library for it has come. */
+function isEmpty(series: Series[]): boolean {
+  return series.every(({ values, isBars }) => values.every((value) => value === null || (isBars && value === 0)));
+}
+
+/** Draw into the element that gets what this returns, once the library for it has come. Axes without values tell nothing. */
 function usePlot(drawing: Drawing) {
   const place = useRef<HTMLDivElement>(null);
   const { times, series } = drawing;
   useEffect(() => {
+    if (isEmpty(series)) return;
     let close = (): void => undefined;
     let isOver = false;
     const failed = (): void => undefined;  // without the library the figures and their table are all there

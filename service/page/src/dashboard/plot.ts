@@ -36,7 +36,7 @@ function made(place: HTMLElement, drawing: Drawing): uPlot {
     width: place.clientWidth,
     height: HEIGHT,
     legend: { show: false },
-    padding: [8, 8, 0, 0],
+    padding: [8, 28, 0, 0],
     cursor: { y: false, drag: { x: true, y: false, setScale: false }, sync: { key: SYNC }, points: { size: 7 } },
     hooks: hooksOf(drawing),
     scales: { x: { range: [times[0] ?? 0, (times.at(-1) ?? 0) + (drawing.step)] }, y: { range: (_chart, _least, most) => [0, drawing.most(most)] } },

@@ -8,13 +8,16 @@ import { Empty, Shown } from "../parts/states.tsx";
 import { fixedSpan, rangeOf, sinceOf } from "../ranges.ts";
 import { link, setQuery, useRoute } from "../route.ts";
 import { get } from "../service/api.ts";
-import type { Listing } from "../service/wire.ts";
+import type { Listing, SignedIn } from "../service/wire.ts";
 import { CaptureTable } from "./capture_table.tsx";
+import { WhichSession } from "./own_sessions.tsx";
 import { Filters, FIRST_FILTER, isFiltered } from "./filters.tsx";
 
 const PAGE = 50;
 /** The largest come as one page: the service has no cursor for them. */
 const LARGEST = 200;
+
+const NOTHING: Listing = { captures: [], cursor: null, incomplete: false };
 
 /** What the address asks the service for. A filter must be equal, but for the time. */
 function askedFor(query: URLSearchParams) {
@@ -25,10 +28,14 @@ function askedFor(query: URLSearchParams) {
   return { tool, session, call_id, state, cursor, ...time, limit: PAGE };
 }
 
-export function CapturesPage() {
+export function CapturesPage({ who }: { who: SignedIn }) {
   const { query } = useRoute();
   const [hasLive, setLive] = useState(false);
-  const found = useLoaded((signal) => get<Listing>("captures", askedFor(query), signal), [query.toString(), useTicks(hasLive)]);
+  const isUnnamed = who.is_prefix && !query.get("session");
+  const found = useLoaded(
+    (signal) => (isUnnamed ? Promise.resolve(NOTHING) : get<Listing>("captures", askedFor(query), signal)),
+    [query.toString(), useTicks(hasLive)],
+  );
   useEffect(() => setLive(query.get("state") === "live" || !!found.answer?.captures.some((each) => each.state === "live")), [found.answer, query.get("state")]);
   useKeys({ "/": () => document.getElementById(FIRST_FILTER)?.focus() });
   const isBySize = query.has("largest") && !isFiltered(query);
@@ -46,7 +53,8 @@ export function CapturesPage() {
       </header>
       <Filters query={query} tools={found.answer?.captures.map((each) => each.tool) ?? []} key={query.toString()} />
       <div class={found.isLoading ? "is-loading" : ""} aria-busy={found.isLoading}>
-        <Shown of={found}>{(listing) => <Found listing={listing} query={query} />}</Shown>
+        {isUnnamed && <WhichSession prefix={who.session ?? ""} />}
+        {!isUnnamed && <Shown of={found}>{(listing) => <Found listing={listing} query={query} />}</Shown>}
       </div>
     </section>
   );

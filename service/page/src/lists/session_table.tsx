@@ -41,7 +41,7 @@ export function SessionTable({ sessions }: { sessions: Session[] }) {
             <th scope="col">Session</th>
             <th scope="col" class="figure">Captures</th>
             <th scope="col" class="figure medium">Read back</th>
-            <th scope="col" class="figure">Size</th>
+            <th scope="col" class="figure medium">Size</th>
             <th scope="col">Last capture</th>
             <th scope="col" class="wide">First capture</th>
             <th scope="col" class="medium">Tools</th>
@@ -62,7 +62,7 @@ function Line({ session: { name, captures, read, size, tools, first, last, isLiv
       <td>{name ? <a class="row-link" href={link(["sessions", name])}><Name text={name} /></a> : <Name text="" empty="without a session" />}</td>
       <td class="figure">{count(captures)}</td>
       <td class="figure medium">{count(read)}</td>
-      <td class="figure">{bytes(size)}</td>
+      <td class="figure medium">{bytes(size)}</td>
       <td><Time at={last} /> {isLive && <StatePill state="live" />}</td>
       <td class="wide"><Time at={first} /></td>
       <td class="text medium">

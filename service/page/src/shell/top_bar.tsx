@@ -19,7 +19,7 @@ export function TopBar({ view, who, onHelp, onLeft }: TopBarProps) {
     <header class="top">
       <a class="brand" href={link([])}><Logo /> <strong>Overspill</strong></a>
       <nav aria-label="Views">
-        <a href={link([])} aria-current={view === undefined ? "page" : undefined}>Dashboard</a>
+        <a href={link([])} aria-current={view === undefined ? "page" : undefined}>{firstOf(who)}</a>
         <a href={link(["captures"])} aria-current={view === "captures" ? "page" : undefined}>Captures</a>
         {who.session === null && <a href={link(["sessions"])} aria-current={view === "sessions" ? "page" : undefined}>Sessions</a>}
       </nav>
@@ -30,6 +30,12 @@ export function TopBar({ view, who, onHelp, onLeft }: TopBarProps) {
       <Account who={who} onLeft={onLeft} />
     </header>
   );
+}
+
+/** What the first view is: figures of the tenant, or what the key is bound to. */
+function firstOf({ session, is_prefix: isPrefix }: SignedIn): string {
+  if (session === null) return "Dashboard";
+  return isPrefix ? "Your sessions" : "Your session";
 }
 
 function Account({ who, onLeft }: { who: SignedIn; onLeft(): void }) {

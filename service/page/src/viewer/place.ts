@@ -74,10 +74,10 @@ export class Place {
     this.show(isWrapped ? line - 1 : line - 1 - Math.floor(rows / 3));
   }
 
-  /** Go to a line unless it is in view. */
-  reveal(line: number): void {
+  /** Go to the first of some lines unless all of them are in view. */
+  reveal(first: number, last: number): void {
     const end = this.top + Math.floor(this.box.clientHeight / ROW);
-    if (line - 1 < this.top || line > end) this.goTo(line);
+    if (first - 1 < this.top || last > end) this.goTo(first);
   }
 
   move(lines: number): void {
