@@ -77,7 +77,7 @@ async def test_a_key_of_several_sessions_asks_for_one_of_them(
 ) -> None:
     await client.put(OUTPUT, tool="its-own", session="team/7", call_id="own")
     await watched.sign_in(await bound_key(service, session="team/", is_prefix=True))
-    await watched.page.keyboard.press("c")
+    await watched.page.get_by_role("link", name="Captures").click()
     await watched.page.get_by_role("heading", name="Captures").wait_for()
     await watched.page.get_by_role("heading", name="Your sessions").wait_for()
     await watched.page.get_by_label("Session").last.fill("team/7")
