@@ -1,5 +1,5 @@
 // Keys of the whole page. They do nothing while somebody types.
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 
 type Actions = Record<string, () => void>;
 
@@ -38,7 +38,7 @@ export const HELP: [heading: string, keys: [names: string, meaning: string][]][]
 ];
 
 export function useKeys(actions: Actions): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;
       const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) && target.getAttribute("type") !== "checkbox";

@@ -1,6 +1,6 @@
 // Where the reader is: the part of the address behind `#`, so that a view can be shared, and a prefix of the path does
 // not matter.
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import type { Query } from "./service/api.ts";
 
 export interface Route {
@@ -42,7 +42,7 @@ export function setQuery(changes: Query, replace = false): void {
 
 export function useRoute(): Route {
   const [route, setRoute] = useState(current);
-  useEffect(() => {
+  useLayoutEffect(() => {  // an effect comes after the view is drawn: who is quick has gone on by then
     const update = () => setRoute(current());
     addEventListener("hashchange", update);
     addEventListener("popstate", update);
