@@ -2,7 +2,8 @@
 import { useRef } from "preact/hooks";
 import { count, sentence } from "../format.ts";
 import { setQuery } from "../route.ts";
-import { type Found, type Wanted } from "../viewer/search.ts";
+import type { Wanted } from "../viewer/search.ts";
+import type { Searching } from "./use_search.ts";
 
 const TYPING_MS = 250;
 /** Lines around a match, where only matches are shown. */
@@ -61,18 +62,9 @@ function readable(problem: Error): string {
   return sentence(problem.message.replace("fixed=true searches for", "without “.*” the page searches for"));
 }
 
-interface ResultProps {
-  wanted: Wanted;
-  found: Found | undefined;
-  /** Which of the matches the reader is at, counted from 0; -1 for none of them. */
-  at: number;
-  /** How much has been searched, from 0 to 1. */
-  progress: number;
-  problem: Error | undefined;
-  onNext: ((step: 1 | -1) => void) | undefined;
-}
-
-export function SearchResult({ wanted, found, at, progress, problem, onNext }: ResultProps) {
+/** How many lines match, and the way to the next. */
+export function SearchResult({ wanted, searching, canMove }: { wanted: Wanted; searching: Searching; canMove: boolean }) {
+  const { found, at, progress, problem, next } = searching;
   if (!wanted.pattern) return null;
   if (problem) return <span class="search-problem" role="alert">{readable(problem)}</span>;
   if (!found) return <span class="result quiet small" role="status">searching…{progress > 0 && ` ${Math.floor(100 * progress)}%`}</span>;
@@ -83,10 +75,10 @@ export function SearchResult({ wanted, found, at, progress, problem, onNext }: R
         {total > 0 && at >= 0 && <span class="quiet">{count(at + 1)} of </span>}
         <span role="status">{total ? `${count(total)}${found.total === undefined ? "+" : ""} ${total === 1 ? "line" : "lines"}` : "no line matches"}</span>
       </span>
-      {onNext && (
+      {canMove && (
         <span class="choice">
-          <button type="button" class="small" disabled={!total} onClick={() => onNext(-1)} aria-label="Previous match" title="Previous match (N)">↑</button>
-          <button type="button" class="small" disabled={!total} onClick={() => onNext(1)} aria-label="Next match" title="Next match (n)">↓</button>
+          <button type="button" class="small" disabled={!total} onClick={() => next(-1)} aria-label="Previous match" title="Previous match (N)">↑</button>
+          <button type="button" class="small" disabled={!total} onClick={() => next(1)} aria-label="Next match" title="Next match (n)">↓</button>
         </span>
       )}
     </span>

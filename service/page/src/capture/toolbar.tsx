@@ -9,7 +9,7 @@ import { type Range, seenCount } from "../viewer/seen.ts";
 /** The field that the key `:` goes to. */
 export const JUMP = "jump";
 
-interface ToolbarProps {
+interface MovesProps {
   entry: Entry;
   selected: Range | null;
   isWrapped: boolean;
@@ -19,7 +19,7 @@ interface ToolbarProps {
   onGo(line: number): void;
 }
 
-export function Toolbar({ entry, selected, isWrapped, isAtEnd, onWrap, onGo }: ToolbarProps) {
+export function Moves({ entry, selected, isWrapped, isAtEnd, onWrap, onGo }: MovesProps) {
   return (
     <span class="tools moves">
       {selected && <CopySelected entry={entry} selected={selected} />}

@@ -1,14 +1,13 @@
 // A search as it goes on: what it found so far, and which match the reader is at.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { setQuery } from "../route.ts";
-import { countAll, type Found, search, searchOn, type Wanted } from "../viewer/search.ts";
-
-/** Matches that are fetched by themselves, for the map and for a link to one of them. */
-const MAPPED = 1000;
+import { countAll, type Found, searchedParts, searchOn, type Wanted } from "../viewer/search.ts";
 
 export interface Searching {
   found: Found | undefined;
+  /** Which of the matches the reader is at, counted from 0; -1 for none of them. */
   at: number;
+  /** How much has been searched, from 0 to 1. */
   progress: number;
   problem: Error | undefined;
   next(step: 1 | -1): void;
@@ -26,41 +25,42 @@ function placeOf(numbers: number[], line: number): number {
 export function useSearch(reference: string, lines: number, wanted: Wanted, linked: number | undefined, goTo: (line: number) => void): Searching {
   const [found, setFound] = useState<Found>();
   const [at, setAt] = useState(-1);
-  const [progress, setProgress] = useState(0);
+  const [searched, setSearched] = useState(0);
   const [problem, setProblem] = useState<Error>();
   const isMoving = useRef(false);
+
+  const begin = (known: Found) => {
+    setFound(known);
+    if (linked !== undefined) return setAt(placeOf(known.numbers, linked));
+    if (known.numbers[0] === undefined) return;
+    setAt(0);
+    goTo(known.numbers[0]);
+  };
+  const goOn = ({ numbers, next }: Found) => {
+    setFound((before) => before && (before.numbers.length < numbers.length ? { ...before, numbers, next } : before));
+    if (linked !== undefined) setAt((before) => Math.max(before, placeOf(numbers, linked)));
+  };
+  const run = async (signal: AbortSignal) => {
+    let isBegun = false;
+    for await (const known of searchedParts(reference, wanted, signal)) {
+      setSearched(known.searched);
+      if (isBegun) goOn(known);
+      else if (known.numbers.length > 0 || !known.next) {
+        isBegun = true;
+        begin(known.next ? known : { ...known, total: known.numbers.length });
+        if (known.next) void countAll(reference, wanted, signal).then((total) => setFound((before) => before && { ...before, total }), failed(signal));
+      }
+    }
+  };
+  const failed = (signal: AbortSignal) => (error: Error) => signal.aborted || setProblem(error);
   useEffect(() => {
     setFound(undefined);
     setProblem(undefined);
-    setProgress(0);
+    setSearched(0);
     setAt(-1);
     if (!wanted.pattern) return;
     const controller = new AbortController();
-    const { signal } = controller;
-    const run = async () => {
-      let known = await search(reference, wanted, signal);
-      while (known.numbers.length === 0 && known.next) {
-        setProgress(known.searched / Math.max(1, lines));
-        known = await searchOn(reference, known, signal);
-      }
-      if (!known.next) known.total = known.numbers.length;
-      setFound(known);
-      if (linked !== undefined) setAt(placeOf(known.numbers, linked));
-      else if (known.numbers[0] !== undefined) {
-        setAt(0);
-        goTo(known.numbers[0]);
-      }
-      const total = known.next ? countAll(reference, wanted, signal) : undefined;
-      total?.then((all) => setFound((before) => before && { ...before, total: all }), failed);
-      while (known.next && known.numbers.length < MAPPED) {
-        known = await searchOn(reference, known, signal);
-        const { numbers, next } = known;
-        setFound((before) => before && (before.numbers.length < numbers.length ? { ...before, numbers, next } : before));
-        if (linked !== undefined) setAt((before) => Math.max(before, placeOf(numbers, linked)));
-      }
-    };
-    const failed = (error: Error) => signal.aborted || setProblem(error);
-    run().catch(failed);
+    run(controller.signal).catch(failed(controller.signal));
     return () => controller.abort();
   }, [reference, wanted.pattern, wanted.ignoreCase, wanted.isFixed, wanted.isInverted]);
 
@@ -69,7 +69,7 @@ export function useSearch(reference: string, lines: number, wanted: Wanted, link
     isMoving.current = true;
     try {
       const known = await reaching(reference, found, at + step);
-      if (known !== found) setFound((before) => before && { ...before, numbers: known.numbers, next: known.next });
+      goOn(known);
       const position = bounded(known, at + step);
       const line = known.numbers[position]!;
       setAt(position);
@@ -79,7 +79,7 @@ export function useSearch(reference: string, lines: number, wanted: Wanted, link
       isMoving.current = false;
     }
   };
-  return { found, at, progress, problem, next: (step) => void move(step).catch(setProblem) };
+  return { found, at, progress: searched / Math.max(1, lines), problem, next: (step) => void move(step).catch(setProblem) };
 }
 
 /** Return what was found with the match at `position`, if there is one: more is fetched for it. */

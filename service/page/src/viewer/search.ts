@@ -3,6 +3,8 @@ import { get, pathOf } from "../service/api.ts";
 import type { Text } from "../service/wire.ts";
 
 const PAGE = 200;
+/** Matches that are fetched by themselves, for the map and for a link to one of them. */
+const MAPPED = 1000;
 
 export interface Wanted {
   pattern: string;
@@ -31,9 +33,15 @@ export function query(wanted: Wanted) {
   return { pattern: wanted.pattern, ignore_case: wanted.ignoreCase, fixed: wanted.isFixed, invert: wanted.isInverted };
 }
 
-/** Return the first matching lines; perhaps none, and where to go on. */
-export async function search(reference: string, wanted: Wanted, signal: AbortSignal): Promise<Found> {
-  return foundIn(await get<Text>(`${pathOf(reference)}/grep`, { ...query(wanted), max_matches: PAGE }, signal), []);
+/** Yield what is found, more each time, until there are enough matches for the map; perhaps none at first. */
+export async function* searchedParts(reference: string, wanted: Wanted, signal: AbortSignal): AsyncGenerator<Found> {
+  const first = await get<Text>(`${pathOf(reference)}/grep`, { ...query(wanted), max_matches: PAGE }, signal);
+  let known = foundIn(first, []);
+  yield known;
+  while (known.next && known.numbers.length < MAPPED) {
+    known = await searchOn(reference, known, signal);
+    yield known;
+  }
 }
 
 /** Return what was found, and more of it. */
