@@ -150,7 +150,7 @@ async def test_one_tool_and_a_fixed_time_are_in_the_address(watched: Watched, cl
     await page.mouse.down()
     await page.mouse.move(chart["x"] + chart["width"] - 2, chart["y"] + 20, steps=5)
     await page.mouse.up()
-    await page.get_by_label("From", exact=True).wait_for()
+    await page.locator(".span .chosen").wait_for()
     address = page.url
     await page.reload()
     await page.get_by_role("heading", name="Tenant acme, tool loud").wait_for()

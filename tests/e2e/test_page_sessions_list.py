@@ -15,7 +15,7 @@ from tests.e2e.web_page import Watched, service_with
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from playwright.async_api import Browser
+    from playwright.async_api import Browser, Page
 
     from tests.servers.overspill import ForkedService
 
@@ -156,3 +156,28 @@ async def test_keys_lead_from_call_to_call_of_a_session(watched: Watched, client
     await page.get_by_text("the first call").wait_for()
     await page.go_back()
     await page.get_by_text("output 1", exact=True).wait_for()
+
+
+async def test_a_session_whose_name_is_a_kilobyte_is_opened_on_a_narrow_screen(
+    watched: Watched, client: Client
+) -> None:
+    name = ("a/b {c} ?#&% \\ 😀 " * 80)[:900]
+    entry = await client.put("of the long name\n", tool=name[:200], session=name, call_id=name[:200])
+    await client.put("of it too\n", tool="second", session=name, call_id="2")
+    page = watched.page
+    await page.set_viewport_size({"width": 390, "height": 800})
+    await watched.sign_in(KEYS["acme"], "/sessions?name=a/b {c}")
+    await page.get_by_role("link", name="a/b {c} ?#&%").first.click()
+    await page.get_by_role("link", name="second").wait_for()
+    for view in (page.url, f"{watched.url}/#/captures/{entry.id}", f"{watched.url}/#/captures"):
+        await page.goto(view)
+        await page.locator("h1").wait_for()
+        await page.wait_for_load_state("networkidle")
+        assert await page.evaluate("document.scrollingElement.scrollWidth") <= 390, view
+        assert (await box_height(page, "h1")) < 120, view
+
+
+async def box_height(page: Page, selector: str) -> float:
+    found = await page.locator(selector).first.bounding_box()
+    assert found is not None
+    return float(found["height"])

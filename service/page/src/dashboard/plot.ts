@@ -41,7 +41,7 @@ function made(place: HTMLElement, drawing: Drawing): uPlot {
     hooks: hooksOf(drawing),
     scales: { x: { range: [times[0] ?? 0, (times.at(-1) ?? 0) + (drawing.step)] }, y: { range: (_chart, _least, most) => [0, drawing.most(most)] } },
     axes: [
-      { ...axis, space: 80, gap: 8, values: (_chart, ticks, _axis, _space, step) => ticks.map((tick, at) => dated(tick, at === 0, step)) },
+      { ...axis, space: 64, gap: 8, values: (_chart, ticks, _axis, _space, step) => ticks.map((tick, at) => dated(tick, at === 0, step)) },
       { ...axis, space: 36, size: 64, values: (_chart, ticks) => ticks.map(show) },
     ],
     series: [{}, ...series.map((each, at) => styleOf(each, at, times, place))],

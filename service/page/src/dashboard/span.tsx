@@ -1,4 +1,5 @@
 // A time that does not move on: from two fields, or dragged over in a chart.
+import { minute } from "../format.ts";
 import type { Range, Span } from "../ranges.ts";
 import { sinceOf } from "../ranges.ts";
 import { setQuery } from "../route.ts";
@@ -14,8 +15,8 @@ export function FixedSpan({ span, range }: { span: Span | null; range: Range }) 
     if (since! < until!) setQuery({ since: since!.toISOString(), until: until!.toISOString() });
   };
   return (
-    <details class="span" open={span !== null} key={span?.since}>
-      <summary class="small">From … to …</summary>
+    <details class="span" key={span?.since}>
+      <summary class={`small ${span ? "chosen" : ""}`}>{span ? `${minute(span.since)} – ${minute(span.until)}` : "From … to …"}</summary>
       <form class="tools" onSubmit={submitted}>
         <label class="small">From <input type="datetime-local" name="since" required defaultValue={local(shown.since)} /></label>
         <label class="small">To <input type="datetime-local" name="until" required defaultValue={local(shown.until)} /></label>
@@ -33,7 +34,7 @@ function local(time: string): string {
 
 /** Show the time that somebody has dragged over, in whole minutes. */
 export function zoom(since: number, until: number): void {
-  const minute = (seconds: number) => new Date(seconds * 1000).toISOString();
+  const instant = (seconds: number) => new Date(seconds * 1000).toISOString();
   const first = Math.floor(since / 60) * 60;
-  setQuery({ since: minute(first), until: minute(Math.max(first + 60, Math.ceil(until / 60) * 60)) });
+  setQuery({ since: instant(first), until: instant(Math.max(first + 60, Math.ceil(until / 60) * 60)) });
 }
