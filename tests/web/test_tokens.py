@@ -13,6 +13,7 @@ import pytest
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from overspill_service.settings.errors import SettingError
+from overspill_service.web.request_rates import UNKNOWN_KEYS_BURST
 
 from tests.faults.traffic import until
 from tests.web.conftest import Api, path_of
@@ -264,6 +265,18 @@ async def test_tokens_with_invented_keys_make_no_flood_of_requests(
     for number in range(20):
         assert await status(api, token(kid=f"invented-{number}")) == 401
     assert served.asked == 1
+
+
+async def test_an_address_that_sends_forged_tokens_is_slowed_and_known_tokens_are_not(api: Api) -> None:
+    good, late = token(), token(exp=time.time() - 120)
+    assert await status(api, good) == 200
+    expired = [await status(api, late) for _ in range(UNKNOWN_KEYS_BURST + 20)]
+    forged = [await status(api, token(STRANGER)) for _ in range(UNKNOWN_KEYS_BURST + 20)]
+
+    assert set(expired) == {401}
+    assert set(forged[:UNKNOWN_KEYS_BURST]) == {401}
+    assert 429 in forged[UNKNOWN_KEYS_BURST:]
+    assert await status(api, good) == 200
 
 
 async def test_who_names_a_known_key_waits_for_nobody_who_invents_one(

@@ -15,7 +15,7 @@ from overspill_service.catalog.key_records import AccessMode
 from overspill_service.errors import CatalogIncomplete, KeyNotFound, Unauthorized
 from overspill_service.tenants.directory import Expiry, Principal, SessionBound
 from overspill_service.tenants.keys import KEY_LENGTH, LOCAL_PREFIX, hash_key, is_key
-from overspill_service.web.tokens import is_token
+from overspill_service.web.tokens import Forged, is_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -189,12 +189,22 @@ class Authenticator:
         scheme, _, text = credential.partition(" ")
         key = text.strip()
         if self._tokens is not None and scheme.lower() == "bearer" and is_token(key):
-            return await self._tokens.principal(key, self._directory)
+            return await self._of_token(self._tokens, key, address)
         if scheme.lower() != "bearer" or not is_key(key):
             raise Unauthorized(_NO_KEY if not key else _WRONG_KEY)
         if key.startswith(LOCAL_PREFIX):
             return await self._of_local_key(key)
         return await self._authenticate(key, address)
+
+    async def _of_token(self, tokens: Tokens, token: str, address: str) -> Principal:
+        """Return whom a token stands for. Raises `RateExceeded` after too many that are not the issuer's."""
+        patience = None if tokens.is_known(token) else self._rates.require_patience(address)
+        try:
+            return await tokens.principal(token, self._directory)
+        except Forged:
+            if patience is not None:
+                patience.take()
+            raise
 
     async def _of_local_key(self, key: str) -> Principal:
         """Return the principal of a machine's user: a client sends that key by itself, wanted or not."""

@@ -51,5 +51,7 @@ class RequestRates:
         """
         bucket = self._unknown_keys.of(address)
         if seconds := bucket.wait():
-            raise RateExceeded("too many unknown keys came from your address", UNKNOWN_KEYS_BURST, seconds)
+            raise RateExceeded(
+                "too many unknown keys and tokens came from your address", UNKNOWN_KEYS_BURST, seconds
+            )
         return bucket

@@ -148,6 +148,10 @@ def _keys_of(text: str) -> dict[str, Any]:
     return keys
 
 
+class Forged(Unauthorized):
+    """The token is not of the issuer: whoever sends many of these guesses, or wastes the service's time."""
+
+
 class VerifiedToken(NamedTuple):
     """A token that was verified a moment ago. Claims that nobody asks for are not kept."""
 
@@ -170,9 +174,9 @@ class Tokens:
 
     async def principal(self, token: str, directory: TenantDirectory) -> Principal:
         """Return who the token stands for. Raises `Unauthorized`, and `CredentialsUnavailable`."""
-        digest = hashlib.sha256(token.encode()).digest()
-        known = self._cache.get(digest)
-        if known is None or known.until <= time.monotonic() or known.expires <= self._clock():
+        digest = _digest(token)
+        known = self._known(digest)
+        if known is None:
             claims = await self._verify(token)
             principal = self._principal_of(claims, directory)
             known = VerifiedToken(time.monotonic() + CACHE_SECONDS, float(claims["exp"]), principal)
@@ -181,13 +185,22 @@ class Tokens:
             self._cache[digest] = known
         return replace(known.principal, tenant=directory.tenant(known.principal.tenant.name))
 
+    def is_known(self, token: str) -> bool:
+        """Return whether the token was verified a moment ago."""
+        return self._known(_digest(token)) is not None
+
+    def _known(self, digest: bytes) -> VerifiedToken | None:
+        known = self._cache.get(digest)
+        is_fresh = known is not None and known.until > time.monotonic() and known.expires > self._clock()
+        return known if is_fresh else None
+
     async def _verify(self, token: str) -> dict[str, Any]:
         import jwt  # noqa: PLC0415  (an extra)
 
         try:
             key = await self._keys.find(str(jwt.get_unverified_header(token).get("kid", "")))
             if key is None:
-                raise Unauthorized(f"{_REFUSED}: its issuer has no such key")
+                raise Forged(f"{_REFUSED}: its issuer has no such key")
             claims: dict[str, Any] = jwt.decode(
                 token,
                 key,
@@ -197,6 +210,8 @@ class Tokens:
                 leeway=LEEWAY_SECONDS,
                 options={"require": ["exp", "iss", "aud"]},
             )
+        except (jwt.DecodeError, jwt.InvalidAlgorithmError, jwt.exceptions.InvalidKeyError) as error:
+            raise Forged(f"{_REFUSED}: {error}") from error
         except jwt.exceptions.PyJWTError as error:
             raise Unauthorized(f"{_REFUSED}: {error}") from error
         _require_instants(claims)
@@ -220,6 +235,10 @@ class Tokens:
             key_id=KEY_ID,
             subject=_subject_of(claims),
         )
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
 
 
 def _require_instants(claims: dict[str, Any]) -> None:
