@@ -260,3 +260,26 @@ async def test_a_rebuild_from_a_store_that_another_program_copied_fails_and_chan
     assert (await catalog.totals("default")).captures == len(CONTENTS)
     await catalog.close()
     assert await command("rebuild", "--data", filled) == 0
+
+
+@pytest.mark.parametrize("way", ["restore", "copy"])
+async def test_masked_captures_stay_masked_and_know_what_was_sent(
+    start_api: Callable[..., Any], tmp_path: Path, way: str
+) -> None:
+    secret = b"the token is ghp_" + b"aB3x" * 9 + b"\n"
+    data, other = tmp_path / "data", tmp_path / "other"
+    api: Api = await start_api(store="", catalog="sqlite:", data=data, redaction="tag")
+    await api.put(secret)
+    masked = await content_of(api, path_of(secret))
+    await api.stop()
+    if way == "restore":
+        assert await command("backup", tmp_path / "backup", "--data", data) == 0
+        assert await command("restore", tmp_path / "backup", "--data", other) == 0
+    else:
+        assert await command("copy", "--data", data, "--to", f"file://{other}/objects") == 0
+        assert await command("rebuild", "--data", other) == 0
+    copied: Api = await start_api(store="", catalog="sqlite:", data=other, redaction="off")
+
+    assert await content_of(copied, path_of(secret)) == masked == b"the token is [REDACTED github-token]\n"
+    statuses = [(await copied.send("PUT", path_of(secret), data=each)).status for each in (secret, b"other")]
+    assert statuses == [200, 409]
