@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from overspill.wire import EXIT_CODE_LABEL, Header, encode_header
+from overspill.wire import EXIT_CODE_LABEL, Header, Path, Scope, encode_header
+from overspill_service.catalog.key_records import AccessMode
 from overspill_service.live.streams import Stream
+from overspill_service.tenants.keys import hash_key
 
+from tests.faults.traffic import until
 from tests.web.conftest import Api, path_of
 from tests.web.test_live import CAPTURE, Producer
+from tests.web.test_page_sessions import Browser, key_of
 
 Event = tuple[str, str, Any]
 """The kind of an event, its id, and its data. A comment has an empty id."""
@@ -289,3 +293,57 @@ async def test_followers_of_a_stream_that_fails_are_sent_away_and_the_fault_is_l
     await producer.complete()
     async with following(api, f"{producer.path}/follow") as events:
         assert (await rest_of(events))[1]["state"] == "complete"
+
+
+# --- keys that end meanwhile ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask again at once whether a key is good."""
+    monkeypatch.setattr("overspill_service.web.following.CHECK_SECONDS", 0.0)
+    monkeypatch.setattr("overspill_service.web.authentication.KEY_CACHE_SECONDS", 0.0)
+    monkeypatch.setattr("overspill_service.web.authentication.MODE_SECONDS", 0.0)
+    monkeypatch.setattr("overspill_service.web.page_sessions.TRUST_SECONDS", 0.0)
+
+
+async def with_key(api: Api) -> tuple[dict[str, str], Coroutine[Any, Any, object]]:
+    """Return the headers of a key, and what ends it."""
+    key = await key_of(api, Scope.READ)
+    return {"Authorization": f"Bearer {key}"}, api.service.issuer.revoke(hash_key(key))
+
+
+async def with_session(api: Api) -> tuple[dict[str, str], Coroutine[Any, Any, object]]:
+    browser = Browser(api)
+    await browser.sign_in(key=await key_of(api, Scope.READ))
+    return {"Cookie": browser.cookie}, browser.send("DELETE", Path.PAGE_SESSION)
+
+
+async def with_open_access(api: Api) -> tuple[dict[str, str], Coroutine[Any, Any, object]]:
+    await api.service.archive.keyring.choose(AccessMode.OPEN)
+    return {}, api.service.archive.keyring.choose(AccessMode.CLOSED)
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("way", [with_key, with_session, with_open_access])
+async def test_who_follows_is_told_nothing_more_once_the_key_has_ended(
+    api: Api, producer: Producer, way: Callable[..., Any]
+) -> None:
+    await producer.append(b"one\n")
+    writer = await key_of(api, Scope.WRITE)
+    headers, ending = await way(api)
+    async with following(api, f"{producer.path}/follow", **headers) as events:
+        assert await text_until(events, 4) == "one\n"
+        path = f"{producer.path}/wait?timeout=60&lines=1&cursor=4"
+        waiting = asyncio.create_task(api.get(path, headers=headers))
+        await until(lambda: asyncio.sleep(0, _users(api) == 2))
+        await ending
+        await producer.append(b"secret\n", Authorization=f"Bearer {writer}")
+        async with asyncio.timeout(60):
+            assert [event async for event in events] == []
+
+    assert (await waiting).status == 401
+
+
+def _users(api: Api) -> int:
+    return sum(stream.users for stream, _ in api.service.streams._streams.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -12,8 +12,15 @@ from overspill import wire
 from overspill.wire import Scope
 
 from overspill_service.archive.captures import Captures
-from overspill_service.errors import BodyTooLarge, InvalidBody, UnsupportedMediaType
+from overspill_service.errors import (
+    BodyTooLarge,
+    InvalidBody,
+    Unauthorized,
+    Unavailable,
+    UnsupportedMediaType,
+)
 from overspill_service.telemetry import logs
+from overspill_service.web.exchange import EXCHANGE
 from overspill_service.web.header_fields import list_field
 from overspill_service.web.negotiation import prefers_text
 from overspill_service.web.validation_text import body_text
@@ -97,6 +104,22 @@ class RequestContext(Generic[Q_co]):
             created=whole.created,
             expires=whole.expires,
         )
+
+    async def require_still(self, scope: Scope) -> None:
+        """Check again whether the request's key may do this, before an answer tells what came meanwhile.
+
+        Raises `Unauthorized`, `Forbidden`, `RateExceeded`. Nothing new comes while the back ends do not
+        answer, so nothing is raised then.
+        """
+        with suppress(Unavailable):
+            address = self.request[EXCHANGE].address
+            principal = await self.service.authenticator.principal(self.request, address)
+            principal.require(scope)
+            if (principal.tenant.name, principal.session) != (
+                self.principal.tenant.name,
+                self.principal.session,
+            ):
+                raise Unauthorized("the key stands for something else by now")
 
     def scan_turn(self) -> AbstractAsyncContextManager[ScanTurn]:
         """Return a turn for a scan of the caller's tenant. Raises `CpuTimeUsed`, `TooManyRequests`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +14,7 @@ from overspill.wire import Path, Scope
 from overspill_service.archive.inspection import compiled
 from overspill_service.audit.events import Action
 from overspill_service.catalog.records import instant
-from overspill_service.errors import InvalidHeader, InvalidParameter
+from overspill_service.errors import InvalidHeader, InvalidParameter, ServiceError
 from overspill_service.live.positions import offset_of_line
 from overspill_service.live.timeline import unpack
 from overspill_service.live.waiting import Wait
@@ -22,6 +23,8 @@ from overspill_service.web.header_fields import single_field
 from overspill_service.web.registry import Route
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from overspill.reading.patterns import Pattern
 
     from overspill_service.catalog.records import Entry
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 
 LAST_EVENT_ID: Final = "Last-Event-ID"
 QUEUE_SECONDS: Final = 5.0
+CHECK_SECONDS: Final = 4.0
+"""How long an open answer goes on without asking whether its key is still good."""
 MAX_OFFSET_DIGITS: Final = 15
 HEADERS: Final = {
     "Content-Security-Policy": UNTRUSTED["Content-Security-Policy"],
@@ -52,13 +57,26 @@ async def follow(context: RequestContext[wire.FollowQuery]) -> web.StreamRespons
         await response.prepare(context.request)
         try:
             async with aclosing(service.streams.follow(entry, offset)) as events:
-                async for event in events:
+                async for event in _while_allowed(context, events):
                     async with asyncio.timeout(service.settings.write_timeout):
                         await response.write(event)
                     sent += len(event)
         finally:
             context.count_read(entry, "follow", sent)
     return response
+
+
+async def _while_allowed(context: RequestContext[Any], events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield events until the request's key is revoked, or has expired: who connects again learns why."""
+    checked = time.monotonic()
+    async for event in events:
+        if time.monotonic() - checked > CHECK_SECONDS:
+            try:
+                await context.require_still(Scope.READ)
+            except ServiceError:
+                return
+            checked = time.monotonic()
+        yield event
 
 
 async def _start(context: RequestContext[wire.FollowQuery], entry: Entry) -> int:
@@ -97,6 +115,7 @@ async def wait(context: RequestContext[wire.WaitQuery]) -> web.Response:
     )
     async with service.follow_places.hold(context.principal.tenant.name, QUEUE_SECONDS):
         answer, entry = await waiting.run(service.streams)
+    await context.require_still(Scope.READ)
     context.count_read(entry, "wait", len(answer.content.encode()))
     return context.json(answer)
 
