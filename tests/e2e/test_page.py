@@ -442,8 +442,9 @@ async def test_the_page_works_behind_a_prefix_of_the_path(
     entry = await client.put(LOG, call_id="prefix")
     async with behind_prefix(service.url, "/ops/overspill") as url:
         watched = Watched(await context.new_page(), url)
-        await watched.sign_in(KEYS["acme"], f"/captures/{entry.id}?q=ERROR")
+        await watched.sign_in(KEYS["acme"], f"/captures/{entry.id}?q=ERR.R&regex=1")
         await watched.page.get_by_text("50 lines", exact=True).wait_for()
+        await watched.page.locator("mark").first.wait_for()
         await watched.go("/")
         await watched.page.locator(".u-over, .empty").first.wait_for()
         await context.close()

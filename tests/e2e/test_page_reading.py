@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import ClientSession
 from overspill import wire
+from overspill.errors import Deleted
 from overspill.transfer.client import Client
 from overspill_service.tenants.keys import hash_key, new_key
 
@@ -241,24 +242,51 @@ async def test_a_handle_or_a_call_is_opened_from_the_list(watched: Watched, clie
 
 
 async def test_everything_is_reached_with_the_keyboard_alone(watched: Watched, client: Client) -> None:
-    await client.put(LOG, tool="keyboard", session="keyboard", call_id="keyboard")
+    entry = await client.put(LOG, tool="keyboard", session="keyboard", call_id="keyboard")
     page = watched.page
     await watched.go("/")
-    await page.get_by_label("Key").wait_for()
+    await page.get_by_label("Key", exact=True).wait_for()
     await page.keyboard.type(KEYS["acme"])  # the field has the focus
     await page.keyboard.press("Enter")
     await page.get_by_role("heading", name="Tenant acme").wait_for()
+    await _tab_to(page, ".account")
+    await page.keyboard.press("Enter")
+    await _tab_to(page, "#account .choice button:last-of-type")
+    await page.keyboard.press("Enter")
+    await page.locator("html[data-theme=dark]").wait_for(state="attached")
+    await page.keyboard.press("Escape")
+    await page.locator("#account").wait_for(state="hidden")
     await page.keyboard.press("c")
     await page.get_by_role("heading", name="Captures").wait_for()
+    await page.keyboard.press("/")
+    await page.keyboard.type("keyboard")
+    await page.keyboard.press("Enter")
+    await page.wait_for_function("location.hash.includes('tool=keyboard')")
+    await page.get_by_role("link", name="keyboard").first.wait_for()
     await _tab_to(page, "tbody a")
     await page.keyboard.press("Enter")
     await page.get_by_text("line 3 of the log").wait_for()
     await _tab_to(page, ".lines")
     await page.keyboard.press("End")
     await page.get_by_text("line 50000 of the log").wait_for()
-    await page.keyboard.press("d")
-    await page.keyboard.press("?")
-    await page.keyboard.press("Escape")
+    await page.keyboard.press("s")
+    await page.get_by_role("link", name="keyboard").wait_for()
+    await _tab_to(page, 'a[href="#/sessions/keyboard"]')
+    await page.keyboard.press("Enter")
+    await _tab_to(page, ".timeline summary")
+    await page.keyboard.press("Enter")
+    await page.get_by_text("line 10 of the log").wait_for()
+    await _tab_to(page, ".timeline a")
+    await page.keyboard.press("Enter")
+    await _tab_to(page, ".changes .danger")
+    await page.keyboard.press("Enter")
+    await page.get_by_role("dialog").wait_for()
+    await page.keyboard.press("Tab")  # from what takes nothing away to what does
+    await page.keyboard.press("Enter")
+    await page.get_by_role("heading", name="Captures").wait_for()
+
+    with pytest.raises(Deleted):
+        await client.get(entry.id)
 
 
 async def _tab_to(page: Page, selector: str) -> None:
