@@ -147,6 +147,9 @@ async def test_one_tool_and_a_fixed_time_are_in_the_address(watched: Watched, cl
     chart = await page.locator(".u-over").first.bounding_box()
     assert chart is not None
     await page.mouse.move(chart["x"] + chart["width"] / 2, chart["y"] + 20)
+    await page.wait_for_function(
+        "() => [...document.querySelectorAll('.legend .at')].filter(at => at.textContent).length > 2"
+    )
     await page.mouse.down()
     await page.mouse.move(chart["x"] + chart["width"] - 2, chart["y"] + 20, steps=5)
     await page.mouse.up()

@@ -261,7 +261,7 @@ async def test_everything_is_reached_with_the_keyboard_alone(watched: Watched, c
     await page.keyboard.press("/")
     await page.keyboard.type("keyboard")
     await page.keyboard.press("Enter")
-    await page.wait_for_function("location.hash.includes('tool=keyboard')")
+    await page.wait_for_function("() => location.hash.includes('tool=keyboard')")
     await page.get_by_role("link", name="keyboard").first.wait_for()
     await _tab_to(page, "tbody a")
     await page.keyboard.press("Enter")

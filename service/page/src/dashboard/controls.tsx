@@ -3,8 +3,9 @@ import { Choice } from "../parts/boxes.tsx";
 import { Copy } from "../parts/copy.tsx";
 import { Name } from "../parts/text.tsx";
 import { exact, minute } from "../format.ts";
-import { RANGES, timeOf, wordsOf } from "../ranges.ts";
+import { type Range, RANGES, sinceOf, timeOf, wordsOf } from "../ranges.ts";
 import { link, setQuery, useRoute } from "../route.ts";
+import { now } from "../service/clock.ts";
 import type { Overview, SignedIn } from "../service/wire.ts";
 import type { Asked } from "./asked.ts";
 import { FixedSpan } from "./span.tsx";
@@ -16,6 +17,7 @@ export function Controls({ view: { range, span, tool, isFleet }, who }: { view: 
     <div class="tools">
       <Choice label="Time" options={RANGES} chosen={span ? null : range} onChoose={(name) => setQuery({ range: name, since: null, until: null })} />
       <FixedSpan span={span} range={range} />
+      {!span && <Copy text={() => Promise.resolve(linkTo(range))} label="Copy link to this time" title="A link that shows these very figures later too" />}
       {who.scopes.includes("fleet") && (
         <Choice
           label="Tenants"
@@ -34,17 +36,14 @@ export function Controls({ view: { range, span, tool, isFleet }, who }: { view: 
   );
 }
 
-/** Of which time the figures are, and a link that keeps showing it. */
+/** Of which time the figures are. */
 export function Since({ found, view: { range, span } }: { found: Overview; view: Asked }) {
   const first = found.series.reduce((least, { start }) => (start < least ? start : least), found.until);
   return (
     <p class="since quiet small">
-      <span>
-        {span ? "From" : `In ${wordsOf(range)}, since`} <Instant at={found.since} />{span && <> to <Instant at={found.until} /></>}, by {stepName(found.step)}
-        {first > found.since && <>; the first of these figures are of <Instant at={first} /></>}.
-        Captures and reads follow within about five seconds.
-      </span>
-      {!span && <Copy text={() => Promise.resolve(linkTo(found))} label="Copy link to this time" title="A link that shows these very figures later too" />}
+      {span ? "From" : `In ${wordsOf(range)}, since`} <Instant at={found.since} />{span && <> to <Instant at={found.until} /></>}, by {stepName(found.step)}
+      {first > found.since && <>; the first of these figures are of <Instant at={first} /></>}.
+      Captures and reads follow within about five seconds.
     </p>
   );
 }
@@ -53,11 +52,12 @@ function Instant({ at }: { at: string }) {
   return <time dateTime={at} title={exact(at)}>{minute(at)}</time>;
 }
 
-function linkTo({ since, until }: Overview): string {
+/** A link that keeps showing the time that a range means now. */
+function linkTo(range: Range): string {
   const query = new URLSearchParams(location.hash.split("?")[1] ?? "");
   query.delete("range");
-  query.set("since", since);
-  query.set("until", until);
+  query.set("since", sinceOf(range));
+  query.set("until", new Date(now()).toISOString());
   return `${location.href.split("#")[0]}${link([], Object.fromEntries(query))}`;
 }
 

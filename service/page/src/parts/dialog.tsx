@@ -4,16 +4,21 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 
 interface DialogProps {
   title: string;
+  /** Whether it is closed at its head: it may be longer than the screen. */
+  isLong?: boolean;
   onClose(): void;
   children(close: () => void): ComponentChildren;
 }
 
-export function Dialog({ title, onClose, children }: DialogProps) {
+export function Dialog({ title, isLong = false, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useLayoutEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog ref={dialog} onClose={onClose} aria-labelledby="dialog-title">
-      <h2 id="dialog-title">{title}</h2>
+      <header>
+        <h2 id="dialog-title">{title}</h2>
+        {isLong && <button type="button" class="small" autofocus onClick={() => dialog.current?.close()}>Close</button>}
+      </header>
       {children(() => dialog.current?.close())}
     </dialog>
   );

@@ -5,8 +5,8 @@ import { Dialog } from "../parts/dialog.tsx";
 
 export function Help({ onClose }: { onClose(): void }) {
   return (
-    <Dialog title="Keys" onClose={onClose}>
-      {(close) => (
+    <Dialog title="Keys" isLong onClose={onClose}>
+      {() => (
         <div class="keys">
           {HELP.map(([heading, keys]) => (
             <Fragment key={heading}>
@@ -21,7 +21,6 @@ export function Help({ onClose }: { onClose(): void }) {
               </dl>
             </Fragment>
           ))}
-          <p class="actions"><button type="button" autofocus onClick={close}>Close</button></p>
         </div>
       )}
     </Dialog>
