@@ -54,6 +54,16 @@ async def test_sums_add_up_in_buckets_of_every_length(catalog: Catalog) -> None:
     assert await kept(catalog, DAYS) == {NOON // 86400 * 86400: {GREP: 10, ODD: 2**50}}
 
 
+@pytest.mark.parametrize("tools", [0, 1, 7, 8, statistics.MAX_CELLS])
+async def test_a_bucket_has_any_number_of_sums_up_to_the_most(catalog: Catalog, tools: int) -> None:
+    """Sums travel packed, in forms that depend on their number."""
+    sums = {Cell("tool_outputs", f"tool-{number}", "inline"): number for number in range(1, tools + 1)}
+    if sums:
+        await add(catalog, sums, "all of them")
+
+    assert await kept(catalog, MINUTES) == ({NOON: sums} if sums else {})
+
+
 async def test_a_sum_stays_at_the_highest_number_of_the_catalogs(catalog: Catalog) -> None:
     await add(catalog, {GREP: 2**63 - 2, ODD: 1}, "one")
     await add(catalog, {GREP: 2**63 - 1, ODD: 1}, "two")

@@ -34,31 +34,42 @@ class Layout(NamedTuple):
     """Those of all tools together, by figure and outcome."""
     tools: dict[str, list[int]]
     """Those of each tool."""
-    tool_numbers: np.ndarray[tuple[int], np.dtype[np.int64]]
-    """The number of each sum's tool in `tools`."""
+    names: list[str]
+    """The tools by their numbers."""
+    weighed: list[int]
+    """Where the sums are that make the bytes that stayed out of conversations."""
     signs: np.ndarray[tuple[int], np.dtype[np.float64]]
-    """1 or -1 for what makes the bytes that stayed out of conversations, else 0."""
+    """1 or -1 for each of these."""
+    numbers: np.ndarray[tuple[int], np.dtype[np.int64]]
+    """The tool of each of these."""
 
-    def kept_out(self, amounts: list[int]) -> dict[str, float]:
-        """Return the bytes that each tool's outputs kept out of conversations, exact enough to compare."""
-        bytes_out = np.bincount(self.tool_numbers, weights=self.signs * np.array(amounts, dtype=np.float64))
-        return dict(zip(self.tools, bytes_out.tolist(), strict=True))
+    def largest(self, amounts: list[int], top: int) -> list[str]:
+        """Return the tools whose outputs kept the most bytes out of conversations, those first."""
+        weights = self.signs * np.array([*map(amounts.__getitem__, self.weighed)], dtype=np.float64)
+        kept_out = np.bincount(self.numbers, weights=weights, minlength=len(self.names))
+        order = np.argsort(-kept_out, kind="stable")[: top + 1].tolist()
+        return [name for number in order if (name := self.names[number]) != OTHER][:top]
 
 
 @lru_cache(maxsize=8)
 def layout_of(cells: tuple[str, ...]) -> Layout:
     kinds: dict[Cell, list[int]] = defaultdict(list)
     tools: dict[str, list[int]] = defaultdict(list)
-    numbers, signs = [], []
+    weighed: list[tuple[int, int, str]] = []
     for place, text in enumerate(cells):
         figure, tool, outcome = Cell.decode(text)
         kinds[Cell(figure, "", outcome)].append(place)
         tools[tool].append(place)
-        numbers.append(tool)
-        signs.append(_SIGNS.get(figure, 0))
+        if figure in _SIGNS:
+            weighed.append((place, _SIGNS[figure], tool))
     number_of = {tool: number for number, tool in enumerate(tools)}
     return Layout(
-        kinds, tools, np.array([*map(number_of.get, numbers)], np.int64), np.array(signs, np.float64)
+        kinds,
+        tools,
+        [*tools],
+        [place for place, _, _ in weighed],
+        np.array([sign for _, sign, _ in weighed], np.float64),
+        np.array([number_of[tool] for _, _, tool in weighed], np.int64),
     )
 
 
@@ -104,12 +115,9 @@ def of_largest(total: Packed, top: int) -> Sums:
     """Return the sums of the `top` tools that kept the most bytes out of conversations, and of `other`."""
     amounts = [*total.values()]
     layout = layout_of(tuple(total))
-    kept_out = layout.kept_out(amounts)
-    kept_out.pop(OTHER, None)
-    largest = sorted(kept_out, key=kept_out.__getitem__, reverse=True)[:top]
     cells = [*total]
     rest, found = together(total), {}
-    for tool in largest:
+    for tool in layout.largest(amounts, top):
         for place in layout.tools[tool]:
             cell = Cell.decode(cells[place])
             found[cell] = bounded(amounts[place])

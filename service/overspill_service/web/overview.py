@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003  (msgspec reads the annotations)
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 from overspill import wire
 from overspill.advice.advice import advice_on
-from overspill.advice.figures import figures_of
+from overspill.advice.figures import ToolFigures, figures_of
 from overspill.advice.policy_text import table_of
 from overspill.advice.usual import usual_settings
 from overspill.wire import Path, Scope
@@ -21,7 +22,6 @@ from overspill_service.web.registry import Route
 
 if TYPE_CHECKING:
     from aiohttp import web
-    from overspill.advice.figures import ToolFigures
 
     from overspill_service.web.context import RequestContext
 
@@ -74,6 +74,13 @@ async def _answer(context: RequestContext[wire.OverviewQuery], tenant: str) -> w
 
 
 def _advice(figures: ToolFigures) -> wire.UsualAdvice:
+    return _advice_on(msgspec.msgpack.encode(figures))
+
+
+@lru_cache(maxsize=1_024)
+def _advice_on(packed: bytes) -> wire.UsualAdvice:
+    """Return the advice on packed figures: most tools have those of the last time somebody looked."""
+    figures = msgspec.msgpack.decode(packed, type=ToolFigures)
     usual = usual_settings(figures.tool)
     found = advice_on(figures, usual)
     changes = {"max_bytes": found.max_bytes, "strategy": found.strategy}

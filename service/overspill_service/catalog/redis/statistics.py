@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 
     from overspill_service.catalog.statistics import Cell
 
-_WORDS: Final = msgspec.msgpack.Decoder(list[str])
+_SUMS: Final = msgspec.msgpack.Decoder(dict[str, int], strict=False)
+"""Reads a map whose values are numbers as texts."""
+_ARRAY_16, _MAP_16 = b"\xdc", b"\xde"
+_SHORT_ARRAY, _SHORT_MAP = 0x90, 0x80
+"""MessagePack: the first byte of each; that of a short one has its length in the lower half."""
 
 
 class RedisStatistics(RedisAccess):
@@ -92,5 +96,15 @@ def _words(cell: Cell, amount: int) -> tuple[str, str, int]:
 
 def _decoded(answer: bytes) -> Packed:
     """Read what the script `BUCKET` returns."""
-    words = _WORDS.decode(answer)
-    return dict(zip(words[::2], map(int, words[1::2]), strict=True))
+    return _SUMS.decode(_as_map(answer))
+
+
+def _as_map(array: bytes) -> bytes:
+    """Return an array of keys and values in turn as a map: in MessagePack only their heads differ.
+
+    It has fewer than 2 ** 16 of them, as a bucket has about `MAX_CELLS` sums at most.
+    """
+    if array.startswith(_ARRAY_16):
+        pairs = int.from_bytes(array[1:3]) // 2
+        return _MAP_16 + pairs.to_bytes(2) + array[3:]
+    return bytes([_SHORT_MAP | (array[0] - _SHORT_ARRAY) // 2]) + array[1:]
