@@ -24,6 +24,7 @@ from overspill.spools.flush import flush
 from overspill.spools.spool import Spool
 from overspill.wire import Outcome
 
+from tests.client.test_slow_link import is_spooled
 from tests.servers import slow_link
 from tests.servers.tracing import Tracing, facts, id_of, parent_id, trace_of
 
@@ -185,7 +186,7 @@ async def test_an_upload_that_outlasts_its_agent_stays_in_the_trace(
             guarded = await guard.process(long, tool="build", call_id="call_1")
         ended_first = tracing.named("PUT")
         pause = threading.Event()
-        assert any(tracing.named("PUT") or pause.wait(0.05) for _ in range(1_000))
+        assert any(not is_spooled(spool) or pause.wait(0.05) for _ in range(1_000))
         guard.close()
     put, spill = tracing.only("PUT"), tracing.only("spill")
 

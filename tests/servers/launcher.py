@@ -238,6 +238,7 @@ def _become(request: dict[str, Any], descriptors: list[int]) -> list[str]:
     if request["own_session"]:
         os.setsid()
         signal.signal(signal.SIGINT, signal.default_int_handler)  # which a background job ignores
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which `nohup` has ignored
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for number, descriptor in enumerate(descriptors[:_STREAMS]):
