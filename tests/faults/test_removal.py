@@ -99,6 +99,31 @@ async def test_a_removal_that_was_cut_short_survives_the_loss_of_the_catalog(
     assert await keys_in(pair[0]) == await removals_in(pair[0]) == []
 
 
+async def test_a_removal_also_removes_what_a_rebuild_brings_back_meanwhile(
+    pair: list[Api], own_redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, other = pair
+    await other.put(LOG)
+    catalog, remove = asked.service.archive.catalog, asked.service.archive.catalog.remove
+
+    async def lose_and_rebuild(*arguments: Any, **options: Any) -> bool:
+        monkeypatch.setattr(catalog, "remove", remove)
+        own_redis.restart(empty=True)
+        is_removed = await remove(*arguments, **options)
+        await rebuild(other.service.archive)
+        return is_removed
+
+    monkeypatch.setattr(catalog, "remove", lose_and_rebuild)
+    # The rebuild looked for removals before this one began.
+    of_rebuild = "overspill_service.archive.recovery.rebuild"
+    monkeypatch.setattr(f"{of_rebuild}.finish_removals", lambda _: asyncio.sleep(0))
+    monkeypatch.setattr(f"{of_rebuild}.removed_uploads", lambda _: asyncio.sleep(0, frozenset()))
+
+    assert (await asked.send("DELETE", path_of(LOG))).status == 200
+    assert await statuses(pair, path_of(LOG)) == {410}
+    assert await keys_in(asked) == await removals_in(asked) == []
+
+
 async def test_a_store_that_lets_nothing_go_stops_no_rebuild_and_brings_nothing_back(
     pair: list[Api], own_redis: RedisServer
 ) -> None:

@@ -77,7 +77,8 @@ async def _erase(archive: Archive, tenant: str, removals: Sequence[PendingRemova
     removed = await delete_objects(archive, replaced)
     if len(replaced) < len(removals):  # entries that the catalog has lost meanwhile have objects too
         recorded = {key: parsed for key in keys if (parsed := object_keys.parse(key))}
-        await _delete_recorded(archive, recorded, is_complete=await archive.catalog.is_complete())
+        # A rebuild may just have brought one back. A client asks for this removal: it has not been given up.
+        await _delete_recorded(archive, recorded, is_complete=False)
     await archive.store.delete([record])
     return removed
 
