@@ -13,6 +13,7 @@ import importlib.util
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -130,17 +131,6 @@ name = one
 default = yes
 """
 
-RINGS: Final = """\
-import json, sys
-from swift.common.ring import RingBuilder
-for kind, port in json.loads(sys.argv[1]).items():
-    builder = RingBuilder(4, 1, 0)
-    builder.add_dev(dict(id=0, region=1, zone=1, weight=1.0, device="d1", meta="", ip="127.0.0.1", port=port,
-                         replication_ip="127.0.0.1", replication_port=port))
-    builder.rebalance()
-    builder.get_ring().save(f"{sys.argv[2]}/{kind}.ring.gz")
-"""
-
 
 @dataclass(frozen=True)
 class S3Server:
@@ -196,9 +186,8 @@ def swift(root: Path, *, encrypts: bool = False) -> Iterator[S3Server]:
     root.mkdir(parents=True, exist_ok=True)
     ports = _ports(root)
     _configure(root, ports, encryption="keymaster encryption" if encrypts else "")
-    with ExitStack() as stack:
-        processes = [stack.enter_context(_process(root, kind)) for kind in ports]
-        _await_ready(root, ports, processes)
+    with _node(root, ports) as process:
+        _await_ready(root, ports, process)
         yield S3Server(f"http://127.0.0.1:{ports['proxy']}")
 
 
@@ -252,21 +241,19 @@ def _configure(root: Path, ports: dict[str, int], *, encryption: str) -> None:
                 encryption=encryption,
             )
         )
-    if not (etc / "object.ring.gz").exists():
-        backends = json.dumps({kind: ports[kind] for kind in BACKENDS})
-        subprocess.run([sys.executable, "-c", RINGS, backends, str(etc)], check=True, capture_output=True)
 
 
 @contextmanager
-def _process(root: Path, kind: str) -> Iterator[subprocess.Popen[bytes]]:
-    program = Path(sys.executable).with_name(f"swift-{kind}-server")
-    with (root / "log" / f"{kind}.log").open("ab") as log:
+def _node(root: Path, ports: dict[str, int]) -> Iterator[subprocess.Popen[bytes]]:
+    with (root / "log" / "node.log").open("ab") as log:
         process = subprocess.Popen(
-            [sys.executable, str(program), str(root / "etc" / f"{kind}-server.conf"), "-v"],
+            [sys.executable, "-m", "tests.servers.swift_node", str(root), json.dumps(ports)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             env={**os.environ, "PYTHONPATH": str(root / "lib"), "PYTHONWARNINGS": "ignore"},
+            cwd=Path(__file__).parents[2],
+            start_new_session=True,
         )
     try:
         yield process
@@ -279,15 +266,14 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     try:
         process.wait(STOP_SECONDS)
     except subprocess.TimeoutExpired:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
-def _await_ready(root: Path, ports: dict[str, int], processes: list[subprocess.Popen[bytes]]) -> None:
+def _await_ready(root: Path, ports: dict[str, int], process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + READY_SECONDS
     while not all(_is_up(kind, port) for kind, port in ports.items()):
-        has_died = any(process.poll() is not None for process in processes)
-        if has_died or time.monotonic() > deadline:
+        if process.poll() is not None or time.monotonic() > deadline:
             logs = sorted((root / "log").iterdir())
             raise StartError("\n".join(f"{log.name}: {log.read_text()[-1000:]}" for log in logs))
         time.sleep(0.05)
