@@ -20,10 +20,10 @@ from overspill_service.store_format.index import parse
 from tests.faults.traffic import MIB, code_of, content_of, noise, until, usage_of
 from tests.web.conftest import Api, named, path_of
 
-LOG = noise(18_000 * 32).hex("\n", 32).encode() + noise(MIB, 1)
+LOG = noise(9_000 * 32).hex("\n", 32).encode() + noise(5 * MIB // 8, 1)
 """Frames of both kinds: compressed ones, and stored ones, where a flipped bit is a flipped bit of content."""
 BYSTANDER = b"not affected\n"
-READS = ("content", "head?lines=5", "tail?lines=5", "lines?start=12000&end=12009", "grep?pattern=beef")
+READS = ("content", "head?lines=5", "tail?lines=5", "lines?start=6000&end=6009", "grep?pattern=beef")
 
 Damage = Callable[[Path], None]
 
