@@ -43,7 +43,13 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Stored:
             for name, key in (("hostile", HOSTILE), ("quiet", QUIET))
         )
     )
-    settings = {"tenants": file, "anonymous": False, "scan_seconds": SCAN_SECONDS, "max_scan_cpu": 600}
+    settings = {
+        "tenants": file,
+        "anonymous": False,
+        "scan_seconds": SCAN_SECONDS,
+        "max_scan_cpu": 600,
+        "metrics_from": "127.0.0.1",
+    }
     with (
         running(ForkedService(folder / "overspill", **settings)) as service,
         closing(Caller(service.url, HOSTILE)) as hostile,
