@@ -118,7 +118,7 @@ async def test_figures_tell_who_asks_by_tenant_key_and_code(
     file.write_text(
         f'[[tenants]]\nname = "acme"\nkeys = [{{hash = "{hashed}", scopes = ["write", "read"]}}]\n'
     )
-    api: Api = await start_api(tenants=file)
+    api: Api = await start_api(tenants=file, metrics_from="127.0.0.1")
     bearer = {"Authorization": f"Bearer {key}"}
     await api.send("PUT", path_of(b"x" * 100), data=b"x" * 100, headers=bearer)
     await api.get("/v1/captures/call:none", headers=bearer)
