@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from overspill.delivery.circuit import FIRST, LONGEST, Circuit
+from overspill.delivery.circuit import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Circuit
 
 
 class Clock:
@@ -57,7 +57,7 @@ def test_one_slow_failure_opens_it(circuit: Circuit) -> None:
 
 def test_after_the_pause_one_try_goes_through_and_no_second(circuit: Circuit, clock: Clock) -> None:
     opened(circuit)
-    clock.now += FIRST - 0.01
+    clock.now += FIRST_PAUSE_SECONDS - 0.01
     early = circuit.allows()
     clock.now += 0.01
 
@@ -66,7 +66,7 @@ def test_after_the_pause_one_try_goes_through_and_no_second(circuit: Circuit, cl
 
 def test_of_many_threads_one_gets_the_try(circuit: Circuit, clock: Clock) -> None:
     opened(circuit)
-    clock.now += FIRST
+    clock.now += FIRST_PAUSE_SECONDS
     with ThreadPoolExecutor(8) as threads:
         allowed = list(threads.map(lambda _: circuit.allows(), range(200)))
 
@@ -75,7 +75,7 @@ def test_of_many_threads_one_gets_the_try(circuit: Circuit, clock: Clock) -> Non
 
 def test_a_try_that_succeeds_closes_it(circuit: Circuit, clock: Clock) -> None:
     opened(circuit)
-    clock.now += FIRST
+    clock.now += FIRST_PAUSE_SECONDS
     assert circuit.allows()
     circuit.succeeded()
 
@@ -93,17 +93,24 @@ def test_each_failed_try_doubles_the_pause_up_to_the_longest(circuit: Circuit, c
         pauses.append(clock.now - start)
         circuit.failed(slow=False)
 
-    assert pauses == [FIRST, 2 * FIRST, 4 * FIRST, 8 * FIRST, LONGEST, LONGEST]
+    assert pauses == [
+        FIRST_PAUSE_SECONDS,
+        2 * FIRST_PAUSE_SECONDS,
+        4 * FIRST_PAUSE_SECONDS,
+        8 * FIRST_PAUSE_SECONDS,
+        LONGEST_PAUSE_SECONDS,
+        LONGEST_PAUSE_SECONDS,
+    ]
 
 
 def test_once_closed_it_opens_with_the_first_pause_again(circuit: Circuit, clock: Clock) -> None:
     opened(circuit)
-    clock.now += FIRST
+    clock.now += FIRST_PAUSE_SECONDS
     assert circuit.allows()
     circuit.failed(slow=True)
     circuit.succeeded()
     opened(circuit)
-    clock.now += FIRST
+    clock.now += FIRST_PAUSE_SECONDS
 
     assert circuit.allows()
 
@@ -113,15 +120,15 @@ def test_failures_of_calls_from_before_it_opened_do_not_make_the_pause_longer(
 ) -> None:
     for _ in range(10):
         circuit.failed(slow=True)
-    clock.now += FIRST
+    clock.now += FIRST_PAUSE_SECONDS
 
     assert circuit.allows()
 
 
 def test_a_try_that_never_reports_lets_another_through_after_a_pause(circuit: Circuit, clock: Clock) -> None:
     opened(circuit)
-    clock.now += FIRST
+    clock.now += FIRST_PAUSE_SECONDS
     assert circuit.allows()
-    clock.now += FIRST
+    clock.now += FIRST_PAUSE_SECONDS
 
     assert circuit.allows()

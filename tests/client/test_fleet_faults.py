@@ -145,7 +145,7 @@ async def test_what_is_cancelled_before_it_begins_says_nothing(hanging: str, tmp
                 for task in tasks[turns::8]:
                     task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            calls = guard._storage.loop.joined()
+            calls = guard._storage.loop.join()
             for _ in range(50):
                 calls.submit(never()).cancel()
             assert await asyncio.to_thread(until, lambda: not calls._tasks)

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     Job: TypeAlias = Callable[[SyncClient], float | None]
     """Do what is due. Return the seconds until the next run; None if nothing is left. May raise anything."""
 
-FIRST: Final = 2.0
+FIRST_RETRY_SECONDS: Final = 2.0
 """Seconds until a failed job is tried again; twice as many after each further failure."""
-LONGEST: Final = 60.0
+LONGEST_RETRY_SECONDS: Final = 60.0
 
 log: Final = logging.getLogger("overspill")
 
@@ -116,8 +116,8 @@ class Background:
         address: Address,
         job_thread: JobThread | None = None,
         *,
-        first: float = FIRST,
-        longest: float = LONGEST,
+        first: float = FIRST_RETRY_SECONDS,
+        longest: float = LONGEST_RETRY_SECONDS,
     ) -> None:
         self.address = address
         self.job_thread: JobThread = JobThread() if job_thread is None else job_thread

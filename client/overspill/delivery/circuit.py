@@ -10,16 +10,17 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
+from overspill.execution.backoff import Backoff
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FIRST: Final = 5.0
+FIRST_PAUSE_SECONDS: Final = 5.0
 """Seconds that the service is left alone at first. Each failed try doubles them."""
-LONGEST: Final = 60.0
+LONGEST_PAUSE_SECONDS: Final = 60.0
 """The most seconds that it is left alone before another try."""
 QUICK_FAILURES: Final = 2
 """How many quick failures in a row open the circuit. A slow one opens it at once."""
-_MOST_DOUBLINGS: Final = 30
 
 
 class Circuit:
@@ -40,7 +41,7 @@ class Circuit:
         self.is_open: bool = False
         """Whether the service has failed and is asked only now and then."""
 
-    def allows(self, *, first: float = FIRST, longest: float = LONGEST) -> bool:
+    def allows(self, *, first: float = FIRST_PAUSE_SECONDS, longest: float = LONGEST_PAUSE_SECONDS) -> bool:
         """Return whether to ask the service now. If the circuit is open, only one caller gets True.
 
         The first pause has `first` seconds; each failed try doubles them, to `longest` at most.
@@ -49,7 +50,7 @@ class Circuit:
             if not self.is_open:
                 return True
             now = self._clock()
-            if now < self._paused_at + min(first * 2 ** min(self._failed_tries, _MOST_DOUBLINGS), longest):
+            if now < self._paused_at + Backoff(first, longest).bound(self._failed_tries):
                 return False
             self._paused_at, self._is_trying = now, True
             return True

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from overspill.delivery.circuit import FIRST, LONGEST, Circuit
+from overspill.delivery.circuit import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Circuit
 from overspill.execution import forks
 from overspill.spools.absence import Away
 
@@ -73,7 +73,9 @@ class ServiceHealth:
     def __init__(self, url: str, absence: Absence | None, *, has_spool: bool) -> None:
         self.url: str = url
         self._absence = absence
-        self._pauses = (FIRST, LONGEST) if has_spool else (_FIRST_ALONE, _LONGEST_ALONE)
+        self._pauses = (
+            (FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS) if has_spool else (_FIRST_ALONE, _LONGEST_ALONE)
+        )
         self._shared: SharedHealth | None = None
 
     @property
@@ -90,7 +92,7 @@ class ServiceHealth:
 
     @property
     def is_away(self) -> bool:
-        """Return whether the service is left alone, by this process or by others."""
+        """Whether the service is left alone, by this process or by others."""
         return self.shared.circuit.is_open or (self._absence is not None and self._absence.pause() > 0)
 
     def refusal(self) -> str | None:
@@ -112,7 +114,7 @@ class ServiceHealth:
         shared.failing_since, shared.last_failure = datetime.fromtimestamp(away.since, UTC), away.why
         if away.next_try > time.time():
             return False
-        self._note(replace(away, next_try=time.time() + FIRST))
+        self._note(replace(away, next_try=time.time() + FIRST_PAUSE_SECONDS))
         return True
 
     def failed(self, why: str, *, slow: bool) -> None:
@@ -123,7 +125,7 @@ class ServiceHealth:
         shared.last_failure = why
         shared.circuit.failed(slow=slow)
         if slow:
-            self._note(Away(time.time() + FIRST, shared.failing_since.timestamp(), why))
+            self._note(Away(time.time() + FIRST_PAUSE_SECONDS, shared.failing_since.timestamp(), why))
 
     def _note(self, away: Away) -> None:
         if self._absence is not None:

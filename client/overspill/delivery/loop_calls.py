@@ -34,7 +34,7 @@ class LoopCalls:
         """In a forked child, use a new lock and loop thread."""
         self._lock = threading.RLock()
         self.calls: Calls | None = None
-        self._left: weakref.finalize[..., LoopCalls] | None = None
+        self._finalizer: weakref.finalize[..., LoopCalls] | None = None
 
     def begin(self, coroutine: Coroutine[Any, Any, T]) -> Reply[T]:
         """Begin a coroutine in the loop thread; return what becomes its result.
@@ -56,28 +56,28 @@ class LoopCalls:
         calls = self.calls
         if calls is None or not calls.is_alive:  # else no lock is taken, which an interrupted thread may hold
             try:
-                calls = self.joined()
+                calls = self.join()
             except (RuntimeError, OSError) as error:  # OSError: it has as many files open as it may
                 raise NoLoop(reason(error)) from error
         if calls.thread.is_here:
             raise NoLoop("an output of the loop thread itself")
         return calls
 
-    def joined(self) -> Calls:
+    def join(self) -> Calls:
         """Return the calls in a loop thread that lives. Raises `RuntimeError` if none can be started."""
         with self._lock:
             if self.calls is None or not self.calls.is_alive:
                 self.calls = Calls()
-                self._left = weakref.finalize(self, self.calls.leave)
-                self._left.atexit = False
+                self._finalizer = weakref.finalize(self, self.calls.leave)
+                self._finalizer.atexit = False
             return self.calls
 
     def leave(self) -> None:
         """Leave the loop thread once everything that was begun has ended."""
         with self._lock:
             calls, self.calls = self.calls, None
-            left, self._left = self._left, None
-        if left is not None:
-            left.detach()
+            finalizer, self._finalizer = self._finalizer, None
+        if finalizer is not None:
+            finalizer.detach()
         if calls is not None:
             calls.leave()

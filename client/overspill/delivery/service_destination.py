@@ -69,8 +69,9 @@ class ServiceDestination:
         if not sys.modules.keys() >= _SLOW_MODULES:
             with suppress(TimeoutError):
                 await asyncio.wait_for(threads.run_blocking(load_transport), _IMPORT_SECONDS)
-        is_elsewhere = request.origin.capture and request.origin.live is None
-        if is_elsewhere and (kept := await self.found(request)) is not None:
+        # Its live capture was completed already, by whoever produced it: then there is nothing to send.
+        is_stored_live = request.origin.capture and request.origin.live is None
+        if is_stored_live and (kept := await self.look_up(request)) is not None:
             return kept
         upload = Upload(self.health, self.synchronous(), request)
         try:
@@ -80,7 +81,7 @@ class ServiceDestination:
             raise
         return upload.settled.result() if upload.settled.done() else self._outlasted(upload, request)
 
-    async def found(self, request: StoreRequest) -> Kept | None:
+    async def look_up(self, request: StoreRequest) -> Kept | None:
         """Ask the service for a short time whether it has an output that this client did not see stored.
 
         A live capture that its producer has completed is taken to be the output.

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from overspill.delivery import slots, state_log
-from overspill.delivery.background import FIRST as SOON
+from overspill.delivery.background import FIRST_RETRY_SECONDS
 from overspill.delivery.destinations import Failure, reason
 from overspill.delivery.loop_calls import LoopCalls
 from overspill.delivery.partitions import partition_for
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NO_CLIENT: Final = "no Overspill service is configured"
-_NO_PLACE: Final = "outputs of this size are not to be stored"
+_NO_DESTINATION: Final = "outputs of this size are not to be stored"
 _DOUBT: Final = "; it may be stored there all the same"
 log: Final = logging.getLogger("overspill")
 
@@ -93,7 +93,9 @@ class Storage:
             self._service = ServiceDestination(client, absence, has_spool=has_spool)
             self._destinations["service"] = self._service
         if self.partition is not None:
-            self._destinations["spool"] = SpoolDestination(self.partition, partial(self.uploads.begin, SOON))
+            self._destinations["spool"] = SpoolDestination(
+                self.partition, partial(self.uploads.begin, FIRST_RETRY_SECONDS)
+            )
         self.loop: LoopCalls = LoopCalls()
         self._most_waiting = location.waiting_bytes()
         self.overfull: int = 0
@@ -131,10 +133,10 @@ class Storage:
         """Whether the service works, and is asked. None without a client."""
         return None if self._service is None else self._service.health
 
-    def look(self) -> None:
-        """Upload in the background what waits in the spool already, if anything does. Raises nothing."""
+    def upload_leftovers(self) -> None:
+        """Upload in the background what earlier guards and processes left in the spool. Raises nothing."""
         if self._uploads_unasked:
-            at_exit.expect(self)
+            at_exit.register(self)
             self.uploads.begin_if_any()
 
     def close(self, seconds: float = math.inf) -> None:
@@ -142,7 +144,7 @@ class Storage:
 
         If other guards of this process use the same service, leave the upload to them. Raises nothing.
         """
-        at_exit.forget(self)
+        at_exit.unregister(self)
         self.loop.leave()
         is_last = self.uploads.leave()
         if self._service is None:
@@ -167,7 +169,7 @@ class Storage:
     async def slot(self, flow: Hashable, size: int) -> AsyncIterator[Slot]:
         """Hold a slot for an output of `size` bytes; wait until there is one. For the loop thread alone.
 
-        `flow` names whose place in the queue it takes. An output that cannot wait for the service, or has
+        `flow` is the output's session: flows take turns in the queue. An output that cannot wait for the service, or has
         waited `QUEUE_SECONDS`, gets a slot for the other destinations.
         """
         slot = Slot()
@@ -229,7 +231,7 @@ class Storage:
                 if failure.upload.settled.done():
                     result = failure.upload.settled.result()
                     return result if isinstance(result, Kept) else None
-            return await self._service.found(request) if failure.is_doubtful else None
+            return await self._service.look_up(request) if failure.is_doubtful else None
         except Exception as error:  # noqa: BLE001  (whatever fails here, it is not known to be stored)
             log.debug("it is not known whether %s is stored: %s", request.id, error)
             return None
@@ -262,7 +264,7 @@ class Storage:
 
     def _lost(self, failure: Failure | None) -> Kept:
         if failure is None:
-            return Kept(outcome=Outcome.TRUNCATED, reason=_NO_PLACE if self.can_keep else NO_CLIENT)
+            return Kept(outcome=Outcome.TRUNCATED, reason=_NO_DESTINATION if self.can_keep else NO_CLIENT)
         doubt = _DOUBT if failure.is_doubtful else ""
         return Kept(outcome=Outcome.TRUNCATED, reason=failure.why + doubt)
 

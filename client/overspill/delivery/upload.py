@@ -77,10 +77,11 @@ class Upload:
         self._calls, asynchronous = running(client)
         self._loop = asyncio.get_running_loop()
         self.settled: Future[Kept | Failure] = self._loop.create_future()
-        self._call = self._calls.task(self._sending(asynchronous, request))
+        self._call = self._calls.task(self._new_call(asynchronous, request))
         self._call.add_done_callback(self._settle)
 
-    def _sending(self, client: Client, request: StoreRequest) -> Coroutine[Any, Any, Entry]:
+    def _new_call(self, client: Client, request: StoreRequest) -> Coroutine[Any, Any, Entry]:
+        """Return the coroutine that stores the output: by a PUT, or by completing its live capture."""
         put = partial(
             client.put,
             request.body.path if isinstance(request.body, FileBody) else request.body,
@@ -100,7 +101,7 @@ class Upload:
 
     def is_moving(self) -> bool:
         """Return whether its bytes move, or those of another upload to the same service."""
-        return self._patience_left() > 0
+        return self._silence_left() > 0
 
     def stall(self, why: str) -> None:
         """Give the upload up, because the service seems to hang. `why` is the reason for the notice."""
@@ -123,9 +124,9 @@ class Upload:
 
     async def _watched(self) -> None:
         while not self.settled.done():
-            left = self._patience_left()
+            left = self._silence_left()
             if left <= 0:
-                self.stall(f"the service took nothing of an upload for {self._allowed():.0f} s")
+                self.stall(f"the service took nothing of an upload for {self._allowed_silence():.0f} s")
                 return
             await asyncio.sleep(max(left, 0.05))
 
@@ -152,13 +153,13 @@ class Upload:
             if claimed is not None:
                 claimed.close()
 
-    def _patience_left(self) -> float:
+    def _silence_left(self) -> float:
         """Return how many more seconds of silence are allowed. At 0 or less the upload has stalled."""
         now = time.monotonic()
-        own = self._moved_at + self._allowed() - now
+        own = self._moved_at + self._allowed_silence() - now
         return max(own, self._health.shared.moved_at + _RECENT_SECONDS - now)
 
-    def _allowed(self) -> float:
+    def _allowed_silence(self) -> float:
         """Return how many seconds of silence are allowed: the time in which full buffers may still empty."""
         if self._sent <= _SMALL:  # all of it may still be in the socket's buffer
             return 0.0

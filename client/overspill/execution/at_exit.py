@@ -24,17 +24,17 @@ _hook: Final = threading.Lock()
 """Taken for good by whoever has registered the hook; a forked child inherits both."""
 
 
-def expect(uploader: Uploader) -> None:
-    """Close `uploader` when the process ends, unless it is forgotten or garbage-collected before."""
+def register(uploader: Uploader) -> None:
+    """Close `uploader` when the process ends, unless it is unregistered or garbage-collected before."""
     _open.add(uploader)
     if _hook.acquire(blocking=False):
         # Callbacks of `atexit` come too late: thread pools are closed then, and new threads refused.
-        register = getattr(threading, "_register_atexit", atexit.register)
+        register_hook = getattr(threading, "_register_atexit", atexit.register)
         with suppress(RuntimeError):  # the interpreter is ending already
-            register(_upload)
+            register_hook(_upload)
 
 
-def forget(uploader: Uploader) -> None:
+def unregister(uploader: Uploader) -> None:
     """Do not close this uploader when the process ends: it is closed already."""
     _open.discard(uploader)
 

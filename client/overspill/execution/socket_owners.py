@@ -16,19 +16,20 @@ import struct
 from functools import cache
 from typing import Final
 
-_SOCK_DIAG: Final = 4
-_BY_FAMILY: Final = 20
-_REQUEST: Final = 0x1
-_DUMP: Final = 0x300
-_ERROR: Final = 2
-_DONE: Final = 3
-_LISTENING: Final = 1 << 10
+# The names of these constants are the kernel's: linux/netlink.h, linux/sock_diag.h, netinet/tcp.h.
+_NETLINK_SOCK_DIAG: Final = 4
+_SOCK_DIAG_BY_FAMILY: Final = 20
+_NLM_F_REQUEST: Final = 0x1
+_NLM_F_DUMP: Final = 0x300
+_NLMSG_ERROR: Final = 2
+_NLMSG_DONE: Final = 3
+_TCP_LISTEN_STATE: Final = 1 << 10
 _ALL_STATES: Final = 0xFFFFFFFF
-_HEADER: Final = struct.Struct("=IHHII")
-_ASKED: Final = struct.Struct("=BBBBI")
-_ID: Final = struct.Struct("!HH16s16s")
+_MESSAGE_HEADER: Final = struct.Struct("=IHHII")
+_REQUEST_FIELDS: Final = struct.Struct("=BBBBI")
+_SOCKET_ID: Final = struct.Struct("!HH16s16s")
 _NO_COOKIE: Final = bytes(4) + b"\xff" * 8
-_OWNER_AT: Final = 4 + 48 + 12
+_OWNER_OFFSET: Final = 4 + 48 + 12
 _UINT: Final = struct.Struct("=I")
 _INT: Final = struct.Struct("=i")
 _ANSWER_BYTES: Final = 64 * 1024
@@ -56,8 +57,8 @@ def listener_owners(host: str, port: int) -> frozenset[int]:
     }
     owners = set()
     for family in (socket.AF_INET, socket.AF_INET6):
-        ends = _ID.pack(port, 0, bytes(16), bytes(16))
-        for own, owner in _ask(family, _DUMP, _LISTENING, ends):
+        ends = _SOCKET_ID.pack(port, 0, bytes(16), bytes(16))
+        for own, owner in _ask(family, _NLM_F_DUMP, _TCP_LISTEN_STATE, ends):
             if own.is_unspecified or own in wanted:
                 owners.add(owner)
     return frozenset(owners)
@@ -70,7 +71,7 @@ def client_owner(client: tuple[str, int], server: tuple[str, int]) -> int | None
     """
     own, other = ipaddress.ip_address(client[0]), ipaddress.ip_address(server[0])
     family = socket.AF_INET if own.version == 4 else socket.AF_INET6  # noqa: PLR2004  (IPv4)
-    ends = _ID.pack(client[1], server[1], own.packed.ljust(16, b"\0"), other.packed.ljust(16, b"\0"))
+    ends = _SOCKET_ID.pack(client[1], server[1], own.packed.ljust(16, b"\0"), other.packed.ljust(16, b"\0"))
     try:
         return next((owner for _, owner in _ask(family, 0, _ALL_STATES, ends)), None)
     except FileNotFoundError:  # there is no such connection
@@ -81,10 +82,12 @@ def _ask(family: int, flags: int, states: int, ends: bytes) -> list[tuple[_Addre
     """Return the own address and the owner of each socket. Raises `OSError`."""
     if not hasattr(socket, "AF_NETLINK"):
         raise OSError("this system does not say who owns a socket")
-    asked = _ASKED.pack(family, socket.IPPROTO_TCP, 0, 0, states) + ends + _NO_COOKIE
-    header = _HEADER.pack(_HEADER.size + len(asked), _BY_FAMILY, _REQUEST | flags, 0, 0)
+    asked = _REQUEST_FIELDS.pack(family, socket.IPPROTO_TCP, 0, 0, states) + ends + _NO_COOKIE
+    header = _MESSAGE_HEADER.pack(
+        _MESSAGE_HEADER.size + len(asked), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST | flags, 0, 0
+    )
     found: list[tuple[_Address, int]] = []
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG) as kernel:
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _NETLINK_SOCK_DIAG) as kernel:
         kernel.settimeout(1)
         kernel.sendto(header + asked, (0, 0))
         is_last = False
@@ -97,20 +100,20 @@ def _read(answer: bytes, found: list[tuple[_Address, int]]) -> bool:
     """Add what the messages of an answer say. Return whether it is the last one. Raises `OSError`."""
     at = 0
     while at < len(answer):
-        size, kind, *_ = _HEADER.unpack_from(answer, at)
-        body = answer[at + _HEADER.size : at + size]
-        if kind == _ERROR and (code := -_INT.unpack_from(body)[0]):
+        size, kind, *_ = _MESSAGE_HEADER.unpack_from(answer, at)
+        body = answer[at + _MESSAGE_HEADER.size : at + size]
+        if kind == _NLMSG_ERROR and (code := -_INT.unpack_from(body)[0]):
             raise OSError(code, os.strerror(code))
-        if kind in (_ERROR, _DONE):
+        if kind in (_NLMSG_ERROR, _NLMSG_DONE):
             return True
-        found.append((_own_address(body), _UINT.unpack_from(body, _OWNER_AT)[0]))
-        at += (size + 3) & ~3
+        found.append((_own_address(body), _UINT.unpack_from(body, _OWNER_OFFSET)[0]))
+        at += (size + 3) & ~3  # NLMSG_ALIGN: each message begins at a multiple of 4 bytes
     return False
 
 
 def _own_address(body: bytes) -> _Address:
     """Return the address that a socket has here, an IPv4 address as such."""
-    packed = body[8 : 8 + 16]
+    packed = body[8 : 8 + 16]  # behind family, 3 bytes, and both ports
     if body[0] == socket.AF_INET:
         return ipaddress.IPv4Address(packed[:4])
     address = ipaddress.IPv6Address(packed)

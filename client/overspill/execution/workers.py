@@ -135,13 +135,11 @@ def _do(work: _Work) -> None:
         log.exception("what a thread was asked to do failed")
 
 
-def _most_for_work() -> int:
-    """Return how many threads do pure work. More would only take the interpreter's lock from the agent's."""
-    return 2
+WORK: Final = Workers(2)
+"""For pure work: measuring, hashing, compressing, previews.
 
-
-WORK: Final = Workers(_most_for_work())
-"""For pure work: measuring, hashing, compressing, previews."""
+More threads would only take the interpreter's lock from the agent's own.
+"""
 BLOCKING: Final = Workers(8)
 """For what waits for a disk or a service: files, spools, what is sent in the background."""
 NAMES: Final = Workers(4)

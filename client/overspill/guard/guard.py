@@ -94,7 +94,7 @@ class Guard:
         trial = None if holdout is None else Trial(holdout, self.policy)
         self._pipeline = Pipeline(self.policy, self._storage, self.session, trial)
         self._pipeline.owner = self
-        self._storage.look()
+        self._storage.upload_leftovers()
         self._wrapper = Wrapper(self._pipeline, self)
 
     def __copy__(self) -> Self:

@@ -38,7 +38,7 @@ class ReportJob:
         if self._process == os.getpid():
             return
         self._process = os.getpid()
-        self._storage.look()
+        self._storage.upload_leftovers()
         background = self._storage.uploads.background
         if background is not None:
             background.register(self._name, _job(weakref.ref(self._reporter)))
