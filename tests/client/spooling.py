@@ -12,7 +12,7 @@ from overspill.spools.store_request import Origin, StoreRequest
 
 if TYPE_CHECKING:
     from overspill.delivery.storage import Storage
-    from overspill.previews.notice_facts import Kept
+    from overspill.previews.notice_facts import StoreResult
 
 URL: Final = "http://service.example"
 NOON: Final = 1_780_000_000.0
@@ -41,18 +41,18 @@ def spilled(
     return Spill.of(content, Policy(ttl=ttl, wait=wait), Origin(tool, call_id, session, "exit 1")).request
 
 
-def put_sync(storage: Storage, request: StoreRequest) -> Kept:
+def put_sync(storage: Storage, request: StoreRequest) -> StoreResult:
     """What becomes of an output that code without an event loop stores, as a guard does."""
     reply = storage.loop.begin(_stored(storage, request))
     wait_blocking(reply)
     return reply.result()
 
 
-async def put(storage: Storage, request: StoreRequest) -> Kept:
+async def put(storage: Storage, request: StoreRequest) -> StoreResult:
     """As `put_sync`, for code on an event loop."""
     return await result(storage.loop.begin(_stored(storage, request)))
 
 
-async def _stored(storage: Storage, request: StoreRequest) -> Kept:
+async def _stored(storage: Storage, request: StoreRequest) -> StoreResult:
     async with storage.slot(request.origin.session, request.size) as slot:
         return await storage.put(request, slot)

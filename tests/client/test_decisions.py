@@ -11,7 +11,7 @@ from overspill import Guard, SyncClient
 from overspill.guard.decisions import Decision, Decisions
 from overspill.guard.duplicates import Earlier
 from overspill.guard.policy import Policy
-from overspill.previews.notice_facts import Kept
+from overspill.previews.notice_facts import StoreResult
 from overspill.wire import Outcome
 
 from tests.client.spooling import NOON, Clock
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from tests.servers.overspill import ServiceProcess
 
 LOG = "".join(f"request {number} served\n" for number in range(3_000))
-SPOOLED = Kept(
+SPOOLED = StoreResult(
     outcome=Outcome.SPOOLED, expires=datetime.fromtimestamp(NOON + 60, UTC), reason="connection refused"
 )
 LATER = replace(SPOOLED, expires=datetime.fromtimestamp(NOON + 90, UTC), reason="it keeps failing")
-CAPTURED = Kept(outcome=Outcome.CAPTURED, expires=datetime.fromtimestamp(NOON + 90, UTC))
-LOST = Kept(outcome=Outcome.TRUNCATED, reason="connection refused")
+CAPTURED = StoreResult(outcome=Outcome.CAPTURED, expires=datetime.fromtimestamp(NOON + 90, UTC))
+LOST = StoreResult(outcome=Outcome.TRUNCATED, reason="connection refused")
 
 
 def test_the_first_decision_on_a_capture_stands() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overspill.guard.policy_defaults import MODES, READER
 from overspill.previews import notice, notice_forms
-from overspill.previews.notice_facts import Facts, Kept
+from overspill.previews.notice_facts import Facts, StoreResult
 from overspill.previews.notice_marks import marked
 from overspill.text.reasons import for_model, one_safe_line
 from overspill.text.tokens import Basis, TokenCount
@@ -75,7 +75,7 @@ def test_a_notice_says_which_call_it_was_and_how_that_ended(call_id: str, status
 
 
 def test_a_terse_notice_has_less_than_200_bytes_beside_its_preview_and_all_that_is_needed() -> None:
-    kept = Kept(outcome=Outcome.CAPTURED, expires=EXPIRES)
+    kept = StoreResult(outcome=Outcome.CAPTURED, expires=EXPIRES)
     text = str(notice.make_notice(facts(preview="", status="exit 3"), kept, is_terse=True))
 
     assert bare(text) == (
@@ -96,7 +96,7 @@ def test_a_terse_notice_has_less_than_200_bytes_beside_its_preview_and_all_that_
 def test_no_terse_notice_has_more_than_200_bytes_beside_its_preview(
     size: int, lines: int, status: str, reason: str, outcome: Outcome, is_refused: bool
 ) -> None:
-    kept = Kept(outcome=outcome, expires=EXPIRES, reason=reason, is_refused=is_refused)
+    kept = StoreResult(outcome=outcome, expires=EXPIRES, reason=reason, is_refused=is_refused)
     made = notice.make_notice(facts(size=size, lines=lines, status=status, preview=""), kept, is_terse=True)
 
     assert len(str(made)) < 200
@@ -276,7 +276,7 @@ def test_the_text_that_a_model_sees_of_an_output_that_waits_for_the_service() ->
 
 
 def test_what_the_service_refused_is_promised_to_nobody() -> None:
-    kept = Kept(
+    kept = StoreResult(
         outcome=Outcome.SPOOLED,
         expires=EXPIRES,
         reason="the service refused: no right to write (forbidden, HTTP 403, request 01HX2-abc)",
@@ -358,7 +358,7 @@ def test_tokens_that_were_counted_are_said_exactly() -> None:
 
 
 def test_a_last_line_with_the_handle_is_one_line_whatever_the_reader_says() -> None:
-    kept = Kept(outcome=Outcome.SPOOLED, expires=EXPIRES, reason="down")
+    kept = StoreResult(outcome=Outcome.SPOOLED, expires=EXPIRES, reason="down")
     line = notice_forms.closing(facts(reader="read\nwith {id}", modes=""), kept)
 
     assert line == (
@@ -383,7 +383,7 @@ CALL_IDS: dict[str, Callable[[Random], str]] = {
 @pytest.mark.parametrize("status", ["", "error", "exit 0", "exit 101"])
 @pytest.mark.parametrize("made", CALL_IDS.values(), ids=CALL_IDS)
 def test_the_usual_notice_takes_fewer_than_125_tokens(made: Callable[[Random], str], status: str) -> None:
-    random, kept = Random(16), Kept(outcome=Outcome.CAPTURED, expires=EXPIRES)
+    random, kept = Random(16), StoreResult(outcome=Outcome.CAPTURED, expires=EXPIRES)
     handles = ["cap_" + "".join(random.choices(BASE32, k=20)) for _ in range(200)]
     made_of = [facts(id=handle, preview="", call_id=made(random), status=status) for handle in handles]
     texts = [str(notice.make_notice(each, kept)).replace("[/", "--- preview ---\n[/") for each in made_of]
@@ -392,7 +392,7 @@ def test_the_usual_notice_takes_fewer_than_125_tokens(made: Callable[[Random], s
 
 
 def test_a_terse_notice_takes_about_50_tokens() -> None:
-    kept = Kept(outcome=Outcome.CAPTURED, expires=EXPIRES)
+    kept = StoreResult(outcome=Outcome.CAPTURED, expires=EXPIRES)
 
     assert tokens(str(notice.make_notice(facts(preview=""), kept, is_terse=True))) <= 55
 

@@ -16,7 +16,7 @@ from overspill.guard.duplicates import Earlier
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.previews.cut import ENDS, HEAD, TAIL, Strategy
-from overspill.previews.notice_facts import Kept
+from overspill.previews.notice_facts import StoreResult
 from overspill.previews.notice_forms import is_notice
 from overspill.previews.notice_marks import marked
 from overspill.shapes.content import examine, measured_text
@@ -31,10 +31,10 @@ from tests.client.test_cut import TEXT, boundaries
 from tests.notice_marks import bare
 
 ID: Final = "cap_lqwdfj2nlvui76drkqtd"
-CAPTURED = Kept(outcome=Outcome.CAPTURED, expires=datetime(2026, 11, 22, 10, 30, 15, tzinfo=UTC))
-SPOOLED = Kept(outcome=Outcome.SPOOLED, expires=CAPTURED.expires, reason="the service is down")
-IN_WORKSPACE = Kept(outcome=Outcome.SPOOLED, path="/workspace/.overspill/c1.txt")
-LOST = Kept(outcome=Outcome.TRUNCATED, reason="no Overspill service is configured")
+CAPTURED = StoreResult(outcome=Outcome.CAPTURED, expires=datetime(2026, 11, 22, 10, 30, 15, tzinfo=UTC))
+SPOOLED = StoreResult(outcome=Outcome.SPOOLED, expires=CAPTURED.expires, reason="the service is down")
+IN_WORKSPACE = StoreResult(outcome=Outcome.SPOOLED, path="/workspace/.overspill/c1.txt")
+LOST = StoreResult(outcome=Outcome.TRUNCATED, reason="no Overspill service is configured")
 READ = f'inspect_output("{ID}"); modes: tail, range, grep, summary'
 LINES = "".join(f"line {number}\n" for number in range(1, 10_001))
 WHOLE = "all 98,894 bytes, 10,000 lines are stored"
@@ -50,12 +50,12 @@ PROFILES = {
 KEPT = [CAPTURED, SPOOLED, IN_WORKSPACE, LOST]
 
 
-def stand_in(text: Any, policy: Policy, kept: Kept, **more: Any) -> str:
+def stand_in(text: Any, policy: Policy, kept: StoreResult, **more: Any) -> str:
     """What stands in for `text` in the conversation."""
     return str(replaced(text, policy, kept, **more))
 
 
-def replaced(result: Any, policy: Policy, kept: Kept, **more: Any) -> Any:
+def replaced(result: Any, policy: Policy, kept: StoreResult, **more: Any) -> Any:
     content = examine(result)
     assert content is not None
     identify = kept.outcome is not Outcome.TRUNCATED
@@ -229,7 +229,7 @@ def test_an_output_like_an_earlier_one_is_said_to_be_in_every_form() -> None:
 
 @pytest.mark.parametrize("kept", KEPT, ids=lambda kept: f"{kept.outcome}{kept.path}")
 @pytest.mark.parametrize("name", PROFILES)
-def test_guarded_twice_is_guarded_once(name: str, kept: Kept) -> None:
+def test_guarded_twice_is_guarded_once(name: str, kept: StoreResult) -> None:
     policy = PROFILES[name]
     for text in (LINES, "x" * 200_000, "漢\r\n" * 50_000, "word " * 40_000):
         once = stand_in(text, policy, kept)
@@ -240,7 +240,7 @@ def test_guarded_twice_is_guarded_once(name: str, kept: Kept) -> None:
 
 @pytest.mark.parametrize("name", ["clamped", "clamped to a share", "token-limited", "capped"])
 @pytest.mark.parametrize("kept", KEPT, ids=lambda kept: f"{kept.outcome}{kept.path}")
-def test_what_fills_the_limits_keeps_to_them_with_all_its_words(name: str, kept: Kept) -> None:
+def test_what_fills_the_limits_keeps_to_them_with_all_its_words(name: str, kept: StoreResult) -> None:
     policy = PROFILES[name]
     for text in (LINES, "x" * 200_000, "漢\r\n" * 50_000, "\udc80\n" * 100_000, b"\xffPNG\0" * 50_000):
         assert not exceeds(stand_in(text, policy, kept), policy.limits("run_command"))
@@ -435,7 +435,9 @@ def test_what_a_guard_makes_of_any_shape_keeps_to_the_limits_it_fills_and_is_nev
 @pytest.mark.parametrize("kept", KEPT, ids=lambda kept: f"{kept.outcome}{kept.path}")
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", ["clamped", "clamped to a share", "token-limited", "capped"])
-def test_there_is_room_for_the_handle_and_the_placeholders_too(name: str, shape: str, kept: Kept) -> None:
+def test_there_is_room_for_the_handle_and_the_placeholders_too(
+    name: str, shape: str, kept: StoreResult
+) -> None:
     policy = PROFILES[name]
     value = replaced(SHAPES[shape](), policy, kept)
 

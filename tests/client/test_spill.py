@@ -7,7 +7,7 @@ from overspill.guard.duplicates import Earlier
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.previews.case import Previews
-from overspill.previews.notice_facts import Kept
+from overspill.previews.notice_facts import StoreResult
 from overspill.shapes import data_view
 from overspill.shapes.content import examine
 from overspill.spools.store_request import Origin
@@ -17,7 +17,7 @@ from overspill.text.limits import Limits
 from overspill.wire import Outcome, capture_id
 
 ORIGIN = Origin("run_command", "c1", "s1")
-LOST = Kept(outcome=Outcome.TRUNCATED, reason="down")
+LOST = StoreResult(outcome=Outcome.TRUNCATED, reason="down")
 
 
 def spill(text: str, policy: Policy | None = None, *, identify: bool = True, why: str = "") -> Spill:
@@ -55,7 +55,7 @@ def test_a_very_long_text_is_encoded_into_a_file() -> None:
 def test_a_band_says_how_much_of_its_outputs_is_shown() -> None:
     lines = "".join(f"{number} {hashlib.sha256(bytes(number)).hexdigest()}\n" for number in range(2_000))
     policy = Policy(bands=(Band(above=1_000, preview_bytes=300),))
-    kept = Kept(outcome=Outcome.SPOOLED)
+    kept = StoreResult(outcome=Outcome.SPOOLED)
 
     assert len(spill(lines, policy).notice(kept).preview.encode()) <= 300
     assert 300 < len(spill(lines).notice(kept).preview.encode()) <= 2_048
@@ -68,7 +68,7 @@ def test_what_is_shown_keeps_to_a_limit_in_tokens_too() -> None:
 
 
 def test_the_sentence_about_an_identical_output_can_be_turned_off() -> None:
-    found, kept = spill("x" * 60_000), Kept(outcome=Outcome.SPOOLED)
+    found, kept = spill("x" * 60_000), StoreResult(outcome=Outcome.SPOOLED)
     quiet = replace(found, policy=Policy(identical=False))
 
     assert "byte for byte an earlier output" in str(found.notice(kept, earlier=Earlier("cap_a", 0)))

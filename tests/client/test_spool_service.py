@@ -18,7 +18,7 @@ from overspill.delivery.storage import Storage
 from overspill.guard.band import Band
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
-from overspill.previews.notice_facts import Kept
+from overspill.previews.notice_facts import StoreResult
 from overspill.shapes.single_values import TextShape
 from overspill.spools import flush, own_directory
 from overspill.spools.claim import Claim
@@ -213,7 +213,7 @@ async def test_where_neither_takes_it_both_reasons_are_given(
     async with Client(NOWHERE, retries=0) as client:
         kept = await put(new_storage(client), spilled(LOG))
 
-    assert kept == Kept(
+    assert kept == StoreResult(
         outcome=Outcome.TRUNCATED,
         reason=f"{NOWHERE} cannot be reached: connection refused; other users can write to the local spool "
         f"{spool_path}: chmod 700 makes it safe",
@@ -237,7 +237,7 @@ async def test_a_band_without_places_stores_nothing(
     async with Client(service.url) as client:
         kept = await put(new_storage(client), under(Policy(bands=(Band(destinations=()),))))
 
-    assert kept == Kept(outcome=Outcome.TRUNCATED, reason="outputs of this size are not to be stored")
+    assert kept == StoreResult(outcome=Outcome.TRUNCATED, reason="outputs of this size are not to be stored")
 
 
 async def test_a_refusal_of_one_capture_is_spooled_and_leaves_the_service_in_use(
@@ -324,7 +324,7 @@ async def test_cancelled_half_way_nothing_half_is_left(
 async def test_several_event_loops_and_threads_share_a_storage(new_storage: Callable[..., Storage]) -> None:
     with SyncClient(NOWHERE, retries=0) as client:
         storage = new_storage(client)
-        kept: list[Kept] = []
+        kept: list[StoreResult] = []
 
         def in_a_loop(number: int) -> None:
             kept.append(asyncio.run(put(storage, spilled(LOG, f"loop_{number}"))))
@@ -470,7 +470,7 @@ def test_the_client_uploads_by_itself_once_the_service_is_back(
 def test_what_waits_is_uploaded_at_once_when_the_service_takes_another(
     own_service: ServiceProcess, new_storage: Callable[..., Storage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overspill.delivery.storage.SOON", 3600.0)
+    monkeypatch.setattr("overspill.delivery.storage.FIRST_RETRY_SECONDS", 3600.0)
     with SyncClient(own_service.url, retries=0) as client:
         storage = new_storage(client)
         assert put_sync(storage, spilled(LOG, "first")).outcome is Outcome.CAPTURED
@@ -661,7 +661,7 @@ def test_what_stands_where_the_outputs_go_is_not_followed(tmp_path: Path, plante
         (workspace / ".overspill").write_text("mine")
     kept = put_sync(Storage(None, spool=Workspace(workspace)), spilled(LOG))
 
-    assert kept == Kept(
+    assert kept == StoreResult(
         outcome=Outcome.TRUNCATED, reason=".overspill in the workspace is no directory: remove it"
     )
     assert list(elsewhere.iterdir()) == []
@@ -674,7 +674,7 @@ def test_a_workspace_that_is_not_there_is_a_reason(tmp_path: Path) -> None:
 
 
 def test_nothing_configured_is_a_reason() -> None:
-    assert put_sync(Storage(None), spilled(LOG)) == Kept(
+    assert put_sync(Storage(None), spilled(LOG)) == StoreResult(
         outcome=Outcome.TRUNCATED, reason="no Overspill service is configured"
     )
 

@@ -18,7 +18,7 @@ from overspill.guard.notice_size import NOTICE_BYTES
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.guard.turn import PendingResult, Turn, choose_spills, current, notice_limits
-from overspill.previews.notice_facts import Kept
+from overspill.previews.notice_facts import StoreResult
 from overspill.shapes.content import examine
 from overspill.spools.store_request import Origin
 from overspill.wire import Outcome
@@ -455,7 +455,7 @@ def test_no_notice_takes_more_than_it_is_counted_as(outcome: Outcome) -> None:
     assert content is not None
     spill = Spill.of(content, Policy(), Origin("€" * 500, "call", "session"))
     notice = spill.notice(
-        Kept(outcome=outcome, expires=datetime.now(UTC), reason="€ " * 500),
+        StoreResult(outcome=outcome, expires=datetime.now(UTC), reason="€ " * 500),
         earlier=Earlier("cap_" + "a" * 20, 0),
     )
 

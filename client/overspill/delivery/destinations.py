@@ -10,7 +10,7 @@ from overspill.execution.threads import is_lack_of_threads
 if TYPE_CHECKING:
     from asyncio import Future
 
-    from overspill.previews.notice_facts import Kept
+    from overspill.previews.notice_facts import StoreResult
     from overspill.spools.folder import Spooled
     from overspill.spools.partition import Partition
     from overspill.spools.store_request import StoreRequest
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class UploadUnderWay(Protocol):
     """An upload that goes on after its agent has been told that it takes too long."""
 
-    settled: Future[Kept | Failure]
+    settled: Future[StoreResult | Failure]
 
     def finish_for(self, partition: Partition, entry: Spooled) -> None:
         """Remove the spooled copy once the upload has succeeded, and let nobody else upload it meanwhile."""
@@ -45,7 +45,7 @@ class Failure(NamedTuple):
 class Destination(Protocol):
     """Where an output can be stored. Its methods run in the loop thread, and do not block it."""
 
-    async def put(self, request: StoreRequest, before: Failure | None) -> Kept | Failure:
+    async def put(self, request: StoreRequest, before: Failure | None) -> StoreResult | Failure:
         """Store the output. `before` says why the destination before this one failed. May raise anything."""
 
 

@@ -22,7 +22,7 @@ from overspill.transfer.sync import SyncClient, running
 from overspill.wire import State
 
 if TYPE_CHECKING:
-    from overspill.previews.notice_facts import Kept
+    from overspill.previews.notice_facts import StoreResult
     from overspill.spools.absence import Absence
     from overspill.spools.store_request import StoreRequest
     from overspill.transfer.client import Client
@@ -62,7 +62,7 @@ class ServiceDestination:
         self._lock = threading.RLock()
         self._outlasting: set[Upload] = set()
 
-    async def put(self, request: StoreRequest, before: Failure | None) -> Kept | Failure:  # noqa: ARG002
+    async def put(self, request: StoreRequest, before: Failure | None) -> StoreResult | Failure:  # noqa: ARG002
         """Store the output in the service, unless the service is left alone."""
         if (refusal := self.health.refusal()) is not None:
             return Failure(refusal)
@@ -81,7 +81,7 @@ class ServiceDestination:
             raise
         return upload.settled.result() if upload.settled.done() else self._outlasted(upload, request)
 
-    async def look_up(self, request: StoreRequest) -> Kept | None:
+    async def look_up(self, request: StoreRequest) -> StoreResult | None:
         """Ask the service for a short time whether it has an output that this client did not see stored.
 
         A live capture that its producer has completed is taken to be the output.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from overspill.delivery.destinations import Failure
 from overspill.execution.waiting import wait
-from overspill.previews.notice_facts import Kept
+from overspill.previews.notice_facts import StoreResult
 from overspill.spools.claim import Claim
 from overspill.spools.order import Order
 from overspill.spools.own_directory import NotSpooled, disk_reason
@@ -38,25 +38,25 @@ class SpoolDestination:
         self._on_kept = on_kept
         self._writer = writer_for(partition)
 
-    async def put(self, request: StoreRequest, before: Failure | None) -> Kept | Failure:
+    async def put(self, request: StoreRequest, before: Failure | None) -> StoreResult | Failure:
         """Store the output in the spool, from where it is uploaded later. `before` says why it comes here."""
         before = before or Failure("")
         if self._writer.is_stuck(DISK_SECONDS):
             return Failure(_STUCK)
         order = self._order(request, before)
-        kept = self._writer.submit(order)
+        reply = self._writer.submit(order)
         try:
-            while not await wait(kept, DISK_SECONDS):
+            while not await wait(reply, DISK_SECONDS):
                 if self._writer.idle_seconds() < DISK_SECONDS:
                     continue
                 if order.claim.take():
                     return Failure(_STUCK)
-                if not await wait(kept, DISK_SECONDS):  # it is being published
+                if not await wait(reply, DISK_SECONDS):  # it is being published
                     return Failure(_UNCONFIRMED)
         finally:
-            kept.cancel()
+            reply.cancel()
         try:
-            return kept_in_spool(kept.result(), before)
+            return kept_in_spool(reply.result(), before)
         except NotSpooled as error:
             return Failure(str(error))
         except OSError as error:
@@ -74,9 +74,9 @@ class SpoolDestination:
         return Order(request, before.why, refused=refused, claim=Claim(), on_kept=on_kept)
 
 
-def kept_in_spool(entry: Spooled, before: Failure) -> Kept:
+def kept_in_spool(entry: Spooled, before: Failure) -> StoreResult:
     """Return what a notice says of an output in the spool. `before` is why the service does not have it."""
-    return Kept(
+    return StoreResult(
         outcome=Outcome.SPOOLED,
         expires=entry.expires,
         reason=entry.reason,

@@ -17,7 +17,7 @@ from overspill.wire import Outcome
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from overspill.previews.notice_facts import Kept
+    from overspill.previews.notice_facts import StoreResult
 
 log: Final = logging.getLogger("overspill.state")
 
@@ -74,21 +74,21 @@ class _States:
 _states: Final = _States()
 
 
-def note(url: str, kept: Kept, spool: Path | None) -> None:
+def note(url: str, stored: StoreResult, spool: Path | None) -> None:
     """Log what became of an output for the service at `url`, if that is news.
 
     `spool` is the folder in which the outputs of one key wait. What fails for many keys is said once.
     """
-    if kept.outcome is Outcome.CAPTURED:
+    if stored.outcome is Outcome.CAPTURED:
         if _states.has_ended(url, str(spool)):
             log.info("the service at %s takes outputs again", url)
         return
-    if not kept.reason or not _states.is_first(url, str(spool), kept.outcome):
+    if not stored.reason or not _states.is_first(url, str(spool), stored.outcome):
         return  # the policy sends it there, so nothing is wrong; or it was said
-    if kept.outcome is Outcome.SPOOLED:
-        log.warning("outputs are being spooled in %s, until the service takes them: %s", spool, kept.reason)
+    if stored.outcome is Outcome.SPOOLED:
+        log.warning("outputs are being spooled in %s, until the service takes them: %s", spool, stored.reason)
     else:
-        log.warning("outputs are being cut and NOT stored: %s", kept.reason)
+        log.warning("outputs are being cut and NOT stored: %s", stored.reason)
 
 
 def note_overfull(why: str) -> None:

@@ -27,7 +27,7 @@ from overspill.delivery.spool_uploads import SpoolUploads
 from overspill.delivery.stream_upload import Route, StreamUpload
 from overspill.execution import at_exit, forks, threads
 from overspill.execution.loop_thread import NoLoop
-from overspill.previews.notice_facts import Kept
+from overspill.previews.notice_facts import StoreResult
 from overspill.spools import location
 from overspill.spools.absence import Absence
 from overspill.spools.own_directory import NotSpooled
@@ -169,8 +169,8 @@ class Storage:
     async def slot(self, flow: Hashable, size: int) -> AsyncIterator[Slot]:
         """Hold a slot for an output of `size` bytes; wait until there is one. For the loop thread alone.
 
-        `flow` is the output's session: flows take turns in the queue. An output that cannot wait for the service, or has
-        waited `QUEUE_SECONDS`, gets a slot for the other destinations.
+        `flow` is the output's session: flows take turns in the queue. An output that cannot wait for the
+        service, or has waited `QUEUE_SECONDS`, gets a slot for the other destinations.
         """
         slot = Slot()
         async with AsyncExitStack() as held:
@@ -192,7 +192,7 @@ class Storage:
         state_log.note_overfull(why)
         return Slot(Failure(why, is_overfull=True), frozenset({"service"}))
 
-    async def put(self, request: StoreRequest, slot: Slot = _ANY) -> Kept:
+    async def put(self, request: StoreRequest, slot: Slot = _ANY) -> StoreResult:
         """Store an output; return what became of it. Raises nothing but `CancelledError`."""
         failure = slot.failure
         for name in request.destinations:
@@ -202,12 +202,12 @@ class Storage:
                 result = await self._destinations[name].put(request, failure)
             except Exception as error:  # noqa: BLE001  (the boundary: whatever fails becomes a reason)
                 result = Failure(reason(error))
-            if isinstance(result, Kept):
+            if isinstance(result, StoreResult):
                 return self._noted(result, failure)
             failure = _joined(failure, result)
         return self._noted(await self._stored_late(request, failure) or self._lost(failure), failure)
 
-    def keep_here(self, request: StoreRequest, why: str) -> Kept:
+    def keep_here(self, request: StoreRequest, why: str) -> StoreResult:
         """Keep an output in the spool, in the caller's thread. `why` says why no other thread does it."""
         failure = Failure(why)
         try:
@@ -218,7 +218,7 @@ class Storage:
             failure = _joined(failure, Failure(str(error)))
         return self._lost(failure)
 
-    async def _stored_late(self, request: StoreRequest, failure: Failure | None) -> Kept | None:
+    async def _stored_late(self, request: StoreRequest, failure: Failure | None) -> StoreResult | None:
         """Return what the service has of an output that no other destination took, or None.
 
         Waits for an upload that still goes on, and asks for one that was not acknowledged.
@@ -230,26 +230,26 @@ class Storage:
                 await asyncio.wait([failure.upload.settled], timeout=request.deadline)
                 if failure.upload.settled.done():
                     result = failure.upload.settled.result()
-                    return result if isinstance(result, Kept) else None
+                    return result if isinstance(result, StoreResult) else None
             return await self._service.look_up(request) if failure.is_doubtful else None
         except Exception as error:  # noqa: BLE001  (whatever fails here, it is not known to be stored)
             log.debug("it is not known whether %s is stored: %s", request.id, error)
             return None
 
-    def _noted(self, kept: Kept, failure: Failure | None) -> Kept:
+    def _noted(self, stored: StoreResult, failure: Failure | None) -> StoreResult:
         """Log a change. Upload what waits in the spool, also of earlier processes, once the service works."""
         try:
-            self._log(kept, failure)
-            if kept.outcome is Outcome.SPOOLED:
+            self._log(stored, failure)
+            if stored.outcome is Outcome.SPOOLED:
                 self._has_looked = False
-            elif kept.outcome is Outcome.CAPTURED and not self._has_looked:
+            elif stored.outcome is Outcome.CAPTURED and not self._has_looked:
                 self._has_looked = True
                 threads.begin_blocking(self.uploads.begin, 0.0)
         except Exception:  # the boundary: it is kept already
             log.exception("what waits in the spool is not uploaded for now")
-        return kept
+        return stored
 
-    def _log(self, kept: Kept, failure: Failure | None) -> None:
+    def _log(self, stored: StoreResult, failure: Failure | None) -> None:
         """Log that outputs go elsewhere now. Skip failures that say nothing of the next output.
 
         Such are a refusal of one capture, a slow upload, and an output that got no slot.
@@ -259,14 +259,18 @@ class Storage:
         )
         if self._client is not None and not is_no_change:
             state_log.note(
-                self._client.address.url, kept, None if self.partition is None else self.partition.folder.path
+                self._client.address.url,
+                stored,
+                None if self.partition is None else self.partition.folder.path,
             )
 
-    def _lost(self, failure: Failure | None) -> Kept:
+    def _lost(self, failure: Failure | None) -> StoreResult:
         if failure is None:
-            return Kept(outcome=Outcome.TRUNCATED, reason=_NO_DESTINATION if self.can_keep else NO_CLIENT)
+            return StoreResult(
+                outcome=Outcome.TRUNCATED, reason=_NO_DESTINATION if self.can_keep else NO_CLIENT
+            )
         doubt = _DOUBT if failure.is_doubtful else ""
-        return Kept(outcome=Outcome.TRUNCATED, reason=failure.why + doubt)
+        return StoreResult(outcome=Outcome.TRUNCATED, reason=failure.why + doubt)
 
 
 def _joined(before: Failure | None, after: Failure) -> Failure:

@@ -1,6 +1,6 @@
 """One upload of a whole output to the service, which can outlast its agent's wait.
 
-It runs in the loop thread, and raises nothing: its outcome is a `Kept` or a `Failure`. It notes in the
+It runs in the loop thread, and raises nothing: its outcome is a `StoreResult` or a `Failure`. It notes in the
 service's health how the upload went. `stream_upload` is for outputs that still grow.
 """
 
@@ -27,7 +27,7 @@ from overspill.errors import (
     Unreachable,
 )
 from overspill.execution import threads
-from overspill.previews.notice_facts import Kept
+from overspill.previews.notice_facts import StoreResult
 from overspill.spools import flush
 from overspill.spools.own_directory import NotSpooled
 from overspill.text.body import FileBody
@@ -76,7 +76,7 @@ class Upload:
         self._stalled = ""
         self._calls, asynchronous = running(client)
         self._loop = asyncio.get_running_loop()
-        self.settled: Future[Kept | Failure] = self._loop.create_future()
+        self.settled: Future[StoreResult | Failure] = self._loop.create_future()
         self._call = self._calls.task(self._new_call(asynchronous, request))
         self._call.add_done_callback(self._settle)
 
@@ -134,9 +134,9 @@ class Upload:
         """Remove the spooled copy once the upload has succeeded, and let nobody else upload it meanwhile."""
         claimed = partition.claim_upload(entry)
 
-        def finish(settled: Future[Kept | Failure]) -> None:
+        def finish(settled: Future[StoreResult | Failure]) -> None:
             try:
-                if isinstance(settled.result(), Kept):
+                if isinstance(settled.result(), StoreResult):
                     partition.uploaded(entry)
             except (NotSpooled, OSError) as error:  # it is uploaded once more, which changes nothing
                 log.info("the uploaded capture %s is still in the spool: %s", entry.id, error)
@@ -144,7 +144,7 @@ class Upload:
                 if claimed is not None:
                     claimed.close()
 
-        def begin(settled: Future[Kept | Failure]) -> None:
+        def begin(settled: Future[StoreResult | Failure]) -> None:
             threads.begin_blocking(finish, settled)
 
         try:
@@ -177,7 +177,7 @@ class Upload:
         except Exception as error:  # noqa: BLE001  (nobody may wait for ever)
             self.settled.set_result(Failure(reason(error), is_doubtful=True))
 
-    def _outcome(self, call: Task[Entry]) -> Kept | Failure:
+    def _outcome(self, call: Task[Entry]) -> StoreResult | Failure:
         if call.cancelled():
             return Failure(self._stalled or "the upload was cut off", is_doubtful=True)
         error = call.exception()
@@ -189,10 +189,10 @@ class Upload:
         return captured(call.result(), self._health)
 
 
-def captured(entry: Entry, health: ServiceHealth) -> Kept:
+def captured(entry: Entry, health: ServiceHealth) -> StoreResult:
     """Note that the service works. Return what is known of the stored capture."""
     health.answered()
-    return Kept(outcome=Outcome.CAPTURED, expires=entry.expires)
+    return StoreResult(outcome=Outcome.CAPTURED, expires=entry.expires)
 
 
 def failure_of(error: BaseException, health: ServiceHealth) -> Failure:

@@ -13,7 +13,7 @@ from overspill.guard.notice_size import DATA_BYTES, NOTICE_BYTES, escape_factor,
 from overspill.guard.output import name_text
 from overspill.guard.spill import Spill
 from overspill.guard.turn import PendingResult
-from overspill.previews.notice_facts import Kept
+from overspill.previews.notice_facts import StoreResult
 from overspill.previews.styles import Marked
 from overspill.redaction.masking import Redaction
 from overspill.shapes import content
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from overspill.text.limits import Limits
 
 _SAMPLE_ID: Final = wire.capture_id("", "", b"")
-_SAMPLE_KEPT: Final = Kept(outcome=Outcome.CAPTURED, expires=datetime(2000, 1, 1, tzinfo=UTC))
-_SAMPLE_LOST: Final = Kept(outcome=Outcome.TRUNCATED, reason="no Overspill service is configured")
+_SAMPLE_STORED: Final = StoreResult(outcome=Outcome.CAPTURED, expires=datetime(2000, 1, 1, tzinfo=UTC))
+_SAMPLE_LOST: Final = StoreResult(outcome=Outcome.TRUNCATED, reason="no Overspill service is configured")
 """Samples for building a notice of which only the length matters."""
 _NOTICE_LINES: Final = 8
 """The most lines that a notice in the guard's own words has around its preview."""
@@ -73,8 +73,8 @@ def saves_enough(
     if not spill.is_small:
         return True
     try:
-        kept = _SAMPLE_KEPT if is_kept else _SAMPLE_LOST
-        return spill.gains_by(replace(spill, id=_SAMPLE_ID).notice(kept, counts_tokens=False))
+        stored = _SAMPLE_STORED if is_kept else _SAMPLE_LOST
+        return spill.gains_by(replace(spill, id=_SAMPLE_ID).notice(stored, counts_tokens=False))
     except Unchangeable:  # the guard says that nothing can stand for it
         return True
 

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from overspill.guard.duplicates import Earlier
-    from overspill.previews.notice_facts import Kept
+    from overspill.previews.notice_facts import StoreResult
 
 
 class Decision(NamedTuple):
     """What became of a capture, and the earlier one of its session with the same bytes."""
 
-    kept: Kept
+    stored: StoreResult
     earlier: Earlier | None = None
 
 
@@ -51,14 +51,14 @@ class Decisions:
             return now
         with self._lock:
             found = self._firsts.pop(id, now)
-            if self._is_replaced(found.kept, now.kept):
+            if self._is_replaced(found.stored, now.stored):
                 found = now
             self._firsts[id] = found
             while len(self._firsts) > self._most:
                 self._firsts.popitem(last=False)
         return found
 
-    def _is_replaced(self, first: Kept, now: Kept) -> bool:
+    def _is_replaced(self, first: StoreResult, now: StoreResult) -> bool:
         if first.outcome is Outcome.TRUNCATED:
             return now.outcome is not Outcome.TRUNCATED
         return first.expires is not None and first.expires.timestamp() <= self._clock()

@@ -64,18 +64,3 @@ def host_of_client(client_name: str) -> str | None:
     """Return the program whose MCP client has this `clientInfo.name`, or None if it is not known."""
     written = client_name.lower().replace(" ", "-")
     return next((name for name, host in HOSTS.items() if written.startswith(host.client_names)), None)
-
-
-def at_most(limits: Limits, cap: Limits) -> Limits:
-    """Return the smaller limit of each kind."""
-    return Limits(
-        min(limits.max_bytes, cap.max_bytes),
-        min(limits.max_lines, cap.max_lines),
-        _smaller(limits.max_chars, cap.max_chars),
-        _smaller(limits.max_tokens, cap.max_tokens),
-        limits.counter,
-    )
-
-
-def _smaller(one: int | None, other: int | None) -> int | None:
-    return min((each for each in (one, other) if each is not None), default=None)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from overspill.advice.usual import MAX_BYTES, TOOL_BYTES
 from overspill.guard import policy_defaults as defaults
 from overspill.guard.band import Band
-from overspill.guard.hosts import at_most, host_named
+from overspill.guard.hosts import host_named
 from overspill.guard.policy_checks import (
     by_name,
     check_policy,
@@ -29,6 +29,7 @@ from overspill.previews.cut import ENDS, HEAD, PREVIEW, STRATEGIES, Strategy
 from overspill.previews.filling import CAPPED_BYTES
 from overspill.previews.styles import CAPPED, CLAMPED, COUNTED, MARKED, PARTIAL, PERSISTED, STYLES
 from overspill.redaction.masking import Redaction
+from overspill.text.limit_arithmetic import stricter
 from overspill.text.limits import CHARS_PER_TOKEN, MAX_BYTES_PER_CHARACTER, UNLIMITED, Limits
 from overspill.text.tokenizers import Tiktoken
 from overspill.text.tokens import TokenCounter
@@ -227,8 +228,8 @@ class Policy:
         Raises `ValueError` for a program that is not in `overspill.guard.hosts.HOSTS`.
         """
         program = host_named(host)
-        policy = self.uniform(at_most(self._usual, program.limits))
-        tools = {tool: at_most(limits, program.limits) for tool, limits in self._limits.items()}
+        policy = self.uniform(stricter(self._usual, program.limits))
+        tools = {tool: stricter(limits, program.limits) for tool, limits in self._limits.items()}
         most = program.answer_chars // 2
         previews = (min(self.preview_bytes, most), min(self.lost_preview, most))
         return replace(policy, tools=tools, preview_bytes=previews[0], lost_preview_bytes=previews[1])

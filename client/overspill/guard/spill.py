@@ -18,7 +18,7 @@ from overspill.guard.redacting import masked_content
 from overspill.previews.case import Case, Previews
 from overspill.previews.cut import HEAD
 from overspill.previews.excerpt import excerpt_of_body
-from overspill.previews.notice_facts import TOO_LONG, Facts, Kept
+from overspill.previews.notice_facts import TOO_LONG, Facts, StoreResult
 from overspill.previews.seen_lines import seen_lines
 from overspill.reading.chunks import Extent
 from overspill.redaction.masking import counts_text
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from overspill.text.body import Body
     from overspill.text.tokens import TokenCount
 
-_STORED: Final = Kept(outcome=Outcome.CAPTURED)
+_STORED: Final = StoreResult(outcome=Outcome.CAPTURED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,21 +159,23 @@ class Spill:
         handle = origin.capture or wire.capture_id(origin.session, origin.call_id, sha256)
         return replace(made(body=data, sha256=sha256, id=handle, size=len(data), lines=lines), origin=origin)
 
-    def notice(self, kept: Kept, *, earlier: Earlier | None = None, counts_tokens: bool = True) -> Notice:
+    def notice(
+        self, stored: StoreResult, *, earlier: Earlier | None = None, counts_tokens: bool = True
+    ) -> Notice:
         """Build the notice, given what became of the output.
 
         `earlier` is an earlier capture of this session with the same bytes. Without
         `counts_tokens` the notice gives the tokens that so many bytes have on average. Raises `OSError` if
         the output is in a file that cannot be read.
         """
-        is_lost = kept.outcome is Outcome.TRUNCATED
+        is_lost = stored.outcome is Outcome.TRUNCATED
         left, body = self._limits(), self._previewed()
         extent = Extent(self.size, self.lines) if body is self.content.body else extent_of(body)
         tokens = self._tokens(body, extent.size) if counts_tokens else None
         made = self.policy.notice_style.notice(
             Case(
                 facts=self._facts(earlier if self.policy.identical else None, tokens),
-                kept=kept,
+                stored=stored,
                 body=body,
                 extent=extent,
                 content_type=self.content.content_type,

@@ -24,7 +24,7 @@ from overspill.guard.results import (
 )
 from overspill.guard.spill import Spill
 from overspill.guard.spill_span import spilling
-from overspill.previews.notice_facts import Kept
+from overspill.previews.notice_facts import StoreResult
 from overspill.shapes.content import size_of
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.exceptions import ExceptionShape
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from overspill.shapes.content import Shape
     from overspill.spools.store_request import Origin
 
-_NOWHERE: Final = Kept(outcome=Outcome.TRUNCATED, reason=NO_CLIENT)
+_NOWHERE: Final = StoreResult(outcome=Outcome.TRUNCATED, reason=NO_CLIENT)
 
 
 class Verdict(NamedTuple):
@@ -91,8 +91,8 @@ class Spiller:
             spill = await threads.run_fairly(flow, size, prepare)
             if isinstance(spill, Guarded):
                 return spill
-            kept = await self._storage.put(spill.request, slot)
-            return await threads.run_fairly(flow, size, self._settled, output, spill, kept)
+            stored = await self._storage.put(spill.request, slot)
+            return await threads.run_fairly(flow, size, self._settled, output, spill, stored)
 
     def _stored_here(self, output: Output, prepare: Callable[[], Spill | Guarded], why: str) -> Guarded:
         spill = prepare()
@@ -127,40 +127,40 @@ class Spiller:
         except MemoryError:  # storing it matters more
             return spill
 
-    def _settled(self, output: Output, spill: Spill, kept: Kept) -> Guarded:
+    def _settled(self, output: Output, spill: Spill, stored: StoreResult) -> Guarded:
         try:
-            return self._noticed(output, spill, kept)
+            return self._noticed(output, spill, stored)
         except MemoryError:  # what is stored must not be called lost
-            return self._noticed(output, spill.with_small_preview(), kept)
+            return self._noticed(output, spill.with_small_preview(), stored)
 
-    def _noticed(self, output: Output, spill: Spill, kept: Kept) -> Guarded:
-        kept, earlier = self._decisions.first(spill.id, Decision(kept, self._earlier(spill, kept)))
-        made = spill.notice(kept, earlier=earlier)
+    def _noticed(self, output: Output, spill: Spill, stored: StoreResult) -> Guarded:
+        stored, earlier = self._decisions.first(spill.id, Decision(stored, self._earlier(spill, stored)))
+        made = spill.notice(stored, earlier=earlier)
         value = spill.replaced(made)
         if spill.is_too_long(value):
             return inline(as_read(output, spill.content), size_of(spill.content))
         return Guarded(
             value=value,
-            outcome=kept.outcome,
+            outcome=stored.outcome,
             bytes_before=max(spill.size, size_of(spill.content)),
             bytes_after=passed_bytes(spill.content) + text_bytes(value),
             capture=made.id or None,
             lines=spill.lines,
-            reason=one_safe_line(kept.reason) if kept.reason else None,
+            reason=one_safe_line(stored.reason) if stored.reason else None,
             matches_dropped=output.matches_dropped,
             notice=made,
             same_as=None if earlier is None else earlier.id,
             masked=dict(sorted(spill.masked.items())) or None,
         )
 
-    def _earlier(self, spill: Spill, kept: Kept) -> Earlier | None:
+    def _earlier(self, spill: Spill, stored: StoreResult) -> Earlier | None:
         """Return the earlier capture of the session with the same bytes, or None."""
-        if kept.outcome is Outcome.TRUNCATED:
+        if stored.outcome is Outcome.TRUNCATED:
             return None
         session, content = spill.origin.session, spill.sha256
         earlier = self._duplicates.earlier(session, content, spill.id)
         if earlier is None or spill.id not in self._decisions:  # a later one counts once, however often shown
-            self._duplicates.remember(session, content, spill.id, kept.expires)
+            self._duplicates.remember(session, content, spill.id, stored.expires)
         return earlier
 
 

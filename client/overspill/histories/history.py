@@ -16,7 +16,7 @@ from overspill.guard.spill import Spill
 from overspill.histories.aging import NEWEST, beyond_budget, for_old_results
 from overspill.histories.replacement import shortened, with_new_values, with_spilled
 from overspill.histories.tool_results import tool_results
-from overspill.previews.notice_facts import Kept
+from overspill.previews.notice_facts import StoreResult
 from overspill.shapes.fields import Unchangeable
 from overspill.spools.store_request import Origin
 from overspill.wire import Outcome
@@ -69,7 +69,7 @@ class _Clamping(NamedTuple):
             origin = Origin(result.tool, result.call_id, self.session, result.status)
             spill = Spill.of(content, self.policy, origin)
             with suppress(Unchangeable):
-                notice = spill.notice(Kept(outcome=Outcome.TRUNCATED, reason=WITHOUT_STORE))
+                notice = spill.notice(StoreResult(outcome=Outcome.TRUNCATED, reason=WITHOUT_STORE))
                 new |= shortened(result, spill.replaced(notice), notice)
         return with_new_values(messages, new, keep_copies=self.keep_copies)
 

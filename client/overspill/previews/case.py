@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from overspill.previews.cut import Strategy
     from overspill.previews.excerpt import Excerpt
-    from overspill.previews.notice_facts import Facts, Kept, Notice
+    from overspill.previews.notice_facts import Facts, Notice, StoreResult
     from overspill.reading.chunks import Extent
     from overspill.text.body import Body
     from overspill.text.limits import Limits
@@ -46,7 +46,7 @@ class Previews:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One output that is replaced: its facts, where it was kept, and how much of it may be shown.
+    """One output that is replaced: its facts, whether it is stored, and how much of it may be shown.
 
     `extent` is the size of `body`. `limits` are the limits that it exceeded, `room` limits a style that
     `fills`, and `shown` limits a preview. `read` returns the text that a model gets with a given notice in
@@ -54,7 +54,7 @@ class Case:
     """
 
     facts: Facts
-    kept: Kept
+    stored: StoreResult
     body: Body
     extent: Extent
     content_type: str
@@ -86,7 +86,7 @@ class Case:
 
     def showing(self, text: str) -> Notice:
         """Return our own notice with this preview."""
-        return notice.make_notice(replace(self.facts, preview=text), self.kept)
+        return notice.make_notice(replace(self.facts, preview=text), self.stored)
 
     def description(self) -> str:
         """Return what stands for a preview of binary data."""

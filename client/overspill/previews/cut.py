@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.reading.chunks import Extent
 from overspill.text import measure, token_estimate
-from overspill.text.limits import UNLIMITED, Limits, exceeds, least_token_limit
+from overspill.text.limit_arithmetic import left_beside
+from overspill.text.limits import UNLIMITED, Limits, exceeds
 from overspill.text.sanitize import cut_after, cut_before, longest_fitting
 
 if TYPE_CHECKING:
@@ -67,9 +68,9 @@ def cut(found: Excerpt, limits: Limits, strategy: Strategy, view: View | None = 
     """
     share = 1.0 if strategy.head is None else strategy.head
     text = found.text
-    stop = _head(text, found.first_stop, _part(limits, share), strategy.spare, view)
+    stop = _head(text, found.first_stop, _share_of(limits, share), strategy.spare, view)
     head = text[:stop]
-    left = less(limits, head if view is None else view(head)) if share < 1 else Limits(0, 0)
+    left = left_beside(limits, head if view is None else view(head)) if share < 1 else Limits(0, 0)
     start = _tail(text, max(stop, found.last_start), left, strategy.spare, view)
     return Cut(head, text[start:], _omitted(found, head, text[start:], start))
 
@@ -82,67 +83,14 @@ def _omitted(found: Excerpt, head: str, tail: str, start: int) -> Extent:
     return Extent(size, found.newlines_between(len(head), start) + (not is_line_end))
 
 
-def _part(limits: Limits, share: float) -> Limits:
-    """Return the `share` of `limits`, rounded up."""
+def _share_of(limits: Limits, share: float) -> Limits:
+    """Return `limits` times `share`, rounded up."""
     size, lines, chars, tokens = (_ceiling(limit, share) for limit in limits[:4])
     return Limits(size or 0, lines or 0, chars, tokens, limits.counter)
 
 
 def _ceiling(limit: int | None, share: float) -> int | None:
     return limit if limit in {None, UNLIMITED} else -int(-(limit or 0) * share // 1)
-
-
-def scaled(limits: Limits, share: float) -> Limits:
-    """Return `limits` times `share`, rounded down."""
-    size, lines, chars, tokens = (
-        limit if limit in {None, UNLIMITED} else int((limit or 0) * share) for limit in limits[:4]
-    )
-    return Limits(size or 0, lines or 0, chars, tokens, limits.counter)
-
-
-def least(one: Limits, other: Limits) -> Limits:
-    """Return limits that allow what both allow."""
-    size, lines, chars, tokens = (
-        b if a is None else a if b is None else min(a, b) for a, b in zip(one[:4], other[:4], strict=True)
-    )
-    return Limits(size or 0, lines or 0, chars, tokens, one.counter)
-
-
-def less(limits: Limits, text: str, lines: int | None = None) -> Limits:
-    """Return what `limits` leave beside `text`, which takes up `lines` (counted unless given)."""
-    chars, tokens, counter = limits.max_chars, limits.max_tokens, limits.counter
-    lines = measure.count_lines(text) if lines is None else lines
-    return Limits(
-        max_bytes=_reduced(limits.max_bytes, measure.size(text)),
-        max_lines=_reduced(limits.max_lines, lines),
-        max_chars=None if chars is None else max(0, chars - len(text)),
-        max_tokens=None if tokens is None else max(0, tokens - least_token_limit(text, counter)),
-        counter=counter,
-    )
-
-
-def more(limits: Limits, texts: list[str]) -> Limits:
-    """Return limits that leave room for these texts too, also where JSON escapes them."""
-    text = "\n".join([*texts, ""])
-    chars, tokens = limits.max_chars, limits.max_tokens
-    escaped = text.count("\n") + text.count('"') + text.count("\\")
-    return limits._replace(
-        max_bytes=_grown(limits.max_bytes, measure.size(text) + escaped),
-        max_lines=_grown(limits.max_lines, measure.count_lines(text)),
-        max_chars=None if chars is None else _grown(chars, len(text) + escaped),
-        max_tokens=None if tokens is None else tokens + least_token_limit(text, limits.counter),
-    )
-
-
-def _grown(limit: int, number: int) -> int:
-    return UNLIMITED if limit == UNLIMITED else limit + number
-
-
-def _reduced(limit: int, number: int) -> int:
-    return UNLIMITED if limit == UNLIMITED else max(0, limit - number)
-
-
-# --- one end ------------------------------------------------------------------------------------
 
 
 def _head(text: str, end: int, limits: Limits, spare: float, view: View | None) -> int:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.previews import cut, notice_forms
 from overspill.previews.case import Case
-from overspill.previews.notice_facts import Facts, Kept, Notice
+from overspill.previews.notice_facts import Facts, Notice, StoreResult
 from overspill.previews.notice_marks import marked
 from overspill.text import measure
+from overspill.text.limit_arithmetic import left_beside, scaled, stricter
 from overspill.text.limits import MAX_BYTES_PER_CHARACTER, UNLIMITED, Limits, exceeds
 from overspill.text.lookalikes import defuse
 from overspill.text.measure import extent_of
@@ -56,31 +57,33 @@ class Filling:
     fills: bool = True
 
     def notice(self, case: Case) -> Notice:
-        """Return the notice. Raises `OSError` if the output is in a file that cannot be read."""
-        """Return a notice that shows as much of the output as the limits allow."""
-        found, frame = case.excerpt(case.room), _frame(case)
-        preview = self._filled(case, found, "", frame)
-        ended = (self._filled(case, found, line, frame) for line in _closings(case))
-        is_alone = frame.notice.is_alone
+        """Return a notice that shows as much of the output as the limits allow.
+
+        Raises `OSError` if the output is in a file that cannot be read.
+        """
+        excerpt, form = case.excerpt(case.room), _notice_form(case)
+        preview = self._fill(case, excerpt, "", form)
+        ended = (self._fill(case, excerpt, line, form) for line in _closings(case))
+        is_alone = form.notice.is_alone
         return replace(case.showing(preview), text=next(filter(None, ended), preview), is_alone=is_alone)
 
-    def _filled(self, case: Case, found: Excerpt | None, closing: str, frame: _Frame) -> str:
-        """Return as much of the output as fits into the frame; empty if nothing does."""
+    def _fill(self, case: Case, excerpt: Excerpt | None, closing: str, form: _NoticeForm) -> str:
+        """Return as much of the output as fits into the notice; empty if nothing does."""
         for share in _SHARES:
-            made = self._made(case, found, cut.scaled(frame.room, share), closing)
-            if not exceeds(case.read(frame.around(made)), case.room):
-                return made
+            text = self._marked_cut(case, excerpt, scaled(form.room, share), closing)
+            if not exceeds(case.read(form.with_text(text)), case.room):
+                return text
         return ""
 
-    def _made(self, case: Case, found: Excerpt | None, limits: Limits, closing: str) -> str:
+    def _marked_cut(self, case: Case, excerpt: Excerpt | None, limits: Limits, closing: str) -> str:
         """Return what is kept, around the mark. If there is no room for the mark, keep one end alone."""
-        share, strategy = cut.scaled(limits, case.strategy.share), case.strategy
+        share, strategy = scaled(limits, case.strategy.share), case.strategy
         mark = self.mark(case, case.extent, share)
-        room = _beside(limits, mark, closing)
+        room = _room_beside(limits, mark, closing)
         if 0 in room[:4]:
-            mark, room, strategy = "", _beside(limits, "", closing), cut.one_end(strategy)
-        room = cut.least(room, share)
-        kept = self._cut(case, found, room, strategy)
+            mark, room, strategy = "", _room_beside(limits, "", closing), cut.one_end(strategy)
+        room = stricter(room, share)
+        kept = self._cut(case, excerpt, room, strategy)
         head, tail = self._defused(kept.head), self._defused(kept.tail)
         if mark:
             is_full = measure.size(kept.head) > room.max_bytes - _LONG_CHARACTER
@@ -91,9 +94,9 @@ class Filling:
         newline = "" if not text or text.endswith("\n") or not closing else "\n"
         return f"{text}{newline}{closing}"
 
-    def _cut(self, case: Case, found: Excerpt | None, room: Limits, strategy: Strategy) -> Cut:
-        if found is not None:
-            return cut.cut(found, room, strategy)
+    def _cut(self, case: Case, excerpt: Excerpt | None, room: Limits, strategy: Strategy) -> Cut:
+        if excerpt is not None:
+            return cut.cut(excerpt, room, strategy)
         description = case.description()
         return cut.Cut("" if exceeds(description, room) else description, "", case.extent)
 
@@ -107,43 +110,43 @@ def _closings(case: Case) -> list[str]:
     All but the last leave room for text.
     """
     full, *shorter = [
-        notice_forms.closing(case.facts, case.kept),
-        *notice_forms.short_closings(case.facts, case.kept),
+        notice_forms.closing(case.facts, case.stored),
+        *notice_forms.short_closings(case.facts, case.stored),
     ]
     if not full:
         return []
-    half = cut.scaled(case.room, 0.5)
+    half = scaled(case.room, 0.5)
     return [*(line for line in (full, *shorter[:-1]) if not exceeds(line, half)), shorter[-1]]
 
 
-def _beside(limits: Limits, mark: str, closing: str) -> Limits:
+def _room_beside(limits: Limits, mark: str, closing: str) -> Limits:
     """Return what `limits` leave beside a mark and a last line."""
     ending = f"\n{marked(closing)}" if closing else ""
-    return cut.less(limits, f"{mark}{ending}", lines=measure.count_newlines(mark) + bool(closing))
+    return left_beside(limits, f"{mark}{ending}", lines=measure.count_newlines(mark) + bool(closing))
 
 
-class _Frame(NamedTuple):
+class _NoticeForm(NamedTuple):
     """A notice for any text, and the room for that text."""
 
     notice: Notice
     room: Limits
 
-    def around(self, text: str) -> Notice:
+    def with_text(self, text: str) -> Notice:
         return replace(self.notice, preview=text, text=text)
 
 
-def _frame(case: Case) -> _Frame:
-    """Return the frame of a notice. Leaves out placeholders if they would take up too much."""
+def _notice_form(case: Case) -> _NoticeForm:
+    """Return the notice without its text. Leaves out placeholders if they would take up too much."""
     made = replace(case.showing(_ANY_TEXT), text=_ANY_TEXT)
-    beside = _beside_any(case, made)
-    if exceeds(beside, cut.scaled(case.room, _PLACEHOLDER_SHARE)):
+    other = _other_text(case, made)
+    if exceeds(other, scaled(case.room, _PLACEHOLDER_SHARE)):
         made = replace(made, is_alone=True)
-        beside = _beside_any(case, made)
-    return _Frame(made, cut.less(case.room, beside, lines=measure.count_newlines(beside)))
+        other = _other_text(case, made)
+    return _NoticeForm(made, left_beside(case.room, other, lines=measure.count_newlines(other)))
 
 
-def _beside_any(case: Case, made: Notice) -> str:
-    """Return a text with as many characters as a model gets beside the output's own."""
+def _other_text(case: Case, made: Notice) -> str:
+    """Return the text that a model gets beside the output's own."""
     return case.read(made)[len(_ANY_TEXT) :]
 
 
@@ -152,7 +155,7 @@ def shortened(style: Filling, strategy: Strategy, limits: Limits, text: str, lef
     extent = extent_of(text)
     case = Case(
         facts=Facts(id="", tool="", size=extent.size, lines=extent.lines, preview="", reader=""),
-        kept=Kept(outcome=Outcome.TRUNCATED),
+        stored=StoreResult(outcome=Outcome.TRUNCATED),
         body=text,
         extent=extent,
         content_type=TEXT_TYPE,

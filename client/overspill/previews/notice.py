@@ -10,7 +10,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Final
 
 from overspill.previews.call_status import status_words
-from overspill.previews.notice_facts import Facts, Kept, Notice
+from overspill.previews.notice_facts import Facts, Notice, StoreResult
 from overspill.text import measure
 from overspill.text.lookalikes import defuse
 from overspill.text.reasons import for_model
@@ -37,24 +37,24 @@ _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep",
 """The months in English: `strftime` writes them in the language of the process's locale."""
 
 
-def make_notice(facts: Facts, kept: Kept, *, is_terse: bool = False) -> Notice:
+def make_notice(facts: Facts, stored: StoreResult, *, is_terse: bool = False) -> Notice:
     """Return the notice of an output that went where `kept` says; a terse one for a small preview."""
     if is_terse:
-        return _terse(facts, kept)
-    if kept.outcome is Outcome.TRUNCATED:
-        return truncated(facts, kept.reason)
-    how = how_to_read(facts, kept, with_modes=True)
+        return _terse(facts, stored)
+    if stored.outcome is Outcome.TRUNCATED:
+        return truncated(facts, stored.reason)
+    how = how_to_read(facts, stored, with_modes=True)
     head = (
-        f"{_BEGIN} {_too_long(facts)} {_extent(facts)}{where(kept)}{until(kept)}"
-        f"{because(kept)}.{masked_words(facts)}\n"
-        f"Read more: {how}. {DO_NOT_RERUN}{same(facts)}"
+        f"{_BEGIN} {_too_long(facts)} {_extent(facts)}{location_words(stored)}{expiry_words(stored)}"
+        f"{reason_words(stored)}.{masked_words(facts)}\n"
+        f"Read more: {how}. {DO_NOT_RERUN}{repeat_words(facts)}"
     )
-    return _notice(facts, kept.outcome, head, how_to_read(facts, kept), kept.path)
+    return _notice(facts, stored.outcome, head, how_to_read(facts, stored), stored.path)
 
 
 def captured(facts: Facts, expires: datetime) -> Notice:
     """Return the notice of an output that the service has whole until `expires`."""
-    return make_notice(facts, Kept(outcome=Outcome.CAPTURED, expires=expires))
+    return make_notice(facts, StoreResult(outcome=Outcome.CAPTURED, expires=expires))
 
 
 def spooled(facts: Facts, expires: datetime | None, reason: str, path: str = "") -> Notice:
@@ -62,7 +62,7 @@ def spooled(facts: Facts, expires: datetime | None, reason: str, path: str = "")
 
     `reason` says why the service does not have it; empty if nobody meant it to.
     """
-    return make_notice(facts, Kept(outcome=Outcome.SPOOLED, expires=expires, reason=reason, path=path))
+    return make_notice(facts, StoreResult(outcome=Outcome.SPOOLED, expires=expires, reason=reason, path=path))
 
 
 def truncated(facts: Facts, reason: str) -> Notice:
@@ -71,26 +71,26 @@ def truncated(facts: Facts, reason: str) -> Notice:
     head = (
         f"{_LOST} {_too_long(facts)} It could NOT be stored: {for_model(reason)}.{masked_words(facts)}\n"
         f"{lost}. If you need it, run the tool again with a narrower question (a filter, a range, fewer "
-        f"files).{same(facts)}"
+        f"files).{repeat_words(facts)}"
     )
     return _notice(facts, Outcome.TRUNCATED, head, "")
 
 
-def _terse(facts: Facts, kept: Kept) -> Notice:
+def _terse(facts: Facts, stored: StoreResult) -> Notice:
     size = f"{measure.plural(facts.size, 'byte')}, {measure.plural(facts.lines, 'line')}"
     end = status_words(facts.status)
     what = f"{size}, {end}" if end and len(end) <= _SHORT_STATUS else size
-    if kept.outcome is Outcome.TRUNCATED:
-        reason = for_model(kept.reason)
+    if stored.outcome is Outcome.TRUNCATED:
+        reason = for_model(stored.reason)
         short = reason if len(reason) <= _SHORT_REASON else f"{reason[: _SHORT_REASON - 1]}…"
-        return _notice(facts, kept.outcome, f"{_LOST} {what}: {short}. Ask for less.", "")
-    read_more = how_to_read(facts, kept)
-    use = read_more if kept.path else f"use {read_more}"
-    day = "" if kept.expires is None else f" until {kept.expires.astimezone(UTC):%Y-%m-%d}"
+        return _notice(facts, stored.outcome, f"{_LOST} {what}: {short}. Ask for less.", "")
+    read_more = how_to_read(facts, stored)
+    use = read_more if stored.path else f"use {read_more}"
+    day = "" if stored.expires is None else f" until {stored.expires.astimezone(UTC):%Y-%m-%d}"
     part = ", only its beginning" if facts.missing else ""
     part += ", secrets masked" if facts.masked else ""
     head = f"{_BEGIN} {what}{part}{day}; do not rerun, {use}"
-    return _notice(facts, kept.outcome, head, read_more, kept.path)
+    return _notice(facts, stored.outcome, head, read_more, stored.path)
 
 
 def without_middle(made: Notice, gone: int, why: str) -> Notice:
@@ -106,28 +106,28 @@ def _extent(facts: Facts) -> str:
     return f"Only its beginning is stored ({for_model(facts.missing)})" if facts.missing else _WHOLE
 
 
-def where(kept: Kept) -> str:
+def location_words(stored: StoreResult) -> str:
     """Say where the output is, for the end of a sentence; empty if it is in the service."""
-    if kept.outcome is Outcome.CAPTURED:
+    if stored.outcome is Outcome.CAPTURED:
         return ""
-    if kept.path:
-        return f" in the file {shown_path(kept.path)}"
-    return " on this machine alone" if kept.is_refused else " on this machine"
+    if stored.path:
+        return f" in the file {shown_path(stored.path)}"
+    return " on this machine alone" if stored.is_refused else " on this machine"
 
 
-def until(kept: Kept) -> str:
+def expiry_words(stored: StoreResult) -> str:
     """Say until when it is kept; empty if nobody knows."""
-    return "" if kept.expires is None else f" until {_instant(kept.expires)}"
+    return "" if stored.expires is None else f" until {_instant(stored.expires)}"
 
 
-def because(kept: Kept) -> str:
+def reason_words(stored: StoreResult) -> str:
     """Say why the service does not have it, and whether it will."""
-    if kept.outcome is Outcome.CAPTURED or not kept.reason:
+    if stored.outcome is Outcome.CAPTURED or not stored.reason:
         return ""
-    reason = for_model(kept.reason)
-    if kept.is_refused:
+    reason = for_model(stored.reason)
+    if stored.is_refused:
         return f"; it is not in the service ({reason})"
-    later = "" if kept.path else "; it waits to be uploaded"
+    later = "" if stored.path else "; it waits to be uploaded"
     return f"; the service could not take it ({reason}){later}"
 
 
@@ -141,15 +141,15 @@ def masked_words(facts: Facts) -> str:
     return f" {measure.plural(total, 'secret')} masked: {named}{more}."
 
 
-def how_to_read(facts: Facts, kept: Kept, *, with_modes: bool = False) -> str:
+def how_to_read(facts: Facts, stored: StoreResult, *, with_modes: bool = False) -> str:
     """Return the call that reads more, and what else it can do; of a file, what to do with it."""
-    if kept.path:
-        return f"read parts of {shown_path(kept.path)} with your file-reading tool, or grep it"
+    if stored.path:
+        return f"read parts of {shown_path(stored.path)} with your file-reading tool, or grep it"
     modes = f"; {facts.modes}" if facts.modes and with_modes else ""
     return facts.reader.replace("{id}", facts.id) + modes
 
 
-def same(facts: Facts) -> str:
+def repeat_words(facts: Facts) -> str:
     """Say that it is an earlier output again; empty if it is not."""
     if facts.same_as is None:
         return ""

@@ -33,7 +33,7 @@ _PREVIEW: Final = "--- preview ---\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class StoreResult:
     """What became of an output that was too long, and until when it is kept.
 
     `reason` says why the service does not have it. `is_refused` says that the service will not take it later

@@ -14,7 +14,7 @@ from overspill.wire import Outcome
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from overspill.previews.notice_facts import Facts, Kept, Notice
+    from overspill.previews.notice_facts import Facts, Notice, StoreResult
 
 MAX_NOTICE: Final = 64 * 1024
 """A longer text is no notice, whatever mark it has."""
@@ -27,26 +27,26 @@ _MAX_PLACEHOLDERS: Final = 32
 _MARK: Final = "mark"
 
 
-def closing(facts: Facts, kept: Kept, *, says_how: bool = True) -> str:
+def closing(facts: Facts, stored: StoreResult, *, says_how: bool = True) -> str:
     """Return one line with the handle, for a stand-in in another form; empty if nothing is stored.
 
     `says_how` to read more, unless the stand-in does.
     """
-    if kept.outcome is Outcome.TRUNCATED:
+    if stored.outcome is Outcome.TRUNCATED:
         return ""
     some = "the first" if facts.missing else "all"
     size = f"{some} {measure.plural(facts.size, 'byte')}, {measure.plural(facts.lines, 'line')}"
-    how = f" Read more: {notice.how_to_read(facts, kept, with_modes=True)}." if says_how else ""
-    kept_where = f"{notice.where(kept)}{notice.until(kept)}{notice.because(kept)}"
-    text = f"{size} are stored{kept_where}.{how} {notice.DO_NOT_RERUN}{notice.same(facts)}"
+    how = f" Read more: {notice.how_to_read(facts, stored, with_modes=True)}." if says_how else ""
+    kept_where = f"{notice.location_words(stored)}{notice.expiry_words(stored)}{notice.reason_words(stored)}"
+    text = f"{size} are stored{kept_where}.{how} {notice.DO_NOT_RERUN}{notice.repeat_words(facts)}"
     return f"[overspill: {' '.join(text.split())}]"
 
 
-def short_closings(facts: Facts, kept: Kept) -> list[str]:
+def short_closings(facts: Facts, stored: StoreResult) -> list[str]:
     """Return shorter forms of `closing`, the longest first, for a cut that leaves little room."""
-    if kept.outcome is Outcome.TRUNCATED:
+    if stored.outcome is Outcome.TRUNCATED:
         return []
-    read = notice.how_to_read(facts, kept)
+    read = notice.how_to_read(facts, stored)
     return [f"[overspill: {' '.join(read.split())}]", f"[overspill {facts.id}]"]
 
 

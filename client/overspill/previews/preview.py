@@ -32,12 +32,12 @@ _HIGHLIGHT_SHARE: Final = 0.6
 _HEAD_BESIDE_SHARE: Final = 0.3
 """If something went wrong, the head gets this share of what the lines that say so leave."""
 _JSON_HEAD_SHARE: Final = 0.8
-_SKETCH_SHARE: Final = 0.4
+_OUTLINE_SHARE: Final = 0.4
 _MIN_FOR_HIGHLIGHTS: Final = 512
 _WINDOW: Final = 2
 _MIN_ROWS: Final = 2
-_BUT: Final = " but for lines that stand out:"
-_END: Final = "…\n"
+_EXCEPT_HIGHLIGHTS: Final = " but for lines that stand out:"
+_END_OF_HIGHLIGHTS: Final = "…\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,9 @@ def preview(
     """
     if _fits(text, max_bytes, max_lines):
         return Preview(sanitize(text), 0, 0)
-    return _parts(excerpt.excerpt_of_text(text, extent), max_bytes, max_lines, _share(has_failed=has_failed))
+    return _shortened(
+        excerpt.excerpt_of_text(text, extent), max_bytes, max_lines, _share(has_failed=has_failed)
+    )
 
 
 def preview_body(
@@ -87,7 +89,7 @@ def preview_body(
         return Preview(shown, extent.lines, extent.size)
     if found.is_whole and _fits(found.text, max_bytes, max_lines):
         return Preview(sanitize(found.text), 0, 0)
-    return _parts(found, max_bytes, max_lines, _share(has_failed=has_failed))
+    return _shortened(found, max_bytes, max_lines, _share(has_failed=has_failed))
 
 
 def _share(*, has_failed: bool) -> float:
@@ -99,17 +101,17 @@ def describe_binary(data: Sized, media_type: str) -> str:
     return f"({measure.plural(len(data), 'byte')} of {media_type}, not text)"
 
 
-class _Room(NamedTuple):
+class _Budget(NamedTuple):
     """Bytes and lines."""
 
     size: int
     rows: int
 
-    def without(self, size: int, rows: int) -> _Room:
-        return _Room(self.size - size, self.rows - rows)
+    def without(self, size: int, rows: int) -> _Budget:
+        return _Budget(self.size - size, self.rows - rows)
 
-    def share(self, share: float) -> _Room:
-        return _Room(int(self.size * share), int(self.rows * share))
+    def share(self, share: float) -> _Budget:
+        return _Budget(int(self.size * share), int(self.rows * share))
 
 
 def _fits(text: str, max_bytes: int, max_lines: int) -> bool:
@@ -118,42 +120,42 @@ def _fits(text: str, max_bytes: int, max_lines: int) -> bool:
     return measure.size(sanitize(text)) <= max_bytes and measure.count_lines(text) <= max_lines
 
 
-def _parts(found: Excerpt, max_bytes: int, max_lines: int, head_share: float) -> Preview:
+def _shortened(found: Excerpt, max_bytes: int, max_lines: int, head_share: float) -> Preview:
     whole = found.whole
     gap = max(measure.size(_gap(whole, within_line=inside)) for inside in (True, False))
-    room = _Room(max_bytes - gap - len("\n") - len("\n"), max_lines - 1)
+    room = _Budget(max_bytes - gap - len("\n") - len("\n"), max_lines - 1)
     if room.size <= 0 or room.rows < _MIN_ROWS:
         return Preview("", whole.lines, whole.size)
     both = head_tail.HeadAndTail(found.text, found.first_stop, found.last_start)
     if room.size < _MIN_FOR_HIGHLIGHTS:
         return _assembled(found, "", _both_ends(both, found, room, head_share), [])
     shape = json_outline.json_outline(found)
-    sketched = shape.within(*room.share(_SKETCH_SHARE)) if shape else ""
-    room = room.without(measure.size(sketched), sketched.count("\n"))
+    outline = shape.within(*room.share(_OUTLINE_SHARE)) if shape else ""
+    room = room.without(measure.size(outline), outline.count("\n"))
     share = _JSON_HEAD_SHARE if shape else head_share
     if shape is not None and shape.is_whole and not (shape.errors and whole.lines > 1):
-        return _assembled(found, sketched, _both_ends(both, found, room, share), [])
+        return _assembled(found, outline, _both_ends(both, found, room, share), [])
     head, tail, items = _filled(both, found, room, share)
-    return _assembled(found, sketched, (head, tail), items)
+    return _assembled(found, outline, (head, tail), items)
 
 
 def _filled(
-    both: HeadAndTail, found: Excerpt, room: _Room, head_share: float
+    both: HeadAndTail, found: Excerpt, room: _Budget, head_share: float
 ) -> tuple[CutEnd, CutEnd, list[Highlight]]:
     """Return head, tail and highlights. What highlights leave unused goes to head and tail."""
     most = room.share(_HIGHLIGHT_SHARE)
     head, tail = _both_ends(both, found, room.without(*most), head_share)
-    inside = most.without(len((_BUT + _END).encode()), 1)
+    inside = most.without(len((_EXCEPT_HIGHLIGHTS + _END_OF_HIGHLIGHTS).encode()), 1)
     items = highlights(found, head.edge, tail.edge, max_bytes=inside.size, max_lines=inside.rows)
     if any(item.weight >= MARKED for item in items):
         head_share = min(head_share, _HEAD_BESIDE_SHARE)
-    used = _Room(sum(item.cost for item in items), len(items))
+    used = _Budget(sum(item.cost for item in items), len(items))
     rest = room.without(*used).without(most.size - inside.size, 1) if items else room
     head, tail = _both_ends(both, found, rest, head_share)
     return head, tail, [item for item in items if item.end > head.edge and item.begin < tail.edge]
 
 
-def _both_ends(both: HeadAndTail, found: Excerpt, room: _Room, head_share: float) -> tuple[CutEnd, CutEnd]:
+def _both_ends(both: HeadAndTail, found: Excerpt, room: _Budget, head_share: float) -> tuple[CutEnd, CutEnd]:
     """Return head and tail. What the head leaves unused goes to the tail."""
     share = room.share(head_share)
     head = both.head(share.size, max(1, share.rows))
@@ -161,23 +163,23 @@ def _both_ends(both: HeadAndTail, found: Excerpt, room: _Room, head_share: float
     return head, both.tail(start, room.size - head.cost, max(1, room.rows - head.rows))
 
 
-def _assembled(found: Excerpt, sketched: str, both: tuple[CutEnd, CutEnd], items: list[Highlight]) -> Preview:
+def _assembled(found: Excerpt, outline: str, both: tuple[CutEnd, CutEnd], items: list[Highlight]) -> Preview:
     head, tail = both
     folded = Extent(head.hidden.size + tail.hidden.size, head.hidden.lines + tail.hidden.lines)
     if head.edge == tail.edge and found.is_whole:
-        return Preview(sketched + head.text + tail.text, folded.lines, folded.size)
+        return Preview(outline + head.text + tail.text, folded.lines, folded.size)
     text, before, after = found.text, found.text[: head.edge], found.text[tail.edge :]
     newlines = found.newlines_between(head.edge, tail.edge)
     size = found.whole.size - measure.size(before) - measure.size(after)
     omitted = Extent(size, newlines + (text[tail.edge - 1] != "\n"))
-    parts = [sketched, head.text, "\n" if before and not before.endswith("\n") else ""]
+    parts = [outline, head.text, "\n" if before and not before.endswith("\n") else ""]
     parts += [_gap(omitted, within_line=not newlines, highlighted=bool(items)), "\n"]
     parts += [f"{item.text}\n" for item in items]
-    parts += [_END if items else "", tail.text]
+    parts += [_END_OF_HIGHLIGHTS if items else "", tail.text]
     return Preview("".join(parts), omitted.lines + folded.lines, omitted.size + folded.size)
 
 
 def _gap(omitted: Extent, *, within_line: bool, highlighted: bool = False) -> str:
     size = f"{omitted.size:,} bytes"
     what = f"{size} of this line" if within_line else f"{measure.plural(omitted.lines, 'line')}, {size}"
-    return f"… [{what} not shown{_BUT if highlighted else ''}] …"
+    return f"… [{what} not shown{_EXCEPT_HIGHLIGHTS if highlighted else ''}] …"

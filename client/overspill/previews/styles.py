@@ -16,6 +16,7 @@ from overspill.previews.cut import HEAD
 from overspill.previews.filling import CAPPED, CLAMPED, COUNTED, PARTIAL
 from overspill.previews.notice_marks import unmarked
 from overspill.text import measure
+from overspill.text.limit_arithmetic import left_beside, scaled
 from overspill.text.limits import UNLIMITED, exceeds
 from overspill.text.lookalikes import defuse
 from overspill.text.reasons import for_model
@@ -23,7 +24,7 @@ from overspill.text.sanitize import sanitize
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
-    from overspill.previews.notice_facts import Facts, Kept, Notice
+    from overspill.previews.notice_facts import Facts, Notice, StoreResult
     from overspill.reading.chunks import Extent
 
 __all__ = [
@@ -79,7 +80,7 @@ class Marked:
         """Return the notice with this share of its preview."""
         shown = case.shown._replace(max_bytes=int(case.shown.max_bytes * share))
         preview = self._defused(replace(case, shown=shown)) if share else ""
-        return notice.make_notice(replace(case.facts, preview=preview), case.kept, is_terse=is_terse)
+        return notice.make_notice(replace(case.facts, preview=preview), case.stored, is_terse=is_terse)
 
     def _defused(self, case: Case) -> str:
         """Return the preview with what reads like a notice quoted; a shorter one if that takes its room."""
@@ -100,9 +101,9 @@ class Marked:
         found = case.excerpt(case.shown)
         if found is None:
             return case.description()
-        room = cut.less(case.shown, f"\n{_gap(case.extent)}", lines=1)
+        room = left_beside(case.shown, f"\n{_gap(case.extent)}", lines=1)
         strategy = case.strategy._replace(spare=max(case.strategy.spare, _LINE_SPARE))
-        kept = cut.cut(found, cut.scaled(room, strategy.share), strategy, sanitize)
+        kept = cut.cut(found, scaled(room, strategy.share), strategy, sanitize)
         between = "" if not kept.head or kept.head.endswith("\n") else "\n"
         text = f"{sanitize(kept.head)}{between}{_gap(kept.omitted)}{sanitize(kept.tail)}"
         return "" if exceeds(text, case.shown) else text
@@ -124,29 +125,29 @@ class Persisted:
 
     def notice(self, case: Case) -> Notice:
         """Return a notice that names the file, with the first bytes of the output."""
-        facts, kept = case.facts, case.kept
+        facts, stored = case.facts, case.stored
         found = case.excerpt(case.shown)
         head = "" if found is None else defuse(sanitize(cut.cut(found, case.shown, HEAD, sanitize).head))
         shown = case.description() if found is None else head
         size = case.shown.max_bytes if case.shown.max_lines == UNLIMITED else measure.size(head)
-        head = "\n\n".join(self._head(facts, kept))
+        head = "\n\n".join(self._head(facts, stored))
         text = f"{head}\n\nPreview (first {size} bytes):\n{shown}\n..."
-        closing = notice_forms.closing(facts, kept, says_how=False)
+        closing = notice_forms.closing(facts, stored, says_how=False)
         text = f"{text}\n{closing}" if closing else text
         if not closing:
             unmarked.add(text)
         return replace(case.showing(shown), head=f"{head}\n{closing}".strip(), text=text)
 
-    def _head(self, facts: Facts, kept: Kept) -> list[str]:
+    def _head(self, facts: Facts, stored: StoreResult) -> list[str]:
         what = f"Output too large ({_kilobytes(facts.size)})."
-        if kept.outcome is Outcome.TRUNCATED:
-            return [f"{what} Failed to save full output: {for_model(kept.reason)}"]
-        if kept.path:
+        if stored.outcome is Outcome.TRUNCATED:
+            return [f"{what} Failed to save full output: {for_model(stored.reason)}"]
+        if stored.path:
             how = "Use read_file to view specific sections with offset and limit parameters."
-            return [f"{what} {_saved(facts)}: {notice.shown_path(kept.path)}", how]
+            return [f"{what} {_saved(facts)}: {notice.shown_path(stored.path)}", how]
         return [
             f"{what} {_saved(facts)}: {facts.id}",
-            f"Use {notice.how_to_read(facts, kept, with_modes=True)}",
+            f"Use {notice.how_to_read(facts, stored, with_modes=True)}",
         ]
 
 

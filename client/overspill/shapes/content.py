@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from overspill.previews import cut
 from overspill.shapes import data_view
 from overspill.shapes.block_types import is_other_message, telling_field
 from overspill.shapes.envelope import Envelope
@@ -17,6 +16,7 @@ from overspill.shapes.fields import Part
 from overspill.shapes.parts import parts_with_text
 from overspill.shapes.single_values import BinaryShape, PrintedShape, TextShape, UnreadableShape
 from overspill.text import measure
+from overspill.text.limit_arithmetic import with_room_for
 from overspill.text.rendering import (
     is_opaque,
     is_structured,
@@ -86,7 +86,7 @@ def is_too_long(content: Shape, limits: Limits) -> bool:
     if not content.exceeds(limits):
         return False
     notices = content.notices()
-    return not notices or content.exceeds(cut.more(limits, notices))
+    return not notices or content.exceeds(with_room_for(limits, notices))
 
 
 def size_beside_notices(content: Shape) -> int:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from overspill.previews import cut
 from overspill.previews.notice_forms import MAX_NOTICE, is_notice_dict, notices_among
 from overspill.shapes import data_view, part_cutting
 from overspill.shapes.fields import Part, Unchangeable
 from overspill.shapes.replacing import REMOVED, with_values
 from overspill.shapes.writer import as_text, render
 from overspill.text import measure
+from overspill.text.limit_arithmetic import left_beside
 from overspill.text.limits import UNLIMITED, exceeds, surely_fitting_chars_on_lines
 from overspill.text.rendering import JSON_TYPE, TEXT_TYPE, compact_json, is_plain_container, plain_stats
 
@@ -161,12 +161,12 @@ class Envelope:
             measured = measured_texts(part.value, room.max_bytes)
             if is_notice or (measured is not None and not exceeds(joined(measured), room)):
                 text = joined([*(measured_texts(part.value, UNLIMITED) or ()), ""])
-                room, remaining = cut.less(room, text), cut.less(remaining, text)
+                room, remaining = left_beside(room, text), left_beside(remaining, text)
                 continue
             parts, rest = part_cutting.chosen_parts(part, room)
             chosen += parts
-            remaining = cut.less(remaining, "x" * rest, lines=1)
-            room = room._replace(max_bytes=0) if fills else cut.less(room, "x" * rest, lines=1)
+            remaining = left_beside(remaining, "x" * rest, lines=1)
+            room = room._replace(max_bytes=0) if fills else left_beside(room, "x" * rest, lines=1)
         narrowed = Envelope(self._result, self.parts, chosen, remaining)
         return narrowed if chosen and narrowed.is_enough(limits) else self
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.previews.cut import ENDS, cut, less, scaled
+from overspill.previews.cut import ENDS, cut
 from overspill.previews.excerpt import excerpt_of_text
 from overspill.shapes.content import examine
 from overspill.shapes.envelope import Envelope
@@ -19,6 +19,7 @@ from overspill.shapes.short_copy import short_copy
 from overspill.shapes.single_values import BinaryShape, PrintedShape
 from overspill.shapes.writer import as_text, text_of
 from overspill.text import measure
+from overspill.text.limit_arithmetic import left_beside, scaled
 from overspill.text.limits import UNLIMITED, Limits, exceeds
 from overspill.text.measure import extent_of
 from overspill.text.rendering import TEXT_TYPE, is_plain_container, plain_stats
@@ -68,7 +69,7 @@ def clamp_text(text: str, limits: Limits, left: Limits | None = None) -> str:
     if not exceeds(text, left):
         return text
     extent = extent_of(text)
-    room = less(left, _remark(extent, limits))
+    room = left_beside(left, _remark(extent, limits))
     if room.max_bytes < _MIN_SHOWN_BYTES or room.max_lines < 1:
         return _remark(extent, limits).strip()
     kept = cut(excerpt_of_text(text, extent), room, _BY_LINES)
@@ -108,13 +109,13 @@ class _Budget:
         if exceeds(text, self._left):
             left, self._left = self._left, None
             return self._cut(text, left)
-        self._left = less(self._left, text)
+        self._left = left_beside(self._left, text)
         return text
 
     def share(self, part: float, taken: str) -> _Budget:
         """Return a budget with a part of what is left beside the text that is `taken`."""
         budget = _Budget(self._limits, self._shorten)
-        budget._left = None if self._left is None else scaled(less(self._left, taken), part)
+        budget._left = None if self._left is None else scaled(left_beside(self._left, taken), part)
         return budget
 
     def remark(self, text: str) -> str:
