@@ -513,3 +513,14 @@ async def test_the_keys_of_the_help_are_those_that_do_something(watched: Watched
     )
 
     assert set(taken) == named
+
+
+async def test_the_very_bytes_of_an_output_are_downloaded(watched: Watched, client: Client) -> None:
+    content = bytes(range(256)) * 1_000
+    entry = await client.put(content, call_id="download")
+    page = await opened(watched, f"/captures/{entry.id}")
+    async with page.expect_download() as begun:
+        await page.get_by_role("link", name="Download").click()
+    path = await (await begun.value).path()
+
+    assert path.read_bytes() == content

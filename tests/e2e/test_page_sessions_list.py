@@ -181,3 +181,20 @@ async def box_height(page: Page, selector: str) -> float:
     found = await page.locator(selector).first.bounding_box()
     assert found is not None
     return float(found["height"])
+
+
+async def test_the_list_of_captures_goes_on_to_older_ones_and_back(watched: Watched, client: Client) -> None:
+    for number in range(60):
+        await client.put(f"{number}\n", tool=f"t{number}", session="paged", call_id=f"{number}")
+    await watched.sign_in(KEYS["acme"], "/captures?session=paged")
+    page = watched.page
+    await page.get_by_role("link", name="t59", exact=True).wait_for()
+    assert await page.locator("tbody tr").count() == 50
+    await page.get_by_role("button", name="Older captures").click()
+    await page.get_by_role("link", name="t0", exact=True).wait_for()
+
+    assert await page.locator("tbody tr").count() == 10
+    await page.reload()
+    await page.get_by_role("link", name="t0", exact=True).wait_for()
+    await page.get_by_role("link", name="Newest").click()
+    await page.get_by_role("link", name="t59", exact=True).wait_for()
