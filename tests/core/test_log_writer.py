@@ -38,8 +38,7 @@ def stream() -> Stream:
 
 @pytest.fixture
 def writer(stream: Stream) -> Iterator[LogWriter]:
-    made = LogWriter(stream)
-    made.setFormatter(logs.formatter_of("text"))
+    made = LogWriter(stream, logs.formatter_of("text"))
     yield made
     stream.go_on.set()
     made.close()

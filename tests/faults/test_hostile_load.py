@@ -87,7 +87,7 @@ async def warm_up(api: Api) -> None:
 
 async def is_at_rest(api: Api) -> bool:
     metrics = await (await api.get("/metrics")).text()
-    return "overspill_uploads_in_progress 0.0" in metrics and api.service.in_flight._count == 0
+    return "overspill_uploads_in_progress 0.0" in metrics and api.service.in_flight.count == 0
 
 
 async def only_known_tasks(known: set[str]) -> bool:

@@ -116,7 +116,7 @@ async def test_a_client_that_takes_nothing_is_cut_off(start_api: Callable[..., A
 
 async def at_rest(api: Api) -> bool:
     memory = api.service.archive.memory
-    return memory.free == memory.size and api.service.in_flight._count == 0
+    return memory.free == memory.size and api.service.in_flight.count == 0
 
 
 async def test_a_client_that_takes_something_is_not_cut_off() -> None:

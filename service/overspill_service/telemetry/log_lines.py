@@ -10,7 +10,8 @@ import logging
 import os
 import re
 import time
-from typing import TYPE_CHECKING, Any, Final
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
@@ -53,32 +54,47 @@ class Seconds:
         return text
 
 
-class Formatter(logging.Formatter):
+class LineFormatter(logging.Formatter, ABC):
     """What both formats have in common. `current` returns the fields of the current request."""
 
     def __init__(self, current: Callable[[], Fields | None]) -> None:
         super().__init__()
         self._current = current
 
-    def fields(self, record: logging.LogRecord) -> Fields:
-        """Return the fields of a record: those of the current request, then its own."""
-        return {**(self._current() or {}), **getattr(record, "fields", {})}
+    @abstractmethod
+    def line(self, at: float, level: str, logger: str, message: str, fields: Fields) -> str:
+        """Return a line. `at`: seconds since the epoch. It changes the fields."""
 
-
-class JsonFormatter(Formatter):
-    _seconds = Seconds("%Y-%m-%dT%H:%M:%S", time.gmtime)
+    def fields(self, own: Fields) -> Fields:
+        """Return all fields of a record: those of the current request, then its own."""
+        return {**(self._current() or {}), **own}
 
     def format(self, record: logging.LogRecord) -> str:
-        line = self.fields(record)
-        second = int(record.created)
-        line["time"] = f"{self._seconds.of(second)}.{int((record.created - second) * 1000):03d}+00:00"
-        line["level"] = record.levelname.lower()
-        line["logger"] = record.name
-        line["process"] = os.getpid()
-        line["message"] = record.getMessage()
-        if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
-        return without_secrets(_json(line))
+        fields = self.fields(getattr(record, "fields", {}))
+        exception = self.formatException(record.exc_info) if record.exc_info else ""
+        if exception and self.has_exception_field:
+            fields["exception"] = exception
+        line = self.line(record.created, record.levelname, record.name, record.getMessage(), fields)
+        if exception and not self.has_exception_field:
+            line += "\n" + without_secrets(exception)
+        return line
+
+    has_exception_field: ClassVar[bool]
+    """Whether an exception is a field. Else it follows the line."""
+
+
+class JsonFormatter(LineFormatter):
+    _seconds = Seconds("%Y-%m-%dT%H:%M:%S", time.gmtime)
+    has_exception_field = True
+
+    def line(self, at: float, level: str, logger: str, message: str, fields: Fields) -> str:
+        second = int(at)
+        fields["time"] = f"{self._seconds.of(second)}.{int((at - second) * 1000):03d}+00:00"
+        fields["level"] = level.lower()
+        fields["logger"] = logger
+        fields["process"] = os.getpid()
+        fields["message"] = message
+        return without_secrets(_json(fields))
 
 
 def _json(line: Fields) -> str:
@@ -88,20 +104,17 @@ def _json(line: Fields) -> str:
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
-class TextFormatter(Formatter):
+class TextFormatter(LineFormatter):
     _seconds = Seconds("%Y-%m-%d %H:%M:%S", time.localtime)
+    has_exception_field = False
 
-    def format(self, record: logging.LogRecord) -> str:
-        fields = self.fields(record)
-        second = int(record.created)
-        at = f"{self._seconds.of(second)},{int((record.created - second) * 1000):03d}"
+    def line(self, at: float, level: str, logger: str, message: str, fields: Fields) -> str:
+        second = int(at)
+        time_ = f"{self._seconds.of(second)},{int((at - second) * 1000):03d}"
         request_id = fields.pop("request_id", "-")
-        words = [f"{at} {record.levelname} {record.name} [{request_id}] {record.getMessage()}"]
+        words = [f"{time_} {level} {logger} [{request_id}] {message}"]
         words += [f"{name}={_word(value)}" for name, value in fields.items()]
-        line = " ".join(words)
-        if record.exc_info:
-            line += "\n" + self.formatException(record.exc_info)
-        return without_secrets(line)
+        return without_secrets(" ".join(words))
 
 
 def _word(value: object) -> object:
@@ -116,7 +129,7 @@ def _word(value: object) -> object:
 
 
 class RequestRecord(logging.LogRecord):
-    """The record of a request. Logging's own looks for its caller, thread and process, which no line has."""
+    """The record of a request, for handlers and filters of others."""
 
     def __init__(self, logger: str, message: str, fields: Fields) -> None:
         now = time.time()

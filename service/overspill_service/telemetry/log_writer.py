@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Final
 from overspill_service.telemetry.log_lines import RequestRecord
 
 if TYPE_CHECKING:
-    from typing import TextIO
+    from typing import Any, TextIO
+
+    from overspill_service.telemetry.log_lines import LineFormatter
 
 MAX_WAITING: Final = 10_000
 """Lines of requests that wait to be written, at most."""
@@ -30,9 +32,10 @@ writes to it (PIPE_BUF).
 
 
 class LogWriter(logging.Handler):
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, lines: LineFormatter) -> None:
         super().__init__()
-        self._stream = stream
+        self.setFormatter(lines)
+        self._stream, self._lines = stream, lines
         self._waiting: deque[str] = deque()
         self._lost = 0
         self._writing = threading.RLock()
@@ -48,6 +51,10 @@ class LogWriter(logging.Handler):
             with self._writing:
                 self._write_waiting()
                 self._write(line + "\n")
+
+    def write_request(self, logger: str, message: str, fields: dict[str, Any]) -> None:
+        """Write the line of a request without a record, which would cost more than the line."""
+        self._put(self._lines.line(time.time(), "INFO", logger, message, self._lines.fields(fields)))
 
     def flush(self) -> None:
         """Write what waits."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from aiohttp.http_exceptions import HttpProcessingError
 
-from overspill_service.telemetry.log_lines import JsonFormatter, RequestRecord, TextFormatter
+from overspill_service.telemetry.log_lines import JsonFormatter, LineFormatter, RequestRecord, TextFormatter
 from overspill_service.telemetry.log_writer import LogWriter
 
 MAX_CAUSES: Final = 4
@@ -55,7 +55,12 @@ def bound_field(name: str) -> str:
 
 def log_request(log: logging.Logger, message: str, **fields: object) -> None:
     """Log that a request has ended, at the level INFO."""
-    if log.isEnabledFor(logging.INFO):
+    if not log.isEnabledFor(logging.INFO):
+        return
+    writer = logging.root.handlers[0] if len(logging.root.handlers) == 1 else None
+    if isinstance(writer, LogWriter) and not (log.handlers or log.filters):
+        writer.write_request(log.name, message, fields)
+    else:
         log.handle(RequestRecord(log.name, message, fields))
 
 
@@ -90,15 +95,14 @@ class MalformedRequests(logging.Filter):
 MALFORMED: Final = MalformedRequests()
 
 
-def formatter_of(format_name: str) -> logging.Formatter:
+def formatter_of(format_name: str) -> LineFormatter:
     """Return what makes lines of records: `json`, or `text`."""
     return (JsonFormatter if format_name == "json" else TextFormatter)(_BOUND.get)
 
 
 def configure(level: str, format_name: str) -> None:
     """Send every record of the service to standard error."""
-    handler = LogWriter(sys.stderr)
-    handler.setFormatter(formatter_of(format_name))
+    handler = LogWriter(sys.stderr, formatter_of(format_name))
     logging.getLogger("aiohttp.server").addFilter(MALFORMED)
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # no line shows them
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)

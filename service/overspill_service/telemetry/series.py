@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import (
@@ -69,8 +70,22 @@ class Series:
         return registry
 
 
+class PlainCounter(Counter):
+    """A counter without the checks that the declarations have made."""
+
+    def inc(self, amount: float = 1, exemplar: object = None) -> None:  # noqa: ARG002  (the library's)
+        self._value.inc(amount)
+
+
 class MergedHistogram(Histogram):
     """A histogram that adds values which were counted elsewhere, in the same buckets."""
+
+    def observe(self, amount: float, exemplar: dict[str, str] | None = None) -> None:
+        if exemplar:
+            super().observe(amount, exemplar)
+            return
+        self._sum.inc(amount)
+        self._buckets[bisect_left(self._upper_bounds, amount)].inc(1)
 
     def add(self, counts: Sequence[int], total: int) -> None:
         """`counts` has the number of values in each bucket alone, `total` is the sum of the values."""
@@ -83,7 +98,7 @@ def _make(metric: Metric, registry: CollectorRegistry) -> Counter | Gauge | Hist
     labels = [label.name for label in metric.labels]
     names = {"name": metric.name, "documentation": metric.help, "namespace": metric.namespace}
     if metric.kind is Kind.COUNTER:
-        return Counter(**names, labelnames=labels, registry=registry)
+        return PlainCounter(**names, labelnames=labels, registry=registry)
     if metric.kind is Kind.GAUGE:
         return Gauge(**names, labelnames=labels, registry=registry, multiprocess_mode=metric.merge.value)
     return MergedHistogram(**names, labelnames=labels, registry=registry, buckets=metric.buckets)

@@ -39,34 +39,23 @@ class InFlight:
     """Counts the requests that are being answered. Each is a `with` block."""
 
     def __init__(self) -> None:
-        self._count = 0
-        self._busy, self._idle = asyncio.Event(), asyncio.Event()
-        self._idle.set()
-
-    @property
-    def count(self) -> int:
-        return self._count
+        self.count = 0
+        self._begun = 0
+        """All that have ever begun."""
 
     def __enter__(self) -> None:
-        self._count += 1
-        self._idle.clear()
-        self._busy.set()
+        self.count += 1
+        self._begun += 1
 
     def __exit__(self, *_: object) -> None:
-        self._count -= 1
-        if not self._count:
-            self._busy.clear()
-            self._idle.set()
+        self.count -= 1
 
     async def wait_until_quiet(self, seconds: float) -> None:
-        """Wait until no request has run for `seconds`."""
-        is_quiet = False
-        while not is_quiet:
-            await self._idle.wait()
-            try:
-                await asyncio.wait_for(self._busy.wait(), seconds)
-            except TimeoutError:
-                is_quiet = True
+        """Wait until no request has run for about `seconds`."""
+        begun = -1
+        while self.count or self._begun != begun:
+            begun = self._begun
+            await asyncio.sleep(seconds)
 
 
 @dataclass(slots=True, kw_only=True)
