@@ -16,24 +16,24 @@ name exists. Then its folder is synchronised, and the parent of every folder tha
 from __future__ import annotations
 
 import errno
-import fcntl
 import itertools
 import os
 import secrets
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final, Literal, ParamSpec, TypeVar
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
-from overspill_service.errors import CaptureDamaged, ServiceError, StoreUnavailable, Unavailable
+from overspill_service.errors import ServiceError, StoreUnavailable, Unavailable
 from overspill_service.errors.checks import CheckResult
 from overspill_service.errors.system import failure
-from overspill_service.objects import folder_walk
+from overspill_service.objects import durable_files, folder_walk
 from overspill_service.objects.checks import check_operations
 from overspill_service.objects.folder_walk import BUCKET_CHARACTERS, FOLDERS, SLASH, TEMPORARY_MARK
-from overspill_service.objects.keys import check_key, check_prefix
+from overspill_service.objects.keys import check_key, check_prefix, owner_of
 from overspill_service.objects.threads import Threads
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
     from pathlib import Path
 
     from overspill_service.objects import StoredObject
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
+READERS: Final = 2
+"""Threads that one tenant's reads use at once."""
 MAX_KNOWN_FOLDERS: Final = 10_000
 PROBE_FILE: Final = f"trial{TEMPORARY_MARK}"
 """The file that `ping` writes and removes. Several processes may do so at once."""
@@ -57,36 +59,40 @@ class FileStore:
         """`deadline`: seconds for one operation, or for one step of `page_size` keys of a longer one."""
         self._root = root.absolute()
         self._threads = Threads("objects", threads, deadline)
+        self._readers = Threads("object-reads", READERS, deadline)
+        """Threads of their own: a read takes little time, and a write must reach the disk."""
         self._page_size = page_size
         self._known_folders: set[Path] = set()
         self._identity: tuple[int, int] | None = None
         """Device and inode of the folder, once it was used."""
 
     async def put(self, key: str, pieces: Sequence[bytes]) -> bool:
-        return await self._run(self._write, self._path_of(key), pieces)
+        return await self._run(owner_of(key), self._write, self._path_of(key), pieces)
 
     async def read(self, key: str, start: int, length: int) -> bytes:
-        data = await self._run(_read, self._path_of(key), start, length)
+        work = partial(durable_files.read, self._path_of(key), start, length)
+        data = await self._run_in(self._readers, owner_of(key), work)
         if data is None:
             raise KeyError(key)
         return data
 
     async def list(self, prefix: str) -> AsyncIterator[StoredObject]:
         check_prefix(prefix)
-        await self._run(self._ensure_folder, self._root)
+        owner = owner_of(prefix)
+        await self._run(owner, self._ensure_folder, self._root)
         walk = folder_walk.objects(self._root, "", prefix)
-        while page := await self._run(folder_walk.next_page, walk, self._page_size):
+        while page := await self._run(owner, folder_walk.next_page, walk, self._page_size):
             for stored in page:
                 yield stored
 
     async def delete(self, keys: Iterable[str]) -> None:
-        places = map(self._path_of, keys)
-        while batch := [*itertools.islice(places, self._page_size)]:
-            await self._run(_unlink, batch)
+        rest = iter(keys)
+        while batch := [*itertools.islice(rest, self._page_size)]:
+            await self._run(owner_of(batch[0]), durable_files.unlink, [self._path_of(key) for key in batch])
 
     async def sweep_temporary(self, age: float) -> int:
-        await self._run(self._ensure_folder, self._root)
-        return await self._run(folder_walk.sweep_temporary, self._root, age)
+        await self._run("", self._ensure_folder, self._root)
+        return await self._run("", folder_walk.sweep_temporary, self._root, age)
 
     async def keeps_versions(self) -> bool:
         """Return False: what is deleted is gone."""
@@ -101,7 +107,7 @@ class FileStore:
 
     async def foreign(self) -> AsyncIterator[str]:
         """Yield every file in the folder that is no object of the service, by its path in the folder."""
-        files = await self._run(folder_walk.foreign, self._root, self._path_of)
+        files = await self._run("", folder_walk.foreign, self._root, self._path_of)
         for each in files:
             yield each
 
@@ -110,7 +116,7 @@ class FileStore:
         try:
             self._write_probe()
         finally:
-            self._threads.close()
+            self._close()
 
     @property
     def folder(self) -> Path:
@@ -118,21 +124,29 @@ class FileStore:
 
     async def ping(self) -> None:
         """Write an object of usual size, and remove it. Raises what `put` raises."""
-        await self._run(self._write_probe)
+        await self._run("", self._write_probe)
 
     async def check(self) -> Sequence[CheckResult]:
         results = await check_operations(self)
         with suppress(Unavailable):
-            free = await self._run(self._free_space)
+            free = await self._run("", self._free_space)
             results.append(CheckResult("free space", free > 0, f"{free / 2**30:.1f} GiB"))
         return results
 
     async def close(self) -> None:
-        self._threads.close()
+        self._close()
 
-    async def _run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def _close(self) -> None:
+        self._threads.close()
+        self._readers.close()
+
+    async def _run(self, owner: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run_in(self._threads, owner, partial(work, *args, **kwargs))
+
+    async def _run_in(self, threads: Threads, owner: str, work: Callable[[], T]) -> T:
+        """Do the work in one of the threads that `owner` may use now."""
         try:
-            return await self._threads.run(lambda: self._in_same_folder(lambda: work(*args, **kwargs)))
+            return await threads.run(owner, self._in_same_folder, work)
         except OSError as error:
             raise self._failure(error) from error
 
@@ -174,13 +188,13 @@ class FileStore:
         is_new = False
         try:
             # A link fails if the name exists; a rename would replace an object that is there.
-            with _durably_written(temporary, pieces), suppress(FileExistsError):
+            with durable_files.durably_written(temporary, pieces), suppress(FileExistsError):
                 os.link(temporary, path)
                 is_new = True
         finally:
             with suppress(FileNotFoundError):
                 temporary.unlink()
-        _synchronise(path.parent)
+        durable_files.synchronise(path.parent)
         return is_new
 
     def _ensure_folder(self, folder: Path) -> None:
@@ -192,7 +206,7 @@ class FileStore:
                 self._require_same()  # it is never made again
             self._ensure_folder(folder.parent)
             folder.mkdir(mode=0o700, exist_ok=True)
-            _synchronise(folder.parent)
+            durable_files.synchronise(folder.parent)
         if folder == self._root and self._identity is None:
             found = folder.stat()
             self._identity = found.st_dev, found.st_ino
@@ -207,7 +221,7 @@ class FileStore:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         path = self._root / PROBE_FILE
         try:
-            with _durably_written(path, [bytes(PROBE_BYTES)], "wb"):
+            with durable_files.durably_written(path, [bytes(PROBE_BYTES)], "wb"):
                 pass
         finally:
             with suppress(FileNotFoundError):
@@ -216,52 +230,3 @@ class FileStore:
     def _free_space(self) -> int:
         status = os.statvfs(self._root)
         return status.f_bavail * status.f_frsize
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-@contextmanager
-def _durably_written(path: Path, pieces: Sequence[bytes], mode: Literal["xb", "wb"] = "xb") -> Iterator[None]:
-    """Write a file durably. It is locked until the block ends, so that no sweep removes it."""
-    with open(path, mode, opener=_private) as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # the system releases it if this process dies
-        file.writelines(pieces)
-        file.flush()
-        os.fsync(file.fileno())
-        yield
-
-
-def _synchronise(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _read(path: Path, start: int, length: int) -> bytes | None:
-    """Return the bytes of the range, None if there is no such file."""
-    try:
-        file = path.open("rb", buffering=0)
-    except FileNotFoundError:
-        return None
-    with file:
-        size = os.fstat(file.fileno()).st_size
-        if start < 0:
-            start, length = max(0, size + start), min(size, -start)
-        if start + length > size:
-            raise CaptureDamaged(f"a stored object ends at byte {size}, before byte {start + length}")
-        file.seek(start)
-        return file.read(length)
-
-
-def _unlink(paths: Iterable[Path]) -> None:
-    changed = set()
-    for path in paths:
-        with suppress(FileNotFoundError):
-            path.unlink()
-            changed.add(path.parent)
-    for folder in changed:
-        _synchronise(folder)

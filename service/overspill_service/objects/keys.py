@@ -33,3 +33,8 @@ def check_prefix(prefix: str) -> None:
     """Raise `ValueError` if no key can begin with the text. A prefix may end inside a segment."""
     if len(prefix) > MAX_KEY_LENGTH or _PREFIX.fullmatch(prefix) is None:
         raise ValueError(f"{prefix[:300]!r} is no prefix of an object key")
+
+
+def owner_of(key: str) -> str:
+    """Return whose object it is: the second segment of its key, or of a prefix. Empty if there is none."""
+    return key.partition("/")[2].partition("/")[0]

@@ -22,30 +22,33 @@ def answer_places(memory: int) -> int:
 
 
 class FairPlaces:
-    """`total` places, of which a tenant holds at most half. Belongs to one event loop.
+    """`total` places, of which a tenant holds at most `share`. Belongs to one event loop.
 
     A free place goes to the waiting tenant that holds the fewest, and of its requests to the first.
     """
 
-    def __init__(self, total: int, what: str) -> None:
-        """`what` is in the places, as a refusal names it."""
+    def __init__(self, total: int, what: str, share: int = 0) -> None:
+        """`what` is in the places, as a refusal names it. Without a `share` it is half of them."""
         self.total = self.free = total
         self._what = what
-        self.share = (total + 1) // 2
+        self.share = share or (total + 1) // 2
         """The most places of one tenant."""
         self._held: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     @asynccontextmanager
-    async def hold(self, tenant: str, seconds: float) -> AsyncIterator[None]:
-        """Hold a place within the block. Raises `TooManyRequests` if there is none for `seconds`."""
+    async def hold(self, tenant: str, seconds: float | None) -> AsyncIterator[None]:
+        """Hold a place within the block. Raises `TooManyRequests` if there is none for `seconds`.
+
+        With None, wait as long as the caller does.
+        """
         await self._take(tenant, seconds)
         try:
             yield
         finally:
             self._give_back(tenant)
 
-    async def _take(self, tenant: str, seconds: float) -> None:
+    async def _take(self, tenant: str, seconds: float | None) -> None:
         if self.free and self._held[tenant] < self.share:  # then no other request could have the place
             self._grant(tenant)
             return

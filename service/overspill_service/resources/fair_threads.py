@@ -37,12 +37,16 @@ class FairThreads:
         note: Callable[[str, float, float], None] = lambda *_: None,
         clock: Callable[[], float] = time.monotonic,
         threads: int | None = None,
+        gives_way: bool = True,
     ) -> None:
-        """`note` gets the tenant of each batch, the seconds that it waited and its seconds of CPU time."""
+        """`note` gets the tenant of each batch, the seconds that it waited and its seconds of CPU time.
+
+        `gives_way`: other threads come first while cores are short.
+        """
         self.share = threads or cpu_threads()
         """The most threads that one tenant uses at once."""
         self._idle = self.share + 1
-        self._pool = Pool(self._idle, name, give_way)
+        self._pool = Pool(self._idle, name, give_way if gives_way else lambda: None)
         self._tenants: dict[str, Tenant] = {}
         self._note, self._clock = note, clock
 
@@ -83,8 +87,9 @@ class FairThreads:
         batch.settle()
         self._begin_waiting()
 
-    def close(self) -> None:
-        self._pool.close(waits=True)
+    def close(self, *, waits: bool = True) -> None:
+        """Begin nothing more. With `waits`, return once what has begun has ended."""
+        self._pool.close(waits=waits)
 
 
 class TenantThreads:

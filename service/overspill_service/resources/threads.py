@@ -24,7 +24,7 @@ COMMON_THREADS: Final = 4
 """Threads for occasional blocking calls: metrics, host names, credentials."""
 RESOLVER_THREADS: Final = 4
 """Threads of libuv. It ends the process if it cannot start them."""
-OTHER_THREADS: Final = 16
+OTHER_THREADS: Final = 20
 """Threads of the back ends, and some to spare."""
 
 

@@ -26,7 +26,7 @@ from overspill.wire import is_loopback
 from overspill_service.errors import CaptureDamaged, ServiceError, StoreUnavailable
 from overspill_service.errors.checks import CheckResult, run_probe
 from overspill_service.objects.checks import check_operations, probe_key
-from overspill_service.objects.keys import check_key, check_prefix, is_key
+from overspill_service.objects.keys import check_key, check_prefix, is_key, owner_of
 from overspill_service.objects.s3.bucket import Bucket
 from overspill_service.objects.s3.failures import NOT_ENCRYPTED, failure
 from overspill_service.objects.s3.http import HttpClient, PutBody, Request
@@ -118,7 +118,7 @@ class S3Store:
         if not wanted:
             return b""
         span = f"bytes={start}-{start + length - 1}" if start >= 0 else f"bytes={start}"
-        request = Request("GET", self._url(key), {"Range": span}, limit=wanted)
+        request = Request("GET", self._url(key), {"Range": span}, limit=wanted, owner=owner_of(key))
         reply = await self._http.send(request, self._retry)
         if reply.status == HTTPStatus.NOT_FOUND and reply.code != "NoSuchBucket":
             raise KeyError(key)
@@ -226,7 +226,8 @@ class S3Store:
 
     async def _put(self, key: str, body: PutBody, condition: Mapping[str, str]) -> Reply:
         headers = {**condition, **self._encryption}
-        return await self._http.send(Request("PUT", self._url(key), headers, body), self._retry)
+        request = Request("PUT", self._url(key), headers, body, owner=owner_of(key))
+        return await self._http.send(request, self._retry)
 
     async def _require_encryption(self, key: str, reply: Reply) -> None:
         """Raise `StoreUnavailable` if the store does not encrypt as it was asked to. It is asked once.
@@ -242,7 +243,7 @@ class S3Store:
         self._is_encryption_proved = True
 
     async def _delete(self, key: str) -> None:
-        reply = await self._http.send(Request("DELETE", self._url(key)), self._retry)
+        reply = await self._http.send(Request("DELETE", self._url(key), owner=owner_of(key)), self._retry)
         if not reply.is_success and (reply.status != HTTPStatus.NOT_FOUND or reply.code == "NoSuchBucket"):
             raise self._refusal(reply)
 

@@ -11,6 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 
 from overspill_service.errors import StoreUnavailable
 from overspill_service.objects import StoredObject
+from overspill_service.objects.keys import owner_of
 from overspill_service.objects.s3.failures import NO_CREDENTIALS, NO_TRUST, failure
 from overspill_service.objects.threads import Threads
 
@@ -70,7 +71,7 @@ class Bucket:
         }
         if token:
             request["ContinuationToken"] = token
-        answer = await self._run(lambda: self._client.list_objects_v2(**request))
+        answer = await self._run(lambda: self._client.list_objects_v2(**request), owner_of(prefix))
         found = [
             StoredObject(
                 each["Key"].removeprefix(self._location.prefix),
@@ -88,7 +89,8 @@ class Bucket:
             answer = await self._run(
                 lambda: self._client.delete_objects(
                     Bucket=self._location.bucket, Delete={"Objects": objects, "Quiet": True}
-                )
+                ),
+                owner_of(keys[0]),
             )
         except StoreUnavailable as error:
             if _code(error.__cause__) in _NO_MULTI_DELETE:
@@ -119,9 +121,9 @@ class Bucket:
         self._threads.close()
         self._client.close()
 
-    async def _run(self, call: Callable[[], T]) -> T:
+    async def _run(self, call: Callable[[], T], owner: str = "") -> T:
         try:
-            return await self._threads.run(call)
+            return await self._threads.run(owner, call)
         except TimeoutError as error:
             raise StoreUnavailable(
                 f"no answer from the object store within {self._threads.deadline:g} s"

@@ -15,6 +15,7 @@ from yarl import URL
 from overspill_service.errors import StoreUnavailable
 from overspill_service.objects.s3.failures import NO_HOST, NO_TRUST, is_transient
 from overspill_service.objects.s3.retry import TransientFailure
+from overspill_service.resources.fair_places import FairPlaces
 
 if TYPE_CHECKING:
     import ssl
@@ -67,6 +68,8 @@ class Request:
     body: PutBody = PutBody()
     limit: int = 0
     """The longest body of a successful reply. Of a longer body one byte more is read."""
+    owner: str = ""
+    """Whose object it is about."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,8 @@ class HttpClient:
     def __init__(self, signer: Signer, *, concurrency: int, tls: ssl.SSLContext | None) -> None:
         self._signer = signer
         self._concurrency = concurrency
-        self._slots = asyncio.Semaphore(concurrency)
+        share = max(1, concurrency - concurrency // 4)
+        self._slots = FairPlaces(concurrency, "requests to the object store", share)
         self._tls = tls
         self._session: aiohttp.ClientSession | None = None
 
@@ -127,7 +131,7 @@ class HttpClient:
             await self._session.close()
 
     async def _attempt(self, request: Request) -> Reply:
-        async with self._slots:
+        async with self._slots.hold(request.owner, None):
             try:
                 reply = await self._exchange(request)
             except TimeoutError as error:
