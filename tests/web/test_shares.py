@@ -15,7 +15,7 @@ from overspill.reading.grep import Search
 from overspill.wire import Code
 from overspill_service.errors import IncompleteBody
 from overspill_service.resources.fair_places import FairPlaces, answer_places
-from overspill_service.resources.loop_turns import LoopTurns
+from overspill_service.resources.loop_turns import LoopTurns, Turn
 from overspill_service.settings.settings import Settings
 from overspill_service.tenants.keys import hash_key, new_key
 from overspill_service.web.body_patience import BodyPatience
@@ -314,13 +314,13 @@ def test_time_in_which_the_service_itself_is_slow_does_not_count_against_a_rate(
 
 async def test_every_request_takes_a_turn_of_its_tenant(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[str] = []
-    take = LoopTurns.take
+    begin = LoopTurns.try_begin
 
-    async def noted(self: LoopTurns, tenant: str) -> None:
+    def noted(self: LoopTurns, tenant: str) -> Turn | None:
         taken.append(tenant)
-        await take(self, tenant)
+        return begin(self, tenant)
 
-    monkeypatch.setattr(LoopTurns, "take", noted)
+    monkeypatch.setattr(LoopTurns, "try_begin", noted)
     answers = await asyncio.gather(
         *(api.send("GET", path_of(large()), headers=bearer(HOSTILE)) for _ in range(20)),
         api.send("GET", path_of(SMALL), headers=bearer(QUIET)),
@@ -328,3 +328,4 @@ async def test_every_request_takes_a_turn_of_its_tenant(api: Api, monkeypatch: p
 
     assert {response.status for response in answers} == {200}
     assert sorted(taken) == ["hostile"] * 20 + ["quiet"]
+    assert api.service.loop_turns._new == {}

@@ -321,7 +321,7 @@ class DeadlineExceeded(Unavailable):
 
 
 class Overloaded(Unavailable):
-    """There is no memory for one more request now. Nothing of the request was done."""
+    """There is no room for one more request now. Nothing of the request was done."""
 
     code = Code.OVERLOADED
 

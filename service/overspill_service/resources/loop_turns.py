@@ -1,46 +1,127 @@
-"""Turns on the event loop: when many requests come at once, tenants begin theirs one after the other.
+"""Turns on the event loop: who sends many requests at once lets those of others come in between.
 
-In each iteration of the loop one request begins. If several wait, each tenant's turn comes in its order,
-however many requests the others have. A request that is alone begins at once.
+    alone      while one tenant sends requests, each begins at once
+    mixed      while several do, a tenant has at most `FEW` new ones; its others wait for their turns
+    new        a request is new until it ends, but not for long: what takes longer waits for something itself
+
+So what comes in the middle of a flood finds few requests before it at each of its steps.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from overspill_service.errors import Overloaded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FEW: Final = 2
+"""New requests of one tenant at once. It may begin `FEW / NEW_SECONDS` requests a second in any case."""
+NEW_SECONDS: Final = 0.005
+MIXED_SECONDS: Final = 0.1
+"""How long a tenant is not alone after a request of another one."""
+TICK_SECONDS: Final = 0.001
+QUEUE_SECONDS: Final = 5.0
+"""How long a request waits for its turn before it is refused."""
+_BUSY: Final = "this process is busy, and many of the tenant's requests wait already"
 
 
 class LoopTurns:
     """The turns of one process. Belongs to one event loop."""
 
-    def __init__(self) -> None:
-        self._is_taken = False
-        """Whether a request has begun in this iteration."""
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """By tenant, in the order of their next turns."""
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+        self._clock = clock or asyncio.get_running_loop().time
+        self._last = ""
+        """The tenant of the last request."""
+        self._mixed_until = 0.0
+        self._new: dict[str, dict[Turn, None]] = {}
+        """New requests by tenant, the oldest first."""
+        self._waiting: dict[str, deque[asyncio.Future[Turn]]] = {}
+        self._timer: asyncio.TimerHandle | None = None
 
-    async def take(self, tenant: str) -> None:
-        """Wait for a turn of the tenant."""
-        if not self._is_taken:
-            self._begin()
-            return
-        turn = asyncio.get_running_loop().create_future()
+    def try_begin(self, tenant: str) -> Turn | None:
+        """Return a turn of the tenant, whose `end` must be called. None if it has to wait for one."""
+        now = self._clock()
+        if tenant != self._last:
+            self._last, self._mixed_until = tenant, now + MIXED_SECONDS
+        if now < self._mixed_until and (tenant in self._waiting or not self._room(tenant, now)):
+            return None
+        return self._begun(tenant, now)
+
+    async def wait(self, tenant: str) -> Turn:
+        """Wait for a turn of the tenant. Raises `Overloaded`."""
+        turn: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(tenant, deque()).append(turn)
-        await turn
+        self._watch()
+        try:
+            async with asyncio.timeout(QUEUE_SECONDS):
+                return await turn
+        except BaseException as error:
+            if turn.done() and not turn.cancelled():  # it came at the same moment
+                turn.result().end()
+            if isinstance(error, TimeoutError):
+                raise Overloaded(_BUSY, 1) from error
+            raise
 
-    def _begin(self) -> None:
-        self._is_taken = True
-        asyncio.get_running_loop().call_soon(self._next)
+    def end(self, turn: Turn) -> None:
+        new = self._new.get(turn.tenant)
+        if new is None or turn not in new:  # it is new no more
+            return
+        del new[turn]
+        if turn.tenant in self._waiting:
+            self._wake(turn.tenant, self._clock())
+        elif not new:
+            del self._new[turn.tenant]
 
-    def _next(self) -> None:
-        """Give the turn of a new iteration away."""
-        self._is_taken = False
-        while self._waiting and not self._is_taken:
-            tenant = next(iter(self._waiting))
-            queue = self._waiting.pop(tenant)
+    def _begun(self, tenant: str, now: float) -> Turn:
+        turn = Turn(self, tenant, now)
+        self._new.setdefault(tenant, {})[turn] = None
+        return turn
+
+    def _room(self, tenant: str, now: float) -> int:
+        """Return how many requests of the tenant may begin."""
+        new = self._new.get(tenant)
+        if new is None:
+            return FEW
+        while new and (oldest := next(iter(new))).since <= now - NEW_SECONDS:
+            del new[oldest]
+        return FEW - len(new)
+
+    def _watch(self) -> None:
+        if self._timer is None and self._waiting:
+            self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
+
+    def _tick(self) -> None:
+        """Let requests begin in the places of those that are new no more."""
+        self._timer = None
+        now = self._clock()
+        for tenant in list(self._waiting):
+            self._wake(tenant, now)
+        self._watch()
+
+    def _wake(self, tenant: str, now: float) -> None:
+        """Let the next requests of the tenant begin: as many as may be new, or all if it is alone."""
+        queue = self._waiting[tenant]
+        is_mixed = now < self._mixed_until
+        while queue and (not is_mixed or self._room(tenant, now) > 0):
             turn = queue.popleft()
-            if queue:
-                self._waiting[tenant] = queue  # behind the others
-            if not turn.done():  # its request was given up
-                turn.set_result(None)
-                self._begin()
+            if not turn.done():  # else its request was given up
+                turn.set_result(self._begun(tenant, now))
+        if not queue:
+            del self._waiting[tenant]
+
+
+class Turn:
+    """One request that has begun."""
+
+    __slots__ = ("_turns", "since", "tenant")
+
+    def __init__(self, turns: LoopTurns, tenant: str, since: float) -> None:
+        self._turns, self.tenant, self.since = turns, tenant, since
+
+    def end(self) -> None:
+        """Note that the request has ended."""
+        self._turns.end(self)

@@ -26,8 +26,9 @@ from overspill_service.web.negotiation import prefers_text
 from overspill_service.web.validation_text import body_text
 
 if TYPE_CHECKING:
+    from asyncio import Transport
     from collections.abc import AsyncIterator, Iterator
-    from contextlib import AbstractAsyncContextManager
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from overspill.wire import Text
 
@@ -126,17 +127,9 @@ class RequestContext(Generic[Q_co]):
         tenant = self.principal.tenant
         return self.service.scans.turn(tenant.name, tenant.limits.max_scan_cpu)
 
-    @contextmanager
-    def paused_reading(self) -> Iterator[None]:
+    def paused_reading(self) -> AbstractContextManager[None]:
         """Stop reading the body within the block, so that a request that waits holds little memory."""
-        transport = self.request.transport
-        if transport is not None:  # None once the client is gone
-            transport.pause_reading()
-        try:
-            yield
-        finally:
-            if transport is not None:
-                transport.resume_reading()
+        return paused_reading(self.request.transport)
 
     @asynccontextmanager
     async def body(self, kind: type[B]) -> AsyncIterator[B]:
@@ -212,3 +205,15 @@ def with_state(entry: Entry, answer: A) -> A:
     end = f"The output ends here, at byte {entry.size}: its producer did not say that this is all of it."
     note = end if entry.gap is None else f"{end} {entry.gap}"
     return msgspec.structs.replace(answer, note=note)
+
+
+@contextmanager
+def paused_reading(transport: Transport | None) -> Iterator[None]:
+    """Stop reading from a client within the block. `transport` is None once it is gone."""
+    if transport is not None:
+        transport.pause_reading()
+    try:
+        yield
+    finally:
+        if transport is not None:
+            transport.resume_reading()

@@ -14,7 +14,7 @@ from overspill.wire import CAPTURE_ID, NoQuery, Path, Scope
 from overspill_service.errors import Forbidden, InvalidParameter, ObjectMissing
 from overspill_service.web import auditing
 from overspill_service.web.conditions import SAFE, are_given, is_not_modified
-from overspill_service.web.context import RequestContext
+from overspill_service.web.context import RequestContext, paused_reading
 from overspill_service.web.exchange import EXCHANGE, Exchange
 from overspill_service.web.header_fields import list_field
 from overspill_service.web.instants import text_of
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from msgspec import Struct
 
     from overspill_service.audit.events import Action
+    from overspill_service.resources.loop_turns import Turn
     from overspill_service.tenants.directory import Principal
 
 
@@ -126,22 +127,62 @@ async def _continue_or_refuse(request: web.Request) -> None:
 def _handler_of(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     answer = _paced if route.is_paced else _answer
 
-    async def handle(request: web.Request) -> web.StreamResponse:
-        service = request.app[SERVICE]
-        if service.audit.is_on:
-            await auditing.require_log(service, request)
-        principal = await _principal(service, route, request)
-        if principal.expiry is not None and principal.expiry.is_near(service.archive.clock()):
-            request[EXCHANGE].key_expires = text_of(principal.expiry.at)
-        if route.scope not in (PUBLIC, SCRAPER):  # health is told also in the middle of a flood
-            await service.loop_turns.take(principal.tenant.name)
+    async def serve(request: web.Request, service: Service, principal: Principal) -> web.StreamResponse:
         ref = request.match_info.get("ref")
         if ref is not None and CAPTURE_ID.fullmatch(ref):
             request[EXCHANGE].fields["capture"] = ref
         context = RequestContext(request, service, principal, _parse(route.query, request))
         return await answer(route, context)
 
+    async def handle(request: web.Request) -> web.StreamResponse:
+        service = request.app[SERVICE]
+        if service.audit.is_on:
+            await auditing.require_log(service, request)
+        if _is_open(service, route, request):  # health is told also in the middle of a flood
+            return await serve(request, service, service.directory.anonymous())
+        principal = await _principal(service, request)
+        turn = await _turn(service, request, principal)
+        try:
+            service.rates.count(principal.tenant)
+            _require(route, principal)
+            return await serve(request, service, principal)
+        finally:
+            turn.end()
+
     return handle
+
+
+def _is_open(service: Service, route: Route, request: web.Request) -> bool:
+    """Return whether the request needs no key."""
+    if route.scope is SCRAPER:
+        return service.addresses.may_scrape(request, request[EXCHANGE].address)
+    return route.scope is PUBLIC
+
+
+async def _principal(service: Service, request: web.Request) -> Principal:
+    exchange = request[EXCHANGE]
+    principal = await service.authenticator.principal(request, exchange.address)
+    _note_principal(exchange, principal)
+    if principal.expiry is not None and principal.expiry.is_near(service.archive.clock()):
+        exchange.key_expires = text_of(principal.expiry.at)
+    return principal
+
+
+async def _turn(service: Service, request: web.Request, principal: Principal) -> Turn:
+    """Wait for a turn of the tenant. No more of a body is read meanwhile. Raises `Overloaded`."""
+    turns, tenant = service.loop_turns, principal.tenant.name
+    if (turn := turns.try_begin(tenant)) is not None:
+        return turn
+    with paused_reading(request.transport if request.body_exists else None):
+        return await turns.wait(tenant)
+
+
+def _require(route: Route, principal: Principal) -> None:
+    """Raise `Forbidden` if the key may not use the route."""
+    if route.needed is not None:
+        principal.require(route.needed)
+    if principal.session is not None and not route.is_of_session:
+        raise Forbidden(f"the key is bound to {principal.session}, and this is about all sessions")
 
 
 async def _paced(route: Route, context: RequestContext[Any]) -> web.StreamResponse:
@@ -182,22 +223,6 @@ async def _conditional(route: Route, context: RequestContext[Any]) -> web.Stream
             await context.entry()
         is_not_modified(headers, method, None)
     return await route.handler(context)
-
-
-async def _principal(service: Service, route: Route, request: web.Request) -> Principal:
-    if route.scope is PUBLIC:
-        return service.directory.anonymous()
-    exchange = request[EXCHANGE]
-    if route.scope is SCRAPER and service.addresses.may_scrape(request, exchange.address):
-        return service.directory.anonymous()
-    principal = await service.authenticator.principal(request, exchange.address)
-    _note_principal(exchange, principal)
-    service.rates.count(principal.tenant)
-    if route.needed is not None:
-        principal.require(route.needed)
-    if principal.session is not None and not route.is_of_session:
-        raise Forbidden(f"the key is bound to {principal.session}, and this is about all sessions")
-    return principal
 
 
 def _note_principal(exchange: Exchange, principal: Principal) -> None:
