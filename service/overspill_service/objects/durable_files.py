@@ -17,6 +17,11 @@ SLICE_BYTES: Final = 2**20
 """Bytes that are written before they must have reached the disk. Then small files, whose owners wait, do not
 come behind many megabytes of others.
 """
+_NO_WAIT: Final = getattr(os, "RWF_NOWAIT", 0)
+_AT_ONCE: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOATIME", 0)
+"""Nothing is waited for: neither who writes to a pipe, nor that the time of the read is noted."""
+CAN_TELL_CACHED: Final = bool(_NO_WAIT)
+"""Whether this system tells what it has in memory. Linux does."""
 _SYNCHRONISE_DATA: Final = getattr(os, "fdatasync", os.fsync)
 
 
@@ -52,6 +57,22 @@ def synchronise(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_cached(path: Path, start: int, length: int) -> bytes | None:
+    """Return the bytes of the range if the system has them in memory. Else return None: `read` tells more."""
+    try:
+        descriptor = os.open(path, _AT_ONCE)
+    except OSError:
+        return None
+    try:
+        data = bytearray(length)
+        is_whole = os.preadv(descriptor, [data], start, _NO_WAIT) == length
+        return bytes(data) if is_whole else None
+    except OSError:  # they are not in memory, or this file system does not tell
+        return None
     finally:
         os.close(descriptor)
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from overspill_service.catalog import encoding
 from overspill_service.catalog.sqlite import clock as file_clock
 from overspill_service.catalog.sqlite import schema
+from overspill_service.catalog.sqlite.point_reads import PointReads
 from overspill_service.catalog.sqlite.worker import Worker
 from overspill_service.errors import CatalogUnavailable
+from overspill_service.resources.quick_work import is_on_local_disk
 
 if TYPE_CHECKING:
     import sqlite3
@@ -32,10 +34,12 @@ class SqliteAccess:
         self._file, writer = schema.prepare(path)
         self._reading = file_clock.reconcile(file_clock.stored(writer), *self._clock_inputs())
         self._writer = Worker(self._file, [writer], "catalog-writer", writes=True)
-        self._reader = self._writer
+        self._reader, points = self._writer, None
         if path is not None:
-            readers = [schema.connect(path) for _ in range(READERS)]
+            *readers, points = (schema.connect(path) for _ in range(READERS + 1))
             self._reader = Worker(self._file, readers, "catalog-reader", writes=False)
+        is_local = path is not None and is_on_local_disk(path)
+        self._points = PointReads(self._file, points, self._reader, is_local=is_local)
 
     async def now(self) -> float:
         """Return the time by the file's clock. The reading is stored in the file if that is possible."""
@@ -77,6 +81,7 @@ class SqliteAccess:
         db.execute("INSERT OR REPLACE INTO facts VALUES ('ping')")
 
     async def close(self) -> None:
+        self._points.close()
         await self._reader.close()
         await self._writer.close()
 

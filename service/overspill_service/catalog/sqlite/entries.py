@@ -29,7 +29,7 @@ class SqliteEntries(SqliteAccess):
         await self._writer.run(partial(steps.free, tenant, upload))
 
     async def get(self, tenant: str, capture: str) -> Entry | Tombstone | None:
-        return await self._reader.run(partial(steps.get, tenant, capture, self._clock()))
+        return await self._points.run(partial(steps.get, tenant, capture, self._clock()))
 
     async def restore(self, entry: Entry) -> bool:
         return await self._writer.run(partial(steps.restore, entry))
