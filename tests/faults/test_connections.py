@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -11,7 +11,9 @@ import aiohttp
 import msgspec
 import pytest
 from overspill import wire
-from overspill_service.resources import connections, request_heads
+from overspill_service.resources import request_heads, shunned
+from overspill_service.resources.peers import network_of, peer_of
+from overspill_service.resources.shunned import ShunnedAddresses
 
 from tests.servers.overspill import ForkedService, ServiceProcess, running
 from tests.web.conftest import path_of
@@ -117,6 +119,49 @@ async def test_long_heads_that_never_end_take_little_memory_and_stop_no_other_he
             each.cancel()
 
 
+async def test_a_head_with_far_too_many_fields_is_refused_before_its_end(service: ServiceProcess) -> None:
+    async with connected(service, 1) as [(reader, writer)]:
+        writer.write(b"GET /v1/captures HTTP/1.1\r\nHost: localhost\r\n")
+        for number in range(10):
+            writer.write(b"X-%d: " % number + b"x" * 20_000 + b"\r\n")
+        head, _, body = (await asyncio.wait_for(reader.read(), 30)).partition(b"\r\n\r\n")
+
+    assert head.startswith(b"HTTP/1.1 431 ")
+    assert msgspec.json.decode(body, type=wire.Problem).code == wire.Code.HEADERS_TOO_LARGE
+
+
+async def test_a_long_request_line_comes_to_its_end(service: ServiceProcess) -> None:
+    async with connected(service, 1) as [(reader, writer)]:
+        writer.write(b"GET /v1/captures?session=" + b"x" * 300_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        status_line = await asyncio.wait_for(reader.readline(), 30)
+
+    assert status_line == b"HTTP/1.1 200 OK\r\n"
+
+
+async def test_an_address_that_sends_such_heads_again_and_again_is_left_alone_for_a_moment(
+    service: ServiceProcess,
+) -> None:
+    async def answered(address: str) -> bool:
+        try:
+            async with connected(service, 1, address) as [(reader, writer)]:
+                writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                return b" 200 " in await asyncio.wait_for(reader.readline(), 30)
+        except ConnectionError:
+            return False
+
+    for _ in range(shunned.BURST + 3):
+        with suppress(ConnectionError):
+            async with connected(service, 1) as [(reader, writer)]:
+                writer.write(b"GET / HTTP/1.1\r\nX: " + b"x" * 200_000)
+                await asyncio.wait_for(reader.read(), 30)
+    results = [await answered(HOSTILE), await answered("127.0.0.1")]
+
+    assert results == [False, True]
+    async with asyncio.timeout(30):
+        while not await answered(HOSTILE):
+            pass
+
+
 # --- the parts ----------------------------------------------------------------------------------------
 
 
@@ -165,6 +210,33 @@ def test_the_longest_head_goes_when_all_are_too_long_together() -> None:
     ],
 )
 def test_one_machine_cannot_have_many_addresses(one: str, other: str, *, are_alike: bool) -> None:
-    first, second = (connections.address_of(Client(each)) for each in (one, other))
+    first, second = (network_of(peer_of(Client(each))) for each in (one, other))
 
     assert (first == second) is are_alike
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_an_address_is_shunned_for_a_moment_after_many_offences_in_short_time() -> None:
+    clock = Clock()
+    addresses = ShunnedAddresses(clock)
+    for _ in range(shunned.BURST):
+        addresses.note_offence("a")
+    is_patient = "a" not in addresses
+    addresses.note_offence("a")
+
+    assert is_patient
+    assert "a" in addresses
+    assert "b" not in addresses
+    clock.now += shunned.SECONDS
+    assert "a" not in addresses
+    assert not addresses
+    for _ in range(5):
+        clock.now += 2 / shunned.RATE
+        addresses.note_offence("a")
+    assert not addresses

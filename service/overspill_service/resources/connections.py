@@ -15,11 +15,17 @@ import asyncio
 import sys
 from collections import Counter
 from enum import Enum
-from ipaddress import IPv6Address, ip_address, ip_network
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from overspill_service.resources.connection_limit import RESERVED_CONNECTIONS
-from overspill_service.resources.request_heads import SHORT_HEAD_BYTES, HeadCount, RequestHeads
+from overspill_service.resources.peers import address_of, network_of, peer_of
+from overspill_service.resources.request_heads import (
+    MAX_FIELDS_BYTES,
+    SHORT_HEAD_BYTES,
+    HeadCount,
+    RequestHeads,
+)
+from overspill_service.resources.shunned import ShunnedAddresses
 from overspill_service.resources.tasks import run_to_completion
 
 if TYPE_CHECKING:
@@ -39,24 +45,29 @@ MIN_SHARED: Final = 32
 """A limit below this is not divided among addresses: a single client may need all of it."""
 
 
+class Refusals(NamedTuple):
+    """The answers, as bytes, to connections that are not served."""
+
+    crowded: bytes = b""
+    large_head: bytes = b""
+
+
 class Connections:
     """The client connections of one process. Belongs to one event loop."""
 
     def __init__(
         self,
         limit: int = sys.maxsize - RESERVED_CONNECTIONS,
-        refusal: bytes = b"",
+        refusals: Refusals | None = None,
         is_proxy: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`refusal`: the answer, as bytes, to a connection that cannot be served.
-
-        `is_proxy`: whether all clients may come from an address.
-        """
-        self.limit, self._refusal, self._is_proxy = limit, refusal, is_proxy
+        """`is_proxy`: whether all clients may come from an address."""
+        self.limit, self._refusals, self._is_proxy = limit, refusals or Refusals(), is_proxy
         self.share = (limit + 1) // 2 if limit >= MIN_SHARED else limit
         """The most connections of one address."""
         self._addresses: Counter[str] = Counter()
         self._heads = RequestHeads()
+        self._shunned = ShunnedAddresses()
         self._open: dict[asyncio.BaseTransport, ClientConnection] = {}
         """The one that has been idle for longest comes first."""
         self._count = 0
@@ -87,17 +98,33 @@ class Connections:
             if has_body:
                 self._expect_head(connection, comes_now=True)
 
-    def received(self, connection: ClientConnection, data: bytes) -> None:
-        """Count what came, if it belongs to a head. The longest head goes if all of them are too long."""
-        transport = connection.transport
-        if not connection.head.take(data):
-            if connection.head.size > SHORT_HEAD_BYTES:
+    def received(self, connection: ClientConnection, data: bytes) -> bool:
+        """Count what came, if it belongs to a head. Return whether the request may go on.
+
+        A head with too many fields goes. So does the longest one if all of them are too long.
+        """
+        head, transport = connection.head, connection.transport
+        if not head.take(data):
+            if head.size > SHORT_HEAD_BYTES:
                 self._heads.forget(transport)
-            return
-        longest = self._heads.note(transport, connection.head.size)
+            return True
+        if head.fields > MAX_FIELDS_BYTES:
+            self._refuse(connection, self._refusals.large_head)
+            if not self._is_proxy(peer_of(transport)):
+                self._shunned.note_offence(connection.address)
+            return False
+        longest = self._heads.note(transport, head.size)
         if longest is not None:
             self._heads.forget(longest)
-            self._refuse(self._open[longest])
+            self._refuse(self._open[longest], self._refusals.crowded)
+        return True
+
+    def _is_shunned(self, accepted: socket.socket) -> bool:
+        """Return whether no connection is taken from where this one comes."""
+        try:
+            return bool(self._shunned) and network_of(address_of(accepted.getpeername())) in self._shunned
+        except OSError:  # it has gone already
+            return True
 
     def _expect_head(self, connection: ClientConnection, *, comes_now: bool) -> None:
         if connection.head.size > SHORT_HEAD_BYTES:
@@ -107,12 +134,12 @@ class Connections:
         else:
             connection.head.ignore()
 
-    def _refuse(self, connection: ClientConnection) -> None:
+    def _refuse(self, connection: ClientConnection, answer: bytes) -> None:
         """Close a connection. Say why if it has no whole request yet."""
         if connection.activity is Activity.BUSY:
             connection.transport.abort()
         else:
-            connection.transport.write(self._refusal)
+            connection.transport.write(answer)
             connection.transport.close()
 
     async def accept(
@@ -155,6 +182,9 @@ class Connections:
                 refused(error)
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
+            if self._is_shunned(accepted):
+                accepted.close()
+                continue
             self._enter()
             connecting = self._connect(accepted, serve, context := tls())
             if context is None:
@@ -190,7 +220,7 @@ class Connections:
             asyncio.get_running_loop().call_later(RESERVED_SECONDS, self._expire, connection.transport)
             self._close_idle(address if is_greedy else None)
         if self._addresses[address] > share + RESERVED_CONNECTIONS:
-            self._refuse(connection)
+            self._refuse(connection, self._refusals.crowded)
 
     def closed(self, connection: ClientConnection) -> None:
         self._heads.forget(connection.transport)
@@ -224,21 +254,6 @@ class Connections:
             transport.close()
 
 
-def peer_of(transport: asyncio.BaseTransport) -> str:
-    """Return the address at the other end, an IPv4 address as such. Empty if there is none."""
-    peer = transport.get_extra_info("peername")
-    if not isinstance(peer, tuple):
-        return ""
-    address = ip_address(peer[0].partition("%")[0])
-    return str((address.ipv4_mapped if isinstance(address, IPv6Address) else None) or address)
-
-
-def address_of(transport: asyncio.BaseTransport) -> str:
-    """Return the address of the client, of IPv6 the network that one machine may have for itself (/64)."""
-    peer = peer_of(transport)
-    return str(ip_network(f"{peer}/64", strict=False)) if ":" in peer else peer
-
-
 class Activity(Enum):
     """What a connection does."""
 
@@ -264,13 +279,13 @@ class ClientConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
-        self.address = address_of(transport)
+        self.address = network_of(peer_of(transport))
         self._connections.opened(self)
         self._inner.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        self._connections.received(self, data)
-        self._inner.data_received(data)
+        if self._connections.received(self, data):
+            self._inner.data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.closed(self)

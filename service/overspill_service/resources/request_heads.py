@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 SHORT_HEAD_BYTES: Final = 16 * 1024
 LONG_HEADS_BYTES: Final = 16 * 2**20
 """Bytes of all heads that are longer than `SHORT_HEAD_BYTES`."""
+MAX_FIELDS_BYTES: Final = 128 * 1024
+"""Bytes of the fields of one head, as they come. A request with half of that is refused once it is whole."""
 _END: Final = b"\r\n\r\n"
 
 
@@ -40,15 +42,14 @@ class RequestHeads:
 class HeadCount:
     """Counts the bytes of one connection's next head."""
 
-    __slots__ = ("_is_open", "_tail", "size")
+    __slots__ = ("_is_open", "_tail", "fields", "size")
 
     def __init__(self) -> None:
-        self.size = 0
-        self._is_open, self._tail = True, b""
+        self.begin()
 
     def begin(self) -> None:
         """Take what comes now for a new head."""
-        self.size = 0
+        self.size = self.fields = 0  # of all of it, and of what comes behind the request line
         self._is_open, self._tail = True, b""
 
     def ignore(self) -> None:
@@ -63,6 +64,10 @@ class HeadCount:
             data = data.lstrip(b"\r\n")  # empty lines before a request are no part of it
         seen = self._tail + data
         self.size += len(data)
+        if self.fields:
+            self.fields += len(data)
+        elif (end := data.find(b"\n")) >= 0:
+            self.fields = len(data) - end
         if _END in seen:
             self._is_open = False
         else:

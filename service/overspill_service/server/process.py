@@ -19,14 +19,16 @@ from aiohttp import web, web_protocol, web_response
 
 from overspill_service.access import reload
 from overspill_service.app import make_app
-from overspill_service.errors import OutOfResources, ServiceError
+from overspill_service.errors import HeadersTooLarge, OutOfResources, ServiceError
 from overspill_service.errors.system import failure
 from overspill_service.resources.connection_limit import connection_limit
-from overspill_service.resources.connections import Connections
+from overspill_service.resources.connections import Connections, Refusals
+from overspill_service.resources.request_heads import MAX_FIELDS_BYTES
 from overspill_service.resources.threads import prepare_threads
 from overspill_service.server.certificate import certificate_of, run_rereads
 from overspill_service.settings.errors import SettingError
 from overspill_service.telemetry import logs
+from overspill_service.web.header_fields import MAX_HEADERS_BYTES
 from overspill_service.web.problems import bytes_of
 from overspill_service.web.service import SERVICE
 
@@ -191,8 +193,11 @@ async def _accept(
 ) -> None:
     assert runner.server is not None
     most = min(connection_limit(), service.settings.max_connections or sys.maxsize)
-    refusal = bytes_of(OutOfResources(REFUSED))
-    service.connections = Connections(most, refusal, service.addresses.is_proxy)
+    refusals = Refusals(
+        crowded=bytes_of(OutOfResources(REFUSED)),
+        large_head=bytes_of(HeadersTooLarge(MAX_FIELDS_BYTES, MAX_HEADERS_BYTES)),
+    )
+    service.connections = Connections(most, refusals, service.addresses.is_proxy)
     record = partial(_record_refusal, service.failure_log)
     await service.connections.accept(
         listener, runner.server, record, lambda: certificate.context if certificate else None

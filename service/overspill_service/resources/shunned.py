@@ -1,0 +1,44 @@
+"""Addresses from which no connection is taken for a moment: even to refuse what they send takes time."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from overspill_service.resources.token_buckets import TokenBuckets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RATE: Final = 1.0
+BURST: Final = 8
+"""Offences of an address: beyond these it is shunned."""
+SECONDS: Final = 1.0
+MAX_ADDRESSES: Final = 10_000
+
+
+class ShunnedAddresses:
+    """Belongs to one event loop."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._offences = TokenBuckets(RATE, BURST, clock, most=MAX_ADDRESSES)
+        self._until: dict[str, float] = {}
+
+    def note_offence(self, address: str) -> None:
+        if self._offences.of(address).take():
+            if len(self._until) >= MAX_ADDRESSES:
+                self._until.clear()
+            self._until[address] = self._clock() + SECONDS
+
+    def __bool__(self) -> bool:
+        return bool(self._until)
+
+    def __contains__(self, address: str) -> bool:
+        until = self._until.get(address)
+        if until is None:
+            return False
+        if until <= self._clock():
+            del self._until[address]
+            return False
+        return True
