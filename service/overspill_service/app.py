@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from overspill_service.archive.archive import Archive
+    from overspill_service.catalog import Catalog
     from overspill_service.settings.settings import Settings
     from overspill_service.tenants.directory import TenantDirectory
 
@@ -82,7 +83,11 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
     ):
         is_settled = await access.try_to_settle(settings, directory, archive)
         app[SERVICE] = service = await _assemble(settings, metrics, directory, archive, scans)
-        async with _maintained(service, is_settled=is_settled), _flushed(service.flusher):
+        async with (
+            _maintained(service, is_settled=is_settled),
+            _flushed(service.flusher),
+            _exchanged(service.rates, archive.catalog),
+        ):
             yield
 
 
@@ -166,3 +171,15 @@ async def _flushed(flusher: Flusher) -> AsyncIterator[None]:
         with suppress(asyncio.CancelledError):
             await running
         await flusher.close()
+
+
+@asynccontextmanager
+async def _exchanged(rates: RequestRates, catalog: Catalog) -> AsyncIterator[None]:
+    """Let limits on rates hold across replicas during the block."""
+    running = asyncio.create_task(rates.run(catalog), name="request rates")
+    try:
+        yield
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running

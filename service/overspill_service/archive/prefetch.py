@@ -76,12 +76,11 @@ class Fetcher:
         prefetched: asyncio.Future[Block] | None = None
         try:
             while prefetched is not None or self._rest:
-                if prefetched is None:
-                    prefetched = self._begin(share, 1 if pace.is_slow else self._size) or self._begin(
-                        share, 1
-                    )
-                block = await _require(prefetched)
-                prefetched = None if pace.is_slow else self._begin(share, self._size)
+                if prefetched is None:  # awaited here: a task of its own would begin later
+                    block = await self._fetched(*self._first(share, 1 if pace.is_slow else self._size))
+                else:
+                    block = await prefetched
+                prefetched = None if pace.is_slow else self._begin(share)
                 yield block
                 block.release()
         finally:
@@ -89,8 +88,20 @@ class Fetcher:
                 prefetched.cancel()
                 await asyncio.wait([prefetched])
 
-    def _begin(self, share: MemoryShare, size: int) -> asyncio.Future[Block] | None:
-        """Start to fetch about `size` bytes, at least one frame.
+    def _first(self, share: MemoryShare, size: int) -> tuple[Block, Span]:
+        """Return what comes next, if need be a single frame: there is room for one."""
+        found = self._next(share, size) or self._next(share, 1)
+        if found is None:
+            raise RuntimeError("a share has no room for one frame")
+        return found
+
+    def _begin(self, share: MemoryShare) -> asyncio.Future[Block] | None:
+        """Start to fetch what comes next. Return None if there is no room, or nothing left."""
+        found = self._next(share, self._size)
+        return None if found is None else asyncio.ensure_future(self._fetched(*found))
+
+    def _next(self, share: MemoryShare, size: int) -> tuple[Block, Span] | None:
+        """Return the next block, of about `size` bytes and at least one frame, and where its bytes are.
 
         Return None if there is no room, or nothing left.
         """
@@ -102,14 +113,8 @@ class Fetcher:
         count = len(span.frames)
         self._rest = self._rest[:-count] if self._is_reversed else self._rest[count:]
         self._size = min(2 * self._size, MAX_BLOCK_BYTES)
-        return asyncio.ensure_future(self._fetched(Block(span, share), span))
+        return Block(span, share), span
 
     async def _fetched(self, block: Block, span: Span) -> Block:
         block.data = await self._fetch(span)
         return block
-
-
-async def _require(block: asyncio.Future[Block] | None) -> Block:
-    if block is None:
-        raise RuntimeError("a share has no room for one frame")
-    return await block

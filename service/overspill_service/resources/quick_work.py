@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-SLOW_SECONDS: Final = 0.005
+SLOW_SECONDS: Final = 0.05
+"""More than the other threads of a busy process take in between."""
 PAUSE_SECONDS: Final = 10.0
 """How long threads do the work after it was slow."""
 

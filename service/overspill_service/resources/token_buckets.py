@@ -15,17 +15,23 @@ class TokenBucket:
     """A bucket with `burst` tokens, refilled by `rate` tokens a second. `clock` gives seconds."""
 
     def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
-        self._rate, self._burst, self._clock = rate, burst, clock
+        self.rate, self._burst, self._clock = rate, burst, clock
         self._tokens, self._at = float(burst), clock()
+        self.share = 1.0
+        """The part of rate and burst that may be used here."""
+        self.asked = 0
+        """How often a token was asked for."""
 
     def wait(self) -> int:
         """Return in how many whole seconds there is a token, 0 if there is one now."""
-        now = self._clock()
-        self._tokens, self._at = min(self._burst, self._tokens + self._rate * (now - self._at)), now
-        return 0 if self._tokens >= 1 else math.ceil((1 - self._tokens) / self._rate)
+        now, rate = self._clock(), self.rate * self.share
+        most = self._burst if self.share == 1 else max(1.0, self._burst * self.share)
+        self._tokens, self._at = min(most, self._tokens + rate * (now - self._at)), now
+        return 0 if self._tokens >= 1 else math.ceil((1 - self._tokens) / rate)
 
     def take(self) -> int:
         """Take a token if there is one. Return what `wait` does: 0 if a token was taken."""
+        self.asked += 1
         seconds = self.wait()
         if not seconds:
             self._tokens -= 1
@@ -33,6 +39,11 @@ class TokenBucket:
 
     def put_back(self) -> None:
         self._tokens += 1
+
+    def set_share(self, share: float) -> None:
+        """Let only this part be used from now on, more than 0 and at most 1."""
+        self.wait()
+        self.share = share
 
 
 class TokenBuckets:

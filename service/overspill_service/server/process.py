@@ -61,8 +61,10 @@ M_MMAP_THRESHOLD: Final = -3
 M_ARENA_MAX: Final = -8
 """Parameters of glibc's mallopt (malloc.h)."""
 ARENAS: Final = 1
-SWITCH_SECONDS: Final = 0.0005
-"""How long a thread keeps the interpreter while the event loop wants it: a tenth of Python's default."""
+SWITCH_SECONDS: Final = 0.0001
+"""How long a thread keeps the interpreter while the event loop wants it, as after each call to the system.
+This is a fiftieth of Python's default.
+"""
 LARGE_BUFFER: Final = 256 * 1024
 """Bytes of a buffer that returns to the system as soon as it is freed."""
 

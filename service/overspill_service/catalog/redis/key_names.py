@@ -149,6 +149,11 @@ def once(name: str) -> str:
     return f"ov1:once:{name}"
 
 
+def figures(name: str) -> str:
+    """Return the key of what replicas tell each other under a name."""
+    return f"ov1:figures:{name}"
+
+
 def of_entry(entry: Entry) -> list[str]:
     """Return the keys of one entry: capture, expiry, totals, reserved, tombstones, sizes, then indexes."""
     tenant = entry.tenant

@@ -269,3 +269,19 @@ return redis.call('TIME')
 def milliseconds(seconds: float) -> int:
     """Return seconds as Redis takes lifetimes: whole milliseconds, at least one."""
     return max(1, round(seconds * 1000))
+
+
+EXCHANGE: Final = Script("""
+-- ARGV: holder, figure, lifetime in ms. Returns the sum of the others' figures as text, with its fraction.
+local time = redis.call('TIME')
+local now, sum = time[1] * 1000 + math.floor(time[2] / 1000), 0
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ' ' .. string.format('%.0f', now + ARGV[3]))
+local entries = redis.call('HGETALL', KEYS[1])
+for i = 1, #entries, 2 do
+    local figure, ends = string.match(entries[i + 1], '(%S+) (%d+)')
+    if tonumber(ends) <= now then redis.call('HDEL', KEYS[1], entries[i])
+    elseif entries[i] ~= ARGV[1] then sum = sum + tonumber(figure) end
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return tostring(sum)
+""")

@@ -163,7 +163,18 @@ CREATE TABLE rollups (
 CREATE INDEX rollups_by_end ON rollups (until);
 """
 
-STEPS: Final = (TABLES, STATISTICS, BACKLOGS, LIMITS, LIVE, SIZES, UNSTORED, REACHED, ROLLUPS)
+FIGURES: Final = """
+CREATE TABLE figures (
+    name   TEXT NOT NULL,
+    holder TEXT NOT NULL,
+    figure REAL NOT NULL,
+    until  REAL NOT NULL,
+    PRIMARY KEY (name, holder)
+) WITHOUT ROWID;
+CREATE INDEX figures_by_end ON figures (until);
+"""
+
+STEPS: Final = (TABLES, STATISTICS, BACKLOGS, LIMITS, LIVE, SIZES, UNSTORED, REACHED, ROLLUPS, FIGURES)
 """What each version of the schema adds to the one before."""
 VERSION: Final = len(STEPS)
 """The schema's version, in `user_version`."""

@@ -210,6 +210,17 @@ def lease(name: str, holder: str, now: float, until: float, db: sqlite3.Connecti
     return taken.rowcount > 0
 
 
+def exchange(
+    name: str, holder: str, figure: float, now: float, until: float, db: sqlite3.Connection
+) -> float:
+    lapsed = "SELECT name, holder FROM figures WHERE until <= ? LIMIT ?"
+    db.execute(f"DELETE FROM figures WHERE (name, holder) IN ({lapsed})", (now, MAX_PURGED))  # noqa: S608  (a constant)
+    db.execute("INSERT OR REPLACE INTO figures VALUES (?, ?, ?, ?)", (name, holder, figure, until))
+    others = "SELECT total(figure) FROM figures WHERE name = ? AND holder != ? AND until > ? AND until <= ?"
+    (found,) = db.execute(others, (name, holder, now, until + CLOCK_TOLERANCE_SECONDS)).fetchone()
+    return float(found)
+
+
 def note_uses(uses: Mapping[str, float], db: sqlite3.Connection) -> None:
     db.executemany("INSERT OR REPLACE INTO uses VALUES (?, ?)", [*uses.items()])
 
