@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 from overspill import wire
 from overspill_service.catalog.quotas import Quota
 from overspill_service.catalog.records import Query
@@ -368,3 +369,37 @@ async def test_a_catalog_that_cannot_grow_says_so_before_it_has_to(
     limited_files(path.stat().st_size + 2**19)
     with pytest.raises(CatalogFull, match="limit on the size of files"):
         await catalog.ping()
+
+
+# --- reads on the event loop ------------------------------------------------------------------------
+
+
+async def test_a_record_is_found_without_a_thread_as_it_was_committed_last(path: Path) -> None:
+    catalog = SqliteCatalog(path)
+    await catalog.commit(entry(), Quota())
+    await catalog.amend(entry(), expires=NOW + 99_999, marker="marker")
+    reading = catalog.get(TENANT, entry().id)
+    with pytest.raises(StopIteration) as answered:  # it does not even let others run in between
+        reading.send(None)
+    await catalog.close()
+
+    assert answered.value.value == replace(entry(), expires=NOW + 99_999, marker="marker")
+
+
+async def test_a_read_that_another_process_holds_up_is_done_by_a_thread(path: Path) -> None:
+    catalog = SqliteCatalog(path)
+    await catalog.commit(entry(), Quota())
+
+    def busy(_: sqlite3.Connection) -> str:
+        raise sqlite3.OperationalError("database is locked")
+
+    async def in_a_thread(step: object) -> str:
+        return "read by a thread"
+
+    points = catalog._points
+    points._threads.run = in_a_thread  # type: ignore[assignment, method-assign]
+    first = await points.run(busy)
+
+    assert first == "read by a thread"
+    assert not points._quick.is_allowed
+    await catalog.close()

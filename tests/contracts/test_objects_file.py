@@ -10,12 +10,16 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from overspill_service.errors import StoreFull, StoreUnavailable
+from overspill_service.objects import durable_files
+from overspill_service.objects.durable_files import SLICE_BYTES
 from overspill_service.objects.file import FileStore
 
 if TYPE_CHECKING:
@@ -65,6 +69,69 @@ async def test_a_put_synchronises_every_new_folder_then_the_file_then_its_folder
     assert parents == [f"{tmp_path}", f"{tmp_path}/data", root, f"{root}/v1", f"{root}/v1/tenant"]
     assert file.startswith(f"{folder}/cap_aaaaaaaaaaaaaaaaaaaa,upload-00000~")
     assert last == folder
+
+
+async def test_a_large_object_reaches_the_disk_in_slices_so_that_others_do_not_come_behind_all_of_it(
+    store: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    fdatasync = os.fdatasync
+
+    def observe(descriptor: int) -> None:
+        fdatasync(descriptor)
+        sizes.append(os.fstat(descriptor).st_size)
+
+    monkeypatch.setattr(durable_files, "_SYNCHRONISE_DATA", observe)
+    pieces = [os.urandom(3 * SLICE_BYTES + 5), b"", b"short", os.urandom(SLICE_BYTES)]
+    await store.put(KEY, pieces)
+    whole = b"".join(pieces)
+
+    assert await store.read(KEY, 0, len(whole)) == whole
+    assert len(sizes) == 4
+    assert max(later - sooner for sooner, later in pairwise([0, *sizes])) <= 2 * SLICE_BYTES
+
+
+async def test_reads_and_writes_of_a_tenant_wait_for_no_writes_of_another(
+    store: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on, fsync = threading.Event(), os.fsync
+    await store.put(KEY, [b"x"])
+
+    def hang(descriptor: int) -> None:
+        if "/v1/loud/" in str(Path(f"/proc/self/fd/{descriptor}").readlink()):
+            assert go_on.wait(30)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", hang)
+    store._quick.forbid()  # so that a thread reads
+    loud = [
+        asyncio.create_task(store.put(f"v1/loud/cap_aaaaaaaaaaaaaaaaaaaa/upload-{number:05}", [b"y"]))
+        for number in range(20)
+    ]
+    await asyncio.sleep(0.05)
+    own = await asyncio.wait_for(store.read(KEY, 0, 1), 20)
+    await asyncio.wait_for(store.put(KEY.replace("00000", "00001"), [b"z"]), 20)
+
+    assert own == b"x"
+    assert not any(each.done() for each in loud)
+    go_on.set()
+    await asyncio.gather(*loud)
+
+
+async def test_what_is_in_memory_is_read_without_a_thread(
+    store: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.put(KEY, [b"0123456789"])
+
+    async def refuse(*_: object) -> None:
+        raise AssertionError("a thread was asked")
+
+    monkeypatch.setattr(store._readers, "run", refuse)
+    reading = store.read(KEY, 2, 3)
+    with pytest.raises(StopIteration) as answered:  # it does not even let others run in between
+        reading.send(None)
+
+    assert answered.value.value == b"234"
 
 
 async def test_folders_that_another_process_made_are_synchronised_once_more(

@@ -8,7 +8,15 @@ from collections import Counter
 import pytest
 from overspill_service.errors import Overloaded
 from overspill_service.resources import loop_turns
-from overspill_service.resources.loop_turns import FEW, MIXED_SECONDS, NEW_SECONDS, LoopTurns, Turn
+from overspill_service.resources.loop_turns import (
+    FEW,
+    LATE_NEW_SECONDS,
+    LATE_SECONDS,
+    MIXED_SECONDS,
+    NEW_SECONDS,
+    LoopTurns,
+    Turn,
+)
 
 
 class Clock:
@@ -101,6 +109,36 @@ async def test_a_request_that_takes_long_holds_up_no_other_one(turns: LoopTurns,
     for turn in long:
         turn.end()
     assert begun(turns, "loud", 1) == []  # the two that came instead are new
+
+
+async def test_while_the_loop_comes_late_fewer_begin(turns: LoopTurns, clock: Clock) -> None:
+    mixed(turns)
+    begun(turns, "loud", 2)
+    turns._lateness = LATE_SECONDS
+    clock.now += NEW_SECONDS
+    assert begun(turns, "loud", 1) == []
+    clock.now += LATE_NEW_SECONDS - NEW_SECONDS
+
+    assert len(begun(turns, "loud", 5)) == FEW
+
+
+async def test_ticks_tell_how_late_the_loop_comes(turns: LoopTurns, clock: Clock) -> None:
+    mixed(turns)
+    begun(turns, "loud", 2)
+    [task] = waiting(turns, "loud", 1)
+    await asyncio.sleep(0)
+    for _ in range(50):
+        assert turns._timer is not None
+        turns._timer.cancel()
+        clock.now = turns._due + 2 * LATE_SECONDS
+        turns._mixed_until = clock.now + MIXED_SECONDS
+        for turn in begun(turns, "loud", 1):
+            turn.end()
+        turns._new["loud"] = {Turn(turns, "loud", clock.now): None for _ in range(FEW)}
+        turns._tick()
+
+    assert turns._lateness > LATE_SECONDS
+    task.cancel()
 
 
 async def test_all_that_wait_begin_once_their_tenant_is_alone(turns: LoopTurns, clock: Clock) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from msgspec.structs import replace
 from overspill.errors import TooManyRequests
 from overspill.transfer.client import Client
 from overspill.wire import Code, Scope
+from overspill_service.errors import RateExceeded
 from overspill_service.resources.token_buckets import TokenBucket, TokenBuckets
+from overspill_service.tenants.directory import Limits, Tenant
 from overspill_service.tenants.keys import hash_key, new_key
-from overspill_service.web.request_rates import UNKNOWN_KEYS_BURST
+from overspill_service.web.request_rates import LEAST_SHARE, UNKNOWN_KEYS_BURST, RequestRates, share_of
 
 from tests.web.conftest import Api, problem
 
@@ -104,3 +109,127 @@ async def test_an_address_that_tries_keys_is_slowed_and_known_keys_are_not(
     assert set(statuses[:UNKNOWN_KEYS_BURST]) == {401}
     assert 429 in statuses[UNKNOWN_KEYS_BURST:]
     assert [await status(api, key) for key in (quiet, issued.key)] == [200, 200]
+
+
+# --- across replicas ----------------------------------------------------------------------------------
+
+
+class Exchange:
+    """A catalog by which replicas hear of each other at once."""
+
+    def __init__(self) -> None:
+        self.told: dict[str, dict[str, float]] = {}
+
+    async def exchange(self, name: str, holder: str, figure: float, *, keep: float) -> float:
+        told = self.told.setdefault(name, {})
+        told[holder] = figure
+        return sum(told.values()) - figure
+
+
+LIMIT = 100
+
+
+def tenant(name: str = "busy") -> Tenant:
+    limits = Limits(max_capture_size=1, max_stored_size=1, max_captures=1, default_ttl=1, max_ttl=1)
+    return Tenant(name=name, limits=replace(limits, max_request_rate=LIMIT))
+
+
+def granted(rates: RequestRates, count: int, name: str = "busy") -> int:
+    """How many of so many requests pass."""
+    found = 0
+    for _ in range(count):
+        with suppress(RateExceeded):
+            rates.count(tenant(name))
+            found += 1
+    return found
+
+
+class Replicas:
+    """Replicas that get so many requests a second each."""
+
+    def __init__(self, count: int) -> None:
+        self.clock, self.catalog = Clock(), cast("Any", Exchange())
+        self.all = [RequestRates(self.clock) for _ in range(count)]
+
+    async def second(self, *asked: int) -> list[int]:
+        """How many requests of each replica pass within a second, if so many come to it."""
+        passed = [0] * len(self.all)
+        for _ in range(20):
+            self.clock.now += 1 / 20
+            for number, rates in enumerate(self.all):
+                passed[number] += granted(rates, asked[number] // 20)
+        for rates in self.all:
+            await rates.exchange_once(self.catalog)
+        return passed
+
+
+async def test_a_tenant_that_asks_all_replicas_gets_its_limit_from_all_of_them_together() -> None:
+    replicas = Replicas(4)
+    for _ in range(5):  # until what may come at once is used up
+        await replicas.second(400, 400, 400, 400)
+    total = sum([sum(await replicas.second(400, 400, 400, 400)) for _ in range(10)])
+
+    assert total == pytest.approx(10 * LIMIT, rel=0.1)
+
+
+async def test_each_replica_grants_in_proportion_to_what_is_asked_of_it() -> None:
+    replicas = Replicas(2)
+    for _ in range(5):
+        await replicas.second(900, 100)
+    seconds = [await replicas.second(900, 100) for _ in range(10)]
+    first, second = (sum(each) for each in zip(*seconds, strict=True))
+
+    assert first == pytest.approx(900, rel=0.15)
+    assert second == pytest.approx(100, rel=0.3)
+
+
+async def test_below_the_limit_nothing_is_refused_wherever_it_is_asked() -> None:
+    replicas = Replicas(2)
+
+    assert [await replicas.second(60, 20) for _ in range(20)] == [[60, 20]] * 20
+
+
+async def test_a_replica_grants_all_again_once_the_others_are_asked_no_more() -> None:
+    replicas = Replicas(2)
+    for _ in range(6):
+        await replicas.second(400, 400)
+    for told in replicas.catalog.told.values():
+        told.clear()  # as the catalog forgets them
+    await replicas.second(400, 0)
+    passed = await replicas.second(400, 0)
+
+    assert passed[0] == pytest.approx(LIMIT, rel=0.1)
+
+
+async def test_who_is_far_from_a_limit_is_not_told_of() -> None:
+    replicas = Replicas(2)
+    await replicas.second(0, 0)
+    granted(replicas.all[0], 5, "quiet")
+    replicas.clock.now += 1
+    await replicas.all[0].exchange_once(replicas.catalog)
+
+    assert replicas.catalog.told == {}
+
+
+def test_a_share_is_never_nothing_and_never_more_than_all() -> None:
+    assert share_of(100, 0, 1e9) == LEAST_SHARE
+    assert share_of(100, 1e9, 0) == 1.0
+    assert share_of(100, 300, 100) == pytest.approx(0.75)
+    assert share_of(100, 10, 60) == pytest.approx(0.4)
+
+
+async def test_two_replicas_on_redis_hear_of_each_other_by_themselves(
+    start_api: Callable[..., Any], redis_url: str, tmp_path: Path
+) -> None:
+    settings = {"catalog": redis_url, "store": f"file://{tmp_path}/objects", "max_request_rate": 20}
+    pair: list[Api] = [await start_api(**settings) for _ in range(2)]
+
+    def shares() -> list[float]:
+        return [bucket.share for api in pair for bucket in api.service.rates._divided.values()]
+
+    async with asyncio.timeout(60):
+        while len(shares()) < 2 or sum(shares()) > 1.1:
+            await asyncio.gather(*(api.get("/v1/usage") for api in pair for _ in range(20)))
+
+    refused = await pair[0].get("/v1/usage")
+    assert (refused.status, refused.headers["RateLimit-Policy"]) == (429, '"max";q=20')

@@ -3,6 +3,7 @@
     alone      while one tenant sends requests, each begins at once
     mixed      while several do, a tenant has at most `FEW` new ones; its others wait for their turns
     new        a request is new until it ends, but not for long: what takes longer waits for something itself
+    late       while the loop comes late to what is due, requests are new for longer, so fewer begin
 
 So what comes in the middle of a flood finds few requests before it at each of its steps.
 """
@@ -19,8 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FEW: Final = 2
-"""New requests of one tenant at once. It may begin `FEW / NEW_SECONDS` requests a second in any case."""
+"""New requests of one tenant at once. It may begin `FEW / NEW_SECONDS` a second, however long they take."""
 NEW_SECONDS: Final = 0.005
+LATE_NEW_SECONDS: Final = 0.05
+"""The same while the loop comes late."""
+LATE_SECONDS: Final = 0.002
+SMOOTHING: Final = 0.1
+"""The weight of each tick in the average of how late they are."""
 MIXED_SECONDS: Final = 0.1
 """How long a tenant is not alone after a request of another one."""
 TICK_SECONDS: Final = 0.001
@@ -41,6 +47,8 @@ class LoopTurns:
         """New requests by tenant, the oldest first."""
         self._waiting: dict[str, deque[asyncio.Future[Turn]]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._due = self._lateness = 0.0
+        """When the next tick is due, and how late ticks are on average."""
 
     def try_begin(self, tenant: str) -> Turn | None:
         """Return a turn of the tenant, whose `end` must be called. None if it has to wait for one."""
@@ -86,18 +94,21 @@ class LoopTurns:
         new = self._new.get(tenant)
         if new is None:
             return FEW
-        while new and (oldest := next(iter(new))).since <= now - NEW_SECONDS:
+        lifetime = NEW_SECONDS if self._lateness < LATE_SECONDS else LATE_NEW_SECONDS
+        while new and (oldest := next(iter(new))).since <= now - lifetime:
             del new[oldest]
         return FEW - len(new)
 
     def _watch(self) -> None:
         if self._timer is None and self._waiting:
+            self._due = self._clock() + TICK_SECONDS
             self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
 
     def _tick(self) -> None:
         """Let requests begin in the places of those that are new no more."""
         self._timer = None
         now = self._clock()
+        self._lateness += SMOOTHING * (max(0.0, now - self._due) - self._lateness)
         for tenant in list(self._waiting):
             self._wake(tenant, now)
         self._watch()

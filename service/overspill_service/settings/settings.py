@@ -149,7 +149,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         int,
         Meta(
             ge=0,
-            description="requests a second of one tenant, at most, in one process (0: no limit); "
+            description="requests a second of one tenant, at most, to all replicas (0: no limit); "
             "twice as many at once",
         ),
     ] = 1000
