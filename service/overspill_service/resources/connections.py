@@ -14,15 +14,14 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
-from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from overspill_service.resources.client_connection import Activity, ClientConnection
 from overspill_service.resources.connection_limit import RESERVED_CONNECTIONS
 from overspill_service.resources.peers import address_of, network_of, peer_of
 from overspill_service.resources.request_heads import (
     MAX_FIELDS_BYTES,
     SHORT_HEAD_BYTES,
-    HeadCount,
     RequestHeads,
 )
 from overspill_service.resources.shunned import ShunnedAddresses
@@ -252,50 +251,3 @@ class Connections:
     def _expire(self, transport: asyncio.BaseTransport) -> None:
         if self.is_reserved(transport):
             transport.close()
-
-
-class Activity(Enum):
-    """What a connection does."""
-
-    NEW = "new"
-    """Its first request has not come yet."""
-    BUSY = "busy"
-    """A request of it is being answered."""
-    IDLE = "idle"
-    """A request of it was answered."""
-
-
-class ClientConnection(asyncio.Protocol):
-    """One connection of a client: a protocol whose connection is counted."""
-
-    transport: asyncio.Transport
-    address: str
-
-    def __init__(self, inner: asyncio.Protocol, connections: Connections) -> None:
-        self._inner, self._connections = inner, connections
-        self.head = HeadCount()
-        self.activity = Activity.NEW
-        self.is_reserved = False
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast("asyncio.Transport", transport)
-        self.address = network_of(peer_of(transport))
-        self._connections.opened(self)
-        self._inner.connection_made(transport)
-
-    def data_received(self, data: bytes) -> None:
-        if self._connections.received(self, data):
-            self._inner.data_received(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._connections.closed(self)
-        self._inner.connection_lost(exc)
-
-    def eof_received(self) -> bool | None:
-        return self._inner.eof_received()
-
-    def pause_writing(self) -> None:
-        self._inner.pause_writing()
-
-    def resume_writing(self) -> None:
-        self._inner.resume_writing()
