@@ -231,5 +231,7 @@ async def test_two_replicas_on_redis_hear_of_each_other_by_themselves(
         while len(shares()) < 2 or sum(shares()) > 1.1:
             await asyncio.gather(*(api.get("/v1/usage") for api in pair for _ in range(20)))
 
-    refused = await pair[0].get("/v1/usage")
-    assert (refused.status, refused.headers["RateLimit-Policy"]) == (429, '"max";q=20')
+    answers = await asyncio.gather(*(pair[0].get("/v1/usage") for _ in range(60)))
+    refused = [each for each in answers if each.status == 429]
+    assert refused
+    assert refused[0].headers["RateLimit-Policy"] == '"max";q=20'
