@@ -49,11 +49,11 @@ def test_counts_of_many_threads_add_up_and_are_taken_once() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    [taken] = tally.taken()
+    [taken] = tally.drain()
 
     assert taken.cohort == COHORT
     assert (taken.sums.outputs, taken.sums.bytes_before, taken.sums.bursts) == (4_000, 28_000, 0)
-    assert tally.taken() == []
+    assert tally.drain() == []
 
 
 def test_a_session_is_met_once_in_each_experiment() -> None:
@@ -77,11 +77,11 @@ def test_a_forked_child_counts_from_zero_and_knows_the_sessions_that_were_met() 
     met.is_new("e", "s")
     child = os.fork()
     if child == 0:  # pragma: no cover  (in the child)
-        os._exit(0 if tally.taken() == [] and not met.is_new("e", "s") else 1)
+        os._exit(0 if tally.drain() == [] and not met.is_new("e", "s") else 1)
     _, status = os.waitpid(child, 0)
 
     assert status == 0
-    assert len(tally.taken()) == 1
+    assert len(tally.drain()) == 1
 
 
 def test_cohorts_are_reported_once_with_the_other_counts(service: ServiceProcess, cohort: Cohort) -> None:

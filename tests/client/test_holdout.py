@@ -43,7 +43,7 @@ def counts(guard: Guard) -> dict[Arm, Counter[str]]:
     trial = guard._pipeline.trial
     assert trial is not None
     found: dict[Arm, Counter[str]] = {arm: Counter() for arm in Arm}
-    for each in trial.counts.taken():
+    for each in trial.counts.drain():
         for figure in CohortSums.__struct_fields__:
             found[each.arm][figure] += getattr(each.sums, figure)
     return {arm: +figures for arm, figures in found.items()}

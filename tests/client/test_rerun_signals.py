@@ -32,20 +32,20 @@ class Clock:
 
 
 def calls(bursts: Bursts, number: int, session: str = "one", tool: str = "grep") -> list[bool]:
-    return [bursts.called(session, tool) for _ in range(number)]
+    return [bursts.add_output(session, tool) for _ in range(number)]
 
 
 def test_calls_soon_after_a_notice_are_a_burst_which_counts_once() -> None:
     bursts = Bursts()
     assert calls(bursts, 10) == [False] * 10
-    bursts.noticed("one", "grep")
+    bursts.add_notice("one", "grep")
 
     assert calls(bursts, LEAST_CALLS + 5) == [False] * (LEAST_CALLS - 1) + [True] + [False] * 5
 
 
 def test_other_sessions_and_tools_complete_no_burst() -> None:
     bursts = Bursts()
-    bursts.noticed("one", "grep")
+    bursts.add_notice("one", "grep")
 
     assert not any(calls(bursts, 10, session="two") + calls(bursts, 10, tool="ls"))
     assert any(calls(bursts, LEAST_CALLS))
@@ -54,7 +54,7 @@ def test_other_sessions_and_tools_complete_no_burst() -> None:
 def test_calls_long_after_a_notice_are_no_burst() -> None:
     clock = Clock()
     bursts = Bursts(clock)
-    bursts.noticed("one", "grep")
+    bursts.add_notice("one", "grep")
     assert not any(calls(bursts, LEAST_CALLS - 1))
     clock.now += WINDOW_SECONDS + 1
 
@@ -63,9 +63,9 @@ def test_calls_long_after_a_notice_are_no_burst() -> None:
 
 def test_a_notice_amid_a_burst_does_not_begin_it_again() -> None:
     bursts = Bursts()
-    bursts.noticed("one", "grep")
+    bursts.add_notice("one", "grep")
     calls(bursts, LEAST_CALLS - 1)
-    bursts.noticed("one", "grep")
+    bursts.add_notice("one", "grep")
 
     assert calls(bursts, 1) == [True]
 
@@ -74,7 +74,7 @@ def test_the_sessions_of_a_fleet_take_bounded_memory(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("overspill.guard.bursts._MOST", 100)
     bursts = Bursts()
     for number in range(1_000):
-        bursts.noticed(f"session {number}", "grep")
+        bursts.add_notice(f"session {number}", "grep")
 
     assert not any(calls(bursts, LEAST_CALLS, session="session 0"))
     assert any(calls(bursts, LEAST_CALLS, session="session 999"))

@@ -278,7 +278,7 @@ def test_one_process_at_a_time_flushes_unasked(service: ServiceProcess) -> None:
             waiting = len(partition.entries())
         done = flush_job.flush_shortly(partition, client, 60.0)
 
-    assert (busy, waiting) == ((Flushed(), flush_job.ELSEWHERE), len(names))
+    assert (busy, waiting) == ((Flushed(), flush_job.RETRY_SECONDS), len(names))
     assert (done.uploaded, partition.entries()) == (5, [])
 
 

@@ -35,11 +35,11 @@ pending_results = st.lists(
     st.builds(
         PendingResult,
         size=st.integers(0, 2_000),
-        spilled=st.none() | st.integers(1, 600),
+        notice_bytes=st.none() | st.integers(1, 600),
         exceeds=st.booleans(),
         call_id=st.sampled_from(["", "call_0", "call_1"]),
-        least=st.none(),
-    ).filter(lambda each: each.spilled is not None or not each.exceeds),
+        shortest_notice_bytes=st.none(),
+    ).filter(lambda each: each.notice_bytes is not None or not each.exceeds),
     max_size=8,
 )
 
@@ -133,7 +133,10 @@ def test_nothing_spills_for_the_budget_without_need(results: list[PendingResult]
 @given(pending_results, st.integers(0, 8_000), st.integers(0, 300))
 def test_notices_share_what_there_is_room_for(results: list[PendingResult], room: int, least: int) -> None:
     results = [
-        each if each.spilled is None else each._replace(least=min(least, each.spilled)) for each in results
+        each
+        if each.notice_bytes is None
+        else each._replace(shortest_notice_bytes=min(least, each.notice_bytes))
+        for each in results
     ]
     allowed = notice_limits(results, room)
 
@@ -142,16 +145,20 @@ def test_notices_share_what_there_is_room_for(results: list[PendingResult], room
     fewest = total(short, [each.exceeds or each.saved > 0 for each in short])
     assert sum(taken) <= max(room, fewest)
     for each, most in zip(results, allowed, strict=True):
-        assert most is None or (each.least or 0) <= most <= (each.spilled or 0)
+        assert most is None or (each.shortest_notice_bytes or 0) <= most <= (each.notice_bytes or 0)
 
 
 def test_notices_are_as_long_as_ever_where_that_is_enough() -> None:
-    results = [PendingResult(10_000, 3_000, least=1_000)] * 3
+    results = [PendingResult(10_000, 3_000, shortest_notice_bytes=1_000)] * 3
 
     assert notice_limits(results, 23_000) == [3_000, None, None]
     assert notice_limits(results, 9_000) == [3_000, 3_000, 3_000]
     assert notice_limits(results, 8_000) == [2_666, 2_666, 2_666]
-    assert notice_limits([PendingResult(2_000, 3_000, least=1_000)] * 3, 5_000) == [1_000, None, None]
+    assert notice_limits([PendingResult(2_000, 3_000, shortest_notice_bytes=1_000)] * 3, 5_000) == [
+        1_000,
+        None,
+        None,
+    ]
     assert notice_limits(results, 1_000) == [1_000, 1_000, 1_000]
 
 

@@ -127,7 +127,7 @@ async def terminal_output(
         client = _asked(client)
         entry = await _found(client, session, asked.terminal)
         request = asked.inspect_request(entry.id, max_chars, datetime.now(UTC))
-        return {**_told(entry), **await answered(request, client, session, looks)}
+        return {**_described(entry), **await answered(request, client, session, looks)}
     except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
         return error_answer(error)
 
@@ -172,7 +172,7 @@ def _last_active(entry: Entry) -> datetime:
     return entry.last_append or entry.created
 
 
-def _told(entry: Entry) -> dict[str, Any]:
+def _described(entry: Entry) -> dict[str, Any]:
     gap = {} if entry.gap is None else {"gap": str(entry.gap)}
     return {
         "terminal": one_safe_line(entry.labels.get(wire.TERMINAL_LABEL, ""))[:_NAME_CHARS],

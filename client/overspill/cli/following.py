@@ -55,10 +55,10 @@ def follow(
     if not invocation.json:
         output.text(text.feed("", is_last=True), raw=True)
     if end is not None:
-        output.say(_told(ref, end))
+        output.say(_end_line(ref, end))
 
 
-def _told(ref: str, end: wire.FollowedEnd) -> str:
+def _end_line(ref: str, end: wire.FollowedEnd) -> str:
     code = "" if end.exit_code is None else f", exit code {end.exit_code}"
     status = f", {end.status}" if end.status and end.exit_code is None else ""
     gap = "" if end.gap is None else f". {end.gap}"

@@ -20,7 +20,7 @@ from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
     from overspill.guard.policy import Policy
-    from overspill.spools.folder import Spooled
+    from overspill.spools.entries import Spooled
     from overspill.spools.holder import SyncSource
     from overspill.spools.partition import Partition
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from overspill.cli.invocation import Invocation
-    from overspill.spools.folder import Spooled
+    from overspill.spools.entries import Spooled
     from overspill.spools.partition import Partition
     from overspill.text.body import Body
 
@@ -51,7 +51,7 @@ class CaptureMetadata:
     def entry(self, body: Body, *, url: str, reason: str) -> Spooled:
         """Return the description of a capture of `body` that waits for the service at `url`, and why."""
         kept = Digested.of(body)
-        told = Description(
+        description = Description(
             id=wire.capture_id(self.session, self.call_id, kept.sha256),
             session=self.session,
             call_id=self.call_id,
@@ -61,7 +61,7 @@ class CaptureMetadata:
             ttl=self.ttl,
             labels=self.labels,
         )
-        return new_entry(told, kept, datetime.now(UTC), url=url, reason=reason)
+        return new_entry(description, kept, datetime.now(UTC), url=url, reason=reason)
 
 
 def keep_in_spool(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from asyncio import Future
 
     from overspill.previews.notice_facts import StoreResult
-    from overspill.spools.folder import Spooled
+    from overspill.spools.entries import Spooled
     from overspill.spools.partition import Partition
     from overspill.spools.store_request import StoreRequest
 

@@ -20,7 +20,7 @@ from overspill.wire import Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from overspill.spools.folder import Spooled
+    from overspill.spools.entries import Spooled
     from overspill.spools.partition import Partition
     from overspill.spools.store_request import StoreRequest
 

@@ -24,7 +24,7 @@ from overspill.delivery.service_destination import ServiceDestination
 from overspill.delivery.slots import Overfull, live_slots_of
 from overspill.delivery.spool_destination import SpoolDestination, kept_in_spool
 from overspill.delivery.spool_uploads import SpoolUploads
-from overspill.delivery.stream_upload import Route, StreamUpload
+from overspill.delivery.stream_upload import LiveRoute, StreamUpload
 from overspill.execution import at_exit, forks, threads
 from overspill.execution.loop_thread import NoLoop
 from overspill.previews.notice_facts import StoreResult
@@ -154,15 +154,17 @@ class Storage:
             self.uploads.finish(min(seconds, self.exit_seconds))
         self._service.health.forget()
 
-    def begin_live(self, stream: GrowingStream, told: Description, flow: Hashable) -> StreamUpload | None:
+    def begin_live(
+        self, stream: GrowingStream, description: Description, flow: Hashable
+    ) -> StreamUpload | None:
         """Begin to upload a stream while it grows. Return None if there is no service or thread for it."""
         service = self._service
         if service is None:
             return None
         url = service.health.url
-        route = Route(service.synchronous, service.health, self.loop, partial(live_slots_of, url))
+        route = LiveRoute(service.synchronous, service.health, self.loop, partial(live_slots_of, url))
         with suppress(NoLoop):
-            return StreamUpload(stream, told, (id(self), flow), route)
+            return StreamUpload(stream, description, (id(self), flow), route)
         return None
 
     @asynccontextmanager

@@ -82,7 +82,7 @@ class GrowingStream(Protocol):
         """Return up to `most` bytes from `offset` on, for another thread. Raises `OSError`."""
 
 
-class Route:
+class LiveRoute:
     """How the streams of one guard get to the service. `slots` are those of the loop that it is called in."""
 
     def __init__(
@@ -104,12 +104,14 @@ class StreamUpload:
     It begins at once to look at the stream. Raises `NoLoop` if no thread can do that.
     """
 
-    def __init__(self, stream: GrowingStream, told: Description, flow: Hashable, route: Route) -> None:
-        self.id: str = told.id
-        self.labels: Mapping[str, str] = told.labels
+    def __init__(
+        self, stream: GrowingStream, description: Description, flow: Hashable, route: LiveRoute
+    ) -> None:
+        self.id: str = description.id
+        self.labels: Mapping[str, str] = description.labels
         self.producer: str = ""
         """The producer's word; empty if the service knows nothing of the capture."""
-        self._stream, self._told, self._flow, self._route = stream, told, flow, route
+        self._stream, self._description, self._flow, self._route = stream, description, flow, route
         self._sender: Resender | None = None
         self._looked_at = 0
         self._heard_at = time.monotonic()
@@ -151,7 +153,7 @@ class StreamUpload:
         self.stop()
         if self.producer:
             with suppress(RuntimeError):
-                self._route.loop.begin(self._given_up())
+                self._route.loop.begin(self._try_to_give_up())
 
     async def completed(
         self,
@@ -182,7 +184,7 @@ class StreamUpload:
             offset=request.size,
             status=wire.fit(status, wire.SHORT_VALUE) if status else None,
             sha256=request.sha256.hex(),
-            labels=dict(request.labels) if has_room(request.labels, self._told) else {},
+            labels=dict(request.labels) if has_room(request.labels, self._description) else {},
         )
 
     async def _run(self) -> None:
@@ -192,9 +194,9 @@ class StreamUpload:
             self._sender = sender = Resender(self._new_service(), self._read)
             if self._is_stopped:
                 return
-            await self._patiently(sender.begin)
+            await self._retry(sender.begin)
             while True:
-                await self._patiently(partial(self._send_news, sender))
+                await self._retry(partial(self._send_news, sender))
         except (OverspillError, OSError) as error:
             self._is_refused = True
             if self._sender is None or not self._sender.is_begun:
@@ -211,14 +213,16 @@ class StreamUpload:
 
     def _new_service(self) -> LiveService:
         _, client = running(self._route.client())
-        service = live_service(client, structs.replace(self._told, content_type=self._stream.media_type))
+        service = live_service(
+            client, structs.replace(self._description, content_type=self._stream.media_type)
+        )
         self.producer = service.producer  # whoever stops this later knows that there may be a capture
         return service
 
     async def _read(self, offset: int, most: int) -> bytes:
         return await threads.run_blocking(self._stream.read, offset, most)
 
-    async def _patiently(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _retry(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do it once the service works. Raises `OverspillError` for what does not pass."""
         failures, health = 0, self._route.health
         while True:
@@ -259,7 +263,7 @@ class StreamUpload:
         _, client = running(self._route.client())
         await give_up(client, self.id, self.producer)
 
-    async def _given_up(self) -> None:
+    async def _try_to_give_up(self) -> None:
         with suppress(OverspillError, TimeoutError, RuntimeError):  # the service ends it after some minutes
             async with asyncio.timeout(GIVE_UP_SECONDS):
                 await self._give_up()

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from overspill.delivery.health import ServiceHealth
-    from overspill.spools.folder import Spooled
+    from overspill.spools.entries import Spooled
     from overspill.spools.partition import Partition
     from overspill.spools.store_request import StoreRequest
     from overspill.transfer.client import Client

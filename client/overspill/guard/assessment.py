@@ -117,8 +117,8 @@ def pending_result(output: Output, content: Shape, is_long: bool, is_exempt: boo
     fills = is_long and policy.notice_style.fills
     if fills:
         size = min(size, allowed_bytes(policy.limits(output.tool), content.body))
-    least = notice_overhead(content)
-    spilled = least + policy.preview_bytes * escape_factor(content)
-    if is_exempt or (content.notices() and size_beside_notices(content) <= spilled):
+    shortest = notice_overhead(content)
+    most = shortest + policy.preview_bytes * escape_factor(content)
+    if is_exempt or (content.notices() and size_beside_notices(content) <= most):
         return PendingResult(size, None, is_long and not fills, call_id)
-    return PendingResult(size, spilled, is_long and not fills, call_id, least)
+    return PendingResult(size, most, is_long and not fills, call_id, shortest)

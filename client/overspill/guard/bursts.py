@@ -43,7 +43,7 @@ class Bursts:
         self._lock = threading.RLock()  # a signal handler may guard an output while this thread holds it
         self._following: OrderedDict[tuple[str, str], _Follow] = OrderedDict()
 
-    def called(self, session: str, tool: str) -> bool:
+    def add_output(self, session: str, tool: str) -> bool:
         """Count one output. Return True if it is the one that completes a burst."""
         key = session, tool
         if key not in self._following:
@@ -58,7 +58,7 @@ class Bursts:
                 del self._following[key]
             return not is_late and follow.calls >= LEAST_CALLS
 
-    def noticed(self, session: str, tool: str) -> None:
+    def add_notice(self, session: str, tool: str) -> None:
         """Follow the tool from now on, unless it is being followed: one burst counts once."""
         with self._lock:
             self._following.setdefault((session, tool), _Follow(self._clock()))

@@ -18,7 +18,7 @@ from overspill.guard.partial_updates import clamp_update
 from overspill.guard.pipeline import Pipeline
 from overspill.guard.policy import Policy
 from overspill.guard.policy_defaults import INLINE_CHARS, INLINE_LINES
-from overspill.guard.streams import Stream
+from overspill.guard.streams import GuardedStream
 from overspill.guard.tool_objects import is_tool_object, with_guarded
 from overspill.guard.trial import Trial
 from overspill.guard.turn import Turn
@@ -173,9 +173,9 @@ class Guard:
             result, name_text(tool), policy, call_id, session, status, matches_dropped
         )
         if is_async_chunk_iterator(result):
-            return await Stream(self._pipeline, _ASYNC, output).ended_async()
+            return await GuardedStream(self._pipeline, _ASYNC, output).read_to_end_async()
         if is_chunk_iterator(result):
-            return await Stream(self._pipeline, _SYNC, output).ended_in_thread(_ASYNC)
+            return await GuardedStream(self._pipeline, _SYNC, output).read_to_end_in_thread(_ASYNC)
         if shared is None:
             return await self._pipeline.process(_ASYNC, output)
         with shared.calling() as call:
@@ -202,9 +202,9 @@ class Guard:
             result, name_text(tool), policy, call_id, session, status, matches_dropped
         )
         if is_async_chunk_iterator(result):
-            return Stream(self._pipeline, _ASYNC, output).begun()
+            return GuardedStream(self._pipeline, _ASYNC, output).guard_lazily()
         if is_chunk_iterator(result):
-            return Stream(self._pipeline, _SYNC, output).ended()
+            return GuardedStream(self._pipeline, _SYNC, output).read_to_end()
         if shared is None:
             return run_sync(self._pipeline.process(_SYNC, output))
         with shared.calling() as call:

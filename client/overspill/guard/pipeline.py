@@ -158,7 +158,7 @@ class Pipeline:
         if self.trial is not None and output.assignment is not None:
             self.trial.count(output.assignment, self.intake.origin(output).call_id, tool, guarded, above)
         if not is_inline:
-            self._bursts.noticed(self.intake.session_of(output.session), tool)
+            self._bursts.add_notice(self.intake.session_of(output.session), tool)
             self.fast_path(tool).is_followed = True
             self.reports.hurry()
 
@@ -170,7 +170,7 @@ class Pipeline:
             self.trial.count_short(named, tool, size)
 
     def _follow(self, tool: str, session: str) -> None:
-        if self._bursts.called(session, tool):
+        if self._bursts.add_output(session, tool):
             self.tally.add_burst(tool)
 
     async def _verdict(self, executor: Executor, flow: Hashable, output: Output, content: Shape) -> Verdict:

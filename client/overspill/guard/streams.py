@@ -39,7 +39,7 @@ _MOST_LOST: Final = 64 * 1024 * 1024
 """Bytes of a stream that are read if nothing can store it: enough for a preview."""
 
 
-class Stream:
+class GuardedStream:
     """One result that comes in chunks. `guarded` is its outcome, or None as long as it is not too long."""
 
     def __init__(self, pipeline: Pipeline, executor: Executor, output: Output) -> None:
@@ -51,7 +51,7 @@ class Stream:
         )
         most = _most_kept(pipeline.storage, output.policy)
         limits = output.policy.limits(output.tool)
-        self._flow = ChunkStream(
+        self._chunks = ChunkStream(
             limits,
             max_bytes=most,
             reserve=reserve(output.policy),
@@ -70,11 +70,11 @@ class Stream:
         """Yield the chunks of a synchronous source that go into the conversation."""
         source = self._output.result
         if not self._is_bypassed:
-            source = guarded_chunks(source, self._flow, lambda flowed: run_sync(self._settle(flowed)))
+            source = guarded_chunks(source, self._chunks, lambda shape: run_sync(self._settle(shape)))
         returned, failure = None, None
         try:
             while True:
-                yield self._noted(next(source))
+                yield self._measured(next(source))
         except StopIteration as ended:
             returned = ended.value
         except Exception as error:  # noqa: BLE001  (a tool's own, raised below)
@@ -91,11 +91,11 @@ class Stream:
         """As `chunks`, for an asynchronous source."""
         source = self._output.result
         if not self._is_bypassed:
-            source = guarded_chunks_async(source, self._flow, self._settle, self._run)
+            source = guarded_chunks_async(source, self._chunks, self._settle, self._run)
         failure = None
         try:
             async for chunk in source:
-                yield self._noted(chunk)
+                yield self._measured(chunk)
         except Exception as error:  # noqa: BLE001  (as above)
             failure = error
         finally:
@@ -108,66 +108,66 @@ class Stream:
     async def _run(self, work: Callable[..., R], *args: Any) -> R:
         return await self._executor.run(self._pipeline.flow(self._output), work, *args)
 
-    def begun(self) -> Guarded:
+    def guard_lazily(self) -> Guarded:
         """Return an asynchronous stream, which is guarded as somebody reads it."""
         return self._inline(self.chunks_async())
 
-    def ended(self) -> Guarded:
+    def read_to_end(self) -> Guarded:
         """Read the stream to its end. Return its outcome.
 
         The value is one chunk, or an iterator of what stays for a stream of records. Reading stops at the
         first object that shows nothing of itself: the rest is guarded as somebody reads the value.
         """
-        chunks, held = self.chunks(), _Held()
+        chunks, items = self.chunks(), _ReadItems()
         try:
-            while self._may_go_on(held):
-                held.chunks.append(next(chunks))
+            while self._may_go_on(items):
+                items.read.append(next(chunks))
         except StopIteration:
             pass
         except Exception as error:  # noqa: BLE001  (a tool's own, raised again behind what came before)
-            held.failure = error
+            items.failure = error
         if self.guarded is None:
-            return self._inline(held.replayed(chunks))
+            return self._inline(items.replayed(chunks))
         chunks.close()
-        return self._with_all(self.guarded, held.replayed(iter(())))
+        return self._with_all(self.guarded, items.replayed(iter(())))
 
-    async def ended_in_thread(self, executor: AsyncExecutor) -> Guarded:
-        """As `ended`, in a thread of its own, because the tool may block. Cancelling stops the reading."""
+    async def read_to_end_in_thread(self, executor: AsyncExecutor) -> Guarded:
+        """As `read_to_end`, in a thread of its own: the tool may block. Cancelling stops the reading."""
         try:
-            return await executor.run_alone(self.ended)
+            return await executor.run_alone(self.read_to_end)
         except BaseException:  # the caller was cancelled, by whichever event loop
-            self._is_dropped = self._flow.is_over = True
+            self._is_dropped = self._chunks.is_over = True
             raise
 
-    async def ended_async(self) -> Guarded:
-        """As `ended`, for an asynchronous source."""
-        chunks, held = self.chunks_async(), _Held()
+    async def read_to_end_async(self) -> Guarded:
+        """As `read_to_end`, for an asynchronous source."""
+        chunks, items = self.chunks_async(), _ReadItems()
         try:
-            while self._may_go_on(held):
-                held.chunks.append(await anext(chunks))
+            while self._may_go_on(items):
+                items.read.append(await anext(chunks))
         except StopAsyncIteration:
             pass
         except Exception as error:  # noqa: BLE001  (as above)
-            held.failure = error
+            items.failure = error
         if self.guarded is None:
-            return self._inline(held.replayed_async(chunks))
+            return self._inline(items.replayed_async(chunks))
         await chunks.aclose()
-        return self._with_all(self.guarded, held.replayed_async(_nothing()))
+        return self._with_all(self.guarded, items.replayed_async(_nothing()))
 
-    def _may_go_on(self, held: _Held) -> bool:
+    def _may_go_on(self, items: _ReadItems) -> bool:
         """Return whether to read on: there may be more, and what has come is bounded."""
-        if self._flow.is_of_records and not self._is_bypassed:
-            return not held.is_silent
-        return self.guarded is None and held.are_chunks
+        if self._chunks.is_of_records and not self._is_bypassed:
+            return not items.is_silent
+        return self.guarded is None and items.are_chunks
 
     def _with_all(self, guarded: Guarded, items: Any) -> Guarded:
         """Return the outcome with all items as its value, if the stream is one of records."""
-        return replace(guarded, value=items) if self._flow.is_of_records else guarded
+        return replace(guarded, value=items) if self._chunks.is_of_records else guarded
 
-    async def _settle(self, flowed: StreamShape) -> Any:
+    async def _settle(self, shape: StreamShape) -> Any:
         """Store a stream that was too long; return what stands for it."""
-        output, live = self._output, await self._stopped_live(flowed)
-        self.guarded = await self._pipeline.replaced(self._executor, output._replace(live=live), flowed)
+        output, live = self._output, await self._stopped_live(shape)
+        self.guarded = await self._pipeline.replaced(self._executor, output._replace(live=live), shape)
         if live is not None and self.guarded.capture == live.id:
             self._live = None
         return self.guarded.value
@@ -177,7 +177,7 @@ class Stream:
         output = self._output
         origin = self._pipeline.intake.origin(output)
         if all_go_to_service(output.policy.bands) and not origin.capture:
-            told = Description(
+            description = Description(
                 id=new_id(origin.session, origin.call_id),
                 session=origin.session,
                 call_id=origin.call_id,
@@ -186,9 +186,9 @@ class Stream:
                 ttl=output.policy.ttl,
             )
             flow = self._pipeline.flow(output)
-            self._live = self._pipeline.storage.begin_live(self._flow, told, flow)
+            self._live = self._pipeline.storage.begin_live(self._chunks, description, flow)
 
-    async def _stopped_live(self, flowed: StreamShape) -> StreamUpload | None:
+    async def _stopped_live(self, shape: StreamShape) -> StreamUpload | None:
         """Return the upload that has sent a beginning of the stream, if one has, once it sends no more."""
         live = self._live
         if live is None or live.is_inherited or self._is_dropped:
@@ -197,7 +197,7 @@ class Stream:
             await self._executor.result(live.stop())
         flow = self._pipeline.flow(self._output)
         with suppress(OSError):
-            if await self._executor.run(flow, live.is_beginning_of, flowed.body, flowed.missing):
+            if await self._executor.run(flow, live.is_beginning_of, shape.body, shape.missing):
                 return live
         return None
 
@@ -218,7 +218,7 @@ class Stream:
         raised = (await self._pipeline.process(self._executor, self._output._replace(result=error))).value
         return raised if isinstance(raised, Exception) else error
 
-    def _noted(self, chunk: Any) -> Any:
+    def _measured(self, chunk: Any) -> Any:
         if isinstance(chunk, str):
             self._size += measure.size(chunk)
         elif isinstance(chunk, bytes):
@@ -237,7 +237,7 @@ class Stream:
             self._pipeline.count(self._output, guarded, above)
 
     def _inline(self, value: Any) -> Guarded:
-        size = self._flow.size or self._size
+        size = self._chunks.size or self._size
         return Guarded(
             value=value,
             outcome=Outcome.INLINE,
@@ -247,31 +247,31 @@ class Stream:
         )
 
 
-class _Held:
+class _ReadItems:
     """The items that were read from a stream, and how it failed if it did."""
 
     def __init__(self) -> None:
-        self.chunks: list[Any] = []
+        self.read: list[Any] = []
         self.failure: Exception | None = None
 
     @property
     def is_silent(self) -> bool:
         """Whether the last item shows nothing of itself: such a stream may be endless."""
-        return bool(self.chunks) and is_opaque_record(self.chunks[-1])
+        return bool(self.read) and is_opaque_record(self.read[-1])
 
     @property
     def are_chunks(self) -> bool:
         """Whether the items are text or bytes so far: the guard bounds how much of these passes."""
-        return not self.chunks or isinstance(self.chunks[-1], str | bytes)
+        return not self.read or isinstance(self.read[-1], str | bytes)
 
     def replayed(self, rest: Iterator[Any]) -> Iterator[Any]:
-        yield from self.chunks
+        yield from self.read
         if self.failure is not None:
             raise self.failure
         yield from rest
 
     async def replayed_async(self, rest: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        for chunk in self.chunks:
+        for chunk in self.read:
             yield chunk
         if self.failure is not None:
             raise self.failure

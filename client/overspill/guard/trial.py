@@ -107,7 +107,7 @@ class Trial:
             identical=is_identical,
         )
         if oversized is not None:
-            self._bursts.noticed(session, tool)
+            self._bursts.add_notice(session, tool)
 
     def _cohort(self, session: str, tool: str) -> Cohort | None:
         if tool in self._usual.exempt or call_context.is_bypassed():
@@ -116,7 +116,7 @@ class Trial:
 
     def _add(self, cohort: Cohort, session: str, tool: str, **amounts: int) -> None:
         is_new = met_sessions.is_new(cohort.experiment, session)
-        bursts = self._bursts.called(session, tool)
+        bursts = self._bursts.add_output(session, tool)
         self.counts.add(cohort, outputs=1, sessions=is_new, bursts=bursts, **amounts)
 
     def _is_identical(self, session: str, sha256: bytes, call_id: str) -> bool:

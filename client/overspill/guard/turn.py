@@ -33,21 +33,21 @@ _START_SECONDS: Final = 0.002
 class PendingResult(NamedTuple):
     """A result that waits for the turn's decision.
 
-    `size` is its bytes, `spilled` the most bytes of its notice, `least` the bytes of the shortest notice.
-    `spilled` is None for a result that never spills. `exceeds`: it is above its own limits and spills anyway.
-    `call_id` decides between equal sizes, so it must not be an id that was made up at random.
+    `size` is its bytes, `notice_bytes` the most bytes of its notice, `shortest_notice_bytes` those of the
+    shortest one. `notice_bytes` is None for a result that never spills. `exceeds`: it is above its own limits
+    and spills anyway. `call_id` decides between equal sizes, so it must not be an id made up at random.
     """
 
     size: int
-    spilled: int | None = None
+    notice_bytes: int | None = None
     exceeds: bool = False
     call_id: str = ""
-    least: int | None = None
+    shortest_notice_bytes: int | None = None
 
     @property
     def saved(self) -> int:
         """Bytes that spilling keeps out of the conversation; 0 or less if it keeps out none."""
-        return 0 if self.spilled is None else self.size - self.spilled
+        return 0 if self.notice_bytes is None else self.size - self.notice_bytes
 
     def cost(self, *, spills: bool) -> int:
         """Return the bytes that the result takes in the conversation, spilled or whole."""
@@ -55,7 +55,9 @@ class PendingResult(NamedTuple):
 
     def shortened(self) -> PendingResult:
         """Return the same result with the shortest notice."""
-        return self if self.spilled is None or self.least is None else self._replace(spilled=self.least)
+        if self.notice_bytes is None or self.shortest_notice_bytes is None:
+            return self
+        return self._replace(notice_bytes=self.shortest_notice_bytes)
 
 
 def choose_spills(results: Sequence[PendingResult], room: int) -> list[bool]:
@@ -83,13 +85,13 @@ def notice_limits(results: Sequence[PendingResult], room: int) -> list[int | Non
     """
     spills = choose_spills(results, room)
     if _total(results, spills) <= room:
-        return [result.spilled if spill else None for result, spill in zip(results, spills, strict=True)]
+        return [result.notice_bytes if spill else None for result, spill in zip(results, spills, strict=True)]
     short = [result.shortened() for result in results]
     spills = choose_spills(short, room)
     share = max(0, room - _total(short, spills)) // max(1, sum(spills))
     return [
-        min(full.spilled or 0, (least.spilled or 0) + share) if spill else None
-        for full, least, spill in zip(results, short, spills, strict=True)
+        min(full.notice_bytes or 0, (shortest.notice_bytes or 0) + share) if spill else None
+        for full, shortest, spill in zip(results, short, spills, strict=True)
     ]
 
 

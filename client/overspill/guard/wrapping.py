@@ -11,7 +11,7 @@ from overspill.execution import pacing
 from overspill.guard import turn
 from overspill.guard.executors import AsyncExecutor, SyncExecutor, run_sync
 from overspill.guard.return_types import keep_return_type
-from overspill.guard.streams import Stream
+from overspill.guard.streams import GuardedStream
 from overspill.shapes.guarded_chunks import is_async_chunk_iterator, is_chunk_iterator
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Wrapper:
         @functools.wraps(tool)
         async def guarded(*args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Any, None]:
             output = self._pipeline.intake.output(tool(*args, **kwargs), name)
-            chunks = Stream(self._pipeline, _ASYNC, output).chunks_async()
+            chunks = GuardedStream(self._pipeline, _ASYNC, output).chunks_async()
             try:
                 async for chunk in chunks:
                     yield chunk
@@ -113,25 +113,25 @@ class Wrapper:
         @functools.wraps(tool)
         def guarded(*args: P.args, **kwargs: P.kwargs) -> Generator[Any, Any, Any]:
             output = self._pipeline.intake.output(tool(*args, **kwargs), name)
-            return (yield from Stream(self._pipeline, _SYNC, output).chunks())
+            return (yield from GuardedStream(self._pipeline, _SYNC, output).chunks())
 
         return guarded
 
     async def _value(self, result: Any, name: str, call: RunningCall | None) -> Any:
         output = self._pipeline.intake.output(result, name)._replace(call=call)
         if is_async_chunk_iterator(result):
-            return Stream(self._pipeline, _ASYNC, output).chunks_async()
+            return GuardedStream(self._pipeline, _ASYNC, output).chunks_async()
         if is_chunk_iterator(result):
-            return Stream(self._pipeline, _SYNC, output).chunks()
+            return GuardedStream(self._pipeline, _SYNC, output).chunks()
         await pacing.wait_to_begin()
         return (await self._pipeline.process(_ASYNC, output)).value
 
     def _value_sync(self, result: Any, name: str, call: RunningCall | None) -> Any:
         output = self._pipeline.intake.output(result, name)._replace(call=call)
         if is_async_chunk_iterator(result):
-            return Stream(self._pipeline, _ASYNC, output).chunks_async()
+            return GuardedStream(self._pipeline, _ASYNC, output).chunks_async()
         if is_chunk_iterator(result):
-            return Stream(self._pipeline, _SYNC, output).chunks()
+            return GuardedStream(self._pipeline, _SYNC, output).chunks()
         return run_sync(self._pipeline.process(_SYNC, output)).value
 
 

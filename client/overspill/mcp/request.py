@@ -38,8 +38,8 @@ class Request(Struct, frozen=True):
     @property
     def client_name(self) -> str:
         """Return what the client calls itself, or an empty text: `initialize` says it, or each request."""
-        told = self.params.get("clientInfo") or self.meta.get(CLIENT_INFO)
-        name = told.get("name") if isinstance(told, dict) else None
+        info = self.params.get("clientInfo") or self.meta.get(CLIENT_INFO)
+        name = info.get("name") if isinstance(info, dict) else None
         return name if isinstance(name, str) else ""
 
     @property

@@ -75,10 +75,10 @@ _TRACED: Final = re.compile(r"^(?:\+{1,4} ?[\w'\[/.]|\$ \S)|^\s*(?:-{1,2}[a-z]|/
 def judge(line: str) -> LineVerdict | None:
     """Return how much `line` matters; None if it does not say that something went wrong."""
     said = message(line)
-    told = _without_denials(said)
-    found = _by_rule(told, line)
-    bare = without_level(told)
-    if bare != told and (found is None or found.weight < MARKED):
+    undenied = _without_denials(said)
+    found = _by_rule(undenied, line)
+    bare = without_level(undenied)
+    if bare != undenied and (found is None or found.weight < MARKED):
         found = max(found, _by_rule(bare, line), key=lambda one: one.weight if one else 0)
     if found is None and said != line:
         found = _by_rule(_without_denials(line.strip()), line)

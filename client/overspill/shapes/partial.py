@@ -89,8 +89,10 @@ def _limits(limits: Limits) -> str:
         (limits.max_chars, "character"),
         (limits.max_tokens, "token"),
     )
-    told = [measure.plural(limit, noun) for limit, noun in named if limit not in {None, UNLIMITED} and limit]
-    return " or ".join(told) or "the limit"
+    described = [
+        measure.plural(limit, noun) for limit, noun in named if limit not in {None, UNLIMITED} and limit
+    ]
+    return " or ".join(described) or "the limit"
 
 
 class _Budget:

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from msgspec import Struct
 
     from overspill.reading.chunks import Caps, Extent
+    from overspill.spools.entries import Spooled
     from overspill.spools.file_chunks import Read
-    from overspill.spools.folder import Spooled
 
 Q = TypeVar("Q", bound="Struct")
 
-SECONDS: Final = 5.0
+READ_SECONDS: Final = 5.0
 """Seconds after which a search or a summary stops. The answer of a search says how to continue."""
-_PLACES: Final = frozenset({"lines", "start", "end", "offset", "cursor"})
+_POSITIONS: Final = frozenset({"lines", "start", "end", "offset", "cursor"})
 """Parameters that say where a read begins and ends."""
 
 
@@ -63,8 +63,6 @@ class LocalCapture:
 
     def _kind(self) -> str:
         return content_kind.detect(self._chunks.at(0, content_kind.HEAD_BYTES), self.spooled.content_type)
-
-    # --- bytes ------------------------------------------------------------------------------------
 
     def content(
         self,
@@ -104,8 +102,6 @@ class LocalCapture:
             detail = f"no byte of the range exists: the capture has {self.spooled.size} bytes"
             raise error_of(wire.Code.RANGE_NOT_SATISFIABLE, detail)
         return self._chunks.pieces(part.start, part.stop)
-
-    # --- bounded reads ----------------------------------------------------------------------------
 
     def head(
         self,
@@ -159,7 +155,7 @@ class LocalCapture:
         query = _checked(wire.GrepQuery(pattern=pattern, **options))
         with _problems():
             search = Search(query, self._extent, caps=_caps(query), expired=_deadline())
-            return _going_on(self._chunks.search(search), query)
+            return _with_whole_query(self._chunks.search(search), query)
 
     def summary(self, _ref: str = "", *, session: str | None = None) -> wire.Summary:  # noqa: ARG002
         """Return what the capture looks like, within the time that a summary may take. Raises `OSError`."""
@@ -183,7 +179,7 @@ class LocalCapture:
 
     def _answer(self, query: wire.ReadQuery, begin: Callable[[], Read[wire.Text]]) -> wire.Text:
         with _problems():
-            return _going_on(self._chunks.inspect(begin()), query)
+            return _with_whole_query(self._chunks.inspect(begin()), query)
 
 
 def entry_of(spooled: Spooled, kind: str) -> wire.Entry:
@@ -207,11 +203,11 @@ def entry_of(spooled: Spooled, kind: str) -> wire.Entry:
     )
 
 
-def _going_on(text: wire.Text, query: Struct) -> wire.Text:
+def _with_whole_query(text: wire.Text, query: Struct) -> wire.Text:
     """Return the answer with the whole query that continues: what was asked for, with a new beginning."""
     if text.next is None:
         return text
-    kept = {name: value for name, value in encode_query(query).items() if name not in _PLACES}
+    kept = {name: value for name, value in encode_query(query).items() if name not in _POSITIONS}
     return msgspec.structs.replace(text, next=kept | text.next)
 
 
@@ -237,5 +233,5 @@ def _caps(query: wire.ReadQuery) -> Caps:
 
 
 def _deadline() -> Callable[[], bool]:
-    until = time.monotonic() + SECONDS
+    until = time.monotonic() + READ_SECONDS
     return lambda: time.monotonic() > until

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from overspill.spools.folder import ENTRY, Spooled
+from overspill.spools.folder import ENTRY
 from overspill.spools.own_directory import NotSpooled, disk_reason
 from overspill.text import measure
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from overspill.spools.claim import Claim
     from overspill.spools.draft import Draft
+    from overspill.spools.entries import Spooled
     from overspill.spools.folder import Folder
     from overspill.spools.ledger import Ledger
     from overspill.spools.room import Room

@@ -43,7 +43,7 @@ from overspill.transfer.sync import running
 from overspill.wire import MAX_LABELS, SPOOLED_LABEL
 
 if TYPE_CHECKING:
-    from overspill.spools.folder import Spooled
+    from overspill.spools.entries import Spooled
     from overspill.spools.partition import Partition
     from overspill.transfer.sync import SyncClient
 
@@ -58,9 +58,9 @@ _PASSING: Final = (
     QuotaExceeded,
 )
 """Exceptions to these that may pass: damage on the way, another server in between, load, a limit."""
-_OF_ALL: Final = (Denied, QuotaExceeded, StoreFull, TooManyRequests)
+_SERVICE_FAILURES: Final = (Denied, QuotaExceeded, StoreFull, TooManyRequests)
 """Failures that the next capture would meet too."""
-_IN_A_ROW: Final = 3
+_MOST_FAILED_IN_A_ROW: Final = 3
 """After this many failed captures in a row, the service itself counts as failing."""
 _BACKOFF: Final = Backoff(first=30.0, longest=3600.0)
 """Seconds until a failed capture is sent again, doubled with each failure."""
@@ -156,28 +156,29 @@ class Flush:
     def _try(self, entry: Spooled) -> bool:
         """Upload one capture. Return whether to go on with the next."""
         try:
-            is_sent = self._sent(entry)
+            is_sent = self._send(entry)
         except OverspillError as error:
-            return self._goes_on_after(error, entry)
+            return self._note_failure(error, entry)
         self._failed_in_a_row = 0
         self.done.uploaded += is_sent
         self.done.size += entry.size if is_sent else 0
         self.done.elsewhere += not is_sent
         return True
 
-    def _goes_on_after(self, error: OverspillError, entry: Spooled) -> bool:
+    def _note_failure(self, error: OverspillError, entry: Spooled) -> bool:
+        """Refuse or postpone the capture, or stop the flush. Return whether to go on with the next."""
         if is_permanent(error):
             self._refuse(entry, str(error))
             self.done.refused += 1
             return True
-        if isinstance(error, _OF_ALL) or not self._client.ready():
+        if isinstance(error, _SERVICE_FAILURES) or not self._client.ready():
             self.done.failure = error
             return False
         self._postpone(entry, error)
         self._failed_in_a_row += 1
-        if self._failed_in_a_row == _IN_A_ROW:
+        if self._failed_in_a_row == _MOST_FAILED_IN_A_ROW:
             self.done.failure = error
-        return self._failed_in_a_row < _IN_A_ROW
+        return self._failed_in_a_row < _MOST_FAILED_IN_A_ROW
 
     def _refuse(self, entry: Spooled, why: str) -> None:
         """Keep a capture, and note in its entry that it is not to be uploaded."""
@@ -191,7 +192,7 @@ class Flush:
         self.done.postponed += 1
         log.info("the spooled capture %s could not be uploaded, again in %d s: %s", entry.id, pause, error)
 
-    def _sent(self, entry: Spooled) -> bool:
+    def _send(self, entry: Spooled) -> bool:
         """Upload a capture. Return False if another process uploads it, or has done so."""
         try:
             raw = self._partition.open(entry)

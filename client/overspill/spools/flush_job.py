@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from overspill.transfer.sync import SyncClient
 
 _LOCK: Final = ".flush"
-_HOPELESS_FOR_NOW: Final = (Denied, QuotaExceeded, StoreFull)
-LATER: Final = 300.0
+_FORBIDDEN: Final = (Denied, QuotaExceeded, StoreFull)
+FORBIDDEN_RETRY_SECONDS: Final = 300.0
 """Seconds until uploads that a key or a limit forbids are tried again."""
-ELSEWHERE: Final = 30.0
+RETRY_SECONDS: Final = 30.0
 """Seconds until captures that another process uploads, or that failed by themselves, are tried again."""
-_SLOWEST: Final = 4 * 1024 * 1024
-"""The bytes a second that an upload is assumed to make: larger captures are skipped."""
-_PAUSE: Final = 30.0
+_ASSUMED_BYTES_PER_SECOND: Final = 4 * 1024 * 1024
+"""How fast an upload is assumed to be: captures that would take too long at that rate are skipped."""
+_PAUSE_SECONDS: Final = 30.0
 """Seconds for which commands leave the service alone after it failed slowly."""
-_SLOW: Final = 0.5
+_SLOW_SECONDS: Final = 0.5
 """A flush that failed after more seconds failed slowly."""
-OWN: Final = 0.2
+OWN_FLUSH_SECONDS: Final = 0.2
 """Seconds to wait for another flush of this process, which ends when its guard is closed."""
 
 
@@ -53,11 +53,11 @@ def job(partition: Partition, client: SyncClient) -> float | None:
     flushed = None
     with suppress(NotSpooled):
         flushed = _flushed(partition, client)
-    if flushed is None or isinstance(flushed.failure, _HOPELESS_FOR_NOW):
-        return ELSEWHERE if flushed is None else LATER
+    if flushed is None or isinstance(flushed.failure, _FORBIDDEN):
+        return RETRY_SECONDS if flushed is None else FORBIDDEN_RETRY_SECONDS
     if flushed.failure is not None:
         raise flushed.failure
-    return ELSEWHERE if flushed.elsewhere or flushed.postponed else None
+    return RETRY_SECONDS if flushed.elsewhere or flushed.postponed else None
 
 
 def _flushed(partition: Partition, client: SyncClient) -> Flushed:
@@ -70,7 +70,7 @@ def _flushed(partition: Partition, client: SyncClient) -> Flushed:
 
 
 def flush_shortly(
-    partition: Partition, client: SyncClient, seconds: float, *, lock_timeout: float = OWN
+    partition: Partition, client: SyncClient, seconds: float, *, lock_timeout: float = OWN_FLUSH_SECONDS
 ) -> Flushed:
     """Upload what can be uploaded within `seconds`. Do nothing if another process uploads. Raises nothing.
 
@@ -78,7 +78,7 @@ def flush_shortly(
     should have a timeout of at most `seconds`. An upload that has not ended then is given up, and stays in
     the spool. `lock_timeout` is how many seconds to wait for another flush to end.
     """
-    flush = Flush(partition, client, largest=int(seconds * _SLOWEST))
+    flush = Flush(partition, client, largest=int(seconds * _ASSUMED_BYTES_PER_SECOND))
     if _is_nothing_to_do(partition):
         return flush.done
     load_transport()  # importing takes time that does not count
@@ -122,7 +122,7 @@ def _flush_quietly(partition: Partition, flush: Flush, lock_timeout: float) -> N
             flush_lock.pause()  # first: the process may end before the flush does
             began = time.monotonic()
             flush.run()
-            if flush.done.failure is None or time.monotonic() - began < _SLOW:
+            if flush.done.failure is None or time.monotonic() - began < _SLOW_SECONDS:
                 flush_lock.resume()
 
 
@@ -135,11 +135,11 @@ class _FlushLock:
     def is_due(self) -> bool:
         """Return whether no flush has failed slowly just now."""
         text = os.pread(self._descriptor, 32, 0).strip()
-        return not 0 < (int(text) if text.isdigit() else 0) - time.time() <= _PAUSE
+        return not 0 < (int(text) if text.isdigit() else 0) - time.time() <= _PAUSE_SECONDS
 
     def pause(self) -> None:
         """Let no command flush for half a minute."""
-        os.pwrite(self._descriptor, b"%020d\n" % int(time.time() + _PAUSE), 0)
+        os.pwrite(self._descriptor, b"%020d\n" % int(time.time() + _PAUSE_SECONDS), 0)
 
     def resume(self) -> None:
         os.pwrite(self._descriptor, b"%020d\n" % 0, 0)

@@ -12,15 +12,14 @@ return the bytes that they freed. All methods raise `OSError`.
 from __future__ import annotations
 
 import os
-from datetime import datetime  # noqa: TC003  (msgspec resolves annotations at run time)
 from typing import IO, TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import Struct
 
 from overspill import wire
 from overspill.spools import files
 from overspill.spools.draft import PART, Draft
+from overspill.spools.entries import Dropped, Spooled
 from overspill.spools.own_directory import lock
 
 if TYPE_CHECKING:
@@ -32,49 +31,6 @@ MOST_DROPPED: Final = 200
 """How many captures that were removed without an upload are remembered."""
 ENTRY: Final = ".json"
 _DROPPED: Final = "dropped.json"
-
-
-class Spooled(Struct, frozen=True, kw_only=True):
-    """The entry of a spooled capture. `size` is bytes.
-
-    `reason` says why it is here, `refused` why the service will never take it. `path` is where the agent
-    finds it in a workspace. `traceparent` is the span in which it spilled. If the service has a beginning of
-    it as a live capture, `producer` is the word of who produced that. `failures` uploads of it have failed;
-    the next one is due at `next_try`.
-    """
-
-    id: str
-    size: int
-    lines: int
-    sha256: str
-    session: str
-    call_id: str
-    tool: str
-    status: str
-    content_type: str
-    ttl: int | None
-    created: datetime
-    expires: datetime
-    url: str
-    reason: str
-    refused: str = ""
-    path: str = ""
-    labels: dict[str, str] = {}
-    traceparent: str = ""
-    producer: str = ""
-    failures: int = 0
-    next_try: datetime | None = None
-
-
-class Dropped(Struct, frozen=True, kw_only=True):
-    """A capture that was removed without an upload, and why."""
-
-    id: str
-    call_id: str
-    session: str
-    size: int
-    dropped: datetime
-    reason: str
 
 
 class StoredFile(NamedTuple):
@@ -112,8 +68,6 @@ class Folder:
         """Return the file of a content. Raises `ValueError` for what is no capture id."""
         return _checked(id) + self.suffix
 
-    # --- changing, under the spool's lock ----------------------------------------------------------
-
     def begin(self, entry: int, content: int | None = None) -> Draft:
         """Make a draft of an entry of `entry` bytes, and of `content` bytes of content, if that is given."""
         sizes = {} if content is None else {self.suffix: content}
@@ -145,8 +99,6 @@ class Folder:
             is_left = _is_dead(directory, name) if name.startswith(PART) else self._is_single(directory, name)
             return files.remove(directory, name) if is_left else 0
 
-    # --- changing ----------------------------------------------------------------------------------
-
     def sync(self) -> None:
         """Write the names of all files to the disk itself."""
         with files.opened(self.path) as directory:
@@ -159,8 +111,6 @@ class Folder:
             draft.fill(ENTRY, data, is_durable=False)
             with files.opened(self.path) as directory:
                 os.rename(draft.name(ENTRY), _DROPPED, src_dir_fd=directory, dst_dir_fd=directory)
-
-    # --- reading -----------------------------------------------------------------------------------
 
     def stock(self) -> Stock:
         """Look at all files, with a system call for each."""
@@ -228,8 +178,6 @@ class Folder:
         with files.opened(self.path) as directory:
             return _read(directory, _DROPPED, list[Dropped]) or []
 
-    # --- names -------------------------------------------------------------------------------------
-
     def _is_own(self, name: str) -> bool:
         """Return whether a file counts: a part, a content or an entry."""
         stem, dot, suffix = name.partition(".")
@@ -282,8 +230,3 @@ def _read(directory: int, name: str, kind: type[T]) -> T | None:
             return msgspec.json.decode(file.read(), type=kind)
     except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
         return None
-
-
-def is_of(entry: Spooled | Dropped, call_id: str, session: str | None) -> bool:
-    """Return whether a capture is of a tool call in a session; None is any session."""
-    return entry.call_id == wire.fit(call_id) and (session is None or entry.session == wire.fit(session))

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from overspill import wire
 from overspill.live.ports import Description
-from overspill.spools.folder import Spooled
+from overspill.spools.entries import Spooled
 from overspill.text.body import FileBody
 from overspill.text.measure import encode, extent_of
 
@@ -41,31 +41,33 @@ def bytes_of(body: str | bytes) -> bytes:
     return encode(body) if isinstance(body, str) else body
 
 
-def new_entry(told: Description, kept: Digested, now: datetime, *, url: str, reason: str) -> Spooled:
+def new_entry(
+    description: Description, digested: Digested, now: datetime, *, url: str, reason: str
+) -> Spooled:
     """Return the entry of an output that is kept `now`, because the service at `url` does not have it."""
     return Spooled(
-        id=told.id,
-        size=kept.size,
-        lines=kept.lines,
-        sha256=kept.sha256.hex(),
-        session=wire.fit(told.session),
-        call_id=wire.fit(told.call_id),
-        tool=wire.fit(told.tool),
-        status=wire.fit(told.status),
-        content_type=told.content_type,
-        ttl=told.ttl,
+        id=description.id,
+        size=digested.size,
+        lines=digested.lines,
+        sha256=digested.sha256.hex(),
+        session=wire.fit(description.session),
+        call_id=wire.fit(description.call_id),
+        tool=wire.fit(description.tool),
+        status=wire.fit(description.status),
+        content_type=description.content_type,
+        ttl=description.ttl,
         created=now,
-        expires=now + timedelta(seconds=wire.DEFAULT_TTL if told.ttl is None else told.ttl),
+        expires=now + timedelta(seconds=wire.DEFAULT_TTL if description.ttl is None else description.ttl),
         url=url,
         reason=reason,
-        labels=dict(told.labels),
+        labels=dict(description.labels),
     )
 
 
 def output_entry(request: StoreRequest, now: datetime, *, url: str, reason: str) -> Spooled:
     """Return the entry of an output that a guard keeps."""
     origin = request.origin
-    told = Description(
+    description = Description(
         id=request.id,
         session=origin.session,
         call_id=origin.call_id,
@@ -75,8 +77,8 @@ def output_entry(request: StoreRequest, now: datetime, *, url: str, reason: str)
         ttl=request.ttl,
         labels=request.labels,
     )
-    kept = Digested(request.size, request.lines, request.sha256)
-    entry = new_entry(told, kept, now, url=url, reason=reason)
+    digested = Digested(request.size, request.lines, request.sha256)
+    entry = new_entry(description, digested, now, url=url, reason=reason)
     producer = "" if origin.live is None else origin.live.producer
     return structs.replace(entry, traceparent=origin.traceparent, producer=producer)
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from overspill.spools.claim import Claim
-    from overspill.spools.folder import Spooled
+    from overspill.spools.entries import Spooled
     from overspill.spools.store_request import StoreRequest
 
 

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from overspill import wire
 from overspill.spools.commit import Addition, commit, replace, too_large
-from overspill.spools.folder import Dropped, Folder, Spooled, is_of
+from overspill.spools.entries import Dropped, Spooled, is_of
 from overspill.spools.new_entry import output_entry
 from overspill.spools.own_directory import LOCK_TIMEOUT_SECONDS, LockedFile, NotSpooled, is_directory
 from overspill.transfer.request import call_id_of
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from overspill.spools.claim import Claim
+    from overspill.spools.folder import Folder
     from overspill.spools.order import Order
     from overspill.spools.room import Room
     from overspill.spools.store_request import StoreRequest
@@ -55,20 +56,29 @@ class PartitionedSpool(Protocol):
 class Partition:
     """The captures of one service and key, oldest first. `url` is the service's, empty if it is not known.
 
-    `shown` is the path of the folder for the agent, if the spool is a workspace. There the agent may have
+    `agent_path` is the folder's path for the agent, if the spool is a workspace. There the agent may have
     changed the files.
     """
 
-    def __init__(self, spool: PartitionedSpool, folder: Folder, url: str = "", *, shown: str = "") -> None:
+    def __init__(
+        self, spool: PartitionedSpool, folder: Folder, url: str = "", *, agent_path: str = ""
+    ) -> None:
         self.spool = spool
         self.folder = folder
         self.url = url
-        self._shown = shown
+        self._agent_path = agent_path
 
     @property
     def identity(self) -> Hashable:
         """A value that is equal for partitions that can share one writer."""
-        return type(self), self.folder.path, self.url, self._shown, self.spool.max_bytes, self.spool.clock
+        return (
+            type(self),
+            self.folder.path,
+            self.url,
+            self._agent_path,
+            self.spool.max_bytes,
+            self.spool.clock,
+        )
 
     def exists(self) -> bool:
         """Return whether anything was ever kept here. Raises `NotSpooled` if the spool is not safe."""
@@ -126,13 +136,13 @@ class Partition:
 
     def _addition(self, request: StoreRequest, reason: str, refused: str, claim: Claim | None) -> Addition:
         now = datetime.fromtimestamp(self.spool.clock(), UTC)
-        path = self._shown_path(request) if self._shown else ""
+        path = self._path_for_agent(request) if self._agent_path else ""
         entry = output_entry(request, now, url=self.url, reason=reason)
         entry = structs.replace(entry, refused=refused, path=path)
         return Addition(self.folder, entry, request.body, claim)
 
-    def _shown_path(self, request: StoreRequest) -> str:
-        return f"{self._shown}/{self.folder.name(request.id)}"
+    def _path_for_agent(self, request: StoreRequest) -> str:
+        return f"{self._agent_path}/{self.folder.name(request.id)}"
 
     def _add(
         self, additions: Sequence[Addition], lock_timeout: float, on_progress: Callable[[], None] = _nothing
@@ -167,7 +177,7 @@ class Partition:
 
     def _is_kept(self, entry: Spooled) -> bool:
         """Return whether the content is here already. Never in a workspace: the agent may have changed it."""
-        return not self._shown and self.folder.size(entry.id) == entry.size
+        return not self._agent_path and self.folder.size(entry.id) == entry.size
 
     def is_empty(self) -> bool:
         """Return whether nothing waits here. Raises `NotSpooled` and `OSError`."""

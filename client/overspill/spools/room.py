@@ -16,7 +16,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from overspill.spools import own_directory
-from overspill.spools.folder import Dropped, Folder, Spooled, StoredFile
+from overspill.spools.entries import Dropped, Spooled
+from overspill.spools.folder import Folder, StoredFile
 from overspill.spools.ledger import Account, Ledger
 from overspill.spools.own_directory import LOCK_TIMEOUT_SECONDS, Busy, NotSpooled
 from overspill.text import measure
@@ -32,9 +33,9 @@ T = TypeVar("T")
 
 Capture: TypeAlias = tuple[StoredFile, Folder]
 
-TIDY_EVERY: Final = 600.0
+TIDY_SECONDS: Final = 600.0
 """Seconds between two searches for expired captures and for files that dead processes left."""
-_COUNT_EVERY: Final = 5.0
+_COUNT_SECONDS: Final = 5.0
 """Seconds for which a spool that was found full counts as full."""
 _EXPIRED: Final = "it had expired"
 
@@ -82,8 +83,6 @@ class Room:
         """Lock out every other process that counts files or drops captures."""
         return own_directory.locked(self._path / ".tidy", lock_timeout)
 
-    # --- in ----------------------------------------------------------------------------------------
-
     def admit(self, entrants: Sequence[Entrant], until: float) -> None:
         """Begin the entrants for which there is room; the others fail. Raises nothing.
 
@@ -94,9 +93,9 @@ class Room:
         try:
             while waiting:
                 with self.locked(until - time.monotonic()) as ledger:
-                    waiting = [entrant for entrant in waiting if not self._has_entered(ledger, entrant)]
+                    waiting = [entrant for entrant in waiting if not self._try_to_begin(ledger, entrant)]
                     account = ledger.read()
-                if waiting and 0 <= self._clock() - account.counted < _COUNT_EVERY:
+                if waiting and 0 <= self._clock() - account.counted < _COUNT_SECONDS:
                     most = measure.readable_size(self._max_bytes)
                     raise NotSpooled(f"the local spool is full: it may keep {most}")  # noqa: TRY301  (for all)
                 if waiting:
@@ -105,12 +104,12 @@ class Room:
             for entrant in waiting:
                 entrant.fail(error)
 
-    def _has_entered(self, ledger: Ledger, entrant: Entrant) -> bool:
+    def _try_to_begin(self, ledger: Ledger, entrant: Entrant) -> bool:
         """Begin an entrant if there is room. Return False if there is none."""
         if ledger.read().total + entrant.size > self._max_bytes:
             return False
         try:
-            _charged(ledger, entrant.size, entrant.begin)
+            _charge_and_begin(ledger, entrant.size, entrant.begin)
         except (NotSpooled, OSError) as error:
             entrant.fail(error)
         return True
@@ -118,7 +117,7 @@ class Room:
     def begin(self, size: int, begin: Callable[[], Draft]) -> Draft:
         """Begin a draft of `size` bytes without asking for room: an entry is small enough for that."""
         with self.locked() as ledger:
-            return _charged(ledger, size, begin)
+            return _charge_and_begin(ledger, size, begin)
 
     def _count_once(self, before: Account, until: float) -> None:
         """Count all files and remove what has expired, unless another process has just done so."""
@@ -126,9 +125,7 @@ class Room:
             with self.locked(until - time.monotonic()) as ledger:
                 is_new = ledger.read().counted != before.counted
             if not is_new:
-                self._surveyed()
-
-    # --- out ---------------------------------------------------------------------------------------
+                self._survey()
 
     def remove(self, folder: Folder, id: str) -> None:  # noqa: A002  (the field's own name)
         """Remove a capture, if it is there. Nothing remembers it."""
@@ -145,12 +142,10 @@ class Room:
         for id in ids:  # noqa: A001
             self.remove(folder, id)
 
-    # --- tidying -----------------------------------------------------------------------------------
-
     def tidy(self, lock_timeout: float = LOCK_TIMEOUT_SECONDS) -> None:
         """Count all files, and remove what has expired and what dead processes left."""
         with self.tidying(lock_timeout):
-            self._surveyed()
+            self._survey()
 
     def tidy_if_due(self) -> None:
         """Tidy, unless a process did so in the last ten minutes or does so now, or there is no spool."""
@@ -159,11 +154,11 @@ class Room:
                 since = self._clock() - ledger.read().counted
         except FileNotFoundError:
             return
-        if not 0 <= since < TIDY_EVERY:
+        if not 0 <= since < TIDY_SECONDS:
             with suppress(Busy):
                 self.tidy(lock_timeout=0.0)
 
-    def _surveyed(self) -> None:
+    def _survey(self) -> None:
         """Look at all files, correct the total, remove what has expired and what dead processes left.
 
         Call it within `tidying`.
@@ -191,7 +186,7 @@ class Room:
             self.forget(folder, ids, _EXPIRED)
 
 
-def _charged(ledger: Ledger, size: int, begin: Callable[[], T]) -> T:
+def _charge_and_begin(ledger: Ledger, size: int, begin: Callable[[], T]) -> T:
     """Count the bytes first: a process that dies in between leaves a total that is too high, not too low."""
     ledger.charge(size)
     try:

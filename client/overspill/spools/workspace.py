@@ -60,7 +60,7 @@ class Workspace(Spool):
         super().__init__(Path(directory) / FOLDER, max_bytes=max_bytes, clock=clock)
         self._by_call_id = by_call_id
         self._is_absolute = absolute
-        self._shown = str(self.path) if absolute else FOLDER
+        self._agent_path = str(self.path) if absolute else FOLDER
 
     def __reduce__(self) -> tuple[Any, ...]:
         more: dict[str, Any] = {
@@ -74,7 +74,7 @@ class Workspace(Spool):
         """Return the only partition: a workspace belongs to one agent, whatever its service and key."""
         folder = Folder(self.path, suffix=_SUFFIX, mode=0o644)
         kind = _LinkedPartition if self._by_call_id else Partition
-        return kind(self, folder, url, shown=self._shown)
+        return kind(self, folder, url, agent_path=self._agent_path)
 
     def partitions(self) -> list[Partition]:
         """Return the only partition, or an empty list if the folder is not there."""
@@ -99,15 +99,15 @@ class Workspace(Spool):
 class _LinkedPartition(Partition):
     """A partition whose files have links named by their tool calls. A taken name gets another ending."""
 
-    def _shown_path(self, request: StoreRequest) -> str:
+    def _path_for_agent(self, request: StoreRequest) -> str:
         origin = request.origin
         call_id = "" if origin.is_minted or wire.CAPTURE_ID.fullmatch(origin.call_id) else origin.call_id
         if not _SAFE.fullmatch(call_id):
-            return super()._shown_path(request)
+            return super()._path_for_agent(request)
         target, name = self.folder.name(request.id), f"{call_id}{_SUFFIX}"
         if self._target(name) not in {None, target}:
             name = f"{call_id}-{request.id[_DIGITS]}{_SUFFIX}"
-        return f"{self._shown}/{name}"
+        return f"{self._agent_path}/{name}"
 
     def _add(
         self,
@@ -139,7 +139,7 @@ class _LinkedPartition(Partition):
         with suppress(OSError):
             (self.folder.path / name).symlink_to(target)
         if self._target(name) != target:
-            addition.entry = structs.replace(entry, path=f"{self._shown}/{target}")
+            addition.entry = structs.replace(entry, path=f"{self._agent_path}/{target}")
 
     def _remove_dangling(self) -> None:
         """Remove the links to files that were removed."""

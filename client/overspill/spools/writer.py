@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from overspill.execution.waiting import Reply
-    from overspill.spools.folder import Spooled
+    from overspill.spools.entries import Spooled
     from overspill.spools.order import Order
     from overspill.spools.partition import Partition
 

@@ -106,7 +106,7 @@ async def put(
                 return repeated, False
     upload, ingest = await _receive(captures, capture, body)
     draft = _draft(captures, upload, ingest, metadata, latest_expiry(existing, expires))
-    return await run_to_completion(_told(finish(captures, upload, draft), on_stored))
+    return await run_to_completion(_stored_and_noted(finish(captures, upload, draft), on_stored))
 
 
 async def post(
@@ -127,7 +127,7 @@ async def post(
     capture = wire.capture_id(metadata.session, metadata.call_id, ingest.sha256)
     draft = _draft(captures, upload, ingest, metadata, expires)
     draft = msgspec.structs.replace(draft, id=capture, sent=b"")  # the id is that of what is stored
-    return await run_to_completion(_told(_store_identified(captures, upload, draft), on_stored))
+    return await run_to_completion(_stored_and_noted(_store_identified(captures, upload, draft), on_stored))
 
 
 async def _metadata(captures: Captures, metadata: CaptureMetadata) -> CaptureMetadata:
@@ -148,10 +148,10 @@ async def _complete(
     expires = retention.expiry(captures.archive.clock(), metadata.ttl, captures.tenant.limits)
     draft = _draft(captures, upload, ingest, metadata, latest_expiry(partial, expires))
     draft = msgspec.structs.replace(draft, created=partial.created, marks=partial.marks)
-    return await run_to_completion(_told(supersede(captures, upload, draft, partial), on_stored))
+    return await run_to_completion(_stored_and_noted(supersede(captures, upload, draft, partial), on_stored))
 
 
-async def _told(
+async def _stored_and_noted(
     storing: Coroutine[None, None, tuple[Entry, bool]], on_stored: OnStored
 ) -> tuple[Entry, bool]:
     entry, is_new = await storing

@@ -174,14 +174,14 @@ class Probes:
 
     async def news(self) -> str:
         """Watch a capture, and append to it."""
-        tenant, capture, told = self._tenant, self._entry.id, asyncio.Event()
+        tenant, capture, has_news = self._tenant, self._entry.id, asyncio.Event()
         record = LiveRecord(producer="probe", accepted=0, start=0, durable=0, active=self._now)
-        await self._catalog.watch(tenant, capture, lambda _offset, _data: told.set())
+        await self._catalog.watch(tenant, capture, lambda _offset, _data: has_news.set())
         try:
             await self._catalog.open_live(tenant, capture, record)
             await self._append(0)
             async with asyncio.timeout(NEWS_SECONDS):
-                await told.wait()
+                await has_news.wait()
         except TimeoutError as error:
             raise CatalogUnavailable(
                 "no news of an append came: the Redis user may lack SUBSCRIBE, or the channels &ov1:*"

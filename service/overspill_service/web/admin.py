@@ -30,12 +30,14 @@ async def observe(context: RequestContext[wire.NoQuery]) -> web.Response:
     return context.json(wire.Accepted(counted=is_new))
 
 
-async def _note_backlog(context: RequestContext[wire.NoQuery], tenant: str, told: wire.SpoolBacklog) -> None:
+async def _note_backlog(
+    context: RequestContext[wire.NoQuery], tenant: str, reported: wire.SpoolBacklog
+) -> None:
     archive = context.service.archive
     now = archive.clock()
-    oldest = now if told.oldest is None else min(seconds_of(told.oldest), now)
-    backlog = Backlog(told.captures, told.size, oldest)
-    await archive.catalog.note_backlog(tenant, told.spool, backlog, now=now, keep=wire.BACKLOG_MEMORY)
+    oldest = now if reported.oldest is None else min(seconds_of(reported.oldest), now)
+    backlog = Backlog(reported.captures, reported.size, oldest)
+    await archive.catalog.note_backlog(tenant, reported.spool, backlog, now=now, keep=wire.BACKLOG_MEMORY)
 
 
 async def sweep(context: RequestContext[wire.NoQuery]) -> web.Response:

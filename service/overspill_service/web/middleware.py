@@ -93,9 +93,9 @@ def _count_and_log(
     size = (response and method != "HEAD" and response.content_length) or 0
     trace_id = request_span.end(exchange, status, received=received, sent=size)
     status = CLIENT_CLOSED_REQUEST if status is None else status
-    metrics, told = exchange.service.metrics, exchange.fields.get
+    metrics, field = exchange.service.metrics, exchange.fields.get
     metrics.request(route, method, status, seconds, trace_id)
-    metrics.use(told("tenant", ""), told("key", ""), told("code", ""), received=received, sent=size)
+    metrics.use(field("tenant", ""), field("key", ""), field("code", ""), received=received, sent=size)
     logs.log_request(
         log, f"{method} {route}", status=status, bytes=size, received=received, seconds=round(seconds, 6)
     )

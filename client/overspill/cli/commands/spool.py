@@ -20,8 +20,8 @@ from overspill.text import measure
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
+    from overspill.spools.entries import Spooled
     from overspill.spools.flush import Flushed
-    from overspill.spools.folder import Spooled
     from overspill.spools.partition import Partition
 
 _EXAMPLES = {

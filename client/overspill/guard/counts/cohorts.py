@@ -35,7 +35,7 @@ class CohortTally:
             for figure, amount in amounts.items():
                 sums[figure] = sums.get(figure, 0) + amount
 
-    def taken(self) -> list[CohortCount]:
+    def drain(self) -> list[CohortCount]:
         """Return what was counted, and begin at nothing."""
         with self._lock:
             taken, self._sums = self._sums, {}

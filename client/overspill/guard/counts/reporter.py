@@ -117,10 +117,10 @@ class Reporter:
 
     def _report(self, client: SyncClient) -> bool:
         """Send what is left of the last report, and then what came since."""
-        if not self._delivered(client):
+        if not self._send_batches(client):
             return False
         self._collect()
-        return self._delivered(client)
+        return self._send_batches(client)
 
     def _collect(self) -> None:
         self._spilled, counts = self._tally.spilled, self._tally.counts()
@@ -130,7 +130,7 @@ class Reporter:
             if new.count:  # a burst waits for the next output, which its observation counts
                 seen.append(_observation(tool, outcome, new))
                 self._reported[tool, outcome] = count
-        cohorts = [] if self._cohorts is None else self._cohorts.taken()
+        cohorts = [] if self._cohorts is None else self._cohorts.drain()
         backlog = self._new_backlog()
         for start in range(0, max(len(seen), len(cohorts), backlog is not None), _MOST):
             content = wire.Observations(
@@ -148,15 +148,15 @@ class Reporter:
         had, self._had_backlog = self._had_backlog, backlog is not None and backlog.captures > 0
         return backlog if had or self._had_backlog else None
 
-    def _delivered(self, client: SyncClient) -> bool:
+    def _send_batches(self, client: SyncClient) -> bool:
         while self._batches:
-            if not self._is_done_with(self._batches[0], client):
+            if not self._send_batch(self._batches[0], client):
                 return False
             self._batches.popleft()
         return True
 
-    def _is_done_with(self, batch: _Batch, client: SyncClient) -> bool:
-        """Return whether the batch need not be sent again: it is accepted, refused for good, or too old.
+    def _send_batch(self, batch: _Batch, client: SyncClient) -> bool:
+        """Send a batch. Return whether it is done with: accepted, refused for good, or too old to be sent.
 
         The service may have counted it although no answer came. So the batch is not sent again once the
         service may have forgotten its id: it would count twice.

@@ -55,10 +55,10 @@ def answer_text(program: str, event: bytes) -> str:
         raise ValueError(f"the event has more than {MAX_EVENT_BYTES} bytes")
     if program != _CODEX and _is_surely_short(event):
         return _NOTHING
-    told = json.loads(event)
-    if not isinstance(told, dict):
+    fields = json.loads(event)
+    if not isinstance(fields, dict):
         raise ValueError("the event is no JSON object")  # noqa: TRY004  (a wrong value from outside)
-    return json.dumps(_answer(program, told), allow_nan=False)
+    return json.dumps(_answer(program, fields), allow_nan=False)
 
 
 def _is_surely_short(event: bytes) -> bool:

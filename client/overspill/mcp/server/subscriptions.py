@@ -49,7 +49,7 @@ class Subscriptions:
         if uri not in subscribed:
             if len(subscribed) >= MOST:
                 raise MCPError(types.INVALID_REQUEST, f"a connection has at most {MOST} subscriptions")
-            subscribed[uri] = teller = _Teller(self._watches, capture, uri)
+            subscribed[uri] = teller = _Subscription(self._watches, capture, uri)
             try:
                 first = await teller.begin(context.session.send_resource_updated)
                 resources.checked(first.answer, uri)
@@ -76,33 +76,33 @@ class Subscriptions:
         wanted = asked.notifications.resource_subscriptions or []
         if len(wanted) > MOST:
             raise MCPError(types.INVALID_PARAMS, f"a request has at most {MOST} resource subscriptions")
-        async with self._told(wanted, lambda uri: bus.publish(ResourceUpdated(uri))) as known:
+        async with self._subscribed(wanted, lambda uri: bus.publish(ResourceUpdated(uri))) as known:
             honored = types.SubscriptionFilter(resource_subscriptions=known)
             kept = asked.model_copy(update={"notifications": honored})
             return await ListenHandler(bus)(context, kept)
 
     @asynccontextmanager
-    async def _told(self, uris: Sequence[str], tell: Tell) -> AsyncIterator[list[str]]:
+    async def _subscribed(self, uris: Sequence[str], tell: Tell) -> AsyncIterator[list[str]]:
         """Tell of captures within the block. Yield the addresses that are of captures."""
         known = [uri for uri in dict.fromkeys(uris) if _is_capture(uri)]
         async with AsyncExitStack() as stack:
-            tellers = [_Teller(self._watches, resources.capture_of(uri), uri) for uri in known]
+            tellers = [_Subscription(self._watches, resources.capture_of(uri), uri) for uri in known]
             for teller in tellers:
                 stack.push_async_callback(teller.end)
             await asyncio.gather(*(teller.begin(tell) for teller in tellers))
             yield known
 
-    def _of_connection(self, context: ServerRequestContext[Any]) -> dict[str, _Teller]:
+    def _of_connection(self, context: ServerRequestContext[Any]) -> dict[str, _Subscription]:
         """Return the subscriptions of a connection, which end with it."""
         connection = _connection(context)
         if _STATE not in connection.state:
-            connection.state[_STATE] = subscribed = dict[str, _Teller]()
+            connection.state[_STATE] = subscribed = dict[str, _Subscription]()
             connection.exit_stack.push_async_callback(partial(_end_all, subscribed))
-        found: dict[str, _Teller] = connection.state[_STATE]
+        found: dict[str, _Subscription] = connection.state[_STATE]
         return found
 
 
-class _Teller:
+class _Subscription:
     """Tells one client of one resource."""
 
     def __init__(self, watches: Watches, capture: str, uri: str) -> None:
@@ -131,7 +131,7 @@ class _Teller:
                 await tell(self._uri)
 
 
-async def _end_all(subscribed: dict[str, _Teller]) -> None:
+async def _end_all(subscribed: dict[str, _Subscription]) -> None:
     await asyncio.gather(*(teller.end() for teller in subscribed.values()))
 
 
