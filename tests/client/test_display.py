@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from overspill.shapes.content import examine
 from overspill.shapes.display import for_display
+from overspill.shapes.shape import examine
 from overspill.text.sanitize import may_cut, sanitize
 
 from tests.lazy import LazyModule

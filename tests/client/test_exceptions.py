@@ -16,8 +16,8 @@ import pytest
 from overspill.guard.guard import Guard
 from overspill.previews import notice
 from overspill.previews.notice_facts import Facts
-from overspill.shapes import content
 from overspill.shapes.exceptions import ExceptionShape
+from overspill.shapes.shape import examine
 from overspill.text.limits import Limits
 from overspill.wire import Outcome
 
@@ -87,7 +87,7 @@ def thrown(error: BaseException) -> Any:
 
 
 def replaced(error: Exception) -> Any:
-    found = content.examine(error)
+    found = examine(error)
     assert isinstance(found, ExceptionShape)
     assert found.exceeds(LIMITS)
     return found.replaced(NOTICE)
@@ -219,7 +219,7 @@ def test_short_notes_stay_and_long_ones_are_in_the_capture() -> None:
     short, long = ValueError(LONG), ValueError("short")
     short.add_note("Try the other one.")
     long.add_note(LONG)
-    found = content.examine(long)
+    found = examine(long)
 
     assert replaced(short).__notes__ == ["Try the other one."]
     assert not hasattr(replaced(long), "__notes__")
@@ -245,7 +245,7 @@ def test_the_capture_is_the_traceback_as_python_prints_it() -> None:
     try:
         fail()
     except ValueError as error:
-        found = content.examine(error)
+        found = examine(error)
 
     assert found is not None
     lines = str(found.body).splitlines()
@@ -262,7 +262,7 @@ def test_a_long_traceback_of_a_short_message_stays_inline() -> None:
         error = following
     last = ValueError("short")
     last.__cause__ = error
-    found = content.examine(last)
+    found = examine(last)
 
     assert found is not None
     assert not found.exceeds(LIMITS)
@@ -285,7 +285,7 @@ def test_members_of_a_group_count_and_are_clamped_each() -> None:
 
 
 def test_an_exception_that_cannot_say_what_it_is_is_described() -> None:
-    found = content.examine(Mute())
+    found = examine(Mute())
 
     assert found is not None
     assert not found.exceeds(LIMITS)
@@ -303,14 +303,14 @@ def test_an_exception_whose_class_allows_no_other_passes_as_it_is() -> None:
 
 def test_what_was_clamped_is_not_clamped_again() -> None:
     for error in (ValueError(LONG), Coded(7, LONG)):
-        found = content.examine(replaced(error))
+        found = examine(replaced(error))
 
         assert found is not None
         assert found.notices()
 
 
 def test_what_stops_a_program_is_no_output() -> None:
-    assert not isinstance(content.examine(KeyboardInterrupt(LONG)), ExceptionShape)
+    assert not isinstance(examine(KeyboardInterrupt(LONG)), ExceptionShape)
 
 
 async def test_what_gather_returns_is_clamped_like_what_is_raised() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from overspill import AgentTool, Guard, Outcome, Policy, clamp_messages, inspection_tool, reading_tools
 from overspill.agent_tools.inspect_request import MOST_CHARS
-from overspill.guard.exemption import own_name
+from overspill.guard.exemption import bare_name
 from overspill.guard.policy_defaults import ANSWER_CHARS
 from overspill.integrations.adapter import Adapter, OwnAnswer
 from overspill.integrations.claude_code import post_tool_use
@@ -67,7 +67,7 @@ async def test_an_adapter_knows_its_own_tools_whatever_others_are_called() -> No
     ],
 )
 def test_the_name_of_a_tool_is_told_from_that_of_its_server(tool: str, own: str) -> None:
-    assert own_name(tool) == own
+    assert bare_name(tool) == own
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from overspill import Guard, Workspace
 from overspill.guard.policy import Policy
 from overspill.guard.policy_defaults import LEAST_GAIN
-from overspill.shapes.content import examine, size_of
+from overspill.shapes.shape import examine, size_of
 from overspill.text import measure
 from overspill.text.limits import Limits
 from overspill.wire import Outcome

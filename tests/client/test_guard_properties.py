@@ -16,8 +16,8 @@ from overspill import SyncClient, calling
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
 from overspill.previews.cut import ENDS, HEAD, TAIL
-from overspill.shapes.content import small_data_size
 from overspill.shapes.parts import parts_with_text, sole_text_of
+from overspill.shapes.shape import small_data_size
 from overspill.text.limits import Limits
 from overspill.text.sanitize import sanitize
 from overspill.wire import Outcome

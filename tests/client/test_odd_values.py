@@ -22,8 +22,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill.guard.guard import Guard
-from overspill.shapes import content
 from overspill.shapes.envelope import Envelope
+from overspill.shapes.shape import examine, is_quick
 from overspill.shapes.single_values import TextShape
 from overspill.shapes.writer import Writer, as_text
 from overspill.text import measure
@@ -103,7 +103,7 @@ def class_name(value: Any) -> str:
 
 
 def body(value: Any) -> str:
-    found = content.examine(value)
+    found = examine(value)
     assert found is not None
     return str(found.body)
 
@@ -311,7 +311,7 @@ def test_a_tool_result_that_holds_itself_is_looked_at() -> None:
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": "a"}
     block["content"] = [block, {"type": "text", "text": "a"}]
 
-    assert content.examine(block) is not None
+    assert examine(block) is not None
 
 
 def test_a_record_that_goes_on_for_ever_is_cut() -> None:
@@ -352,8 +352,8 @@ def test_what_its_own_methods_hide_is_described(kind: Any, within: Any) -> None:
 
 
 def test_a_mock_is_no_data() -> None:
-    assert content.examine(MagicMock()) is not None
-    assert not isinstance(content.examine(MagicMock()), Envelope)
+    assert examine(MagicMock()) is not None
+    assert not isinstance(examine(MagicMock()), Envelope)
 
 
 def test_an_object_is_captured_as_it_prints() -> None:
@@ -361,7 +361,7 @@ def test_an_object_is_captured_as_it_prints() -> None:
         def __str__(self) -> str:
             return "| a |\n" * 100
 
-    found = content.examine(Table())
+    found = examine(Table())
 
     assert found is not None
     assert found.body == "| a |\n" * 100
@@ -369,7 +369,7 @@ def test_an_object_is_captured_as_it_prints() -> None:
 
 
 def test_a_string_of_another_class_is_captured_as_the_text_that_it_holds() -> None:
-    found = content.examine(Word("abc"))
+    found = examine(Word("abc"))
 
     assert found is not None
     assert type(found.body) is str
@@ -403,7 +403,7 @@ def test_an_outline_never_promises_less_than_there_is(value: Any) -> None:
 
 
 def test_small_data_is_not_rendered_to_see_that_it_is_small() -> None:
-    found = content.examine({"rows": [{"n": number, "name": "x" * 20} for number in range(20)]})
+    found = examine({"rows": [{"n": number, "name": "x" * 20} for number in range(20)]})
     assert isinstance(found, Envelope)
 
     assert not found.exceeds(Limits(50_000, 2_000))
@@ -414,7 +414,7 @@ def test_small_data_is_not_rendered_to_see_that_it_is_small() -> None:
     JSON.filter(lambda value: isinstance(value, (dict, list, tuple))), st.integers(0, 300), st.integers(1, 9)
 )
 def test_data_exceeds_as_its_json_on_one_line_does(value: Any, size: int, lines: int) -> None:
-    found = content.examine(value)
+    found = examine(value)
     if isinstance(found, Envelope):
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
@@ -439,14 +439,14 @@ def test_data_exceeds_as_its_json_on_one_line_does(value: Any, size: int, lines:
     ids=range(11),
 )
 def test_it_is_known_beforehand_what_takes_long_to_measure(value: Any, is_light: bool) -> None:
-    found = content.examine(value)
+    found = examine(value)
     assert found is not None
 
-    assert content.is_quick(found) == is_light
+    assert is_quick(found) == is_light
 
 
 def test_of_a_very_long_text_it_is_known_at_once_that_it_is_too_long() -> None:
-    assert content.is_quick(TextShape("x" * 70_000), Limits(50_000))
+    assert is_quick(TextShape("x" * 70_000), Limits(50_000))
 
 
 # --- size -----------------------------------------------------------------------------------------
@@ -456,7 +456,7 @@ def test_of_a_very_long_text_it_is_known_at_once_that_it_is_too_long() -> None:
     "value", ["", b"", [], {}, "\n" * 100_000, b"\n" * 100_000, "x" * 1_000_000, b"\xff" * 1_000_000]
 )
 def test_empty_and_monotonous_outputs_are_measured_exactly(value: Any) -> None:
-    found = content.examine(value)
+    found = examine(value)
     assert found is not None
     extent = extent_of(found.body)
 
@@ -468,11 +468,11 @@ def test_empty_and_monotonous_outputs_are_measured_exactly(value: Any) -> None:
 def test_a_gigabyte_of_text_is_measured_without_a_copy() -> None:
     code = (
         "import resource, sys\n"
-        "from overspill.shapes import content\n"
+        "from overspill.shapes.shape import examine\n"
         "from overspill.text.limits import Limits\n"
         "text = 'x' * 1_000_000_000\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "assert content.examine(text).exceeds(Limits(50_000, 2_000))\n"
+        "assert examine(text).exceeds(Limits(50_000, 2_000))\n"
         "after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "print(after - before)\n"
     )
@@ -504,7 +504,7 @@ def test_shared_lists_that_stand_for_millions_are_written_in_bounded_parts() -> 
     value: Any = [1, 2]
     for _ in range(23):
         value = [value, value]
-    found = content.examine(value)
+    found = examine(value)
 
     assert found is not None
     assert len(found.body) < 50_000_000

@@ -19,7 +19,7 @@ from overspill.previews.cut import ENDS, HEAD, TAIL, Strategy
 from overspill.previews.notice_facts import StoreResult
 from overspill.previews.notice_forms import is_notice
 from overspill.previews.notice_marks import marked
-from overspill.shapes.content import examine, measured_text
+from overspill.shapes.shape import examine, measured_text
 from overspill.shapes.writer import text_of
 from overspill.spools.store_request import Origin
 from overspill.text import measure
@@ -60,7 +60,7 @@ def replaced(result: Any, policy: Policy, kept: StoreResult, **more: Any) -> Any
     assert content is not None
     identify = kept.outcome is not Outcome.TRUNCATED
     spill = Spill.of(content, policy, Origin("run_command", "c1", "s"), identify=identify, **more)
-    return spill.content.replaced(spill.notice(kept))
+    return spill.shape.replaced(spill.notice(kept))
 
 
 def read(value: Any) -> str:

@@ -9,7 +9,7 @@ from overspill.guard.spill import Spill
 from overspill.previews.case import Previews
 from overspill.previews.notice_facts import StoreResult
 from overspill.shapes import data_view
-from overspill.shapes.content import examine
+from overspill.shapes.shape import examine
 from overspill.spools.store_request import Origin
 from overspill.text import measure
 from overspill.text.body import FileBody

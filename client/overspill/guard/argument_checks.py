@@ -8,7 +8,7 @@ from overspill.transfer.client import Client
 from overspill.transfer.sync import SyncClient
 
 
-def guard(client: object, policy: object, holdout: object) -> None:
+def check_guard_arguments(client: object, policy: object, holdout: object) -> None:
     """Raise `TypeError` for arguments of a guard that have another type."""
     if not (client is None or isinstance(client, (Client, SyncClient, str))):
         what = type(client).__name__

@@ -16,11 +16,10 @@ from overspill.guard.turn import PendingResult
 from overspill.previews.notice_facts import StoreResult
 from overspill.previews.styles import Marked
 from overspill.redaction.masking import Redaction
-from overspill.shapes import content
-from overspill.shapes.content import size_beside_notices, size_of
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.fields import Unchangeable
 from overspill.shapes.records import Reserve
+from overspill.shapes.shape import examine, is_too_long, size_beside_notices, size_of, sole_text
 from overspill.spools.store_request import Origin
 from overspill.text import measure
 from overspill.text.limits import allowed_bytes
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from overspill.guard.output import Output
     from overspill.guard.policy import Policy
     from overspill.previews.case import Previews
-    from overspill.shapes.content import Shape
+    from overspill.shapes.shape import Shape
     from overspill.text.limits import Limits
 
 _SAMPLE_ID: Final = wire.capture_id("", "", b"")
@@ -42,9 +41,9 @@ _NOTICE_LINES: Final = 8
 
 
 def assess(result: Any, tool: str, policy: Policy) -> Shape | None:
-    """Examine an output. Return its content if it has to spill, or None if it stays inline."""
-    found = content.examine(result)
-    if found is None or not content.is_too_long(found, policy.limits(tool)):
+    """Examine an output. Return its shape if it has to spill, or None if it stays inline."""
+    found = examine(result)
+    if found is None or not is_too_long(found, policy.limits(tool)):
         return None
     if is_exempt(policy, tool, found):
         return None
@@ -91,7 +90,7 @@ def _is_surely_shorter(found: Shape, policy: Policy, limits: Limits, *, is_kept:
 
     This holds for a single text under the guard's own style: its notice has a known maximum.
     """
-    text = content.sole_text(found)
+    text = sole_text(found)
     if text is None or policy.least_gain is None or not isinstance(policy.notice_style, Marked):
         return False
     if limits.max_tokens is not None or _NOTICE_LINES + policy.preview_lines > limits.max_lines:
@@ -108,17 +107,17 @@ def reserve(policy: Policy) -> Reserve:
     return Reserve(None if policy.notice_style.fills else notice_bytes, gain.small_chars(policy))
 
 
-def pending_result(output: Output, content: Shape, is_long: bool, is_exempt: bool) -> PendingResult:  # noqa: FBT001
+def pending_result(output: Output, shape: Shape, is_long: bool, is_exempt: bool) -> PendingResult:  # noqa: FBT001
     """Return what an output asks of its turn.
 
     If the style fills the limits, a long output counts as what they allow, and can still do with less.
     """
-    policy, call_id, size = output.policy, name_text(output.call_id), size_of(content)
+    policy, call_id, size = output.policy, name_text(output.call_id), size_of(shape)
     fills = is_long and policy.notice_style.fills
     if fills:
-        size = min(size, allowed_bytes(policy.limits(output.tool), content.body))
-    shortest = notice_overhead(content)
-    most = shortest + policy.preview_bytes * escape_factor(content)
-    if is_exempt or (content.notices() and size_beside_notices(content) <= most):
+        size = min(size, allowed_bytes(policy.limits(output.tool), shape.body))
+    shortest = notice_overhead(shape)
+    most = shortest + policy.preview_bytes * escape_factor(shape)
+    if is_exempt or (shape.notices() and size_beside_notices(shape) <= most):
         return PendingResult(size, None, is_long and not fills, call_id)
     return PendingResult(size, most, is_long and not fills, call_id, shortest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from overspill.guard import checks
+from overspill.guard import number_checks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,8 +28,8 @@ class Band:
     preview_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        checks.whole("above", self.above)
-        checks.whole("preview_bytes", self.preview_bytes, is_optional=True)
+        number_checks.whole("above", self.above)
+        number_checks.whole("preview_bytes", self.preview_bytes, is_optional=True)
         if isinstance(self.destinations, str) or not set(self.destinations) <= set(DESTINATIONS):
             raise ValueError(
                 f"destinations must be a sequence of {' and '.join(DESTINATIONS)}, not {self.destinations!r}"

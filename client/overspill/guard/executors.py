@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from overspill.execution import threads, waiting
 from overspill.execution.waiting import run_sync
-from overspill.shapes.content import is_quick, is_too_long
+from overspill.shapes.shape import is_quick, is_too_long
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
     from overspill.execution.waiting import Reply
     from overspill.guard.turn import PendingResult, RunningCall
-    from overspill.shapes.content import Shape
+    from overspill.shapes.shape import Shape
     from overspill.text.limits import Limits
 
 __all__ = ["AsyncExecutor", "Executor", "SyncExecutor", "run_sync"]
@@ -33,7 +33,7 @@ class Executor(Protocol):
     async def run(self, flow: Hashable, work: Callable[..., R], *args: Any) -> R:
         """Do `work(*args)`, which may take milliseconds. `flow` says whose place in the queue it takes."""
 
-    async def is_too_long(self, flow: Hashable, content: Shape, limits: Limits) -> bool:
+    async def is_too_long(self, flow: Hashable, shape: Shape, limits: Limits) -> bool:
         """Return whether `content` exceeds `limits`, not counting the notices in it."""
 
     async def decide(self, call: RunningCall, pending: PendingResult) -> int | None:
@@ -50,12 +50,12 @@ class AsyncExecutor:
         """Do `work(*args)`."""
         return await threads.run_fairly(flow, 0, work, *args)
 
-    async def is_too_long(self, flow: Hashable, content: Shape, limits: Limits) -> bool:
+    async def is_too_long(self, flow: Hashable, shape: Shape, limits: Limits) -> bool:
         """Return whether `content` exceeds `limits`, not counting the notices in it."""
         counts_tokens = limits.max_tokens is not None and limits.counter is not None
-        if is_quick(content, limits) and not counts_tokens:
-            return is_too_long(content, limits)
-        return await self.run(flow, is_too_long, content, limits)
+        if is_quick(shape, limits) and not counts_tokens:
+            return is_too_long(shape, limits)
+        return await self.run(flow, is_too_long, shape, limits)
 
     async def run_alone(self, work: Callable[[], R]) -> R:
         """Do `work` in a thread of its own and in this context: it may wait for a tool."""
@@ -77,9 +77,9 @@ class SyncExecutor:
         """Do `work(*args)`."""
         return work(*args)
 
-    async def is_too_long(self, flow: Hashable, content: Shape, limits: Limits) -> bool:  # noqa: ARG002
+    async def is_too_long(self, flow: Hashable, shape: Shape, limits: Limits) -> bool:  # noqa: ARG002
         """Return whether `content` exceeds `limits`, not counting the notices in it."""
-        return is_too_long(content, limits)
+        return is_too_long(shape, limits)
 
     async def decide(self, call: RunningCall, pending: PendingResult) -> int | None:
         """Return the bytes that a notice may take, or None if the result stays."""

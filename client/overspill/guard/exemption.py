@@ -10,26 +10,26 @@ from overspill.text.limits import MAX_BYTES_PER_CHARACTER, Limits
 
 if TYPE_CHECKING:
     from overspill.guard.policy import Policy
-    from overspill.shapes.content import Shape
+    from overspill.shapes.shape import Shape
 
 _ANSWER: Final = Limits(ANSWER_CHARS * MAX_BYTES_PER_CHARACTER, max_chars=ANSWER_CHARS)
 
 
-def is_exempt(policy: Policy, tool: str, content: Shape) -> bool:
+def is_exempt(policy: Policy, tool: str, shape: Shape) -> bool:
     """Return whether an output never spills.
 
     Any tool can have the name of one that reads captures. So the name alone exempts only what is as short as
     their answers are.
     """
-    return tool in policy.exempt and (tool not in READING_TOOLS or not content.exceeds(_ANSWER))
+    return tool in policy.exempt and (tool not in READING_TOOLS or not shape.exceeds(_ANSWER))
 
 
-def for_foreign(policy: Policy) -> Policy:
+def policy_for_foreign_tool(policy: Policy) -> Policy:
     """Return the policy for a tool that is known to be none of ours, whatever its name is."""
     return replace(policy, exempt=policy.exempt - READING_TOOLS)
 
 
-def own_name(tool: str) -> str:
+def bare_name(tool: str) -> str:
     """Return a tool's name without its MCP server: `inspect_output` of `mcp__logs__inspect_output`.
 
     A proxy that found the name taken put `overspill_` before it.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.shapes import content
+from overspill.shapes.shape import examine, measured_text, size_of, visible_text
 from overspill.text.limits import least_token_limit
 from overspill.text.measure import extent_of
 
 if TYPE_CHECKING:
     from overspill.guard.policy import Policy
-    from overspill.shapes.content import Shape
+    from overspill.shapes.shape import Shape
     from overspill.text.body import Body
     from overspill.text.limits import Limits
 
@@ -20,7 +20,7 @@ _SMALL_CHARS: Final = 32 * 1024
 
 def is_small(output: Shape, policy: Policy) -> bool:
     """Return whether a notice might be no shorter than `output`."""
-    return len(content.visible_text(output)) <= small_chars(policy)
+    return len(visible_text(output)) <= small_chars(policy)
 
 
 def small_chars(policy: Policy) -> int:
@@ -33,12 +33,12 @@ def is_gain(output: Shape, value: Any, limits: Limits, least: float) -> bool:
 
     Bytes always count. Lines and tokens count if the output exceeds the `limits` in them.
     """
-    found = content.examine(value)
+    found = examine(value)
     if found is None:
         return True
-    if content.size_of(found) > int(content.size_of(output) * (1 - least)):
+    if size_of(found) > int(size_of(output) * (1 - least)):
         return False
-    old, new = content.measured_text(output), content.measured_text(found)
+    old, new = measured_text(output), measured_text(found)
     return _has_no_more_lines(old, new, limits) and _has_fewer_tokens(old, new, limits, least)
 
 

@@ -80,7 +80,7 @@ class Guard:
         spool: Spool | bool = True,
         holdout: Holdout | None = None,
     ) -> None:
-        argument_checks.guard(client, policy, holdout)
+        argument_checks.check_guard_arguments(client, policy, holdout)
         self.policy: Policy = Policy() if policy is None else policy
         self._own_client = None
         if isinstance(client, str):

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from overspill.guard import checks
+from overspill.guard import number_checks
 from overspill.guard.policy import Policy
 from overspill.text.limits import UNLIMITED, Limits
 from overspill.wire import EXPERIMENT_NAME, Arm, Cohort
@@ -42,10 +42,10 @@ class Holdout:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or re.fullmatch(EXPERIMENT_NAME, self.name) is None:
             raise ValueError(f"name must have 1 to 64 letters, digits, '-' and '_', not {self.name!r}")
-        checks.share("share", self.share)
+        number_checks.share("share", self.share)
         if self.share == 1:
             raise ValueError("share must be less than 1: nothing would be left to compare with")
-        checks.whole("keep_bytes", self.keep_bytes)
+        number_checks.whole("keep_bytes", self.keep_bytes)
         if self.keep_bytes > MOST_KEPT_BYTES:
             raise ValueError(f"keep_bytes must be at most {MOST_KEPT_BYTES}, not {self.keep_bytes}")
         if not (self.policy is None or isinstance(self.policy, Policy)):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from overspill.delivery.destinations import reason
 from overspill.execution import threads
-from overspill.guard import checks
+from overspill.guard import number_checks
 from overspill.shapes.captured import CapturedOutput
 from overspill.shapes.guarded_chunks import is_async_chunk_iterator, is_chunk_iterator
 from overspill.text.reasons import one_safe_line
@@ -25,8 +25,8 @@ def limited(policy: Policy, inline_threshold: int, inline_lines: int) -> Policy:
 
     Raises `ValueError` for a limit below 0.
     """
-    checks.whole("inline_threshold", inline_threshold)
-    checks.whole("inline_lines", inline_lines)
+    number_checks.whole("inline_threshold", inline_threshold)
+    number_checks.whole("inline_lines", inline_lines)
     policy = replace(policy.limited(inline_threshold, inline_lines), least_gain=None)
     return policy if policy.ttl is not None else replace(policy, ttl=DEFAULT_TTL)
 

@@ -29,7 +29,7 @@ from overspill.guard.spiller import Spiller, Verdict
 from overspill.guard.trial import oversized
 from overspill.previews.case import Previews
 from overspill.previews.notice_facts import TOO_LONG
-from overspill.shapes.content import examine, is_quick, size_of
+from overspill.shapes.shape import examine, is_quick, size_of
 from overspill.spools.store_request import Origin
 from overspill.wire import Outcome
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from overspill.guard.output import Output
     from overspill.guard.policy import Policy
     from overspill.guard.trial import Oversized, Trial
-    from overspill.shapes.content import Shape
+    from overspill.shapes.shape import Shape
     from overspill.shapes.stream_shapes import StreamShape
 
 TOO_MUCH_TOGETHER: Final = "too long beside the other results of this turn"
@@ -104,15 +104,15 @@ class Pipeline:
         """
         above: Oversized | None = None
         try:
-            content, flow = examine(output.result), self.flow(output)
-            above = await _oversized(executor, flow, output, content)
-            verdict = Verdict() if content is None else await self._verdict(executor, flow, output, content)
-            if content is None or not verdict.why:
-                guarded = inline(output, await _measured(executor, flow, content))
+            shape, flow = examine(output.result), self.flow(output)
+            above = await _oversized(executor, flow, output, shape)
+            verdict = Verdict() if shape is None else await self._verdict(executor, flow, output, shape)
+            if shape is None or not verdict.why:
+                guarded = inline(output, await _measured(executor, flow, shape))
                 if output.policy.masks_inline and not call_context.is_bypassed():
                     guarded = await executor.run(flow, masked_inline, guarded, output.policy)
             else:
-                guarded = await self._spiller.spilled(executor, flow, output, content, verdict)
+                guarded = await self._spiller.spilled(executor, flow, output, shape, verdict)
         except Exception as error:  # the boundary: the guard never breaks its agent
             if is_of_handler(error):
                 raise
@@ -120,20 +120,20 @@ class Pipeline:
         self.count(output, guarded, above)
         return guarded
 
-    async def replaced(self, executor: Executor, output: Output, content: StreamShape) -> Guarded:
+    async def replaced(self, executor: Executor, output: Output, shape: StreamShape) -> Guarded:
         """Return a notice for a stream that is too long, or the whole stream if a notice saves too little."""
         above: Oversized | None = None
         try:
             flow = self.flow(output)
-            above = await _oversized(executor, flow, output, content)
-            if await self._is_worth_it(executor, flow, output, content):
-                guarded = await self._spiller.spilled(executor, flow, output, content, Verdict(TOO_LONG))
+            above = await _oversized(executor, flow, output, shape)
+            if await self._is_worth_it(executor, flow, output, shape):
+                guarded = await self._spiller.spilled(executor, flow, output, shape, Verdict(TOO_LONG))
             else:
-                guarded = inline(as_read(output, content), size_of(content))
+                guarded = inline(as_read(output, shape), size_of(shape))
         except Exception as error:  # as above
             if is_of_handler(error):
                 raise
-            guarded = lost(output, content, error)
+            guarded = lost(output, shape, error)
         self.count(output, guarded, above)
         return guarded
 
@@ -173,20 +173,20 @@ class Pipeline:
         if self._bursts.add_output(session, tool):
             self.tally.add_burst(tool)
 
-    async def _verdict(self, executor: Executor, flow: Hashable, output: Output, content: Shape) -> Verdict:
+    async def _verdict(self, executor: Executor, flow: Hashable, output: Output, shape: Shape) -> Verdict:
         """Decide on an output. The other results of its turn may make it spill, or leave it less room."""
         if call_context.is_bypassed():
             return Verdict()
         limits, is_exempt = output.policy.limits(output.tool), False
         if output.tool in output.policy.exempt:
-            is_exempt = await executor.run(flow, exemption.is_exempt, output.policy, output.tool, content)
-        is_long = not is_exempt and await executor.is_too_long(flow, content, limits)
+            is_exempt = await executor.run(flow, exemption.is_exempt, output.policy, output.tool, shape)
+        is_long = not is_exempt and await executor.is_too_long(flow, shape, limits)
         previews = Previews() if is_long else None
         if is_long:
-            is_long = await self._is_worth_it(executor, flow, output, content, previews)
+            is_long = await self._is_worth_it(executor, flow, output, shape, previews)
         if output.call is None:
             return Verdict(TOO_LONG if is_long else "", previews=previews)
-        pending = await executor.run(flow, pending_result, output, content, is_long, is_exempt)
+        pending = await executor.run(flow, pending_result, output, shape, is_long, is_exempt)
         room = await executor.decide(output.call, pending)
         if room is not None:
             return Verdict(TOO_LONG if pending.exceeds else TOO_MUCH_TOGETHER, room, previews)
@@ -197,27 +197,27 @@ class Pipeline:
         executor: Executor,
         flow: Hashable,
         output: Output,
-        content: Shape,
+        shape: Shape,
         previews: Previews | None = None,
     ) -> bool:
         """Return whether a notice is enough shorter than the output."""
-        if surely_saves_enough(content, output.policy):
+        if surely_saves_enough(shape, output.policy):
             return True
         check = partial(saves_enough, is_kept=self.storage.can_keep, previews=previews)
-        return await executor.run(flow, check, content, output.policy, Origin(output.tool, "", ""))
+        return await executor.run(flow, check, shape, output.policy, Origin(output.tool, "", ""))
 
 
 async def _oversized(
-    executor: Executor, flow: Hashable, output: Output, content: Shape | None
+    executor: Executor, flow: Hashable, output: Output, shape: Shape | None
 ) -> Oversized | None:
     """Return whether an output of an experiment is above the usual limits."""
     assigned = output.assignment
-    if assigned is None or content is None:
+    if assigned is None or shape is None:
         return None
-    return await executor.run(flow, oversized, content, assigned.limits)
+    return await executor.run(flow, oversized, shape, assigned.limits)
 
 
-async def _measured(executor: Executor, flow: Hashable, content: Shape | None) -> int:
-    if content is None:
+async def _measured(executor: Executor, flow: Hashable, shape: Shape | None) -> int:
+    if shape is None:
         return 0
-    return size_of(content) if is_quick(content) else await executor.run(flow, size_of, content)
+    return size_of(shape) if is_quick(shape) else await executor.run(flow, size_of, shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from overspill.guard import checks
+from overspill.guard import number_checks
 from overspill.guard.band import check_bands
 from overspill.previews.cut import STRATEGIES, Strategy
 from overspill.redaction.masking import Redaction
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 def check_policy(policy: Any) -> None:
     """Check every setting of a `Policy` by itself, and its bands against each other."""
     for name in ("max_bytes", "max_lines", "preview_bytes", "preview_lines", "max_stream_bytes"):
-        checks.whole(name, getattr(policy, name))
+        number_checks.whole(name, getattr(policy, name))
     for name in ("max_chars", "max_tokens", "ttl", "lost_preview_bytes"):
-        checks.whole(name, getattr(policy, name), is_optional=True)
+        number_checks.whole(name, getattr(policy, name), is_optional=True)
     if policy.ttl is not None:
-        checks.positive("ttl", policy.ttl)
+        number_checks.positive("ttl", policy.ttl)
     if not isinstance(policy.tools, Mapping):
         raise ValueError(f"tools must be limits by tool, such as {{'build': 20_000}}, not {policy.tools!r}")  # noqa: TRY004  (one kind of error)
-    checks.finite("wait", policy.wait)
+    number_checks.finite("wait", policy.wait)
     if policy.least_gain is not None and policy.least_gain != 0:
-        checks.share("least_gain", policy.least_gain)
+        number_checks.share("least_gain", policy.least_gain)
     if policy.chars_per_token is not None:
-        checks.positive("chars_per_token", policy.chars_per_token)
+        number_checks.positive("chars_per_token", policy.chars_per_token)
     check_window(policy.context_tokens, policy.context_share)
     for tool, limit in policy.tools.items():
         for name, number in _numbers(tool, limit):
-            checks.whole(name, number, is_optional=isinstance(limit, Limits))
+            number_checks.whole(name, number, is_optional=isinstance(limit, Limits))
     _check_types(policy)
     check_patterns(policy.redact_patterns)
     check_bands(policy.bands)
@@ -50,9 +50,9 @@ def _numbers(tool: str, limit: int | Limits) -> Iterator[tuple[str, Any]]:
 def check_window(context_tokens: Any, context_share: Any) -> None:
     """Check the size of a context window in tokens, and the share of it that an output may have."""
     if context_tokens is not None:
-        checks.whole("context_tokens", context_tokens)
-        checks.positive("context_tokens", context_tokens)
-    checks.share("context_share", context_share)
+        number_checks.whole("context_tokens", context_tokens)
+        number_checks.positive("context_tokens", context_tokens)
+    number_checks.share("context_share", context_share)
 
 
 def _check_types(policy: Any) -> None:

@@ -16,7 +16,7 @@ from overspill.shapes.stream_shapes import StreamShape
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from overspill.shapes.content import Shape
+    from overspill.shapes.shape import Shape
     from overspill.text.body import Body, FileBody
 
 _NONE: Final[Mapping[str, int]] = {}
@@ -25,7 +25,7 @@ _NONE: Final[Mapping[str, int]] = {}
 class MaskedContent(NamedTuple):
     """An output whose text has no secrets, and how many of each kind were masked."""
 
-    content: Shape
+    shape: Shape
     counts: Mapping[str, int]
 
 
@@ -46,20 +46,20 @@ def _redactor(
     return Redactor(redaction, patterns=dict(patterns), values=values)
 
 
-def masked_content(content: Shape, redactor: Redactor | None) -> MaskedContent:
+def masked_content(shape: Shape, redactor: Redactor | None) -> MaskedContent:
     """Return the output with its text masked. A stream was masked as it came.
 
     It takes about 5 ms a megabyte: call it in a thread. Raises `OSError` if the output's file cannot be read.
     """
-    if isinstance(content, StreamShape):
-        return MaskedContent(content, content.masked)
+    if isinstance(shape, StreamShape):
+        return MaskedContent(shape, shape.masked)
     if redactor is None:
-        return MaskedContent(content, _NONE)
-    body, counts = _masked_body(content.body, redactor)
-    visible = getattr(content, "visible_text", None)
+        return MaskedContent(shape, _NONE)
+    body, counts = _masked_body(shape.body, redactor)
+    visible = getattr(shape, "visible_text", None)
     if not counts and visible is None:
-        return MaskedContent(content, _NONE)
-    copied = copy.copy(content)
+        return MaskedContent(shape, _NONE)
+    copied = copy.copy(shape)
     own: dict[str, Any] = vars(copied)
     own["body"] = body
     if isinstance(visible, str):

@@ -10,9 +10,9 @@ from overspill.delivery.destinations import reason
 from overspill.guard.guarded import Guarded
 from overspill.previews import notice
 from overspill.previews.notice_facts import Facts
-from overspill.shapes.content import examine, size_of
 from overspill.shapes.fields import Unchangeable
 from overspill.shapes.masked_copy import masked_copy
+from overspill.shapes.shape import examine, size_of
 from overspill.shapes.stream_shapes import StreamShape
 from overspill.text.measure import extent_of
 from overspill.text.reasons import one_safe_line
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from overspill.guard.output import Output
     from overspill.guard.policy import Policy
     from overspill.guard.spill import Spill
-    from overspill.shapes.content import Shape
+    from overspill.shapes.shape import Shape
 
 _SAMPLE: Final = notice.truncated(Facts(id="", tool="", size=0, lines=0, preview="", reader=""), "a sample")
 """A notice for finding out whether one can be put into an output at all."""
 
 
-def as_read(output: Output, content: Shape) -> Output:
+def as_read(output: Output, shape: Shape) -> Output:
     """Return the output as it may stay. A stream was read already: return all that came."""
-    return output._replace(result=content.whole()) if isinstance(content, StreamShape) else output
+    return output._replace(result=shape.whole()) if isinstance(shape, StreamShape) else output
 
 
 def inline(output: Output, size: int) -> Guarded:
@@ -53,9 +53,9 @@ def masked_inline(guarded: Guarded, policy: Policy) -> Guarded:
     return replace(guarded, value=value, masked=dict(sorted(counts.items()))) if counts else guarded
 
 
-def left_whole(output: Output, content: Shape, problem: Unchangeable) -> Guarded:
+def left_whole(output: Output, shape: Shape, problem: Unchangeable) -> Guarded:
     """Return an output that passes as it is, because no shorter copy of its class can be made."""
-    guarded = inline(output, size_of(content))
+    guarded = inline(output, size_of(shape))
     return replace(guarded, reason=one_safe_line(f"no shorter copy of it can be made: {problem}"))
 
 
@@ -71,17 +71,17 @@ def unmeasured(output: Output, error: Exception) -> Guarded:
     )
 
 
-def lost(output: Output, content: Shape, error: Exception) -> Guarded:
+def lost(output: Output, shape: Shape, error: Exception) -> Guarded:
     """Return a notice without a preview, for an output that is gone."""
-    size, lines = extent_of(content.body)
+    size, lines = extent_of(shape.body)
     facts = Facts(id="", tool=output.tool, size=size, lines=lines, preview="", reader=output.policy.reader)
     made = notice.truncated(facts, reason(error))
-    value = content.replaced(made)
+    value = shape.replaced(made)
     return Guarded(
         value=value,
         outcome=made.outcome,
         bytes_before=size,
-        bytes_after=passed_bytes(content) + text_bytes(value),
+        bytes_after=passed_bytes(shape) + text_bytes(value),
         lines=lines,
         reason=one_safe_line(reason(error)),
         matches_dropped=output.matches_dropped,
@@ -89,21 +89,21 @@ def lost(output: Output, content: Shape, error: Exception) -> Guarded:
     )
 
 
-def passed_bytes(content: Shape) -> int:
+def passed_bytes(shape: Shape) -> int:
     """Return the bytes of a stream that were in the conversation before it was too long."""
-    return content.passed if isinstance(content, StreamShape) else 0
+    return shape.passed if isinstance(shape, StreamShape) else 0
 
 
 def text_bytes(value: Any) -> int:
     """Return the bytes of all text in `value`, 0 if it has none."""
-    content = examine(value)
-    return 0 if content is None else size_of(content)
+    shape = examine(value)
+    return 0 if shape is None else size_of(shape)
 
 
 def why_unchangeable(spill: Spill) -> Unchangeable | None:
     """Return why nothing can stand in an output's place, or None. Ask before anything is stored."""
     try:
-        spill.content.replaced(_SAMPLE)
+        spill.shape.replaced(_SAMPLE)
     except Unchangeable as problem:
         return problem
     return None

@@ -22,9 +22,9 @@ from overspill.previews.notice_facts import TOO_LONG, Facts, StoreResult
 from overspill.previews.seen_lines import seen_lines
 from overspill.reading.chunks import Extent
 from overspill.redaction.masking import counts_text
-from overspill.shapes import content
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.masked_copy import masked_copy
+from overspill.shapes.shape import visible_text
 from overspill.shapes.stream_shapes import StreamShape
 from overspill.spools.store_request import Origin, StoreRequest
 from overspill.text import measure
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from overspill.guard.policy import Policy
     from overspill.previews.notice_facts import Notice
     from overspill.redaction.redactor import Redactor
-    from overspill.shapes.content import Shape
+    from overspill.shapes.shape import Shape
     from overspill.text.body import Body
     from overspill.text.tokens import TokenCount
 
@@ -52,7 +52,7 @@ _STORED: Final = StoreResult(outcome=Outcome.CAPTURED)
 class Spill:
     """One output that leaves the conversation.
 
-    `origin` names the tool, the call and the session. `content` is the output, cut no more than its limits
+    `origin` names the tool, the call and the session. `shape` is the output, cut no more than its limits
     need. `body` is the part that is cut, and is what gets stored. `why` ends the notice's first sentence:
     "Output of pytest too long". `room` is the most bytes that the whole result may have with the notice in
     it, if that is less than its limits allow. If the guard has nowhere to store outputs, the spill is not
@@ -60,7 +60,7 @@ class Spill:
     of each kind were masked in `body`.
     """
 
-    content: Shape
+    shape: Shape
     policy: Policy
     origin: Origin
     body: Body
@@ -87,7 +87,7 @@ class Spill:
             size=self.size,
             lines=self.lines,
             origin=self.origin,
-            content_type=self.content.content_type,
+            content_type=self.shape.content_type,
             ttl=self.policy.ttl,
             wait=self.policy.wait,
             deadline=self.policy.deadline(self.size),
@@ -110,7 +110,7 @@ class Spill:
         """
         if not self.id or self.policy.notice_style.fills:
             return self
-        extent, body = Extent(self.size, self.lines), self.content.body
+        extent, body = Extent(self.size, self.lines), self.shape.body
         newlines = self.previews.newlines(body) if isinstance(body, str) else None
         found = excerpt_of_body(body, extent, 0, newlines)
         if found is None:
@@ -120,7 +120,7 @@ class Spill:
     @classmethod
     def of(
         cls,
-        content: Shape,
+        shape: Shape,
         policy: Policy,
         origin: Origin,
         *,
@@ -134,13 +134,13 @@ class Spill:
         Without `identify` nothing is encoded or hashed. `previews` has the previews that were made of the
         output before. Raises `OSError` if a long text cannot be written to a temporary file.
         """
-        content = cut_to_fit(content, policy, origin.tool, room)
+        shape = cut_to_fit(shape, policy, origin.tool, room)
         previews = Previews() if previews is None else previews
         redactor = policy.redactor()
-        content, masked = masked_content(content, redactor)
+        shape, masked = masked_content(shape, redactor)
         made = partial(
             cls,
-            content=content,
+            shape=shape,
             policy=policy,
             origin=origin,
             why=why,
@@ -149,7 +149,7 @@ class Spill:
             masked=masked,
             redactor=redactor,
         )
-        body: Body = content.body
+        body: Body = shape.body
         lines = previews.newlines(body).lines if isinstance(body, str) else extent_of(body).lines
         if not identify:
             return made(body=body, sha256=b"", id="", size=measure.size(body), lines=lines)
@@ -170,7 +170,7 @@ class Spill:
         """
         is_lost = stored.outcome is Outcome.TRUNCATED
         left, body = self._limits(), self._previewed()
-        extent = Extent(self.size, self.lines) if body is self.content.body else extent_of(body)
+        extent = Extent(self.size, self.lines) if body is self.shape.body else extent_of(body)
         tokens = self._tokens(body, extent.size) if counts_tokens else None
         made = self.policy.notice_style.notice(
             Case(
@@ -178,7 +178,7 @@ class Spill:
                 stored=stored,
                 body=body,
                 extent=extent,
-                content_type=self.content.content_type,
+                content_type=self.shape.content_type,
                 limits=self.policy.limits(self.origin.tool),
                 room=left._replace(max_bytes=min(left.max_bytes, extent.size)),
                 shown=self._preview_limits(left, is_lost=is_lost),
@@ -196,7 +196,7 @@ class Spill:
 
         Raises `Unchangeable`.
         """
-        value = self.content.replaced(made)
+        value = self.shape.replaced(made)
         return value if self.redactor is None else masked_copy(value, self.redactor).value
 
     def gains_by(self, made: Notice) -> bool:
@@ -205,19 +205,19 @@ class Spill:
         if least is None or self.policy.notice_style.fills or not self.is_small:
             return True
         limits = self.policy.limits(self.origin.tool)
-        return gain.is_gain(self.content, self.content.replaced(made), limits, least)
+        return gain.is_gain(self.shape, self.shape.replaced(made), limits, least)
 
     def is_too_long(self, value: Any) -> bool:
         """Return whether `value`, which stands for the output, is not enough shorter than the output."""
         least = 0.0 if self.policy.notice_style.fills else self.policy.least_gain
         if self.policy.least_gain is None or least is None or not self.is_small:
             return False
-        return not gain.is_gain(self.content, value, self.policy.limits(self.origin.tool), least)
+        return not gain.is_gain(self.shape, value, self.policy.limits(self.origin.tool), least)
 
     @property
     def is_small(self) -> bool:
         """Whether a notice might be no shorter than the output."""
-        return gain.is_small(self.content, self.policy)
+        return gain.is_small(self.shape, self.policy)
 
     def with_small_preview(self) -> Spill:
         """Return the same spill with a preview of its beginning only, which takes little memory."""
@@ -226,11 +226,11 @@ class Spill:
     def _previewed(self) -> Body:
         """Choose the text to preview. Include an exception's traceback only if errors are searched for."""
         is_searched = self.policy.cut_strategy(self.origin.tool).head is None
-        return self.content.body if is_searched else content.visible_text(self.content)
+        return self.shape.body if is_searched else visible_text(self.shape)
 
     def _read(self, made: Notice) -> str:
         """Return the text that a model reads once the notice is in its place."""
-        return self.content.read(made)
+        return self.shape.read(made)
 
     def _limits(self) -> Limits:
         """Return the limits of the notice.
@@ -238,9 +238,9 @@ class Spill:
         An output that spills for another reason than its limits gets at most `lost_preview_bytes`.
         """
         limits = within_room(self.policy.limits(self.origin.tool), self.room)
-        if isinstance(self.content, (Envelope, StreamShape)) and self.content.remaining is not None:
-            limits = self.content.remaining
-        if not self.why or exceeds(self.content.body, limits):
+        if isinstance(self.shape, (Envelope, StreamShape)) and self.shape.remaining is not None:
+            limits = self.shape.remaining
+        if not self.why or exceeds(self.shape.body, limits):
             return limits
         return limits._replace(max_bytes=min(limits.max_bytes, self.policy.lost_preview))
 
@@ -253,7 +253,7 @@ class Spill:
             size = min(size, int(limits.max_tokens * PREVIEW_BYTES_PER_TOKEN))
         if self.room != UNLIMITED:
             size = min(
-                size, max(0, limits.max_bytes - notice_overhead(self.content)) // escape_factor(self.content)
+                size, max(0, limits.max_bytes - notice_overhead(self.shape)) // escape_factor(self.shape)
             )
         return Limits(min(size, limits.max_bytes), min(policy.preview_lines, limits.max_lines))
 
@@ -273,7 +273,7 @@ class Spill:
             status=origin.status,
             same_as=None if earlier is None else earlier.id,
             repeats=0 if earlier is None else earlier.repeats + 1,
-            missing=self.content.missing if isinstance(self.content, StreamShape) else "",
+            missing=self.shape.missing if isinstance(self.shape, StreamShape) else "",
             masked=self.masked,
         )
 

@@ -25,9 +25,9 @@ from overspill.guard.results import (
 from overspill.guard.spill import Spill
 from overspill.guard.spill_span import spilling
 from overspill.previews.notice_facts import StoreResult
-from overspill.shapes.content import size_of
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.exceptions import ExceptionShape
+from overspill.shapes.shape import size_of
 from overspill.text.limits import UNLIMITED
 from overspill.text.reasons import one_safe_line
 from overspill.wire import Outcome
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from overspill.guard.intake import Intake
     from overspill.guard.output import Output
     from overspill.previews.case import Previews
-    from overspill.shapes.content import Shape
+    from overspill.shapes.shape import Shape
     from overspill.spools.store_request import Origin
 
 _NOWHERE: Final = StoreResult(outcome=Outcome.TRUNCATED, reason=NO_CLIENT)
@@ -63,16 +63,16 @@ class Spiller:
         self._decisions = Decisions()
 
     async def spilled(
-        self, executor: Executor, flow: Hashable, output: Output, content: Shape, verdict: Verdict
+        self, executor: Executor, flow: Hashable, output: Output, shape: Shape, verdict: Verdict
     ) -> Guarded:
         """Store the output and make its notice. The loop thread does so once the output has a slot."""
         if output.assignment is not None:
             output = output._replace(policy=output.assignment.spilling)
         with spilling(self._intake.origin(output), can_keep=self._storage.can_keep) as (origin, settled):
-            prepare = partial(self._prepared, output, content, verdict, origin)
+            prepare = partial(self._prepared, output, shape, verdict, origin)
             if not self._storage.can_keep:
                 return settled(await executor.run(flow, self._unstored, output, prepare))
-            why, chars = "", await _body_length(executor, flow, content)
+            why, chars = "", await _body_length(executor, flow, shape)
             if output.live is not None:
                 chars = output.live.left(chars)
             for _ in range(2):  # a loop thread that has just ended leaves room for another
@@ -104,10 +104,10 @@ class Spiller:
         spill = prepare()
         return spill if isinstance(spill, Guarded) else self._settled(output, spill, _NOWHERE)
 
-    def _prepared(self, output: Output, content: Shape, verdict: Verdict, origin: Origin) -> Spill | Guarded:
+    def _prepared(self, output: Output, shape: Shape, verdict: Verdict, origin: Origin) -> Spill | Guarded:
         """Encode and hash the output. Return it as it is if nothing can stand in its place."""
         spill = Spill.of(
-            content,
+            shape,
             output.policy if output.call is None else output.policy.with_short_notices(),
             origin,
             why=verdict.why,
@@ -116,7 +116,7 @@ class Spiller:
             previews=verdict.previews,
         )
         problem = why_unchangeable(spill)
-        return self._with_seen_lines(spill) if problem is None else left_whole(output, content, problem)
+        return self._with_seen_lines(spill) if problem is None else left_whole(output, shape, problem)
 
     def _with_seen_lines(self, spill: Spill) -> Spill:
         """Return the spill with the lines that the model sees. Of a known output it may get no preview."""
@@ -138,12 +138,12 @@ class Spiller:
         made = spill.notice(stored, earlier=earlier)
         value = spill.replaced(made)
         if spill.is_too_long(value):
-            return inline(as_read(output, spill.content), size_of(spill.content))
+            return inline(as_read(output, spill.shape), size_of(spill.shape))
         return Guarded(
             value=value,
             outcome=stored.outcome,
-            bytes_before=max(spill.size, size_of(spill.content)),
-            bytes_after=passed_bytes(spill.content) + text_bytes(value),
+            bytes_before=max(spill.size, size_of(spill.shape)),
+            bytes_after=passed_bytes(spill.shape) + text_bytes(value),
             capture=made.id or None,
             lines=spill.lines,
             reason=one_safe_line(stored.reason) if stored.reason else None,
@@ -157,15 +157,15 @@ class Spiller:
         """Return the earlier capture of the session with the same bytes, or None."""
         if stored.outcome is Outcome.TRUNCATED:
             return None
-        session, content = spill.origin.session, spill.sha256
-        earlier = self._duplicates.earlier(session, content, spill.id)
+        session, sha256 = spill.origin.session, spill.sha256
+        earlier = self._duplicates.earlier(session, sha256, spill.id)
         if earlier is None or spill.id not in self._decisions:  # a later one counts once, however often shown
-            self._duplicates.remember(session, content, spill.id, stored.expires)
+            self._duplicates.remember(session, sha256, spill.id, stored.expires)
         return earlier
 
 
-async def _body_length(executor: Executor, flow: Hashable, content: Shape) -> int:
+async def _body_length(executor: Executor, flow: Hashable, shape: Shape) -> int:
     """Return the length of the body. That of data has to be written first, as JSON."""
-    if isinstance(content, (Envelope, ExceptionShape)):
-        return await executor.run(flow, lambda: len(content.body))
-    return len(content.body)
+    if isinstance(shape, (Envelope, ExceptionShape)):
+        return await executor.run(flow, lambda: len(shape.body))
+    return len(shape.body)

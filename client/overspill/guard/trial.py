@@ -13,7 +13,7 @@ from overspill.guard import call_context
 from overspill.guard.bursts import Bursts
 from overspill.guard.counts.cohorts import CohortTally, met_sessions
 from overspill.guard.duplicates import Duplicates
-from overspill.shapes.content import examine, is_too_long
+from overspill.shapes.shape import examine, is_too_long
 from overspill.text import measure
 from overspill.text.body import FileBody
 from overspill.wire import Arm, Cohort, Outcome
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from overspill.guard.guarded import Guarded
     from overspill.guard.holdout import Holdout
     from overspill.guard.policy import Policy
-    from overspill.shapes.content import Shape
+    from overspill.shapes.shape import Shape
     from overspill.text.body import Body
     from overspill.text.limits import Limits
 
@@ -127,14 +127,14 @@ class Trial:
         return earlier is not None
 
 
-def oversized(content: Shape, limits: Limits) -> Oversized | None:
+def oversized(shape: Shape, limits: Limits) -> Oversized | None:
     """Return the digest of an output that exceeds the limits; None for any other, and for a notice.
 
     It takes about 1 ms a megabyte: call it in a thread. Raises `OSError` if the output's file cannot be read.
     """
-    if not is_too_long(content, limits):
+    if not is_too_long(shape, limits):
         return None
-    return Oversized(_digest(content.body))
+    return Oversized(_digest(shape.body))
 
 
 def _digest(body: Body) -> bytes:
@@ -165,8 +165,8 @@ class PassedChunks:
     def oversized(self, limits: Limits, size: int) -> Oversized | None:
         """Return the digest of an oversized stream of `size` bytes; a stream of records has none."""
         if self._chunks:
-            content = examine(self._body())
-            return None if content is None else oversized(content, limits)
+            shape = examine(self._body())
+            return None if shape is None else oversized(shape, limits)
         return Oversized() if size > limits.max_bytes else None
 
     def _body(self) -> str | bytes:

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from overspill.guard.assessment import assess
-from overspill.shapes.content import examine, size_of
+from overspill.shapes.shape import examine, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from overspill.guard.policy import Policy
-    from overspill.shapes.content import Shape
+    from overspill.shapes.shape import Shape
 
 
 class Result(Protocol):
@@ -63,19 +63,19 @@ def beyond_budget(
     for result, size in zip(results[: max(0, len(results) - newest)], sizes, strict=False):
         if surplus <= 0:
             break
-        content = _assessed(result, policy)
-        if content is not None:
-            chosen.append((result, content))
+        shape = _assessed(result, policy)
+        if shape is not None:
+            chosen.append((result, shape))
             surplus -= max(0, size - _NOTICE_BYTES)
     return chosen
 
 
 def _size(result: Result) -> int:
     try:
-        content = examine(result.value)
+        shape = examine(result.value)
     except Exception:  # noqa: BLE001  (a value that cannot be examined has no size)
         return 0
-    return 0 if content is None else size_of(content)
+    return 0 if shape is None else size_of(shape)
 
 
 def _assessed(result: Result, policy: Policy) -> Shape | None:

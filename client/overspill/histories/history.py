@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from overspill.guard.guard import Guard
     from overspill.guard.guarded import Guarded
     from overspill.histories.tool_results import ToolResult
-    from overspill.shapes.content import Shape
     from overspill.shapes.fields import FieldPath
+    from overspill.shapes.shape import Shape
 
 WITHOUT_STORE: Final = "the history was cut before it was saved, with no store at hand"
 
@@ -168,8 +168,8 @@ def too_long(messages: Sequence[Any], policy: Policy) -> Iterator[tuple[ToolResu
     """Yield the results that have to spill, each with its content."""
     for result in tool_results(messages):
         try:
-            content = assess(result.value, result.tool, policy)
+            shape = assess(result.value, result.tool, policy)
         except Exception:  # noqa: BLE001, S112  (a value that cannot be examined stays as it is)
             continue
-        if content is not None:
-            yield result, content
+        if shape is not None:
+            yield result, shape

@@ -17,7 +17,7 @@ from overspill.histories.overflow import overflow
 from overspill.histories.replacement import with_spilled
 from overspill.histories.selection import KEPT_CHARS, Candidate, next_results, total_chars
 from overspill.previews.styles import MARKED, TERSE
-from overspill.shapes.content import size_of
+from overspill.shapes.shape import size_of
 from overspill.text import measure
 
 if TYPE_CHECKING:

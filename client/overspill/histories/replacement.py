@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.histories.tool_results import tool_results, value_at
-from overspill.shapes.content import examine, size_of
 from overspill.shapes.fields import Unchangeable, get, text_field
 from overspill.shapes.replacing import with_values
+from overspill.shapes.shape import examine, size_of
 
 if TYPE_CHECKING:
     from overspill.guard.guarded import Guarded
@@ -48,8 +48,8 @@ def _keeps_form(value: Any, result: ToolResult) -> bool:
 
 
 def _size(value: Any) -> int:
-    content = examine(value)
-    return 0 if content is None else size_of(content)
+    shape = examine(value)
+    return 0 if shape is None else size_of(shape)
 
 
 def with_new_values(messages: list[Any], new: Mapping[FieldPath, Any], *, keep_copies: bool) -> list[Any]:
@@ -82,5 +82,5 @@ def _without_copies(messages: Sequence[Any], new: Mapping[FieldPath, Any]) -> di
 
 
 def _is_guarded(value: Any) -> bool:
-    content = examine(value)
-    return content is not None and bool(content.notices())
+    shape = examine(value)
+    return shape is not None and bool(shape.notices())

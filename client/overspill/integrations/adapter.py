@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from overspill.agent_tools.reading_tools import reading_tools
 from overspill.guard.call_context import calling
 from overspill.guard.environment_policy import environment_policy
-from overspill.guard.exemption import for_foreign
+from overspill.guard.exemption import policy_for_foreign_tool
 from overspill.guard.guard import Guard
 from overspill.guard.policy_defaults import READING_TOOLS
 from overspill.transfer.sync import SyncClient
@@ -84,4 +84,4 @@ class Adapter:
     def _policy(self, result: Any, tool: str, session: str | None, *, is_own: bool) -> Policy | None:
         if is_own or tool not in READING_TOOLS or isinstance(result, OwnAnswer):
             return None
-        return for_foreign(self.guard.policy_for(session))
+        return policy_for_foreign_tool(self.guard.policy_for(session))

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.guard.call_context import minted
-from overspill.guard.exemption import is_exempt, own_name
+from overspill.guard.exemption import bare_name, is_exempt
 from overspill.guard.guarded import METADATA
-from overspill.shapes.content import examine
+from overspill.shapes.shape import examine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -65,11 +65,11 @@ def _is_guarded(guard: Guard, event: Mapping[str, Any]) -> bool:
         return False
     if "tool_response" not in event:
         return False
-    name = own_name(tool)
+    name = bare_name(tool)
     if name not in guard.policy.exempt:
         return True
-    content = examine(event["tool_response"])
-    return content is None or not is_exempt(guard.policy, name, content)
+    shape = examine(event["tool_response"])
+    return shape is None or not is_exempt(guard.policy, name, shape)
 
 
 def _output(event: Mapping[str, Any]) -> Any:

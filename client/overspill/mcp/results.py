@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.execution import threads
-from overspill.guard.exemption import for_foreign
+from overspill.guard.exemption import policy_for_foreign_tool
 from overspill.guard.guarded import METADATA
 from overspill.mcp.valid_results import shortened, validator
 from overspill.previews.notice_marks import is_marked, rewritten
@@ -54,7 +54,7 @@ async def _guarded(
     if not isinstance(result.get("content"), list) or result.get("resultType", "complete") != "complete":
         return result
     if request.tool in names.reading:  # a tool of the server, which only has the name of one of ours
-        policy = for_foreign(policy or guard.policy)
+        policy = policy_for_foreign_tool(policy or guard.policy)
     found = await guard.process(
         result, tool=request.tool, call_id=request.call_id, session=session, policy=policy
     )

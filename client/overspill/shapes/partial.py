@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from overspill.previews.cut import ENDS, cut
 from overspill.previews.excerpt import excerpt_of_text
-from overspill.shapes.content import examine
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.exceptions import ExceptionShape
 from overspill.shapes.fields import with_text
 from overspill.shapes.replacing import REMOVED, is_removable, with_values
+from overspill.shapes.shape import examine
 from overspill.shapes.short_copy import short_copy
 from overspill.shapes.single_values import BinaryShape, PrintedShape
 from overspill.shapes.writer import as_text, text_of
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     Shorten = Callable[[str, Limits], str]
 
-    from overspill.shapes.content import Shape
     from overspill.shapes.fields import Part
+    from overspill.shapes.shape import Shape
 
 _MOST_REMARKS: Final = 16
 _BY_LINES: Final = ENDS._replace(spare=0.1)
@@ -51,11 +51,11 @@ def clamp_partial(update: Any, limits: Limits, shorten: Shorten | None = None) -
     `shorten` cuts a text in its own words: it gets the text and the limits that are left for it. An update of
     which no copy can be made stays as it is. Never raises.
     """
-    content = examine(update)
-    if content is None or not content.exceeds(limits):
+    shape = examine(update)
+    if shape is None or not shape.exceeds(limits):
         return update
     try:
-        return _clamped(update, content, _Budget(limits, shorten))
+        return _clamped(update, shape, _Budget(limits, shorten))
     except Exception:  # noqa: BLE001  (foreign methods within, or no other of its class can be made)
         return update
 
@@ -135,18 +135,18 @@ class _Budget:
         return exceeds(as_text(value), self._limits)
 
 
-def _clamped(update: Any, content: Shape, budget: _Budget) -> Any:
-    if isinstance(content, Envelope):
-        new = {place.path: _instead(at, place, budget) for at, place in enumerate(content.parts)}
+def _clamped(update: Any, shape: Shape, budget: _Budget) -> Any:
+    if isinstance(shape, Envelope):
+        new = {place.path: _instead(at, place, budget) for at, place in enumerate(shape.parts)}
         return with_values(update, new)
-    if isinstance(content, ExceptionShape):
-        return content.with_message(budget.take(content.message), budget.remark)
-    if isinstance(content, BinaryShape) and content.content_type != TEXT_TYPE:
-        what = f"({measure.plural(len(content.body), 'byte')} of {content.content_type}, not text)"
+    if isinstance(shape, ExceptionShape):
+        return shape.with_message(budget.take(shape.message), budget.remark)
+    if isinstance(shape, BinaryShape) and shape.content_type != TEXT_TYPE:
+        what = f"({measure.plural(len(shape.body), 'byte')} of {shape.content_type}, not text)"
         return with_text(update, what)
-    if isinstance(content, PrintedShape):
-        return content.with_shorter(budget.take)
-    return with_text(update, budget.take(text_of(content.body)))
+    if isinstance(shape, PrintedShape):
+        return shape.with_shorter(budget.take)
+    return with_text(update, budget.take(text_of(shape.body)))
 
 
 def _instead(at: int, place: Part, budget: _Budget) -> Any:

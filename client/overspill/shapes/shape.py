@@ -78,56 +78,56 @@ def examine(result: Any) -> Shape | None:
         return UnreadableShape(unprintable(result, error))
 
 
-def is_too_long(content: Shape, limits: Limits) -> bool:
+def is_too_long(shape: Shape, limits: Limits) -> bool:
     """Return whether a model sees more than the limits allow, not counting the notices in it.
 
     Raises `OSError` if a file cannot be read.
     """
-    if not content.exceeds(limits):
+    if not shape.exceeds(limits):
         return False
-    notices = content.notices()
-    return not notices or content.exceeds(with_room_for(limits, notices))
+    notices = shape.notices()
+    return not notices or shape.exceeds(with_room_for(limits, notices))
 
 
-def size_beside_notices(content: Shape) -> int:
+def size_beside_notices(shape: Shape) -> int:
     """Return the bytes that a model sees, without the notices among them."""
-    return max(0, size_of(content) - sum(map(measure.size, content.notices())))
+    return max(0, size_of(shape) - sum(map(measure.size, shape.notices())))
 
 
-def is_quick(content: Shape, limits: Limits | None = None) -> bool:
+def is_quick(shape: Shape, limits: Limits | None = None) -> bool:
     """Return whether `exceeds` and `size_of` cost under a millisecond. If not, call them in a thread.
 
     With `limits`, a text with more characters than they have bytes is quick too.
     """
-    if isinstance(content, Envelope):
-        return content.is_quick()
-    if isinstance(content, ExceptionShape):
-        return content.size <= _QUICK_CHARS
-    length = len(content.body)
+    if isinstance(shape, Envelope):
+        return shape.is_quick()
+    if isinstance(shape, ExceptionShape):
+        return shape.size <= _QUICK_CHARS
+    length = len(shape.body)
     return length <= _QUICK_CHARS or (limits is not None and length > limits.max_bytes)
 
 
-def size_of(content: Shape) -> int:
+def size_of(shape: Shape) -> int:
     """Return the bytes that a model sees: data counts on one line, an exception by its message."""
-    return content.size if isinstance(content, (Envelope, ExceptionShape)) else measure.size(content.body)
+    return shape.size if isinstance(shape, (Envelope, ExceptionShape)) else measure.size(shape.body)
 
 
-def visible_text(content: Shape) -> Body:
+def visible_text(shape: Shape) -> Body:
     """Return the text that a model would get: all, but of an exception only the messages."""
-    return content.visible_text if isinstance(content, ExceptionShape) else content.body
+    return shape.visible_text if isinstance(shape, ExceptionShape) else shape.body
 
 
-def measured_text(content: Shape) -> Body:
+def measured_text(shape: Shape) -> Body:
     """Return the text that limits apply to: of data its JSON on one line."""
-    return content.measured_text if isinstance(content, Envelope) else visible_text(content)
+    return shape.measured_text if isinstance(shape, Envelope) else visible_text(shape)
 
 
-def sole_text(content: Shape) -> str | None:
+def sole_text(shape: Shape) -> str | None:
     """Return the text of an output that is nothing but one text; None for other outputs."""
-    if type(content) is TextShape:
-        return content.body if isinstance(content.body, str) else None
-    if isinstance(content, Envelope) and len(content.parts) == 1:
-        value = content.parts[0].value
+    if type(shape) is TextShape:
+        return shape.body if isinstance(shape.body, str) else None
+    if isinstance(shape, Envelope) and len(shape.parts) == 1:
+        value = shape.parts[0].value
         return value if isinstance(value, str) else None
     return None
 
@@ -161,13 +161,13 @@ def _examined(result: Any) -> Shape | None:
         if isinstance(result, int) and result.bit_length() > _SHORT_NUMBER_BITS:
             return PrintedShape(result, str(printable_number(result)))
         return None
-    found = _places(result)
+    found = _parts_of(result)
     if found is None:
-        return _without_places(result)
+        return _without_parts(result)
     return Envelope(result, found) if found else None
 
 
-def _places(result: Any) -> list[Part] | None:
+def _parts_of(result: Any) -> list[Part] | None:
     if type(result) is dict and _is_data(result):
         return None
     try:
@@ -176,7 +176,7 @@ def _places(result: Any) -> list[Part] | None:
         return None
 
 
-def _without_places(result: Any) -> Shape | None:
+def _without_parts(result: Any) -> Shape | None:
     if is_other_message(result):
         return None
     if is_structured(result):

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overspill.previews import notice, notice_forms
 from overspill.previews.notice_facts import Facts
-from overspill.shapes import content
-from overspill.shapes.content import Shape
 from overspill.shapes.envelope import Envelope, joined
+from overspill.shapes.shape import Shape, examine
 from overspill.shapes.writer import as_text
 from overspill.text.rendering import is_utf8
 
@@ -72,7 +71,7 @@ ROWS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", ROWS)
 def test_rows_of_data_are_captured_whole_whatever_their_type_says(name: str) -> None:
-    assert json.loads(str(examine(ROWS[name]).body)) == ROWS[name]
+    assert json.loads(str(shape_of(ROWS[name]).body)) == ROWS[name]
 
 
 def test_a_little_besides_makes_no_data_of_a_block() -> None:
@@ -83,11 +82,11 @@ def test_a_little_besides_makes_no_data_of_a_block() -> None:
         "extras": {"signature": "x" * 9_000},
     }
 
-    assert examine([block]).body == "hello"
+    assert shape_of([block]).body == "hello"
 
 
-def examine(result: Any) -> Shape:
-    found = content.examine(result)
+def shape_of(result: Any) -> Shape:
+    found = examine(result)
     assert found is not None
     return found
 
@@ -114,14 +113,14 @@ def text_block(text: str) -> dict[str, Any]:
     ],
 )
 def test_what_has_no_text_of_a_tool_passes_through(result: Any) -> None:
-    assert content.examine(result) is None
+    assert examine(result) is None
 
 
 # --- strings and bytes ----------------------------------------------------------------------------
 
 
 def test_a_string_is_captured_as_it_is_and_becomes_the_notice() -> None:
-    found = examine("abc")
+    found = shape_of("abc")
 
     assert (found.body, found.content_type) == ("abc", "text/plain; charset=utf-8")
     assert found.replaced(NOTICE) == str(NOTICE)
@@ -129,7 +128,7 @@ def test_a_string_is_captured_as_it_is_and_becomes_the_notice() -> None:
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
 def test_bytes_are_captured_as_they_are(kind: Any) -> None:
-    found = examine(kind(b"\x89PNG\r\n\x1a\n\xff"))
+    found = shape_of(kind(b"\x89PNG\r\n\x1a\n\xff"))
 
     assert (found.body, found.content_type) == (b"\x89PNG\r\n\x1a\n\xff", "image/png")
 
@@ -143,7 +142,7 @@ def test_bytes_are_captured_as_they_are(kind: Any) -> None:
     ],
 )
 def test_bytes_are_text_where_they_are_utf8(data: bytes, content_type: str) -> None:
-    assert examine(data).content_type == content_type
+    assert shape_of(data).content_type == content_type
 
 
 @given(st.binary() | st.text().map(str.encode), st.sampled_from([0, 1024 * 1024 - 1]))
@@ -166,7 +165,7 @@ def test_containers_are_captured_as_the_indented_json_of_the_standard_library(va
 
 
 def test_a_dict_becomes_a_dict() -> None:
-    found = examine({"rows": [1, "é", math.inf]})
+    found = shape_of({"rows": [1, "é", math.inf]})
 
     assert found.body == '{\n  "rows": [\n    1,\n    "é",\n    Infinity\n  ]\n}'
     assert found.content_type == "application/json"
@@ -182,7 +181,7 @@ def test_values_that_json_lacks_are_shown_as_they_can() -> None:
         "type": int,
     }
 
-    assert json.loads(str(examine(value).body)) == {
+    assert json.loads(str(shape_of(value).body)) == {
         "record": {"name": "a", "tags": ["x", "y"]},
         "raw": "<2 bytes of application/octet-stream>",
         "text": "ok",
@@ -195,20 +194,20 @@ def test_a_container_that_holds_itself_says_so_where_it_would_begin_again() -> N
     value: dict[str, Any] = {"a": 1}
     value["me"] = [value]
 
-    assert examine(value).body == '{\n  "a": 1,\n  "me": [\n    "<dict that holds itself>"\n  ]\n}'
+    assert shape_of(value).body == '{\n  "a": 1,\n  "me": [\n    "<dict that holds itself>"\n  ]\n}'
 
 
 def test_keys_that_json_lacks_are_written_as_they_print() -> None:
-    assert json.loads(str(examine({(1, 2): 3, None: 4, 1.5: 5}).body)) == {"(1, 2)": 3, "null": 4, "1.5": 5}
+    assert json.loads(str(shape_of({(1, 2): 3, None: 4, 1.5: 5}).body)) == {"(1, 2)": 3, "null": 4, "1.5": 5}
 
 
 @pytest.mark.parametrize("value", [Record("a", set()), Block(type="x"), (1, 2), {1}, ["a", "b"], []])
 def test_records_and_collections_are_structured(value: Any) -> None:
-    assert isinstance(examine(value), Envelope)
+    assert isinstance(shape_of(value), Envelope)
 
 
 def test_search_hits_with_a_type_are_no_content_blocks() -> None:
-    assert isinstance(examine([{"type": "repo", "name": "x"}]), Envelope)
+    assert isinstance(shape_of([{"type": "repo", "name": "x"}]), Envelope)
 
 
 # --- content blocks -------------------------------------------------------------------------------
@@ -216,7 +215,7 @@ def test_search_hits_with_a_type_are_no_content_blocks() -> None:
 
 @pytest.mark.parametrize("kind", ["text", "input_text", "output_text"])
 def test_text_blocks_of_every_protocol_share_one_capture(kind: Any) -> None:
-    found = examine([{"type": kind, "text": "a\n"}, {"type": kind, "text": "b", "cache_control": 1}])
+    found = shape_of([{"type": kind, "text": "a\n"}, {"type": kind, "text": "b", "cache_control": 1}])
 
     assert found.body == "a\nb"
 
@@ -224,7 +223,7 @@ def test_text_blocks_of_every_protocol_share_one_capture(kind: Any) -> None:
 def test_the_first_text_becomes_the_notice_and_later_ones_placeholders() -> None:
     blocks = [IMAGE, text_block("a" * 500), IMAGE, text_block("b" * 500)]
 
-    assert examine(blocks).replaced(NOTICE) == [
+    assert shape_of(blocks).replaced(NOTICE) == [
         IMAGE,
         text_block(str(NOTICE)),
         IMAGE,
@@ -234,39 +233,39 @@ def test_the_first_text_becomes_the_notice_and_later_ones_placeholders() -> None
 
 def test_blocks_of_other_types_are_the_same_objects() -> None:
     image = Block(type="image", data="x")
-    kept = examine([image, Block(type="text", text="a")]).replaced(NOTICE)
+    kept = shape_of([image, Block(type="text", text="a")]).replaced(NOTICE)
 
     assert kept[0] is image
 
 
 def test_a_text_shorter_than_its_placeholder_stays() -> None:
-    kept = examine([text_block("a" * 500), text_block("exit status 1")]).replaced(NOTICE)
+    kept = shape_of([text_block("a" * 500), text_block("exit status 1")]).replaced(NOTICE)
 
     assert kept == [text_block(str(NOTICE)), text_block("exit status 1")]
 
 
 def test_the_original_blocks_are_not_changed() -> None:
     blocks = [text_block("a"), text_block("b")]
-    examine(blocks).replaced(NOTICE)
+    shape_of(blocks).replaced(NOTICE)
 
     assert blocks == [text_block("a"), text_block("b")]
 
 
 def test_a_thousand_text_blocks_do_not_become_a_thousand_placeholders() -> None:
-    kept = examine([text_block("x" * 100)] * 1_000).replaced(NOTICE)
+    kept = shape_of([text_block("x" * 100)] * 1_000).replaced(NOTICE)
 
     assert len(kept) == 17
 
 
 def test_other_fields_of_a_text_block_stay() -> None:
-    kept = examine([{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}]).replaced(NOTICE)
+    kept = shape_of([{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}]).replaced(NOTICE)
 
     assert kept == [{"type": "text", "text": str(NOTICE), "cache_control": {"type": "ephemeral"}}]
 
 
 def test_the_text_of_an_embedded_resource_counts_and_its_address_stays() -> None:
     resource = {"type": "resource", "resource": {"uri": "file:///log", "mimeType": "text/plain", "text": "a"}}
-    found = examine([resource, {"type": "resource", "resource": {"uri": "file:///x", "blob": "aGk="}}])
+    found = shape_of([resource, {"type": "resource", "resource": {"uri": "file:///x", "blob": "aGk="}}])
 
     assert found.body == "a"
     assert found.replaced(NOTICE)[0]["resource"] == {
@@ -277,19 +276,19 @@ def test_the_text_of_an_embedded_resource_counts_and_its_address_stays() -> None
 
 
 def test_bare_strings_among_blocks_are_text() -> None:
-    found = examine(["a", IMAGE])
+    found = shape_of(["a", IMAGE])
 
     assert found.body == "a"
     assert found.replaced(NOTICE) == [str(NOTICE), IMAGE]
 
 
 def test_a_tuple_of_blocks_stays_a_tuple() -> None:
-    assert examine((text_block("a"),)).replaced(NOTICE) == (text_block(str(NOTICE)),)
+    assert shape_of((text_block("a"),)).replaced(NOTICE) == (text_block(str(NOTICE)),)
 
 
 @pytest.mark.parametrize("make", [Plain, Block])
 def test_blocks_may_be_objects(make: Any) -> None:
-    (kept,) = examine([make(type="text", text="a")]).replaced(NOTICE)
+    (kept,) = shape_of([make(type="text", text="a")]).replaced(NOTICE)
 
     assert (kept.type, kept.text) == ("text", str(NOTICE))
 
@@ -297,7 +296,7 @@ def test_blocks_may_be_objects(make: Any) -> None:
 def test_blocks_may_be_frozen_records() -> None:
     struct = msgspec.defstruct("TextBlock", [("type", str), ("text", str)], frozen=True)
 
-    assert examine([struct("text", "a")]).replaced(NOTICE) == [struct("text", str(NOTICE))]
+    assert shape_of([struct("text", "a")]).replaced(NOTICE) == [struct("text", str(NOTICE))]
 
 
 # --- results that carry blocks --------------------------------------------------------------------
@@ -306,7 +305,7 @@ def test_blocks_may_be_frozen_records() -> None:
 def test_an_mcp_result_keeps_its_error_flag() -> None:
     result = {"content": [text_block("boom")], "isError": True, "_meta": {"k": 1}}
 
-    assert examine(result).replaced(NOTICE) == {
+    assert shape_of(result).replaced(NOTICE) == {
         "content": [text_block(str(NOTICE))],
         "isError": True,
         "_meta": {"k": 1},
@@ -314,7 +313,7 @@ def test_an_mcp_result_keeps_its_error_flag() -> None:
 
 
 def test_structured_content_that_repeats_the_text_is_captured_once() -> None:
-    found = examine({"content": [text_block('{"a":[1,2]}')], "structuredContent": {"a": [1, 2]}})
+    found = shape_of({"content": [text_block('{"a":[1,2]}')], "structuredContent": {"a": [1, 2]}})
 
     assert found.body == '{"a":[1,2]}'
     assert found.replaced(NOTICE)["structuredContent"] == {"a": [1, 2]}
@@ -333,30 +332,30 @@ def test_structured_content_that_repeats_the_text_is_captured_once() -> None:
 )
 def test_what_a_function_returned_is_captured_once(texts: list[str], value: Any) -> None:
     """As the servers of the Python SDK answer for `-> str`, `-> list[str]`, `-> list[Model]`, `-> int`."""
-    found = examine({"content": [text_block(text) for text in texts], "structuredContent": value})
+    found = shape_of({"content": [text_block(text) for text in texts], "structuredContent": value})
 
     assert found.body == joined(texts)
 
 
 @pytest.mark.parametrize("value", [{"result": ["a", "b", "d"]}, {"result": ["a", "b"]}, {"result": "a"}])
 def test_what_says_something_else_is_captured_too(value: Any) -> None:
-    found = examine({"content": [text_block(text) for text in "abc"], "structuredContent": value})
+    found = shape_of({"content": [text_block(text) for text in "abc"], "structuredContent": value})
 
     assert str(found.body).startswith("a\nb\nc\n{")
 
 
 def test_a_wrapped_result_that_repeats_the_text_is_captured_once() -> None:
-    assert examine({"content": [text_block("[1]")], "structuredContent": {"result": [1]}}).body == "[1]"
+    assert shape_of({"content": [text_block("[1]")], "structuredContent": {"result": [1]}}).body == "[1]"
 
 
 def test_structured_content_of_its_own_is_captured_behind_the_text() -> None:
-    found = examine({"content": [text_block("two rows")], "structuredContent": {"a": 1}})
+    found = shape_of({"content": [text_block("two rows")], "structuredContent": {"a": 1}})
 
     assert found.body == 'two rows\n{\n  "a": 1\n}'
 
 
 def test_structured_content_alone_becomes_a_dict() -> None:
-    found = examine({"content": [], "structuredContent": {"a": 1}, "isError": False})
+    found = shape_of({"content": [], "structuredContent": {"a": 1}, "isError": False})
 
     assert found.replaced(NOTICE) == {
         "content": [],
@@ -368,7 +367,7 @@ def test_structured_content_alone_becomes_a_dict() -> None:
 def test_a_result_object_stays_one_of_its_class() -> None:
     image = Block(type="image", data="aGk=")
     result = Result(content=[Block(type="text", text="a"), image], structuredContent={"b": 1}, isError=True)
-    kept = examine(result).replaced(NOTICE)
+    kept = shape_of(result).replaced(NOTICE)
 
     assert kept == Result(
         content=[Block(type="text", text=str(NOTICE)), image], structuredContent={"b": 1}, isError=True
@@ -381,7 +380,7 @@ def test_a_result_object_stays_one_of_its_class() -> None:
     [{"role": "tool", "content": "out", "tool_call_id": "c"}, {"type": "tool_result", "content": "out"}],
 )
 def test_a_tool_message_around_text_keeps_its_other_fields(message: Any) -> None:
-    assert examine(message).replaced(NOTICE) == {**message, "content": str(NOTICE)}
+    assert shape_of(message).replaced(NOTICE) == {**message, "content": str(NOTICE)}
 
 
 # --- notices are not spilled again ----------------------------------------------------------------
@@ -398,18 +397,18 @@ def test_a_tool_message_around_text_keeps_its_other_fields(message: Any) -> None
     ],
 )
 def test_what_was_replaced_is_recognised(result: Any) -> None:
-    replaced = examine(result).replaced(NOTICE)
+    replaced = shape_of(result).replaced(NOTICE)
 
-    assert examine(replaced).notices()
-    assert not examine(result).notices()
+    assert shape_of(replaced).notices()
+    assert not shape_of(result).notices()
 
 
 @pytest.mark.parametrize("capture", [ID, None])
 def test_a_notice_as_a_dict_is_recognised(capture: Any) -> None:
     made = notice_forms.as_dict(replace(NOTICE, id=capture or ""))
 
-    assert examine(made).notices()
-    assert examine({**dict(reversed(made.items())), "isError": True}).notices()
-    assert not examine({**made, "capture": "cap_" + "a" * 20}).notices()
-    assert not examine({**made, "more": "text"}).notices()
-    assert not examine({"capture": ID, "notice": f"[overspill {ID}"}).notices()
+    assert shape_of(made).notices()
+    assert shape_of({**dict(reversed(made.items())), "isError": True}).notices()
+    assert not shape_of({**made, "capture": "cap_" + "a" * 20}).notices()
+    assert not shape_of({**made, "more": "text"}).notices()
+    assert not shape_of({"capture": ID, "notice": f"[overspill {ID}"}).notices()

@@ -14,10 +14,9 @@ from overspill.guard.guard import Guard
 from overspill.previews import notice
 from overspill.previews.notice_facts import Facts
 from overspill.previews.notice_forms import is_notice, notices_among
-from overspill.shapes import content
-from overspill.shapes.content import Shape
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.fields import Unchangeable
+from overspill.shapes.shape import Shape, examine
 
 from tests.lazy import LazyModule
 
@@ -47,16 +46,16 @@ LONG = "x" * 500
 PLACEHOLDER = f"[overspill {ID}: 500 bytes of text, in the capture]"
 
 
-def examine(result: Any) -> Shape:
-    found = content.examine(result)
+def shape_of(result: Any) -> Shape:
+    found = examine(result)
     assert found is not None
     return found
 
 
 def replaced(result: Any) -> Any:
-    found = examine(result)
+    found = shape_of(result)
     new = found.replaced(NOTICE)
-    assert examine(new).notices()
+    assert shape_of(new).notices()
     assert not found.notices()
     return new
 
@@ -74,9 +73,9 @@ def test_many_links_and_pictures_make_no_data_of_an_mcp_result() -> None:
         content=[mcp.TextContent(type="text", text="ok"), image, *links], is_error=True
     )
 
-    assert examine(result).body == "ok"
+    assert shape_of(result).body == "ok"
     for wire_form in (result.model_dump(), result.model_dump(by_alias=True, exclude_none=True)):
-        assert examine(wire_form).body == "ok"
+        assert shape_of(wire_form).body == "ok"
 
 
 def test_data_that_says_that_its_tool_failed_still_does() -> None:
@@ -102,7 +101,7 @@ def test_an_mcp_result_keeps_all_but_its_text() -> None:
         is_error=True,
     )
 
-    assert examine(result).body == f"{LONG}\n{LONG}"
+    assert shape_of(result).body == f"{LONG}\n{LONG}"
     assert replaced(result) == mcp.CallToolResult(
         content=[
             mcp.TextContent(type="text", text=TEXT),
@@ -119,7 +118,7 @@ def test_structured_content_that_repeats_the_text_is_captured_once_and_made_shor
     text = mcp.TextContent(type="text", text=json.dumps(data))
     result = mcp.CallToolResult(content=[text], structured_content=data)
 
-    assert examine(result).body == json.dumps(data)
+    assert shape_of(result).body == json.dumps(data)
     (stands,) = replaced(result).structured_content["result"]
     assert notices_among([TEXT, stands]) == [TEXT, stands]
 
@@ -127,7 +126,7 @@ def test_structured_content_that_repeats_the_text_is_captured_once_and_made_shor
 def test_structured_content_alone_of_an_mcp_result_has_the_notice_in_it() -> None:
     result = mcp.CallToolResult(content=[], structured_content={"rows": [1, 2]})
 
-    assert examine(result).body == '{\n  "rows": [\n    1,\n    2\n  ]\n}'
+    assert shape_of(result).body == '{\n  "rows": [\n    1,\n    2\n  ]\n}'
     assert replaced(result).structured_content == {"rows": [1, 2, TEXT]}
 
 
@@ -138,7 +137,7 @@ def test_the_text_of_a_resource_is_text_and_its_blob_is_not() -> None:
     result = mcp.CallToolResult(content=[*blocks])
     new = replaced(result)
 
-    assert examine(result).body == LONG
+    assert shape_of(result).body == LONG
     assert new.content[0].resource == text.model_copy(update={"text": TEXT})
     assert new.content[1] is blocks[1]
 
@@ -168,7 +167,7 @@ def test_of_a_users_turn_with_tool_results_only_these_are_touched() -> None:
         ],
     }
 
-    assert examine(turn).body == f"{LONG}\n{LONG}"
+    assert shape_of(turn).body == f"{LONG}\n{LONG}"
     assert replaced(turn)["content"] == [
         {"type": "tool_result", "tool_use_id": "a", "content": TEXT},
         {"type": "tool_result", "tool_use_id": "b", "content": PLACEHOLDER},
@@ -198,7 +197,7 @@ def test_of_a_users_turn_with_tool_results_only_these_are_touched() -> None:
 def test_documents_and_search_results_have_text_inside(block: Any, path: tuple[Any, ...]) -> None:
     (new,) = replaced([block])
 
-    assert examine([block]).body == LONG
+    assert shape_of([block]).body == LONG
     assert at(new, path) == TEXT
     assert set(new) == set(block)
 
@@ -279,7 +278,7 @@ def test_of_a_command_only_the_tool_messages_are_touched() -> None:
     new = replaced(command)
     update: Any = new.update
 
-    assert examine(command).body == LONG
+    assert shape_of(command).body == LONG
     assert type(new) is graph.Command
     assert new.goto == "next"
     assert update["notes"] == "n" * 9_999
@@ -377,7 +376,7 @@ def test_messages_may_be_any_mapping() -> None:
     ],
 )
 def test_rows_of_data_that_have_a_type_are_data(rows: Any) -> None:
-    assert isinstance(examine(rows), Envelope)
+    assert isinstance(shape_of(rows), Envelope)
 
 
 @pytest.mark.parametrize(
@@ -393,7 +392,7 @@ def test_pictures_of_pydantic_ai_stay_beside_a_text_that_goes(make: Callable[[],
     picture = make()
     result = [LONG, *[picture] * 5]
 
-    assert examine(result).body == LONG
+    assert shape_of(result).body == LONG
     assert replaced(result) == [TEXT, *[picture] * 5]
 
 
@@ -428,7 +427,7 @@ class Hit(pydantic.BaseModel):
 
 
 def test_records_that_have_a_type_by_chance_are_data() -> None:
-    assert "the text of a hit" in str(examine([Hit(text="the text of a hit")]).body)
+    assert "the text of a hit" in str(shape_of([Hit(text="the text of a hit")]).body)
 
 
 class ToolOutputImage(pydantic.BaseModel):
@@ -443,9 +442,9 @@ class ToolOutputImage(pydantic.BaseModel):
 def test_a_block_that_is_alone_stays_one() -> None:
     text = mcp.TextContent(type="text", text=LONG)
 
-    assert content.examine(ToolOutputImage(image_url="data:image/png;base64," + "A" * 100_000)) is None
-    assert content.examine(mcp.ImageContent(type="image", data="A" * 9_000, mime_type="image/png")) is None
-    assert content.examine({"type": "image", "source": {"type": "base64", "data": "A" * 9_000}}) is None
+    assert examine(ToolOutputImage(image_url="data:image/png;base64," + "A" * 100_000)) is None
+    assert examine(mcp.ImageContent(type="image", data="A" * 9_000, mime_type="image/png")) is None
+    assert examine({"type": "image", "source": {"type": "base64", "data": "A" * 9_000}}) is None
     assert replaced(text) == mcp.TextContent(type="text", text=TEXT)
     assert replaced({"type": "text", "text": LONG}) == {"type": "text", "text": TEXT}
 
