@@ -14,7 +14,7 @@ from overspill.live.pending_writes import PendingWrites
 from overspill.live.producer import Producer
 from overspill.live.unstored import Unstored
 from overspill.redaction.redactor import Redactor
-from overspill.transfer.events import Event, EventParser
+from overspill.transfer.events import EventParser, ServerSentEvent
 
 from tests.redaction.corpus import planted
 
@@ -88,7 +88,7 @@ def test_events_are_the_same_in_any_pieces(data: st.DataObject) -> None:
     for first, last in zip([0, *cuts], [*cuts, len(text)], strict=True):
         found += parser.feed(text[first:last])
 
-    assert found == [Event("output", "7", b"{\n}"), Event("message", "9", b"x")]
+    assert found == [ServerSentEvent("output", "7", b"{\n}"), ServerSentEvent("message", "9", b"x")]
 
 
 class Lines:

@@ -6,7 +6,8 @@ import logging
 
 import pytest
 from overspill.transfer.address import Address
-from overspill.transfer.own_key import own_key, warn_of_plain_http
+from overspill.transfer.key_warnings import warn_of_plain_http
+from overspill.transfer.own_key import own_key
 
 
 def address(url: str, key: str = "secret") -> Address:

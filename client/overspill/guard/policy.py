@@ -1,6 +1,6 @@
-"""The settings of a guard: which outputs spill, if they go, and what the model sees of them.
+"""The settings of a guard: which outputs spill, where they are stored, and what the model sees of them.
 
-Frozen once built; knows no output. The profiles have the exact settings of other designs: `persisted`,
+A policy does not change once it is built. The profiles have the exact settings of other designs: `persisted`,
 `clamped`, `clamped_to_share`, `token_limited`, `file_based` and `capped`.
 """
 
@@ -64,10 +64,10 @@ class Policy:
 
     The notice: `strategy` says which part of an output is shown, `strategies` has those of single tools, and
     `style` says which words stand around it. They also take a name, such as "HEAD". `preview_bytes` and
-    `preview_lines` bound the preview,
-    `lost_preview_bytes` bounds it if nothing could be stored (None: as `preview_bytes`). `reader` is the call
-    that reads more; `{id}` in it becomes the capture id. With `identical`, the notice names an earlier
-    output of the session that has the same bytes; from the third time on it has no preview.
+    `preview_lines` bound the preview, `lost_preview_bytes` bounds it if nothing could be stored (None: as
+    `preview_bytes`). `reader` is the call that reads more; `{id}` in it becomes the capture id. With
+    `identical`, the notice names an earlier output of the session that has the same bytes; from the third
+    time on it has no preview.
 
     Secrets: `redaction` says what becomes of them in what is captured or previewed: "tag" puts their kind in
     their place, "mask" stars, and "off" leaves them. `redact_patterns` has patterns of your own by kind. With
@@ -118,7 +118,8 @@ class Policy:
         object.__setattr__(self, "tools", MappingProxyType({**TOOL_BYTES, **self.tools}))
         object.__setattr__(self, "exempt", frozenset(self.exempt))
         object.__setattr__(self, "bands", tuple(self.bands))
-        usual = Limits(self.max_bytes, self.max_lines, self.max_chars, self._most_tokens(), self._counter())
+        tokens = most_tokens(self.max_tokens, self.context_tokens, self.context_share)
+        usual = Limits(self.max_bytes, self.max_lines, self.max_chars, tokens, self._own_counter())
         table = {tool: whole_limits(limit, usual) for tool, limit in self.tools.items()}
         object.__setattr__(self, "_usual", usual)
         object.__setattr__(self, "_limits", table)
@@ -294,8 +295,5 @@ class Policy:
         """Return what counts tokens: the tokenizer, or an estimate."""
         return TokenCounter(self.tokenizer, self.chars_per_token)
 
-    def _counter(self) -> TokenCounter | None:
+    def _own_counter(self) -> TokenCounter | None:
         return None if self.tokenizer is None and self.chars_per_token is None else self.counter()
-
-    def _most_tokens(self) -> int | None:
-        return most_tokens(self.max_tokens, self.context_tokens, self.context_share)

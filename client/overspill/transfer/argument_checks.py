@@ -14,6 +14,12 @@ def check_text(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be text (str), not {type(value).__name__}")
 
 
+def checked_text(name: str, value: str) -> str:
+    """Return `value`, as `check_text` checks it."""
+    check_text(name, value)
+    return value
+
+
 def check_reference(ref: Any) -> None:
     """Check that a reference to a capture is a `str`. Raises `TypeError`, which says what a reference is."""
     if not isinstance(ref, str):

@@ -111,7 +111,7 @@ class Caller:
             self._opened = self._opened or module(self.address)
         return self._opened
 
-    def _narrowed(self, ref: str, session: str | None) -> wire.RefQuery:
+    def _ref_query(self, ref: str, session: str | None) -> wire.RefQuery:
         """Return where a reference is looked up. Only a `call:` reference takes the client's own session."""
         check_reference(ref)
         is_call = ref.startswith(wire.CALL_PREFIX)

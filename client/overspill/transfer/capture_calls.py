@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from overspill import wire
 from overspill.transfer import request
-from overspill.transfer.argument_checks import check_digest
 from overspill.transfer.caller import Caller, decode, fit_or_none
 
 if TYPE_CHECKING:
@@ -48,7 +47,6 @@ class CaptureCalls(Caller):
         `IdConflict` if the id holds other content, `TypeError` if `content` has no bytes or a text is no
         `str`, `ValueError` for a wrong label's name, media type or digest, and the `OSError` of a file.
         """
-        check_digest(sha256)
         transport = await self._transport()
         from overspill.transfer import source, upload  # noqa: PLC0415  (loaded by `_transport`, in a thread)
 
@@ -65,7 +63,7 @@ class CaptureCalls(Caller):
 
     async def get(self, ref: str, *, session: str | None = None) -> wire.Entry:
         """Return what is known of a capture, without its content."""
-        query = self._narrowed(ref, session)
+        query = self._ref_query(ref, session)
         return await self._ask(request.about("GET", wire.Path.CAPTURE, ref, query), wire.Entry)
 
     async def list(  # noqa: PLR0913  (one keyword for each filter of the listing)
@@ -132,7 +130,7 @@ class CaptureCalls(Caller):
 
     async def set_ttl(self, ref: str, ttl: int, *, session: str | None = None) -> wire.Entry:
         """Let a capture live `ttl` seconds from now."""
-        query = self._narrowed(ref, session)
+        query = self._ref_query(ref, session)
         asked = request.about("PATCH", wire.Path.CAPTURE, ref, query)
         return await self._ask(request.with_json(asked, wire.Amendment(ttl=ttl)), wire.Entry)
 
@@ -143,17 +141,17 @@ class CaptureCalls(Caller):
         """
         if ref.startswith(wire.CALL_PREFIX):  # repeated, it would remove the next older capture as well
             ref = (await self.get(ref, session=session)).id
-        query = self._narrowed(ref, session)
+        query = self._ref_query(ref, session)
         return await self._ask(request.about("DELETE", wire.Path.CAPTURE, ref, query), wire.Removed)
 
     async def hold(self, ref: str, *, session: str | None = None) -> wire.Entry:
         """Put a capture on hold: it neither expires nor can it be deleted. Needs the scope admin."""
-        query = self._narrowed(ref, session)
+        query = self._ref_query(ref, session)
         return await self._ask(request.about("PUT", wire.Path.HOLD, ref, query), wire.Entry)
 
     async def release(self, ref: str, *, session: str | None = None) -> wire.Entry:
         """End a capture's hold. It lives on for the tenant's default TTL. Needs the scope admin."""
-        query = self._narrowed(ref, session)
+        query = self._ref_query(ref, session)
         return await self._ask(request.about("DELETE", wire.Path.HOLD, ref, query), wire.Entry)
 
     async def hold_session(self, session: str) -> wire.HoldReceipt:

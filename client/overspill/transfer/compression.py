@@ -16,7 +16,7 @@ else:  # the same code for older versions, a twentieth of the size of the packag
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-Buffer: TypeAlias = bytes | memoryview
+BytesLike: TypeAlias = bytes | memoryview
 
 SINGLE_FRAME: Final = 512 * 1024
 """Content up to here is sent as exactly one frame, which the service may store as it is."""
@@ -43,7 +43,7 @@ _LONGEST_HEADER: Final = 18
 _local = threading.local()
 
 
-def compress_frame(data: Buffer) -> bytes | None:
+def compress_frame(data: BytesLike) -> bytes | None:
     """Return `data` as one frame with its size and checksum, or None if that is not clearly smaller."""
     if len(data) < WORTHWHILE:
         return None
@@ -53,7 +53,7 @@ def compress_frame(data: Buffer) -> bytes | None:
     return frame if len(frame) < _GAIN * len(data) else None
 
 
-def compress_pieces(pieces: Iterable[Buffer], size: int) -> Iterator[bytes]:
+def compress_pieces(pieces: Iterable[BytesLike], size: int) -> Iterator[bytes]:
     """Yield the bytes of one long frame, for `size` bytes of content given in pieces."""
     stream = zstd.ZstdCompressor(options=_OPTIONS)
     stream.set_pledged_input_size(size)

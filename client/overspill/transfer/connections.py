@@ -49,8 +49,8 @@ class Connections:
             found.users += 1
         return found  # type: ignore[return-value]  # of this very class
 
-    def place(self, url: str, *, is_wait: bool) -> AbstractAsyncContextManager[None]:
-        """Return the place to hold during a request to the service at `url`."""
+    def slot(self, url: str, *, is_wait: bool) -> AbstractAsyncContextManager[None]:
+        """Return the slot to hold during a request to the service at `url`. Waits need none."""
         return nullcontext() if is_wait else self._limits.setdefault(url, asyncio.Semaphore(MOST_CALLS))
 
     async def leave(self) -> None:

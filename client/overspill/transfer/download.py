@@ -11,7 +11,7 @@ from msgspec import structs
 from overspill import wire
 from overspill.errors import ProtocolError, Unreachable
 from overspill.execution import threads
-from overspill.transfer.received import Received
+from overspill.transfer.streamed_answer import StreamedAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -27,7 +27,7 @@ _WORTH_A_THREAD: Final = 64 * 1024
 _CONTENT_RANGE: Final = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})")
 
 
-class ContentStream(Received[bytes]):
+class ContentStream(StreamedAnswer[bytes]):
     """An async iterator of bytes, and an async context manager that ends the transfer early.
 
     The length is verified, and the SHA-256 of a whole capture. Raises `ProtocolError` if they are wrong,

@@ -15,7 +15,7 @@ MAX_EVENT: Final = 16 * 1024 * 1024
 """Bytes of one event. The service's are far shorter."""
 
 
-class Event(Struct, frozen=True):
+class ServerSentEvent(Struct, frozen=True):
     """One event: its name, its id, and its data."""
 
     name: str
@@ -31,7 +31,7 @@ class EventParser:
         self._name, self._id = "", ""
         self._data: list[bytes] = []
 
-    def feed(self, piece: bytes) -> Iterator[Event]:
+    def feed(self, piece: bytes) -> Iterator[ServerSentEvent]:
         """Yield the events that `piece` completes. Raises `ProtocolError`."""
         *lines, self._pending = (self._pending + piece).split(b"\n")
         if len(self._pending) > MAX_EVENT:
@@ -40,7 +40,7 @@ class EventParser:
             if event := self._take(line.removesuffix(b"\r")):
                 yield event
 
-    def _take(self, line: bytes) -> Event | None:
+    def _take(self, line: bytes) -> ServerSentEvent | None:
         if not line:
             return self._finished()
         field, _, value = line.partition(b":")
@@ -56,7 +56,7 @@ class EventParser:
                 pass
         return None
 
-    def _finished(self) -> Event | None:
+    def _finished(self) -> ServerSentEvent | None:
         name, data = self._name, self._data
         self._name, self._data = "", []
-        return Event(name or "message", self._id, b"\n".join(data)) if data else None
+        return ServerSentEvent(name or "message", self._id, b"\n".join(data)) if data else None

@@ -12,19 +12,19 @@ from overspill.errors import ProtocolError, Unreachable
 from overspill.execution.backoff import Backoff
 from overspill.transfer.caller import decode
 from overspill.transfer.events import EventParser
-from overspill.transfer.received import Received
+from overspill.transfer.streamed_answer import StreamedAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from overspill.transfer.events import Event
+    from overspill.transfer.events import ServerSentEvent
     from overspill.transfer.request import Request
     from overspill.transfer.transport import Transport
 
 _BACKOFF: Final = Backoff(first=0.2, longest=5.0)
 
 
-class Following(Received[wire.FollowedOutput]):
+class Following(StreamedAnswer[wire.FollowedOutput]):
     """An async iterator of `FollowedOutput`, and an async context manager that ends it early.
 
     `end` says how the capture ended, once it has. A connection that breaks off, or says nothing for the
@@ -71,7 +71,7 @@ class Following(Received[wire.FollowedOutput]):
             raise error
         await asyncio.sleep(_BACKOFF.pause(self._failed - 1))
 
-    def _take(self, event: Event) -> None:
+    def _take(self, event: ServerSentEvent) -> None:
         if event.name == "output":
             output = decode(event.data, wire.FollowedOutput)
             if event.id != str(output.next_offset):

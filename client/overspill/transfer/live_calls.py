@@ -13,7 +13,7 @@ from overspill import wire
 from overspill.errors import Absent, NotLive, OtherProducer, WrongOffset
 from overspill.execution import threads
 from overspill.transfer import request
-from overspill.transfer.argument_checks import check_seconds, check_text
+from overspill.transfer.argument_checks import check_seconds, checked_text
 from overspill.transfer.caller import Caller, decode
 from overspill.transfer.follow import Following
 from overspill.transfer.request import Body
@@ -61,16 +61,11 @@ class LiveCalls(Caller):
         from overspill.live.ports import Description  # noqa: PLC0415  (as above)
 
         where = self.session if session is None else session
-        check_text("session", where)
-        check_text("call_id", call_id)
-        if patience is not None:
-            check_seconds("patience", patience)
-        if spool is not None and not hasattr(spool, "keep_stream"):
-            raise TypeError(f"spool must be a Spool, not {spool!r}; a folder is Spool(folder)")
+        _check_outage(patience, spool)
         description = Description(
+            session=checked_text("session", where),
+            call_id=checked_text("call_id", call_id),
             id=new_id(where, call_id),
-            session=where,
-            call_id=call_id,
             tool=tool,
             content_type=content_type or _TEXT_TYPE,
             ttl=ttl,
@@ -82,12 +77,12 @@ class LiveCalls(Caller):
 
     async def live_status(self, ref: str, *, session: str | None = None) -> wire.LiveStatus:
         """Return how far a live capture is."""
-        query = self._narrowed(ref, session)
+        query = self._ref_query(ref, session)
         return await self._ask(request.about("GET", wire.Path.LIVE, ref, query), wire.LiveStatus)
 
     async def timeline(self, ref: str, *, session: str | None = None) -> wire.Timeline:
         """Return when the bytes of a capture came."""
-        query = self._narrowed(ref, session)
+        query = self._ref_query(ref, session)
         return await self._ask(request.about("GET", wire.Path.TIMELINE, ref, query), wire.Timeline)
 
     def follow(
@@ -103,9 +98,9 @@ class LiveCalls(Caller):
         It begins at byte `offset`, or with the last `lines` lines, else at the beginning. A connection that
         breaks is made again, and goes on where it was. After the end, `end` says how it ended.
         """
-        narrowed = self._narrowed(ref, session)
+        place = self._ref_query(ref, session)
         query = wire.FollowQuery(
-            session=narrowed.session, any_session=narrowed.any_session, offset=offset, lines=lines
+            session=place.session, any_session=place.any_session, offset=offset, lines=lines
         )
         return Following(self._transport, request.about("GET", wire.Path.FOLLOW, ref, query))
 
@@ -128,13 +123,11 @@ class LiveCalls(Caller):
         Returns after `timeout` seconds at most (600). New are the lines after `cursor`, which is that of the
         answer before.
         """
-        if pattern is not None:
-            check_text("pattern", pattern)
-        narrowed = self._narrowed(ref, session)
+        place = self._ref_query(ref, session)
         query = wire.WaitQuery(
-            session=narrowed.session,
-            any_session=narrowed.any_session,
-            pattern=pattern,
+            session=place.session,
+            any_session=place.any_session,
+            pattern=None if pattern is None else checked_text("pattern", pattern),
             fixed=fixed,
             ignore_case=ignore_case,
             lines=lines,
@@ -145,6 +138,14 @@ class LiveCalls(Caller):
         )
         asked = structs.replace(request.about("GET", wire.Path.WAIT, ref, query), answer_seconds=timeout)
         return await self._ask(asked, wire.Waited)
+
+
+def _check_outage(patience: float | None, spool: StreamSpool | None) -> None:
+    """Check what is to be done while the service takes nothing. Raises `ValueError` and `TypeError`."""
+    if patience is not None:
+        check_seconds("patience", patience)
+    if spool is not None and not hasattr(spool, "keep_stream"):
+        raise TypeError(f"spool must be a Spool, not {spool!r}; a folder is Spool(folder)")
 
 
 def new_id(session: str, call_id: str) -> str:

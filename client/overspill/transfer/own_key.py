@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-import logging
 import os
 from typing import TYPE_CHECKING, Final
 
 from overspill.errors import error_of
 from overspill.execution.socket_owners import can_tell_owners, listener_owners
+from overspill.transfer.key_warnings import warn_of_plain_http
 from overspill.wire import Code, UnsafeKeyFile, local_key_file, read_local_key
 
 if TYPE_CHECKING:
@@ -17,27 +16,6 @@ if TYPE_CHECKING:
 
 SUPERUSER: Final = 0
 """Who can read every file anyway."""
-_INSTANT_CHARS: Final = len("2026-11-23T06:00:00Z")
-_log = logging.getLogger("overspill")
-_VARIABLE: Final = "OVERSPILL_PLAIN_HTTP"
-
-
-@functools.cache
-def warn_of_plain_http(url: str) -> None:
-    """Log once for each service that a key goes there unencrypted, unless the environment allows it."""
-    if os.environ.get(_VARIABLE, "").strip().lower() not in {"1", "true", "yes"}:
-        _log.warning(
-            "the key for %s goes there over plain http, and whoever is on the way can read it: use https, or "
-            "set %s=true if the network is your own",
-            url,
-            _VARIABLE,
-        )
-
-
-@functools.lru_cache(maxsize=256)
-def warn_of_expiry(url: str, expires: str) -> None:
-    """Log once for each service that its key expires soon."""
-    _log.warning("the key for %s expires soon (%r): ask for another one", url, expires[:_INSTANT_CHARS])
 
 
 def own_key(address: Address) -> str:

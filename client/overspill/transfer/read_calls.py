@@ -8,7 +8,7 @@ import msgspec
 
 from overspill import wire
 from overspill.transfer import request
-from overspill.transfer.argument_checks import check_text
+from overspill.transfer.argument_checks import checked_text
 from overspill.transfer.caller import Caller
 from overspill.transfer.download import ContentStream
 
@@ -34,7 +34,7 @@ class ReadCalls(Caller):
         """
         if range is not None and not isinstance(range, wire.ByteRange):
             raise TypeError(f"a range is a ByteRange, such as ByteRange(0, 99), not {type(range).__name__}")
-        query = self._narrowed(ref, session)
+        query = self._ref_query(ref, session)
         return ContentStream(self._transport, request.about("GET", wire.Path.CONTENT, ref, query), range)
 
     async def content(
@@ -132,9 +132,8 @@ class ReadCalls(Caller):
         `fixed` takes plain text; `invert` finds the lines that do not match; `count` only counts. At most
         `max_matches` lines are found, the last ones with `from_end`; `cursor` goes on where `next` says.
         """
-        check_text("pattern", pattern)
         query = wire.GrepQuery(
-            pattern=pattern,
+            pattern=checked_text("pattern", pattern),
             fixed=fixed,
             ignore_case=ignore_case,
             invert=invert,
@@ -151,10 +150,10 @@ class ReadCalls(Caller):
 
     async def summary(self, ref: str, *, session: str | None = None) -> wire.Summary:
         """Return figures, first and last lines, repeated lines, errors and warnings, the shape of JSON."""
-        query = self._narrowed(ref, session)
+        query = self._ref_query(ref, session)
         return await self._ask(request.about("GET", wire.Path.SUMMARY, ref, query), wire.Summary)
 
     async def _read(self, path: str, ref: str, query: wire.ReadQuery, session: str | None) -> wire.Text:
-        narrowed = self._narrowed(ref, session)
-        asked = msgspec.structs.replace(query, session=narrowed.session, any_session=narrowed.any_session)
+        place = self._ref_query(ref, session)
+        asked = msgspec.structs.replace(query, session=place.session, any_session=place.any_session)
         return await self._ask(request.about("GET", path, ref, asked), wire.Text)

@@ -133,25 +133,30 @@ def metadata(
     }
     for name, value in said.items():
         check_text(name, value)
-    check_labels(labels or {})
     if not content_type.isprintable():
         raise ValueError(f"content_type {content_type!r} is no media type, such as text/plain; charset=utf-8")
     texts = {
+        **_label_headers(labels or {}),
         wire.Header.SESSION: session,
         wire.Header.CALL_ID: call_id,
         wire.Header.TOOL: wire.fit(tool, wire.SHORT_VALUE),
         wire.Header.STATUS: wire.fit(status, wire.SHORT_VALUE),
     }
-    for name, value in (labels or {}).items():
-        if not _LABEL.fullmatch(name):
-            raise ValueError(f"a label's name is 1 to 63 letters, digits, '_', '.' and '-'; it is {name!r}")
-        texts[wire.Header.LABEL + name] = value
     headers = {name: wire.encode_header(wire.fit(text)) for name, text in texts.items() if text}
     if ttl is not None:
         headers[wire.Header.TTL] = str(ttl)
     if content_type:
         headers["Content-Type"] = content_type
     return headers
+
+
+def _label_headers(labels: Mapping[str, str]) -> dict[str, str]:
+    """Return the header of each label, not encoded yet. Raises as `metadata` does."""
+    check_labels(labels)
+    for name in labels:
+        if not _LABEL.fullmatch(name):
+            raise ValueError(f"a label's name is 1 to 63 letters, digits, '_', '.' and '-'; it is {name!r}")
+    return {wire.Header.LABEL + name: value for name, value in labels.items()}
 
 
 def encode_query(query: Struct) -> dict[str, str]:

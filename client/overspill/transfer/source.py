@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self, Type
 from overspill.errors import ContentChanged
 from overspill.execution import threads
 from overspill.text import measure
+from overspill.transfer.argument_checks import check_digest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -41,7 +42,7 @@ _IN_MEMORY: Final = 1024 * 1024
 _WORTH_A_THREAD: Final = 64 * 1024
 
 
-class Content(Protocol):
+class HashedContent(Protocol):
     """Content of known size and digest. `pieces` may block on a file, so call it in a thread."""
 
     @property
@@ -121,12 +122,13 @@ class InFile:
 
 
 @asynccontextmanager
-async def opened(source: Source, sha256: bytes | None = None) -> AsyncIterator[Content]:
+async def opened(source: Source, sha256: bytes | None = None) -> AsyncIterator[HashedContent]:
     """Give the block `source` as content. A file that was opened for it is closed at the end.
 
     `sha256` is its digest if the caller has it; then it is not computed. Raises `TypeError` if `source` has
-    no bytes, and whatever reading it raises.
+    no bytes, `ValueError` if the digest is none, and whatever reading it raises.
     """
+    check_digest(sha256)
     if isinstance(source, str | bytes | bytearray | memoryview):
         yield await _of_memory(source, sha256)
     elif isinstance(source, os.PathLike):
@@ -141,13 +143,13 @@ async def opened(source: Source, sha256: bytes | None = None) -> AsyncIterator[C
             yield await threads.run_blocking(copy.content, sha256)
 
 
-async def _of_memory(source: str | bytes | bytearray | memoryview, sha256: bytes | None) -> Content:
+async def _of_memory(source: str | bytes | bytearray | memoryview, sha256: bytes | None) -> HashedContent:
     if len(source) < _WORTH_A_THREAD or (sha256 is not None and isinstance(source, bytes)):
         return _snapshot(source, sha256)
     return await threads.run(_snapshot, source, sha256)
 
 
-def _snapshot(source: str | bytes | bytearray | memoryview, sha256: bytes | None) -> Content:
+def _snapshot(source: str | bytes | bytearray | memoryview, sha256: bytes | None) -> HashedContent:
     if isinstance(source, str):
         return InMemory(measure.encode(source), sha256)
     if isinstance(source, bytes):
@@ -161,7 +163,7 @@ def _seekable(source: object) -> BinaryIO | None:
     return file if hasattr(source, "read") and hasattr(source, "seekable") and file.seekable() else None
 
 
-def _of_file(file: BinaryIO | IO[bytes], sha256: bytes | None) -> Content:
+def _of_file(file: BinaryIO | IO[bytes], sha256: bytes | None) -> HashedContent:
     """Return a file's content. Short content is read into memory, so that it can be sent as one frame."""
     start = file.tell()
     data = file.read(_IN_MEMORY)
@@ -189,7 +191,7 @@ class _TemporaryCopy:
         for piece in pieces:
             self._file.write(piece)
 
-    def content(self, sha256: bytes | None) -> Content:
+    def content(self, sha256: bytes | None) -> HashedContent:
         self._file.seek(0)
         return _of_file(cast("BinaryIO", self._file), sha256)
 

@@ -17,8 +17,9 @@ from overspill.errors import OverspillError, ProtocolError, Unreachable
 from overspill.transfer import failures
 from overspill.transfer.attempts import attempts_of
 from overspill.transfer.connections import Connections
+from overspill.transfer.key_warnings import warn_of_expiry
 from overspill.transfer.outgoing import Outgoing
-from overspill.transfer.own_key import own_key, warn_of_expiry
+from overspill.transfer.own_key import own_key
 from overspill.transfer.request_span import requesting
 from overspill.wire import Header
 
@@ -66,7 +67,7 @@ class Transport:
             while True:
                 try:
                     connections, _ = await self._bound()
-                    async with connections.place(self.address.url, is_wait=request.answer_seconds > 0):
+                    async with connections.slot(self.address.url, is_wait=request.answer_seconds > 0):
                         return await self._read_whole(await self._respond(request, attempts))
                 except OverspillError as error:
                     if (pause := attempts.pause_after(error)) is None:

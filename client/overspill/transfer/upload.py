@@ -13,13 +13,13 @@ from overspill.transfer import compression
 from overspill.transfer.request import Body
 
 if TYPE_CHECKING:
-    from overspill.transfer.source import Content
+    from overspill.transfer.source import HashedContent
 
 _WORTH_A_THREAD = 128 * 1024
 """Bytes whose compression takes longer than handing them to another thread."""
 
 
-async def body_for(content: Content, *, compress: bool, is_near: bool) -> Body:
+async def body_for(content: HashedContent, *, compress: bool, is_near: bool) -> Body:
     """Return the body that carries `content`.
 
     Up to `compression.SINGLE_FRAME` bytes it is one frame, if that is smaller. Longer content is compressed
@@ -46,6 +46,6 @@ async def _short_body(data: memoryview, *, compress: bool) -> Body:
     return Body.of(bytes(data)) if frame is None else Body.of(frame, "zstd")
 
 
-def _sample_shrinks(content: Content) -> bool:
+def _sample_shrinks(content: HashedContent) -> bool:
     sample = bytes(next(itertools.chain(content.pieces(), [b""])))
     return compression.compress_frame(sample[: compression.SAMPLE]) is not None

@@ -1,4 +1,4 @@
-"""What a long answer brings piece by piece: an async iterator that opens its connection when it is needed."""
+"""An answer that comes piece by piece, as an async iterator that opens its connection when it is needed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Received(ABC, Generic[T]):
+class StreamedAnswer(ABC, Generic[T]):
     """An async iterator of items, and an async context manager that ends it early."""
 
     def __init__(self, connect: Callable[[], Awaitable[Transport]], request: Request) -> None:
