@@ -114,7 +114,7 @@ def line_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
             (split_line, "LOOKBEHIND_BYTES", 12),
             (search_bounds, "LOOKBEHIND_BYTES", 12),
             (split_line, "_STEPS", (16, 1)),
-            (split_line, "_AROUND", 40),
+            (split_line, "_EXCERPT_BYTES", 40),
             (split_line, "SAMPLE_BYTES", 60),
             (grep, "SAMPLE_BYTES", 60),
         ):

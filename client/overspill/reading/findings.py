@@ -61,7 +61,7 @@ class Findings:
     def __init__(
         self,
         limit: int,
-        around: ContextLines,
+        context: ContextLines,
         caps: Caps,
         *,
         backwards: bool,
@@ -69,7 +69,7 @@ class Findings:
         is_terminal: bool,
     ) -> None:
         r"""`is_terminal`: of a line that `\r` has rewritten, only what was written at once is shown."""
-        self._limit, self._around, self._backwards = limit, around, backwards
+        self._limit, self._context, self._backwards = limit, context, backwards
         self._line_size, self._invert, self._is_terminal = caps.line_size, invert, is_terminal
         self._room, self._lines_left = caps.size, caps.lines
         self._hits: list[_Hit] = []
@@ -136,10 +136,10 @@ class Findings:
         self.is_full = self.is_full or self._lines_left <= 0
 
     def _add(self, region: Region, line: MatchedLine, number: int) -> None:
-        if line.around is None:
+        if line.excerpt is None:
             data, at = region.data[line.start : line.stop], line.at - line.start
         else:
-            data, at = line.around, line.at
+            data, at = line.excerpt, line.at
         hit = _Hit(number, self._clip(region, data, number, None if self._invert else at), [], [], 0)
         if self._hits and not self._fits(hit.line):
             self.is_full = True
@@ -151,9 +151,9 @@ class Findings:
 
     def _surround(self, hit: _Hit, region: Region, line: MatchedLine) -> None:
         """Add the lines around a match that are known, the nearest first."""
-        before = self._before(region, line.start, hit.number, self._around.before)
-        after = self._after(region, line.stop, hit.number, self._around.after)
-        lacking_before, lacking_after = self._around.before - len(before), self._around.after - len(after)
+        before = self._before(region, line.start, hit.number, self._context.before)
+        after = self._after(region, line.stop, hit.number, self._context.after)
+        lacking_before, lacking_after = self._context.before - len(before), self._context.after - len(after)
         if self._backwards:
             after += self._edge[:lacking_after]
             hit.lacking = lacking_before
@@ -196,13 +196,13 @@ class Findings:
         return hit
 
     def _remember(self, region: Region) -> None:
-        if self._backwards and self._around.after:
-            lines = self._after(region, region.start - 1, region.number - 1, self._around.after)
-            self._edge = (lines + self._edge)[: self._around.after]
-        elif not self._backwards and self._around.before:
+        if self._backwards and self._context.after:
+            lines = self._after(region, region.start - 1, region.number - 1, self._context.after)
+            self._edge = (lines + self._edge)[: self._context.after]
+        elif not self._backwards and self._context.before:
             number = region.number + region.data.count(b"\n", region.start, region.stop) + 1
-            lines = self._before(region, region.stop + 1, number, self._around.before)
-            self._edge = (self._edge + lines)[-self._around.before :]
+            lines = self._before(region, region.stop + 1, number, self._context.before)
+            self._edge = (self._edge + lines)[-self._context.before :]
 
     def _before(self, region: Region, position: int, number: int, count: int) -> list[_Shown]:
         """Return up to `count` lines before the line that begins at `position` and has this number."""
@@ -270,7 +270,7 @@ class Findings:
         Backwards, the last group comes first, and the lines of a group stay in their order.
         """
         groups = list(_groups(dict(self._marked())))
-        separator = "--\n" if any(self._around) else ""
+        separator = "--\n" if any(self._context) else ""
         return separator.join("".join(group) for group in (groups[::-1] if self._backwards else groups))
 
     def _marked(self) -> Iterator[tuple[int, str]]:

@@ -76,7 +76,7 @@ class Search:
         self._query, self._extent = query, extent
         self._matcher = Matcher(pattern, invert=query.invert, backwards=query.from_end, expired=expired)
         self._results = Results(query, caps, is_terminal=extent.is_terminal)
-        self._findings, self._around = self._results.findings, self._results.around
+        self._findings, self._context = self._results.findings, self._results.context
         self._start = start_of(query, extent, self._matcher)
         self._scanner = Scanner(
             self._matcher, self._start, backwards=query.from_end, ansi=query.ansi, count=query.count
@@ -84,12 +84,12 @@ class Search:
         self._line: SplitLine | UnsearchedLine | None = None
         self._number = self._start.line
         """The number of the open line."""
-        self._low: int | None = None
+        self._last_offset: int | None = None
         """The offset of the chunk taken last. Only kept backwards."""
         self._is_unended = False
         r"""Whether the capture is known to end without `\n`."""
         self._ending = Ending(extent, self._findings, backwards=query.from_end, count=query.count)
-        self._is_leading = needs_lead(query, self._start, self._around, extent)
+        self._is_leading = needs_lead(query, self._start, self._context, extent)
         """Whether what comes is before the cursor, so that it is shown at most."""
         self.has_jumped: bool = False
         """Whether `wanted` is another place than the end of the chunk taken last."""
@@ -100,13 +100,13 @@ class Search:
             self._results.count = lines_asked(self._start.line, self._extent, backwards=self.backwards)
             return None
         if self._start.offset is not None and not self._is_leading:
-            return self._enter()
-        return first_wanted(self._start.line, self._around, self._extent, backwards=self.backwards)
+            return self._enter_cursor_line()
+        return first_wanted(self._start.line, self._context, self._extent, backwards=self.backwards)
 
-    def _enter(self, beginning: LineResult | None = None) -> Wanted:
+    def _enter_cursor_line(self, beginning: LineResult | None = None) -> Wanted:
         """Go on inside the line of the cursor, whose `beginning` has been searched."""
         offset = self._start.offset or 0
-        self._is_leading, self._low = False, None
+        self._is_leading, self._last_offset = False, None
         self._number = self._start.line
         self._line = SplitLine(
             self._matcher,
@@ -157,26 +157,26 @@ class Search:
         chunk, end = prepared.chunk, prepared.chunk.start + len(prepared.chunk.data)
         if self._line:
             self._number = chunk.newlines + 1
-            self._extend(prepared.head, chunk, is_whole=prepared.has_newline)
+            self._extend_line(prepared.head, chunk, is_whole=prepared.has_newline)
         self._take_region(prepared)
         if self._is_over or (self._findings.is_settled and not self._query.count):
             return
         if prepared.has_newline or (chunk.start == 0 and self._line is None):
             self._number = self._number_behind(prepared)
-            self._open(end - len(prepared.tail))
-            self._extend(prepared.tail, chunk, is_whole=False)
+            self._open_line(end - len(prepared.tail))
+            self._extend_line(prepared.tail, chunk, is_whole=False)
         if self._is_over:
             return
         self.wanted = Wanted(offset=end)
         if end == self._extent.size:
             self._end_downwards(chunk)
         else:
-            self._skip()
+            self._skip_rest_of_line()
 
     def _end_downwards(self, chunk: Chunk) -> None:
         if not chunk.data.endswith(b"\n"):
             self._number, self._is_unended = self._extent.lines, True
-            self._extend(b"", chunk, is_whole=True)
+            self._extend_line(b"", chunk, is_whole=True)
         if not self._is_over:
             self._end()
 
@@ -194,46 +194,44 @@ class Search:
     def _take_upwards(self, prepared: ScannedChunk) -> None:
         chunk, end = prepared.chunk, prepared.chunk.start + len(prepared.chunk.data)
         begins_capture = chunk.start == 0
-        if self._low is not None and chunk.start >= self._low:
+        if self._last_offset is not None and chunk.start >= self._last_offset:
             return  # taken before the jump
-        if self._line and self._low not in (None, end):
+        if self._line and self._last_offset not in (None, end):
             self._line.forget()
-        self._low = chunk.start
+        self._last_offset = chunk.start
         if end == self._extent.size and not chunk.data.endswith(b"\n") and not self._line:
             self._number, self._is_unended = self._extent.lines, True
-            self._open(end)
+            self._open_line(end)
         if self._line:
-            self._extend(prepared.tail, chunk, is_whole=prepared.has_newline or begins_capture)
+            self._extend_line(prepared.tail, chunk, is_whole=prepared.has_newline or begins_capture)
         self._take_region(prepared)
         if self._is_leading and chunk.newlines < self._start.line:
-            self._jump(self._enter())
+            self._jump(self._enter_cursor_line())
         if self._is_over:
             return
         if prepared.has_newline and not begins_capture:
             self._number = chunk.newlines + 1
-            self._open(chunk.start + len(prepared.head))
-            self._extend(prepared.head, chunk, is_whole=False)
+            self._open_line(chunk.start + len(prepared.head))
+            self._extend_line(prepared.head, chunk, is_whole=False)
         if self._is_over:
             return
         self.wanted = Wanted(offset=chunk.start - 1)
         if begins_capture:
             self._end()
         else:
-            self._skip()
+            self._skip_rest_of_line()
 
     def _end(self) -> None:
         """End the search at the end of the capture, or its start."""
         self.wanted = None
         self._ending.end()
 
-    # --- lines that reach over chunks ---
-
     @property
     def _is_ended(self) -> bool:
         r"""Whether the open line ends with `\n`."""
         return not (self._is_unended and self._number == self._extent.lines)
 
-    def _open(self, offset: int) -> None:
+    def _open_line(self, offset: int) -> None:
         """Begin a line at `offset`; backwards at its end."""
         is_asked = self._number <= self._start.line if self.backwards else self._number >= self._start.line
         backwards, ansi = self.backwards, self._query.ansi
@@ -244,7 +242,7 @@ class Search:
                 self._matcher, offset, backwards=backwards, ansi=ansi, is_ended=self._is_ended
             )
 
-    def _extend(self, piece: bytes, chunk: Chunk, *, is_whole: bool) -> None:
+    def _extend_line(self, piece: bytes, chunk: Chunk, *, is_whole: bool) -> None:
         """Add to the open line, number `_number`; with `is_whole`, that was all of it."""
         line = self._line
         assert line is not None
@@ -260,7 +258,7 @@ class Search:
             return
         self._line = None
         if self._is_leading and self._number == self._start.line:
-            self._jump(self._enter(closed))
+            self._jump(self._enter_cursor_line(closed))
         else:
             self._results.take_line(closed, self._number, is_searched=isinstance(line, SplitLine))
 
@@ -271,20 +269,20 @@ class Search:
         if not line.is_enough:
             self._stop_for_time(Cursor(self._number, stopped.offset, stopped.trails))
             return line.shown(piece)
-        if not any(self._around):
+        if not any(self._context):
             self._results.take_line(line.close(is_ended=self._is_ended), self._number, is_searched=True)
             self._ending.stop_behind(self._findings.last_number if self._findings.is_full else self._number)
             self.wanted = None
         return line
 
-    def _skip(self) -> None:
+    def _skip_rest_of_line(self) -> None:
         """Jump over the rest of an open line if enough of it is known."""
         line = self._line
         if line is None or not line.is_enough:
             return
         if self._is_leading and self._number == self._start.line:
-            self._jump(self._enter(line.close(is_ended=True)))
-        elif any(self._around) and not line.is_skipped:
+            self._jump(self._enter_cursor_line(line.close(is_ended=True)))
+        elif any(self._context) and not line.is_skipped:
             line.is_skipped = True
             if self.backwards:
                 self._jump(Wanted(newline=self._number - 1, span=SAMPLE_BYTES))
@@ -296,20 +294,18 @@ class Search:
     def _jump(self, wanted: Wanted) -> None:
         self.wanted, self.has_jumped = wanted, True
 
-    # --- lines within a chunk ---
-
     def _take_region(self, prepared: ScannedChunk) -> None:
         region, found = prepared.region, prepared.found
         if region is None or self._is_over:
             return
         if self._is_leading:
-            self._lead(region)
+            self._take_leading(region)
             return
         self._results.take_region(region, found)
         if found and found.reached and not self._findings.is_full:
-            self._stop_in(region, prepared.chunk, found.reached)
+            self._stop_in_region(region, prepared.chunk, found.reached)
 
-    def _lead(self, region: Region) -> None:
+    def _take_leading(self, region: Region) -> None:
         """Take the lines on the near side of the cursor's line; downwards, go on there at the cursor."""
         near, here = near_side(region, self._start.line, backwards=self.backwards)
         if near:
@@ -317,9 +313,9 @@ class Search:
         if not self.backwards and here <= region.stop:
             end = region.data.find(b"\n", here, region.stop)
             line = region.data[here : end if end >= 0 else region.stop][:SAMPLE_BYTES]
-            self._jump(self._enter(LineResult(line, is_utf8=region.source is None)))
+            self._jump(self._enter_cursor_line(LineResult(line, is_utf8=region.source is None)))
 
-    def _stop_in(self, region: Region, chunk: Chunk, reached: StopPosition) -> None:
+    def _stop_in_region(self, region: Region, chunk: Chunk, reached: StopPosition) -> None:
         """Handle the end of time in a region: at the start of a line, backwards at its end, or inside it."""
         position = reached.position
         if position < region.start:

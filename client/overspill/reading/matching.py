@@ -25,7 +25,7 @@ class MatchedLine(NamedTuple):
     start: int
     stop: int
     at: int
-    around: bytes | None = None
+    excerpt: bytes | None = None
     """What to show of it, if that is not in the buffer; `at` is a position in it then."""
 
     @classmethod

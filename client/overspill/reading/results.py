@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 class Results:
     """The results of one search, in the order in which it comes upon them.
 
-    `findings` has the lines that are shown, `around` how many are with each match. A query that only counts
-    lines has their number in `count` instead.
+    `findings` has the lines that are shown, `context` says how many are around each match. A query that
+    only counts lines has their number in `count` instead.
     """
 
     def __init__(self, query: GrepQuery, caps: Caps, *, is_terminal: bool) -> None:
         self._query = query
-        self.around: ContextLines = context_lines(query)
+        self.context: ContextLines = context_lines(query)
         self.findings: Findings = Findings(
             query.max_matches,
-            self.around,
+            self.context,
             caps,
             backwards=query.from_end,
             invert=query.invert,
@@ -47,7 +47,7 @@ class Results:
         if is_searched and line.at is None and not line.is_sure:
             found = [MatchedLine.unsure(0, len(line.data))]
         elif is_searched and (line.at is not None) != self._query.invert:
-            found = [MatchedLine(0, len(line.data), line.at or 0, line.around)]
+            found = [MatchedLine(0, len(line.data), line.at or 0, line.excerpt)]
         region = Region(line.data, 0, len(line.data), number, None, line.is_utf8)
         if not self._query.count:
             self.findings.take(region, found)

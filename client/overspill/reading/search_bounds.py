@@ -52,20 +52,20 @@ def start_of(query: GrepQuery, extent: Extent, matcher: Matcher) -> Cursor:
     return cursor
 
 
-def needs_lead(query: GrepQuery, start: Cursor, around: ContextLines, extent: Extent) -> bool:
+def needs_lead(query: GrepQuery, start: Cursor, context: ContextLines, extent: Extent) -> bool:
     """Return whether a search from inside a line shows something that lies before its cursor."""
     if start.offset is None:
         return False
     if query.from_end:
-        return bool(around.after) and start.line < extent.lines
-    return bool(around.before) or (query.invert and not query.count)
+        return bool(context.after) and start.line < extent.lines
+    return bool(context.before) or (query.invert and not query.count)
 
 
-def first_wanted(line: int, around: ContextLines, extent: Extent, *, backwards: bool) -> Wanted:
+def first_wanted(line: int, context: ContextLines, extent: Extent, *, backwards: bool) -> Wanted:
     """Return what a search needs first that begins at the start of a line (backwards: at its end)."""
     if not backwards:
-        return Wanted(newline=max(0, line - 1 - around.before))
-    last = line + around.after
+        return Wanted(newline=max(0, line - 1 - context.before))
+    last = line + context.after
     return Wanted(newline=last) if last < extent.lines else Wanted(offset=extent.size - 1)
 
 

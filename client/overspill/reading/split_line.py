@@ -19,11 +19,11 @@ MAX_HELD_BYTES: Final = 8 * 2**20
 """A line of more bytes is searched part by part."""
 SAMPLE_BYTES: Final = 64 * 1024
 """Bytes kept of the beginning of a line."""
-_AROUND: Final = 8 * 1024
+_EXCERPT_BYTES: Final = 8 * 1024
 """Bytes kept around a match."""
 LOOKBEHIND_BYTES: Final = 3 * 1024
 """Bytes kept before what is still to be searched: they are shown, and anchors see them."""
-_CONTEXT: Final = 4
+_ANCHOR_BYTES: Final = 4
 """Bytes left unsearched at a cut, so that anchors see what lies beyond it."""
 _STEPS: Final = (64 * 1024, 512)
 
@@ -33,7 +33,7 @@ class LineResult(NamedTuple):
 
     data: bytes
     at: int | None = None
-    around: bytes | None = None
+    excerpt: bytes | None = None
     """What is kept around a match that is not in `data`; `at` is a position in it then."""
     is_sure: bool = True
     """Whether a line in which nothing was found is sure not to match."""
@@ -151,7 +151,7 @@ class SplitLine:
         if not self.match:
             self._find(raw, text, 0, len(text))
         if self.match:
-            return self._beginning._replace(at=self.match.at, around=self.match.around)
+            return self._beginning._replace(at=self.match.at, excerpt=self.match.excerpt)
         is_sure = self._search.is_exact and (is_ended or not text.endswith(b"\r"))
         return self._beginning._replace(is_sure=is_sure)
 
@@ -180,7 +180,7 @@ class SplitLine:
         text = self._clean(part)
         self._note(part, text)
         if not self.match:
-            low, high = (_CONTEXT, len(text)) if self._backwards else (0, len(text) - _CONTEXT)
+            low, high = (_ANCHOR_BYTES, len(text)) if self._backwards else (0, len(text) - _ANCHOR_BYTES)
             self._find(part, text, low, high)
         part = self._pass(part, len(text) if self.match else self._search.done - LOOKBEHIND_BYTES)
         raw = rest + part if self._backwards else part + rest
@@ -200,15 +200,15 @@ class SplitLine:
     def _find(self, raw: bytes, text: bytes, low: int, high: int) -> None:
         """Search a part of the line."""
         if self._is_cut:
-            low, high = (low, high - _CONTEXT) if self._backwards else (max(low, _CONTEXT), high)
+            low, high = (low, high - _ANCHOR_BYTES) if self._backwards else (max(low, _ANCHOR_BYTES), high)
         try:
             at = self._search.search(text, low, high)
         except OutOfTime:
             self._pass(raw, self._search.done - LOOKBEHIND_BYTES)
             raise StoppedInside(self._offset, tuple(self._search.trails)) from None
         if at is not None:
-            start = max(0, at - _AROUND // 2)
-            self.match = LineResult(b"", at - start, text[start : start + _AROUND])
+            start = max(0, at - _EXCERPT_BYTES // 2)
+            self.match = LineResult(b"", at - start, text[start : start + _EXCERPT_BYTES])
 
     def _pass(self, raw: bytes, size: int) -> bytes:
         """Forget what has been searched, up to `size` bytes of text; the part of `raw` that is left."""
