@@ -27,7 +27,7 @@ from overspill.shapes.guarded_chunks import (
 from overspill.shapes.held_chunks import HeldChunks
 from overspill.shapes.records import Reserve
 from overspill.shapes.stream_shapes import StreamShape
-from overspill.text import measure
+from overspill.text import encoding
 from overspill.text.body import FileBody
 from overspill.text.buffer import MEMORY_BYTES_WITHOUT_FILE, Buffer, CannotBuffer
 from overspill.text.limits import Limits
@@ -75,11 +75,11 @@ def body_of(source: Any, **options: Any) -> Any:
 def data_of(body: Any) -> bytes:
     if isinstance(body, FileBody):
         return b"".join(body.pieces())
-    return measure.encode(body) if isinstance(body, str) else bytes(body)
+    return encoding.encode(body) if isinstance(body, str) else bytes(body)
 
 
 def joined(chunks: list[Any]) -> bytes:
-    return b"".join(measure.encode(chunk) if isinstance(chunk, str) else chunk for chunk in chunks)
+    return b"".join(encoding.encode(chunk) if isinstance(chunk, str) else chunk for chunk in chunks)
 
 
 # --- what may stay --------------------------------------------------------------------------------

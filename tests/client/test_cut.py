@@ -10,7 +10,7 @@ from overspill.previews import cut, excerpt
 from overspill.previews.cut import ENDS, HEAD, TAIL, Strategy
 from overspill.previews.excerpt import Excerpt
 from overspill.reading.chunks import Extent
-from overspill.text import measure
+from overspill.text import encoding, measure
 from overspill.text.body import FileBody
 from overspill.text.buffer import Buffer
 from overspill.text.limits import UNLIMITED, Limits, exceeds
@@ -83,7 +83,7 @@ def test_head_and_tail_are_the_texts_own_and_what_is_omitted_is_counted_exactly(
     middle = text[len(kept.head) : len(text) - len(kept.tail)]
 
     assert kept.head + middle + kept.tail == text
-    assert kept.omitted.size == len(measure.encode(middle))
+    assert kept.omitted.size == len(encoding.encode(middle))
     assert kept.omitted.lines == len(re.findall(r"[^\n]*\n|[^\n]+\Z", middle))
 
 

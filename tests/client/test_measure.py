@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill import wire
-from overspill.text import measure
+from overspill.text import encoding, measure, quantities
 from overspill.text.body import FileBody
 from overspill.text.buffer import Buffer
 from overspill.text.limits import UNLIMITED, Limits, exceeds, surely_fitting_chars
@@ -14,16 +14,16 @@ ANY_TEXT = st.text(st.characters(exclude_categories=()))
 
 @given(ANY_TEXT)
 def test_any_text_encodes_even_with_lone_surrogates(text: str) -> None:
-    assert len(measure.encode(text)) == measure.size(text)
+    assert len(encoding.encode(text)) == measure.size(text)
 
 
 @given(st.binary())
 def test_bytes_that_python_smuggled_through_a_string_come_back_as_they_were(data: bytes) -> None:
-    assert measure.encode(data.decode("utf-8", "surrogateescape")) == data
+    assert encoding.encode(data.decode("utf-8", "surrogateescape")) == data
 
 
 def test_a_surrogate_that_stands_for_no_byte_becomes_its_own_three() -> None:
-    assert measure.encode("a\ud83d") == b"a\xed\xa0\xbd"
+    assert encoding.encode("a\ud83d") == b"a\xed\xa0\xbd"
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_lazy_and_exact_measure_agree(
 ) -> None:
     limits = Limits(max_bytes, max_lines, max_chars)
     exact = (
-        len(measure.encode(text)) > max_bytes
+        len(encoding.encode(text)) > max_bytes
         or measure.count_lines(text) > max_lines
         or (max_chars is not None and len(text) > max_chars)
     )
@@ -101,7 +101,7 @@ def test_characters_beyond_ascii_count_with_all_their_bytes() -> None:
     ],
 )
 def test_sizes_read_as_people_write_them(size: int, text: str) -> None:
-    assert measure.readable_size(size) == text
+    assert quantities.readable_size(size) == text
 
 
 @pytest.mark.parametrize(("size", "tokens"), [(0, 0), (1, 1), (33, 10), (34, 11), (3_300, 1_000)])
@@ -111,7 +111,7 @@ def test_tokens_are_estimated_from_bytes(size: int, tokens: int) -> None:
 
 @pytest.mark.parametrize(("size", "tokens"), [(0, 0), (33, 10), (4_194_304, 1_300_000)])
 def test_shown_to_people_the_estimate_has_two_digits(size: int, tokens: int) -> None:
-    assert measure.approx_tokens(size) == tokens
+    assert quantities.approx_tokens(size) == tokens
 
 
 @given(st.lists(st.sampled_from(["", "x", "é" * 3, "long " * 200]), max_size=40), st.integers(0, 45))
@@ -123,11 +123,11 @@ def test_lines_are_counted_alike_whether_long_or_short(parts: list[str], max_lin
 
 @given(ANY_TEXT, st.integers(0, 200))
 def test_the_sizes_of_parts_add_up_to_that_of_the_whole(text: str, at: int) -> None:
-    assert measure.encode(text[:at]) + measure.encode(text[at:]) == measure.encode(text)
+    assert encoding.encode(text[:at]) + encoding.encode(text[at:]) == encoding.encode(text)
 
 
 def test_smuggled_bytes_and_other_surrogates_beside_each_other_are_each_kept() -> None:
-    assert measure.encode("a\udcff\ud83d\udc80é") == b"a\xff\xed\xa0\xbd\x80\xc3\xa9"
+    assert encoding.encode("a\udcff\ud83d\udc80é") == b"a\xff\xed\xa0\xbd\x80\xc3\xa9"
 
 
 @given(st.text(), st.integers(0, 40), st.integers(0, 5), st.none() | st.integers(0, 20))

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill.agent_tools.recording import Recording
-from overspill.text import measure
+from overspill.text import quantities
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,7 +119,7 @@ def test_wherever_the_disk_gives_out_the_two_ends_are_exact_and_the_gap_is_count
         data, gap = all_of(recording), recording.gap
 
     kept = max(100, start)
-    mark = f"\n({measure.plural(gap, 'byte')} of the output are missing here: full)\n".encode()
+    mark = f"\n({quantities.plural(gap, 'byte')} of the output are missing here: full)\n".encode()
     assert data == (OUTPUT[:kept] + mark + OUTPUT[-300:] if gap else OUTPUT)
     assert gap == max(0, len(OUTPUT) - kept - 300)
     assert recording.missing == ("full" if gap else "")

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 from typing import IO, TYPE_CHECKING, Final, Self
 
-from overspill.text import measure
+from overspill.text import quantities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,7 +99,7 @@ class Recording:
             offset += len(piece)
             yield piece
         if self.gap:
-            gone = measure.plural(self.gap, "byte")
+            gone = quantities.plural(self.gap, "byte")
             yield f"\n({gone} of the output are missing here: {self._why_no_file})\n".encode()
         if self._last:
             yield bytes(self._last)
@@ -164,10 +164,10 @@ class Recording:
         self._checked_at = self._written
         if _free() < _FREE_BYTES:
             raise OSError(
-                f"less than {measure.readable_size(_FREE_BYTES)} are free in {tempfile.gettempdir()}"
+                f"less than {quantities.readable_size(_FREE_BYTES)} are free in {tempfile.gettempdir()}"
             )
         if self.size > self._most:
-            raise OSError(f"no more than {measure.readable_size(self._most)} are kept")
+            raise OSError(f"no more than {quantities.readable_size(self._most)} are kept")
 
     def _give_up_file(self, error: OSError) -> None:
         reason = error.strerror or str(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from overspill import wire
-from overspill.text import measure
+from overspill.text import quantities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,11 +30,11 @@ def described(found: wire.Summary) -> dict[str, Any]:
 
 
 def _sections(found: wire.Summary) -> Iterator[str]:
-    yield f"{measure.plural(found.total_bytes, 'byte')}, {measure.plural(found.total_lines, 'line')}"
+    yield f"{quantities.plural(found.total_bytes, 'byte')}, {quantities.plural(found.total_lines, 'line')}"
     if found.truncated:
-        yield f"only the first {measure.plural(found.scanned_bytes, 'byte')} were looked at"
+        yield f"only the first {quantities.plural(found.scanned_bytes, 'byte')} were looked at"
     yield f"content: {found.kind} ({found.content_type})"
-    yield f"longest line: {measure.plural(found.longest_line, 'byte')}; empty lines: {found.empty_lines:,}"
+    yield f"longest line: {quantities.plural(found.longest_line, 'byte')}; empty lines: {found.empty_lines:,}"
     yield f"lines that look like errors: {_numbered(found.errors)}"
     yield f"lines that look like warnings: {_numbered(found.warnings)}"
     repeated = [f"{each.count:,} times from line {each.first_line}: {each.line}" for each in found.repeated]

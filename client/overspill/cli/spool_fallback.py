@@ -19,7 +19,7 @@ from overspill.spools.flush_job import flush_shortly
 from overspill.spools.new_entry import Digested, bytes_of, new_entry
 from overspill.spools.own_directory import NotSpooled
 from overspill.text.buffer import Buffer, CannotBuffer
-from overspill.text.measure import plural
+from overspill.text.quantities import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from overspill.cli import output
 from overspill.cli.color import Style
 from overspill.cli.printable import printable_line
-from overspill.text import measure
+from overspill.text import quantities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -180,4 +180,4 @@ def period(length: timedelta) -> str:
 
 def size(number: int) -> str:
     """Return a number of bytes in few columns: `512 B`, `4.2 MB`."""
-    return measure.readable_size(number).replace(" bytes", " B").replace(" byte", " B")
+    return quantities.readable_size(number).replace(" bytes", " B").replace(" byte", " B")

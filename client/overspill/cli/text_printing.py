@@ -7,7 +7,7 @@ Memory stays bounded too.
 from typing import TYPE_CHECKING, Any
 
 from overspill.cli import output
-from overspill.text.measure import plural
+from overspill.text.quantities import plural
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from overspill.text import measure
+from overspill.text import encoding
 from overspill.transfer.live_calls import give_up
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class BrokenCapture:
 
     def is_beginning_of(self, body: Body) -> bool:
         """Return whether the service can have nothing but a beginning of `body`. Raises `OSError`."""
-        return hashlib.sha256(measure.part(body, 0, self._size)).digest() == self._sha256
+        return hashlib.sha256(encoding.part(body, 0, self._size)).digest() == self._sha256
 
     async def completed(
         self,

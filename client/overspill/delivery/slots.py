@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from overspill.execution.fair_queue import FairQueue
-from overspill.text import measure
+from overspill.text import quantities
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
@@ -69,7 +69,7 @@ class Slots:
             self._hold(size)
             return
         if self._queue.size + size > self._most_waiting:
-            raise Overfull(f"{measure.readable_size(self._queue.size)} of outputs wait already")
+            raise Overfull(f"{quantities.readable_size(self._queue.size)} of outputs wait already")
         granted: Future[None] = asyncio.get_running_loop().create_future()
         queued = self._queue.push((granted, size), flow, size)
         try:

@@ -29,7 +29,7 @@ from overspill.execution.backoff import Backoff
 from overspill.live.ending import has_room
 from overspill.live.producer import may_pass
 from overspill.live.resender import PIECE_BYTES, Resender
-from overspill.text import measure
+from overspill.text import encoding
 from overspill.text.body import FileBody
 from overspill.transfer.live_calls import give_up, live_service
 from overspill.transfer.sync import running
@@ -144,7 +144,7 @@ class StreamUpload:
         if isinstance(body, FileBody) and not missing:
             return True
         size, sha256 = self._sender.seen
-        return hashlib.sha256(measure.part(body, 0, size)).digest() == sha256
+        return hashlib.sha256(encoding.part(body, 0, size)).digest() == sha256
 
     def abandon(self) -> None:
         """End the capture as partial, in the background, if there is one. Safe in finalizers."""

@@ -28,7 +28,7 @@ from overspill.shapes.shape import visible_text
 from overspill.shapes.stream_shapes import StreamShape
 from overspill.spools.store_request import Origin, StoreRequest
 from overspill.text import measure
-from overspill.text.encoding import hashed
+from overspill.text.hashing import hashed
 from overspill.text.limits import PREVIEW_BYTES_PER_TOKEN, UNLIMITED, Limits, exceeds
 from overspill.text.measure import extent_of
 from overspill.text.tokens import estimate_from_size

@@ -14,7 +14,7 @@ from overspill.guard.bursts import Bursts
 from overspill.guard.counts.cohorts import CohortTally, met_sessions
 from overspill.guard.duplicates import Duplicates
 from overspill.shapes.shape import examine, is_too_long
-from overspill.text import measure
+from overspill.text import encoding
 from overspill.text.body import FileBody
 from overspill.wire import Arm, Cohort, Outcome
 
@@ -144,7 +144,7 @@ def _digest(body: Body) -> bytes:
         return hashlib.sha256(body).digest()
     digest = hashlib.sha256()
     for at in range(0, len(body), _STEP_CHARS):
-        digest.update(measure.encode(body[at : at + _STEP_CHARS]))
+        digest.update(encoding.encode(body[at : at + _STEP_CHARS]))
     return digest.digest()
 
 
@@ -173,4 +173,4 @@ class PassedChunks:
         texts = [chunk for chunk in self._chunks if isinstance(chunk, str)]
         if len(texts) == len(self._chunks):
             return "".join(texts)
-        return b"".join(measure.encode(chunk) if isinstance(chunk, str) else chunk for chunk in self._chunks)
+        return b"".join(encoding.encode(chunk) if isinstance(chunk, str) else chunk for chunk in self._chunks)

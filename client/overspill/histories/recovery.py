@@ -18,7 +18,7 @@ from overspill.histories.replacement import with_spilled
 from overspill.histories.selection import KEPT_CHARS, Candidate, next_results, total_chars
 from overspill.previews.styles import MARKED, TERSE
 from overspill.shapes.shape import size_of
-from overspill.text import measure
+from overspill.text import quantities
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -255,7 +255,7 @@ class _Recovery:
         captures = [guarded.capture for guarded in self.spilled if guarded.capture is not None]
         named = ", ".join([*captures[:_MOST_NAMED], *(["…"] if len(captures) > _MOST_NAMED else [])])
         error.add_note(
-            f"Overspill: still too large after {measure.plural(self.compactions, 'compaction')} and with "
-            f"{measure.plural(len(self.spilled), 'tool result')} spilled{f' ({named})' if named else ''}."
+            f"Overspill: still too large after {quantities.plural(self.compactions, 'compaction')} and with "
+            f"{quantities.plural(len(self.spilled), 'tool result')} spilled{f' ({named})' if named else ''}."
         )
         return error

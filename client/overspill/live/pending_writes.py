@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from overspill.text import measure
+from overspill.text import encoding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,7 +78,7 @@ def bytes_of(data: str | bytes | bytearray | memoryview) -> bytes:
     Raises `TypeError` for anything else: `bytes(5)` would be five zeros.
     """
     if isinstance(data, str):
-        return measure.encode(data)
+        return encoding.encode(data)
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise TypeError(f"only text and bytes can be written, not {type(data).__name__}")
     return bytes(data)

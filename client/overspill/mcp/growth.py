@@ -16,7 +16,7 @@ from msgspec import Struct
 from overspill import wire
 from overspill.agent_tools.inspect_request import LEAST_CHARS
 from overspill.execution.backoff import Backoff
-from overspill.text import measure
+from overspill.text import quantities
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -42,7 +42,7 @@ class Growth(Struct, frozen=True):
     answer: Answer
 
     def __str__(self) -> str:
-        size = f"{measure.plural(self.total_lines, 'line')}, {measure.plural(self.total_bytes, 'byte')}"
+        size = f"{quantities.plural(self.total_lines, 'line')}, {quantities.plural(self.total_bytes, 'byte')}"
         return f"{size} so far" if self.is_live else size
 
 

@@ -6,7 +6,7 @@ import re
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill.text import measure
+from overspill.text import quantities
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -115,7 +115,7 @@ def marker(count: int, last: int | None, *, is_empty: bool) -> str:
     """Return the marker for `count` lines behind the shown ones, up to line `last`; None: before them."""
     to = "" if last is None else f", to line {last:,}"
     if is_empty:
-        return f"… [{measure.plural(count, 'more empty line')}{to}] …\n"
+        return f"… [{quantities.plural(count, 'more empty line')}{to}] …\n"
     if last is None:
-        return f"… [{measure.plural(count, 'line')} like the next] …\n"
-    return f"… [{measure.plural(count, 'more line')} like it{to}] …\n"
+        return f"… [{quantities.plural(count, 'line')} like the next] …\n"
+    return f"… [{quantities.plural(count, 'more line')} like it{to}] …\n"

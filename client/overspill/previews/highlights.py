@@ -15,7 +15,7 @@ from overspill.previews import candidates, novelty, rule, spans, surroundings, v
 from overspill.previews.folding import masked
 from overspill.previews.prefixes import message
 from overspill.previews.rule import Role
-from overspill.text import measure
+from overspill.text import measure, quantities
 from overspill.text.sanitize import cut_after, cut_before, sanitize
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def _highlight(group: _Group, number_at: Callable[[int], int], *, is_all: bool) 
     if more:
         least = "" if is_all else "at least "
         last = number_at(group.last)
-        text += f" (and {least}{measure.plural(more, 'more line')} like it, to line {last:,})"
+        text += f" (and {least}{quantities.plural(more, 'more line')} like it, to line {last:,})"
     return Highlight(number, item.begin, item.end, text, group.verdict.weight)
 
 

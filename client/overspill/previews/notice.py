@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from overspill.previews.call_status import status_words
 from overspill.previews.notice_facts import Facts, Notice, StoreResult
-from overspill.text import measure
+from overspill.text import quantities
 from overspill.text.lookalikes import defuse
 from overspill.text.reasons import for_model
 from overspill.text.sanitize import sanitize
@@ -77,7 +77,7 @@ def truncated(facts: Facts, reason: str) -> Notice:
 
 
 def _terse(facts: Facts, stored: StoreResult) -> Notice:
-    size = f"{measure.plural(facts.size, 'byte')}, {measure.plural(facts.lines, 'line')}"
+    size = f"{quantities.plural(facts.size, 'byte')}, {quantities.plural(facts.lines, 'line')}"
     end = status_words(facts.status)
     what = f"{size}, {end}" if end and len(end) <= _SHORT_STATUS else size
     if stored.outcome is Outcome.TRUNCATED:
@@ -95,7 +95,7 @@ def _terse(facts: Facts, stored: StoreResult) -> Notice:
 
 def without_middle(made: Notice, gone: int, why: str) -> Notice:
     """Return a notice that also says that `gone` bytes of the output's middle were never handed over."""
-    said = f"Stored without {measure.plural(gone, 'byte')} of its middle ({for_model(why)})"
+    said = f"Stored without {quantities.plural(gone, 'byte')} of its middle ({for_model(why)})"
     return replace(made, head=made.head.replace(f". {_WHOLE}", f". {said}", 1))
 
 
@@ -138,7 +138,7 @@ def masked_words(facts: Facts) -> str:
     total, kinds = sum(facts.masked.values()), sorted(facts.masked)
     more = f" and {len(kinds) - _MOST_KINDS} more kinds" if len(kinds) > _MOST_KINDS else ""
     named = ", ".join(f"{kind}={facts.masked[kind]}" for kind in kinds[:_MOST_KINDS])
-    return f" {measure.plural(total, 'secret')} masked: {named}{more}."
+    return f" {quantities.plural(total, 'secret')} masked: {named}{more}."
 
 
 def how_to_read(facts: Facts, stored: StoreResult, *, with_modes: bool = False) -> str:
@@ -180,7 +180,7 @@ def _too_long(facts: Facts) -> str:
 
 def _sizes(facts: Facts) -> str:
     """Say how large the output is, without commas in numbers: each of them would cost a token."""
-    size, lines = measure.plural(facts.size, "byte"), measure.plural(facts.lines, "line")
+    size, lines = quantities.plural(facts.size, "byte"), quantities.plural(facts.lines, "line")
     tokens = facts.tokens or estimate_from_size(facts.size)
     return ", ".join(text.replace(",", "") for text in (size, lines, str(tokens)))
 

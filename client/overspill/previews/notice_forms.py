@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from overspill.previews import notice
 from overspill.previews.notice_marks import is_mark_of, is_marked, mark_of, unmarked
-from overspill.text import measure
+from overspill.text import quantities
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def closing(facts: Facts, stored: StoreResult, *, says_how: bool = True) -> str:
     if stored.outcome is Outcome.TRUNCATED:
         return ""
     some = "the first" if facts.missing else "all"
-    size = f"{some} {measure.plural(facts.size, 'byte')}, {measure.plural(facts.lines, 'line')}"
+    size = f"{some} {quantities.plural(facts.size, 'byte')}, {quantities.plural(facts.lines, 'line')}"
     how = f" Read more: {notice.how_to_read(facts, stored, with_modes=True)}." if says_how else ""
     kept_where = f"{notice.location_words(stored)}{notice.expiry_words(stored)}{notice.reason_words(stored)}"
     text = f"{size} are stored{kept_where}.{how} {notice.DO_NOT_RERUN}{notice.repeat_words(facts)}"
@@ -54,7 +54,7 @@ def placeholder(made: Notice, size: int) -> str:
     """Return what stands in for `size` bytes of further text of an output whose first text is the notice."""
     where = "in the capture" if made.stored else "not stored"
     name = f"overspill {made.id}" if made.id else "overspill"
-    return f"[{name}: {measure.plural(size, 'byte')} of text, {where}]"
+    return f"[{name}: {quantities.plural(size, 'byte')} of text, {where}]"
 
 
 def as_dict(made: Notice) -> dict[str, Any]:

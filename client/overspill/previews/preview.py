@@ -13,7 +13,7 @@ from overspill.previews import excerpt, head_tail, json_outline
 from overspill.previews.highlights import highlights
 from overspill.previews.rule import MARKED
 from overspill.reading.chunks import Extent
-from overspill.text import measure
+from overspill.text import measure, quantities
 from overspill.text.limits import MAX_BYTES_PER_CHARACTER
 from overspill.text.sanitize import sanitize
 
@@ -98,7 +98,7 @@ def _share(*, has_failed: bool) -> float:
 
 def describe_binary(data: Sized, media_type: str) -> str:
     """Return what stands for a preview if there is no text."""
-    return f"({measure.plural(len(data), 'byte')} of {media_type}, not text)"
+    return f"({quantities.plural(len(data), 'byte')} of {media_type}, not text)"
 
 
 class _Budget(NamedTuple):
@@ -181,5 +181,5 @@ def _assembled(found: Excerpt, outline: str, both: tuple[CutEnd, CutEnd], items:
 
 def _gap(omitted: Extent, *, within_line: bool, highlighted: bool = False) -> str:
     size = f"{omitted.size:,} bytes"
-    what = f"{size} of this line" if within_line else f"{measure.plural(omitted.lines, 'line')}, {size}"
+    what = f"{size} of this line" if within_line else f"{quantities.plural(omitted.lines, 'line')}, {size}"
     return f"… [{what} not shown{_EXCEPT_HIGHLIGHTS if highlighted else ''}] …"

@@ -15,7 +15,7 @@ from overspill.previews.case import Case, Style
 from overspill.previews.cut import HEAD
 from overspill.previews.filling import CAPPED, CLAMPED, COUNTED, PARTIAL
 from overspill.previews.notice_marks import unmarked
-from overspill.text import measure
+from overspill.text import measure, quantities
 from overspill.text.limit_arithmetic import left_beside, scaled
 from overspill.text.limits import UNLIMITED, exceeds
 from overspill.text.lookalikes import defuse
@@ -112,7 +112,7 @@ class Marked:
 def _gap(omitted: Extent) -> str:
     if not omitted.size:
         return ""
-    lines, size = measure.plural(omitted.lines, "line"), measure.plural(omitted.size, "byte")
+    lines, size = quantities.plural(omitted.lines, "line"), quantities.plural(omitted.size, "byte")
     return f"… [{lines}, {size} not shown] …\n"
 
 

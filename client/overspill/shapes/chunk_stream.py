@@ -20,7 +20,7 @@ from overspill.shapes.masked_buffer import MaskedBuffer
 from overspill.shapes.masked_copy import masked_copy
 from overspill.shapes.records import NDJSON_TYPE, Records, Reserve
 from overspill.shapes.stream_shapes import RecordStreamShape, StreamShape
-from overspill.text import measure
+from overspill.text import encoding
 from overspill.text.body import FileBody
 from overspill.text.buffer import MAX_BUFFER_BYTES, Buffer, CannotBuffer
 from overspill.text.rendering import BINARY_TYPE, TEXT_TYPE, printable, sniff_media_type
@@ -176,7 +176,7 @@ class ChunkStream:
         """
         with self._lock:
             if self._body is not None:
-                return measure.part(self._body, offset, most)
+                return encoding.part(self._body, offset, most)
             if self._buffer is None or self.is_over:
                 return b""
             found = self._buffer.read(offset, most)

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from overspill.shapes.fields import get, text_field
-from overspill.text import measure
+from overspill.text import quantities
 from overspill.text.rendering import BINARY_TYPE, TEXT_TYPE, media_type_of
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _DATA_URL: Final = re.compile(
 
 def placeholder(media_type: str, size: int) -> str:
     """Return what stands in the place of data, as `[image/png, 34.5 KB]`."""
-    return f"[{media_type}, {measure.readable_size(size)}]"
+    return f"[{media_type}, {quantities.readable_size(size)}]"
 
 
 def bytes_for_display(data: bytes) -> str:

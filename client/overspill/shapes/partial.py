@@ -18,7 +18,7 @@ from overspill.shapes.shape import examine
 from overspill.shapes.short_copy import short_copy
 from overspill.shapes.single_values import BinaryShape, PrintedShape
 from overspill.shapes.writer import as_text, text_of
-from overspill.text import measure
+from overspill.text import quantities
 from overspill.text.limit_arithmetic import left_beside, scaled
 from overspill.text.limits import UNLIMITED, Limits, exceeds
 from overspill.text.measure import extent_of
@@ -78,7 +78,7 @@ def clamp_text(text: str, limits: Limits, left: Limits | None = None) -> str:
 
 
 def _remark(omitted: Extent, limits: Limits) -> str:
-    cut_off = f"{measure.plural(omitted.size, 'byte')}, {measure.plural(omitted.lines, 'line')}"
+    cut_off = f"{quantities.plural(omitted.size, 'byte')}, {quantities.plural(omitted.lines, 'line')}"
     return f"\n... [{cut_off} cut: over {_limits(limits)}; the result follows] ...\n"
 
 
@@ -90,7 +90,7 @@ def _limits(limits: Limits) -> str:
         (limits.max_tokens, "token"),
     )
     described = [
-        measure.plural(limit, noun) for limit, noun in named if limit not in {None, UNLIMITED} and limit
+        quantities.plural(limit, noun) for limit, noun in named if limit not in {None, UNLIMITED} and limit
     ]
     return " or ".join(described) or "the limit"
 
@@ -142,7 +142,7 @@ def _clamped(update: Any, shape: Shape, budget: _Budget) -> Any:
     if isinstance(shape, ExceptionShape):
         return shape.with_message(budget.take(shape.message), budget.remark)
     if isinstance(shape, BinaryShape) and shape.content_type != TEXT_TYPE:
-        what = f"({measure.plural(len(shape.body), 'byte')} of {shape.content_type}, not text)"
+        what = f"({quantities.plural(len(shape.body), 'byte')} of {shape.content_type}, not text)"
         return with_text(update, what)
     if isinstance(shape, PrintedShape):
         return shape.with_shorter(budget.take)

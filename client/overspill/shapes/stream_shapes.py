@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from overspill.shapes.records import NDJSON_TYPE, Records, short_record
 from overspill.shapes.single_values import TextShape
-from overspill.text import measure
+from overspill.text import encoding
 from overspill.text.limits import exceeds
 
 if TYPE_CHECKING:
@@ -54,11 +54,11 @@ class StreamShape:
     def whole(self) -> Any:
         """Return all of a short stream as one chunk of the same class. Raises `OSError`."""
         body = self.body if isinstance(self.body, (str, bytes)) else self.body.read(0, self.body.size)
-        return measure.encode(body) if self._is_bytes and isinstance(body, str) else body
+        return encoding.encode(body) if self._is_bytes and isinstance(body, str) else body
 
     def replaced(self, notice: Notice) -> Any:
         """Return the notice as a chunk of the same class."""
-        return measure.encode(str(notice)) if self._is_bytes else str(notice)
+        return encoding.encode(str(notice)) if self._is_bytes else str(notice)
 
     def read(self, notice: Notice) -> str:
         """Return the text that a model gets with `notice`."""

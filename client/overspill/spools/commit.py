@@ -14,7 +14,7 @@ import msgspec
 
 from overspill.spools.folder import ENTRY
 from overspill.spools.own_directory import NotSpooled, disk_reason
-from overspill.text import measure
+from overspill.text import quantities
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -156,7 +156,7 @@ def take(claim: Claim | None) -> None:
 
 def too_large(size: int, bound: int) -> NotSpooled:
     """Return the error for a capture of `size` bytes that is larger than the spool's bound, in bytes."""
-    mine, most = measure.readable_size(size), measure.readable_size(bound)
+    mine, most = quantities.readable_size(size), quantities.readable_size(bound)
     return NotSpooled(f"it is larger than the whole local spool may be ({mine}, {most})")
 
 

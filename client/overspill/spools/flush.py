@@ -37,7 +37,7 @@ from overspill.errors import (
 from overspill.execution import tracing
 from overspill.execution.backoff import Backoff
 from overspill.spools.own_directory import LockedFile
-from overspill.text import measure
+from overspill.text import quantities
 from overspill.transfer.live_calls import give_up
 from overspill.transfer.sync import running
 from overspill.wire import MAX_LABELS, SPOOLED_LABEL
@@ -145,7 +145,7 @@ class Flush:
                 self.done.left = len(stored) - number
                 break
         if self.done.uploaded:
-            size = measure.readable_size(self.done.size)
+            size = quantities.readable_size(self.done.size)
             log.info("uploaded %d captures (%s) that waited in the spool", self.done.uploaded, size)
 
     def _is_due(self, entry: Spooled) -> bool:

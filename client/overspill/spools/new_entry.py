@@ -12,7 +12,8 @@ from overspill import wire
 from overspill.live.ports import Description
 from overspill.spools.entries import Spooled
 from overspill.text.body import FileBody
-from overspill.text.measure import encode, extent_of
+from overspill.text.encoding import encode
+from overspill.text.measure import extent_of
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -20,7 +20,7 @@ from overspill.spools.entries import Dropped, Spooled
 from overspill.spools.folder import Folder, StoredFile
 from overspill.spools.ledger import Account, Ledger
 from overspill.spools.own_directory import LOCK_TIMEOUT_SECONDS, Busy, NotSpooled
-from overspill.text import measure
+from overspill.text import quantities
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -96,7 +96,7 @@ class Room:
                     waiting = [entrant for entrant in waiting if not self._try_to_begin(ledger, entrant)]
                     account = ledger.read()
                 if waiting and 0 <= self._clock() - account.counted < _COUNT_SECONDS:
-                    most = measure.readable_size(self._max_bytes)
+                    most = quantities.readable_size(self._max_bytes)
                     raise NotSpooled(f"the local spool is full: it may keep {most}")  # noqa: TRY301  (for all)
                 if waiting:
                     self._count_once(account, until)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from overspill.text import measure
+from overspill.text import encoding, quantities
 from overspill.text.body import READ_BLOCK_BYTES, FileBody
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Buffer:
         """Add a piece. Raises `CannotBuffer`; what came before is kept."""
         try:
             if isinstance(piece, str) and len(piece) > self._memory_bytes:
-                for part in measure.encoded_pieces(piece):
+                for part in encoding.encoded_pieces(piece):
                     self._write(part, part)
             else:
                 self._write(piece, _bytes_of(piece))
@@ -73,7 +73,7 @@ class Buffer:
 
     def _write(self, piece: str | bytes, data: bytes) -> None:
         if self.size + len(data) > self._max_bytes:
-            raise CannotBuffer(f"more than {measure.readable_size(self._max_bytes)}")
+            raise CannotBuffer(f"more than {quantities.readable_size(self._max_bytes)}")
         if self._file is None and self.size + len(data) > self._memory_bytes:
             self._move_to_file(self.size + len(data))
         if self._file is None:
@@ -96,11 +96,11 @@ class Buffer:
     def add_line(self, text: str) -> None:
         """Add a line at the end, even if the buffer is full."""
         line = f"{'' if self._ends_line else chr(10)}{text}\n"
-        self.size += len(measure.encode(line))
+        self.size += len(encoding.encode(line))
         if self._file is None:
             self._pieces.append(line)
         else:
-            self._file.add_last_line(measure.encode(line))
+            self._file.add_last_line(encoding.encode(line))
 
     def finish(self) -> Body:
         """Return all that is kept; text if all pieces were text and are in memory. Sets `missing`.
@@ -278,7 +278,7 @@ def _joined(pieces: list[str | bytes]) -> str | bytes:
 
 
 def _bytes_of(piece: str | bytes) -> bytes:
-    return measure.encode(piece) if isinstance(piece, str) else piece
+    return encoding.encode(piece) if isinstance(piece, str) else piece
 
 
 def _reason(error: OSError) -> str:

@@ -1,37 +1,68 @@
-"""The bytes of an output as they are stored, and their digest."""
+"""The bytes that a text is stored as: UTF-8, with a way for every lone surrogate.
+
+Long texts are encoded in steps: one long call would hold Python's lock and stop every other thread.
+"""
 
 from __future__ import annotations
 
-import hashlib
+import codecs
 from typing import TYPE_CHECKING, Final
 
-from overspill.text import measure
 from overspill.text.body import FileBody
-from overspill.text.buffer import Buffer, CannotBuffer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from overspill.text.body import Body
 
-_IN_MEMORY_CHARS: Final = 64 * 1024 * 1024
-"""A text of more characters is encoded into a temporary file: its bytes would take as much memory again."""
+STEP_CHARS: Final = 1024 * 1024
+"""Characters or bytes that are encoded or decoded in one call."""
+_ENCODE_ERRORS: Final = ("strict", "surrogateescape", "overspill.each")
+"""Error handlers for lone surrogates, tried in turn: the first is the fastest, the last never fails."""
 
 
-def hashed(body: Body) -> tuple[bytes | FileBody, bytes]:
-    """Return the bytes of a body, and their SHA-256."""
-    data = _encoded(body) if isinstance(body, str) else body
-    return data, data.sha256 if isinstance(data, FileBody) else hashlib.sha256(data).digest()
+def encode(text: str) -> bytes:
+    """Return `text` as the bytes that are stored. Never fails.
+
+    Bytes that Python smuggled into a `str` (`surrogateescape`, as in file names) come back as they were. Any
+    other lone surrogate becomes its own three bytes: those are not UTF-8, but nothing is lost.
+    """
+    return text.encode() if text.isascii() else b"".join(encoded_pieces(text))
 
 
-def _encoded(text: str) -> bytes | FileBody:
-    if len(text) <= _IN_MEMORY_CHARS:
-        return measure.encode(text)
-    buffer = Buffer(memory_bytes=0)
-    try:
-        buffer.write(text)
-    except CannotBuffer:  # no room on the disk
-        buffer.close()
-        return measure.encode(text)
-    body = buffer.finish()
-    if buffer.missing:  # no room on the disk, found out at the end
-        return measure.encode(text)
-    return measure.encode(body) if isinstance(body, str) else body
+def part(body: Body, offset: int, most: int) -> bytes:
+    """Return up to `most` of the bytes that are stored, from `offset` on. Raises `OSError`."""
+    if isinstance(body, FileBody):
+        return body.read(offset, most)
+    data = encode(body) if isinstance(body, str) else body
+    return data[offset : offset + most]
+
+
+def encoded_pieces(text: str) -> Iterator[bytes]:
+    """Yield the bytes of `encode(text)` in pieces."""
+    return (_encoded(text[at : at + STEP_CHARS]) for at in range(0, len(text), STEP_CHARS))
+
+
+def _encoded(text: str) -> bytes:
+    for errors in _ENCODE_ERRORS[:-1]:
+        try:
+            return text.encode("utf-8", errors)
+        except UnicodeEncodeError:
+            continue
+    return text.encode("utf-8", _ENCODE_ERRORS[-1])
+
+
+def _encode_each(error: UnicodeError) -> tuple[bytes, int]:
+    """Encode each surrogate by itself, so that the sizes of parts add up to the size of the whole."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    run = error.object[error.start : error.end]
+    return b"".join(map(_surrogate, run)), error.end
+
+
+def _surrogate(character: str) -> bytes:
+    is_byte = "\udc80" <= character <= "\udcff"
+    return character.encode("utf-8", "surrogateescape" if is_byte else "surrogatepass")
+
+
+codecs.register_error(_ENCODE_ERRORS[-1], _encode_each)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from overspill.text import token_estimate
 from overspill.text.body import FileBody
-from overspill.text.measure import STEP_CHARS, count_lines, size
+from overspill.text.encoding import STEP_CHARS
+from overspill.text.measure import count_lines, size
 
 if TYPE_CHECKING:
     from overspill.text.body import Body
@@ -138,9 +139,6 @@ def _has_more_lines_in_steps(text: str, limit: int) -> bool:
         (lines := lines + text.count("\n", at, at + _COPIED_CHARS)) > limit
         for at in range(0, len(text), _COPIED_CHARS)
     )
-
-
-# --- what follows from limits alone -------------------------------------------------------------
 
 
 def least_token_limit(text: str, counter: TokenMeter | None) -> int:

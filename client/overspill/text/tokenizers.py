@@ -72,8 +72,6 @@ def _is_cached(encoding: str) -> bool:
     return hashlib.sha256(data).hexdigest() == _ENCODINGS[encoding]
 
 
-# --- failures -------------------------------------------------------------------------------------
-
 _MAX_FAILED: Final = 100
 _failed: Final[set[str]] = set()
 """Names of tokenizers whose failure was logged: each is logged once, without any text."""

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill import wire
-from overspill.text import measure, token_estimate
+from overspill.text import measure, quantities, token_estimate
 from overspill.text.limits import MAX_BYTES_PER_CHARACTER, data_may_exceed_tokens
 from overspill.text.tokenizers import Tokenizer, TokenizerUnusable, is_tokenizer_failure, note_failure
 
@@ -66,7 +66,7 @@ class TokenCount(NamedTuple):
     def __str__(self) -> str:
         """Return `68,123 tokens` for an exact count. Other counts have two digits: `about 68,000 tokens`."""
         if self.is_exact:
-            return measure.plural(self.tokens, "token")
+            return quantities.plural(self.tokens, "token")
         return f"about {int(float(f'{self.tokens:.1e}')):,} tokens"
 
 

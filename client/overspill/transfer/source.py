@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self, Type
 
 from overspill.errors import ContentChanged
 from overspill.execution import threads
-from overspill.text import measure
+from overspill.text import encoding
 from overspill.transfer.argument_checks import check_digest
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ async def _of_memory(source: str | bytes | bytearray | memoryview, sha256: bytes
 
 def _snapshot(source: str | bytes | bytearray | memoryview, sha256: bytes | None) -> HashedContent:
     if isinstance(source, str):
-        return InMemory(measure.encode(source), sha256)
+        return InMemory(encoding.encode(source), sha256)
     if isinstance(source, bytes):
         return InMemory(source, sha256)
     view = memoryview(source)

@@ -11,7 +11,7 @@ from overspill.guard.call_context import calling
 from overspill.guard.executors import SyncExecutor, run_sync
 from overspill.guard.guard import Guard
 from overspill.previews import notice
-from overspill.text import measure
+from overspill.text import quantities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,7 +133,7 @@ class FinishedOutput:
             output.say(f"the output is on this machine only, until it is uploaded: {guarded.reason}")
         if not self._has_notice:
             counts = (guarded.bytes_before, "byte"), (guarded.lines or 0, "line")
-            size = ", ".join(measure.plural(*count) for count in counts)
+            size = ", ".join(quantities.plural(*count) for count in counts)
             words = self._invocation.command("grep", str(guarded.capture), "PATTERN")
             extent = "without its middle" if self._recording.missing else "whole"
             output.say(f"the output has {size}; it is stored {extent}, search it with: {words}")

@@ -16,7 +16,7 @@ from overspill.cli.options import COLORED, Refs
 from overspill.cli.table import Column, Table, instant, period, short, size
 from overspill.spools import flush as uploads
 from overspill.spools.own_directory import NotSpooled
-from overspill.text import measure
+from overspill.text import quantities
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
@@ -107,8 +107,8 @@ def _flush_all(invocation: "Invocation", partitions: "list[Partition]") -> "Flus
 
 def _summary_of(flushed: "Flushed") -> str:
 
-    counted = measure.plural(flushed.uploaded, "capture")
-    parts = [f"uploaded {counted}, {measure.plural(flushed.size, 'byte')}"]
+    counted = quantities.plural(flushed.uploaded, "capture")
+    parts = [f"uploaded {counted}, {quantities.plural(flushed.size, 'byte')}"]
     if flushed.refused:
         parts.append(f"{flushed.refused:,} refused, and kept: overspill spool list")
     if flushed.postponed:
@@ -174,7 +174,7 @@ def _drop(partition: "Partition", ids: list[str]) -> None:
     ids = list(dict.fromkeys(ids))
     if ids:
         partition.drop(ids, "it was dropped by hand")
-    output.say(f"dropped {measure.plural(len(ids), 'capture')}")
+    output.say(f"dropped {quantities.plural(len(ids), 'capture')}")
 
 
 def _single_match(partition: "Partition", ref: str, session: str) -> "Spooled | None":
@@ -200,7 +200,7 @@ def _is_confirmed(count: int) -> bool:
         raise lazy.exit_codes.CommandFailure(
             "dropping everything needs --yes if nobody can be asked", lazy.exit_codes.ExitCode.USAGE
         )
-    return typer.confirm(f"Drop {measure.plural(count, 'capture')} that nobody else has?", err=True)
+    return typer.confirm(f"Drop {quantities.plural(count, 'capture')} that nobody else has?", err=True)
 
 
 def _partitions(invocation: "Invocation", *, everything: bool) -> "list[Partition]":

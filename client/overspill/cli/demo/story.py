@@ -19,7 +19,7 @@ from overspill.cli.demo.service import running
 from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.guard.call_context import calling
 from overspill.guard.guard import Guard
-from overspill.text import measure
+from overspill.text import quantities
 from overspill.transfer.client import Client
 from overspill.transfer.sync import SyncClient
 
@@ -144,7 +144,7 @@ async def _read_back(story: Story) -> None:
 async def _read(story: Story, command: str, reading: Awaitable[Text]) -> None:
     before = story.service.store_requests()
     text = await reading
-    requests = measure.plural(story.service.store_requests() - before, "request")
+    requests = quantities.plural(story.service.store_requests() - before, "request")
     page.say(f"  $ overspill {command}")
     page.quote(text.content.rstrip("\n"))
     page.say(f"    ({requests} to the object store; the capture has {text.total_bytes:,} bytes)\n")
@@ -158,7 +158,7 @@ def _print_totals(story: Story) -> None:
         figures = f"{entry.stored_size:>12,} {entry.size / entry.stored_size:>6.1f} {seen.bytes_after:>20,}"
         page.say(f"  {seen.tool:<16} {seen.bytes_before:>12,} {figures}")
     kept_out = sum(seen.bytes_before - seen.bytes_after for seen in story.seen)
-    tokens = measure.approx_tokens(kept_out)
+    tokens = quantities.approx_tokens(kept_out)
     page.say(f"\n  About {tokens:,} tokens stayed out of the conversation, and not one byte is lost.")
     page.say(f"  Requests to the object store, storing and reading: {story.service.store_requests():,}.")
 
