@@ -16,7 +16,8 @@ from overspill import SyncClient, calling
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
 from overspill.previews.cut import ENDS, HEAD, TAIL
-from overspill.shapes.parts import parts_with_text, sole_text_of
+from overspill.shapes.lone_text import lone_text_of
+from overspill.shapes.parts import parts_with_text
 from overspill.shapes.shape import small_data_size
 from overspill.text.limits import Limits
 from overspill.text.sanitize import sanitize
@@ -240,7 +241,7 @@ def test_the_short_way_to_a_messages_text_finds_what_the_long_one_does(
     message = type("Message", (), {})() if is_object else fields
     if is_object:
         vars(message).update(fields)
-    text = sole_text_of(message)
+    text = lone_text_of(message)
 
     assert text is None or [part.value for part in parts_with_text(message) or ()] == [text]
 
@@ -252,7 +253,7 @@ def test_the_short_way_to_a_messages_text_finds_what_the_long_one_does(
     )
 )
 def test_the_short_way_to_a_strands_results_text_finds_what_the_long_one_does(result: dict[str, Any]) -> None:
-    text = sole_text_of(result)
+    text = lone_text_of(result)
 
     assert text is None or [part.value for part in parts_with_text(result) or ()] == [text]
 
@@ -282,7 +283,7 @@ def test_the_short_way_to_an_mcp_results_text_finds_what_the_long_one_does(
         match result["content"]:
             case [{"text": text}, *_]:
                 result["structuredContent"] = {"result": text}
-    text = sole_text_of(result)
+    text = lone_text_of(result)
 
     assert text is None or [part.value for part in parts_with_text(result) or ()] in (
         [text],
@@ -296,13 +297,13 @@ def test_the_short_way_is_taken_for_what_mcp_servers_return(more: dict[str, Any]
     with SyncClient("http://127.0.0.1:1") as client, Guard(client, spool=False) as guard:
         guarded = guard.process_sync(result, tool="quick")
 
-    assert sole_text_of(result) == "short"
+    assert lone_text_of(result) == "short"
     assert (guarded.value, guarded.bytes_before) == (result, 5)
 
 
 def test_the_short_way_is_taken_for_what_strands_tools_return() -> None:
     assert (
-        sole_text_of({"toolUseId": "call_1", "status": "success", "content": [{"text": "short"}]}) == "short"
+        lone_text_of({"toolUseId": "call_1", "status": "success", "content": [{"text": "short"}]}) == "short"
     )
 
 
@@ -322,7 +323,7 @@ def test_the_short_way_to_a_lists_text_finds_what_the_long_one_does(
 ) -> None:
     if are_objects:
         blocks = [_as_object(block) if isinstance(block, dict) else block for block in blocks]
-    text = sole_text_of(blocks)
+    text = lone_text_of(blocks)
 
     assert text is None or [part.value for part in parts_with_text(blocks) or ()] == [text]
 
@@ -335,8 +336,8 @@ def _as_object(fields: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("more", [{}, {"annotations": None, "additional_properties": {}, "uri": None}])
 def test_the_short_way_is_taken_for_a_list_of_one_block(more: dict[str, Any]) -> None:
-    assert sole_text_of([{"type": "text", "text": "short"}]) == "short"
-    assert sole_text_of([_as_object({"type": "text", "text": "short", **more})]) == "short"
+    assert lone_text_of([{"type": "text", "text": "short"}]) == "short"
+    assert lone_text_of([_as_object({"type": "text", "text": "short", **more})]) == "short"
 
 
 DATA = st.recursive(

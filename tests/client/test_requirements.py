@@ -37,6 +37,7 @@ from overspill import (
 )
 from overspill.advice.usual import MAX_BYTES, TOOL_BYTES
 from overspill.guard.policy_defaults import (
+    CAPPED_BYTES,
     CLAMP_BYTES,
     CONTEXT_SHARE,
     CONTEXT_TOKENS,
@@ -49,7 +50,6 @@ from overspill.guard.policy_defaults import (
 )
 from overspill.histories.recovery import MAX_COMPACTIONS
 from overspill.previews.cut import PREVIEW
-from overspill.previews.filling import CAPPED_BYTES
 from overspill.shapes.display import MAX_CHARS, MAX_ERROR_CHARS
 from overspill.wire import DEFAULT_TTL, Outcome
 from prometheus_client import CollectorRegistry

@@ -15,7 +15,7 @@ from overspill.previews import notice
 from overspill.previews.notice_facts import Facts
 from overspill.previews.notice_forms import is_notice, notices_among
 from overspill.shapes.envelope import Envelope
-from overspill.shapes.fields import Unchangeable
+from overspill.shapes.field_copies import Unchangeable
 from overspill.shapes.shape import Shape, examine
 
 from tests.lazy import LazyModule
@@ -58,9 +58,6 @@ def replaced(result: Any) -> Any:
     assert shape_of(new).notices()
     assert not found.notices()
     return new
-
-
-# --- MCP ------------------------------------------------------------------------------------------
 
 
 def test_many_links_and_pictures_make_no_data_of_an_mcp_result() -> None:
@@ -142,9 +139,6 @@ def test_the_text_of_a_resource_is_text_and_its_blob_is_not() -> None:
     assert new.content[1] is blocks[1]
 
 
-# --- Anthropic ------------------------------------------------------------------------------------
-
-
 def test_a_tool_result_of_anthropic_keeps_its_id_and_its_images() -> None:
     image: Any = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
     result: ToolResultBlockParam = {
@@ -208,9 +202,6 @@ def at(value: Any, path: tuple[Any, ...]) -> Any:
     return value
 
 
-# --- OpenAI ---------------------------------------------------------------------------------------
-
-
 def test_a_tool_message_of_openai_has_text_or_parts() -> None:
     text: ChatCompletionToolMessageParam = {"role": "tool", "tool_call_id": "c", "content": LONG}
     parts: ChatCompletionToolMessageParam = {**text, "content": [{"type": "text", "text": LONG}]}
@@ -245,9 +236,6 @@ def test_both_streams_of_a_shells_output_are_text_and_its_outcome_stays() -> Non
     assert replaced(item)["output"] == [
         {"stdout": TEXT, "stderr": "boom", "outcome": {"type": "exit", "exit_code": 1}}
     ]
-
-
-# --- LangChain ------------------------------------------------------------------------------------
 
 
 def test_a_tool_message_of_langchain_keeps_artifact_status_and_ids() -> None:
@@ -294,9 +282,6 @@ def test_a_list_of_tool_messages_keeps_every_one_of_them() -> None:
     assert [message.content for message in new] == [TEXT, *[PLACEHOLDER] * 39]
 
 
-# --- pydantic-ai ----------------------------------------------------------------------------------
-
-
 def test_a_tool_return_has_a_value_and_content() -> None:
     image = pydantic_ai.BinaryContent(b"\x89PNG", media_type="image/png")
     result: pydantic_ai.ToolReturn[Any] = pydantic_ai.ToolReturn(
@@ -317,9 +302,6 @@ def test_user_content_is_a_list_of_blocks() -> None:
     image = pydantic_ai.BinaryContent(b"\x89PNG", media_type="image/png")
 
     assert replaced([LONG, image]) == [TEXT, image]
-
-
-# --- others ---------------------------------------------------------------------------------------
 
 
 class ReadOnly:
@@ -447,9 +429,6 @@ def test_a_block_that_is_alone_stays_one() -> None:
     assert examine({"type": "image", "source": {"type": "base64", "data": "A" * 9_000}}) is None
     assert replaced(text) == mcp.TextContent(type="text", text=TEXT)
     assert replaced({"type": "text", "text": LONG}) == {"type": "text", "text": TEXT}
-
-
-# --- tools that are objects -----------------------------------------------------------------------
 
 
 def long_text(times: int) -> str:

@@ -17,7 +17,7 @@ from overspill.previews.notice_facts import StoreResult
 from overspill.previews.styles import Marked
 from overspill.redaction.masking import Redaction
 from overspill.shapes.envelope import Envelope
-from overspill.shapes.fields import Unchangeable
+from overspill.shapes.field_copies import Unchangeable
 from overspill.shapes.records import Reserve
 from overspill.shapes.shape import examine, is_too_long, size_beside_notices, size_of, sole_text
 from overspill.spools.store_request import Origin

@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from overspill.shapes.parts import sole_text_of
+from overspill.shapes.lone_text import lone_text_of
 from overspill.shapes.shape import small_data_size
 from overspill.text import measure
 from overspill.text.limits import UNLIMITED, has_more_lines, surely_fitting_bytes, surely_fitting_chars
@@ -59,7 +59,7 @@ class FastPath:
 
         Without a `session` it is that of the call, or of the guard.
         """
-        text = result if type(result) is str else sole_text_of(result)
+        text = result if type(result) is str else lone_text_of(result)
         if text is None:
             return self._noted(small_data_size(result, self._fits), session)
         length = len(text)

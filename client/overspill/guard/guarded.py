@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from overspill.previews.notice_facts import Notice  # noqa: TC001  (`help` and signatures resolve the annotation)
 from overspill.previews.notice_forms import as_dict
-from overspill.shapes.block_types import is_error
+from overspill.shapes.carriers import is_error
 from overspill.wire import Outcome
 
 METADATA: Final = "overspill"

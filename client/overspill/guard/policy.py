@@ -26,7 +26,6 @@ from overspill.guard.policy_checks import (
 from overspill.guard.redacting import redactor_of
 from overspill.guard.tool_limits import most_tokens, share_in_chars, whole_limits
 from overspill.previews.cut import ENDS, HEAD, PREVIEW, STRATEGIES, Strategy
-from overspill.previews.filling import CAPPED_BYTES
 from overspill.previews.styles import CAPPED, CLAMPED, COUNTED, MARKED, PARTIAL, PERSISTED, STYLES
 from overspill.redaction.masking import Redaction
 from overspill.text.limit_arithmetic import stricter
@@ -219,7 +218,7 @@ class Policy:
         return cls(ttl=DEFAULT_TTL, least_gain=0.0).limited(inline_chars, inline_lines)
 
     @classmethod
-    def capped(cls, max_bytes: int = CAPPED_BYTES) -> Policy:
+    def capped(cls, max_bytes: int = defaults.CAPPED_BYTES) -> Policy:
         """As one ceiling in bytes for all tools: keep head and tail around a count of the bytes between."""
         return cls(strategy=ENDS, style=CAPPED).uniform(Limits(max_bytes))
 

@@ -10,7 +10,7 @@ from overspill.delivery.destinations import reason
 from overspill.guard.guarded import Guarded
 from overspill.previews import notice
 from overspill.previews.notice_facts import Facts
-from overspill.shapes.fields import Unchangeable
+from overspill.shapes.field_copies import Unchangeable
 from overspill.shapes.masked_copy import masked_copy
 from overspill.shapes.shape import examine, size_of
 from overspill.shapes.stream_shapes import StreamShape

@@ -11,7 +11,7 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.shapes.fields import Unchangeable, with_fields
+from overspill.shapes.field_copies import Unchangeable, with_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable

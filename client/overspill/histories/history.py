@@ -17,7 +17,7 @@ from overspill.histories.aging import NEWEST, beyond_budget, for_old_results
 from overspill.histories.replacement import shortened, with_new_values, with_spilled
 from overspill.histories.tool_results import tool_results
 from overspill.previews.notice_facts import StoreResult
-from overspill.shapes.fields import Unchangeable
+from overspill.shapes.field_copies import Unchangeable
 from overspill.spools.store_request import Origin
 from overspill.wire import Outcome
 

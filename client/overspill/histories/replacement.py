@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.histories.tool_results import tool_results, value_at
-from overspill.shapes.fields import Unchangeable, get, text_field
+from overspill.shapes.field_copies import Unchangeable
+from overspill.shapes.fields import get, text_field
 from overspill.shapes.replacing import with_values
 from overspill.shapes.shape import examine, size_of
 

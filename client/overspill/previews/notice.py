@@ -11,6 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 from overspill.previews.call_status import status_words
 from overspill.previews.notice_facts import Facts, Notice, StoreResult
+from overspill.previews.notice_words import (
+    expiry_words,
+    how_to_read,
+    location_words,
+    masked_words,
+    reason_words,
+    repeat_words,
+)
 from overspill.text import quantities
 from overspill.text.lookalikes import defuse
 from overspill.text.reasons import for_model
@@ -24,8 +32,6 @@ if TYPE_CHECKING:
 _MAX_TOOL: Final = 100
 _MAX_CALL_ID: Final = 64
 """The most characters of an id. A longer one, such as one with a signature in it, helps no model."""
-_MOST_KINDS: Final = 4
-"""Kinds of masked secrets that a notice names."""
 _SHORT_REASON: Final = 60
 _SHORT_STATUS: Final = 24
 """Characters of a reason and of a status in a terse notice, at most."""
@@ -33,8 +39,6 @@ _BEGIN: Final = "[overspill]"
 _LOST: Final = "[overspill NOT STORED]"
 _WHOLE: Final = "Stored whole"
 DO_NOT_RERUN: Final = "Do not rerun."
-_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-"""The months in English: `strftime` writes them in the language of the process's locale."""
 
 
 def make_notice(facts: Facts, stored: StoreResult, *, is_terse: bool = False) -> Notice:
@@ -99,65 +103,8 @@ def without_middle(made: Notice, gone: int, why: str) -> Notice:
     return replace(made, head=made.head.replace(f". {_WHOLE}", f". {said}", 1))
 
 
-# --- parts of notices ------------------------------------------------------------------------------
-
-
 def _extent(facts: Facts) -> str:
     return f"Only its beginning is stored ({for_model(facts.missing)})" if facts.missing else _WHOLE
-
-
-def location_words(stored: StoreResult) -> str:
-    """Say where the output is, for the end of a sentence; empty if it is in the service."""
-    if stored.outcome is Outcome.CAPTURED:
-        return ""
-    if stored.path:
-        return f" in the file {shown_path(stored.path)}"
-    return " on this machine alone" if stored.is_refused else " on this machine"
-
-
-def expiry_words(stored: StoreResult) -> str:
-    """Say until when it is kept; empty if nobody knows."""
-    return "" if stored.expires is None else f" until {_instant(stored.expires)}"
-
-
-def reason_words(stored: StoreResult) -> str:
-    """Say why the service does not have it, and whether it will."""
-    if stored.outcome is Outcome.CAPTURED or not stored.reason:
-        return ""
-    reason = for_model(stored.reason)
-    if stored.is_refused:
-        return f"; it is not in the service ({reason})"
-    later = "" if stored.path else "; it waits to be uploaded"
-    return f"; the service could not take it ({reason}){later}"
-
-
-def masked_words(facts: Facts) -> str:
-    """Say how many secrets of which kinds are masked, as a sentence; empty if there are none."""
-    if not facts.masked:
-        return ""
-    total, kinds = sum(facts.masked.values()), sorted(facts.masked)
-    more = f" and {len(kinds) - _MOST_KINDS} more kinds" if len(kinds) > _MOST_KINDS else ""
-    named = ", ".join(f"{kind}={facts.masked[kind]}" for kind in kinds[:_MOST_KINDS])
-    return f" {quantities.plural(total, 'secret')} masked: {named}{more}."
-
-
-def how_to_read(facts: Facts, stored: StoreResult, *, with_modes: bool = False) -> str:
-    """Return the call that reads more, and what else it can do; of a file, what to do with it."""
-    if stored.path:
-        return f"read parts of {shown_path(stored.path)} with your file-reading tool, or grep it"
-    modes = f"; {facts.modes}" if facts.modes and with_modes else ""
-    return facts.reader.replace("{id}", facts.id) + modes
-
-
-def repeat_words(facts: Facts) -> str:
-    """Say that it is an earlier output again; empty if it is not."""
-    if facts.same_as is None:
-        return ""
-    again = f" It is byte for byte an earlier output of this session, whose handle is {facts.same_as}."
-    if not facts.is_known:
-        return again
-    times = f"{facts.repeats + 1} times now"
-    return f"{again} You got these bytes {times}, so no preview: read the capture, or ask something else."
 
 
 def _notice(facts: Facts, outcome: Outcome, head: str, read_more: str, path: str = "") -> Notice:
@@ -196,19 +143,5 @@ def _call(facts: Facts) -> str:
     return f" ({', '.join(known)})" if known else ""
 
 
-def shown_path(path: str) -> str:
-    """Return a path on one line, safe to show."""
-    return defuse(" ".join(sanitize(path).split("\n")))
-
-
 def _one_line(text: str) -> str:
     return defuse(" ".join(sanitize(text).split()))
-
-
-def _instant(when: datetime) -> str:
-    """Return the instant in whole minutes, rounded down: nothing is promised for longer than it is kept.
-
-    It has no year: captures are kept for days, and a year costs four tokens.
-    """
-    at = when.astimezone(UTC)
-    return f"{at.day} {_MONTHS[at.month - 1]} {at:%H:%M} UTC"

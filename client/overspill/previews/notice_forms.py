@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from overspill.previews import notice
 from overspill.previews.notice_marks import is_mark_of, is_marked, mark_of, unmarked
+from overspill.previews.notice_words import (
+    expiry_words,
+    how_to_read,
+    location_words,
+    reason_words,
+    repeat_words,
+)
 from overspill.text import quantities
 from overspill.wire import Outcome
 
@@ -36,9 +43,9 @@ def closing(facts: Facts, stored: StoreResult, *, says_how: bool = True) -> str:
         return ""
     some = "the first" if facts.missing else "all"
     size = f"{some} {quantities.plural(facts.size, 'byte')}, {quantities.plural(facts.lines, 'line')}"
-    how = f" Read more: {notice.how_to_read(facts, stored, with_modes=True)}." if says_how else ""
-    kept_where = f"{notice.location_words(stored)}{notice.expiry_words(stored)}{notice.reason_words(stored)}"
-    text = f"{size} are stored{kept_where}.{how} {notice.DO_NOT_RERUN}{notice.repeat_words(facts)}"
+    how = f" Read more: {how_to_read(facts, stored, with_modes=True)}." if says_how else ""
+    kept_where = f"{location_words(stored)}{expiry_words(stored)}{reason_words(stored)}"
+    text = f"{size} are stored{kept_where}.{how} {notice.DO_NOT_RERUN}{repeat_words(facts)}"
     return f"[overspill: {' '.join(text.split())}]"
 
 
@@ -46,7 +53,7 @@ def short_closings(facts: Facts, stored: StoreResult) -> list[str]:
     """Return shorter forms of `closing`, the longest first, for a cut that leaves little room."""
     if stored.outcome is Outcome.TRUNCATED:
         return []
-    read = notice.how_to_read(facts, stored)
+    read = how_to_read(facts, stored)
     return [f"[overspill: {' '.join(read.split())}]", f"[overspill {facts.id}]"]
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from overspill.previews import cut, notice, notice_forms
+from overspill.previews import cut, notice, notice_forms, notice_words
 from overspill.previews.call_status import status_words
 from overspill.previews.case import Case, Style
 from overspill.previews.cut import HEAD
-from overspill.previews.filling import CAPPED, CLAMPED, COUNTED, PARTIAL
+from overspill.previews.filling_styles import CAPPED, CLAMPED, COUNTED, PARTIAL
 from overspill.previews.notice_marks import unmarked
 from overspill.text import measure, quantities
 from overspill.text.limit_arithmetic import left_beside, scaled
@@ -144,10 +144,10 @@ class Persisted:
             return [f"{what} Failed to save full output: {for_model(stored.reason)}"]
         if stored.path:
             how = "Use read_file to view specific sections with offset and limit parameters."
-            return [f"{what} {_saved(facts)}: {notice.shown_path(stored.path)}", how]
+            return [f"{what} {_saved(facts)}: {notice_words.shown_path(stored.path)}", how]
         return [
             f"{what} {_saved(facts)}: {facts.id}",
-            f"Use {notice.how_to_read(facts, stored, with_modes=True)}",
+            f"Use {notice_words.how_to_read(facts, stored, with_modes=True)}",
         ]
 
 

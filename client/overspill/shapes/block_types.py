@@ -1,9 +1,9 @@
-"""Tell what a value is in the protocols of MCP, Anthropic, OpenAI, LangChain, Bedrock, Gemini and others.
+"""Tells content blocks in the protocols of MCP, Anthropic, OpenAI, LangChain, Bedrock, Gemini and others.
 
 Three kinds of values are told apart, by their fields alone, since no framework is imported here:
 
 - a *block* is one part of a message's content: a text, an image, a file;
-- a *carrier* is a tool's message, item or result around blocks;
+- a *carrier* is a tool's message, item or result around blocks (see `carriers`);
 - everything else is data, or a message of a person, the model or the system.
 
 A block has a `type`, or an object in pydantic-ai a `kind`, or one in Haystack a class of a known name. Blocks
@@ -16,32 +16,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.shapes import extra_fields
 from overspill.shapes.fields import get, names_of, text_field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# --- tables --------------------------------------------------------------------------------------
-
 TEXT_BLOCKS: Final = frozenset({"text", "input_text", "output_text", "text-plain"})
 RESOURCE: Final = "resource"
 DOCUMENT: Final = "document"
 SHELL_OUTPUT: Final = "shell_call_output"
-_TOOL_RESULT: Final = "tool_result"
+TOOL_RESULT: Final = "tool_result"
 TEXT_FIELDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(TEXT_BLOCKS, "text"),
-    **dict.fromkeys((_TOOL_RESULT, "search_result", "text-content", "TextResultContent"), "content"),
+    **dict.fromkeys((TOOL_RESULT, "search_result", "text-content", "TextResultContent"), "content"),
     **dict.fromkeys(("function_call_output", "custom_tool_call_output"), "output"),
     **dict.fromkeys(("local_shell_call_output", "apply_patch_call_output"), "output"),
     **dict.fromkeys(("program_output", "function_result"), "result"),
 }
 """Which field holds a text, or blocks, in a block or item of this type."""
 ITEMS: Final = frozenset(
-    type_ for type_, field in TEXT_FIELDS.items() if field in {"output", "result"} or type_ == _TOOL_RESULT
+    type_ for type_, field in TEXT_FIELDS.items() if field in {"output", "result"} or type_ == TOOL_RESULT
 )
 """Types of blocks and items that are a tool's result by themselves."""
-_OTHER_BLOCKS: Final[Mapping[str, frozenset[str]]] = {
+OTHER_BLOCKS: Final[Mapping[str, frozenset[str]]] = {
     type_: frozenset(fields.split())
     for types, fields in (
         ("image input_image image_url", "data source url image_url base64 base64_image file_id id"),
@@ -69,15 +66,6 @@ _CLASSES: Final[Mapping[str, tuple[str, str]]] = {
     "FileContent": ("file", "base64_data"),
 }
 """Haystack's classes of blocks: what type they stand for, and a field that is text in each."""
-_TOOL_MESSAGES: Final = frozenset({"tool", _TOOL_RESULT, "function"})
-_OTHER_MESSAGES: Final = frozenset(
-    {"human", "ai", "system", "user", "assistant", "developer", "chat", "remove"}
-)
-STRUCTURED_FIELDS: Final = ("structuredContent", "structured_content")
-_ERROR_FIELDS: Final = ("isError", "is_error")
-_ID_FIELDS: Final = ("tool_call_id", "tool_use_id", "toolUseId", "call_id")
-_RESULT_ROLES: Final = frozenset({"user", "function", "tool"})
-_GEMINI_ROLES: Final = frozenset({"user", "model"})
 _SIGNED: Final = frozenset({"thinking", "redacted_thinking", "reasoning", "compaction", "encrypted_content"})
 
 KEYED_TEXT: Final = "text"
@@ -104,9 +92,6 @@ _BESIDE_KEY: Final = frozenset(
 _MAX_KEYED_FIELDS: Final = 4
 
 
-# --- types and telling fields ---------------------------------------------------------------------
-
-
 def type_of(value: Any) -> str:
     """Return the `type` of a block or item.
 
@@ -121,10 +106,6 @@ def type_of(value: Any) -> str:
 def _type_of_class(value: Any) -> str:
     type_, field = _CLASSES.get(type(value).__name__, ("", ""))
     return type_ if type_ and isinstance(get(value, field), str) else ""
-
-
-def _type_and_role(value: Any) -> set[str]:
-    return {text_field(value, "type"), text_field(value, "role")}
 
 
 def telling_field(block: Any) -> str:
@@ -155,101 +136,6 @@ def result_field(value: Any) -> str:
     return field if field == KEYED_TOOL_RESULT or field in KEYED_RESPONSES else ""
 
 
-# --- results and messages -------------------------------------------------------------------------
-
-
-def is_error(result: Any) -> bool:
-    """Return whether `result` says that its tool failed."""
-    return any(get(result, name) is True for name in _ERROR_FIELDS)
-
-
-def is_success(result: Any) -> bool:
-    """Return whether `result` says that its tool did not fail."""
-    return any(get(result, name) is False for name in _ERROR_FIELDS)
-
-
-def is_other_message(value: Any) -> bool:
-    """Return whether `value` is a message of a person, the model or the system: those are never touched."""
-    if text_field(value, "role") in _GEMINI_ROLES and _is_made_of_parts(value):
-        return True
-    if not _type_and_role(value) & _OTHER_MESSAGES or get(value, "content") is None:
-        return False
-    return extra_fields.of_result(value) <= extra_fields.MAX_EXTRA_CHARS
-
-
-def _is_made_of_parts(value: Any) -> bool:
-    """Return whether `value` is a message of Gemini's, a `Content`, and nothing else."""
-    is_alone = not isinstance(value, Mapping) or value.keys() <= {"role", "parts"}
-    return is_alone and _are_blocks(get(value, "parts"))
-
-
-def is_carrier(value: Any) -> bool:
-    """Return whether `value` is a tool's message or item, or carries content blocks."""
-    if value is None or isinstance(value, (str, bytes, int, float, list, tuple, set, frozenset)):
-        return False
-    if _is_plain_text_block(value):
-        return False
-    if is_turn_of_results(value) or is_tool_return(value) or is_command(value) or result_field(value):
-        return True
-    type_ = type_of(value)
-    if type_ == SHELL_OUTPUT or has_identity(value):
-        return True
-    if type_ in ITEMS:
-        held = get(value, TEXT_FIELDS[type_])
-        return isinstance(held, str) or _are_blocks(held)
-    return not is_other_message(value) and _has_content(value)
-
-
-def _is_plain_text_block(value: Any) -> bool:
-    """Return whether `value` is a block of text at first sight, as nearly all blocks are."""
-    if type(value) is not dict or "role" in value or "content" in value:
-        return False
-    type_ = value.get("type")
-    return type(type_) is str and type_ in TEXT_BLOCKS
-
-
-def has_identity(value: Any) -> bool:
-    """Return whether `value` says whose result it is, or whether the call failed. Rows of data do neither."""
-    type_ = type_of(value)
-    content = get(value, TEXT_FIELDS.get(type_, "content"))
-    if content is None or isinstance(content, (bool, int, float)):
-        return False
-    may_be = type_ in ITEMS or not type_ or bool(_type_and_role(value) & _TOOL_MESSAGES)
-    if may_be and any(text_field(value, name) for name in _ID_FIELDS):
-        return True
-    is_result = not type_ and isinstance(content, (list, tuple))
-    return is_result and any(_has_field(value, name) for name in (*_ERROR_FIELDS, *STRUCTURED_FIELDS))
-
-
-def _has_field(value: Any, name: str) -> bool:
-    return name in value if isinstance(value, Mapping) else get(value, name) is not None
-
-
-def _has_content(value: Any) -> bool:
-    content = get(value, "content")
-    if isinstance(content, str):
-        return bool(_type_and_role(value) & _TOOL_MESSAGES)
-    return type_of(value) not in _OTHER_BLOCKS and _are_blocks(content)
-
-
-def is_turn_of_results(value: Any) -> bool:
-    """Return whether `value` is the message of a turn in which tools' results are sent."""
-    if text_field(value, "role") not in _RESULT_ROLES:
-        return False
-    items = [*listed(get(value, "content")), *listed(get(value, "parts"))]
-    return any(type_of(item) == _TOOL_RESULT or result_field(item) for item in items)
-
-
-def is_tool_return(value: Any) -> bool:
-    """Return whether `value` is pydantic-ai's `ToolReturn`."""
-    return text_field(value, "kind") == "tool-return" and not isinstance(value, Mapping)
-
-
-def is_command(value: Any) -> bool:
-    """Return whether `value` is LangGraph's `Command`: by its class's name and two of its fields."""
-    return type(value).__name__ == "Command" and hasattr(value, "update") and hasattr(value, "goto")
-
-
 # --- blocks ---------------------------------------------------------------------------------------
 
 
@@ -271,7 +157,7 @@ def is_block(item: Any) -> bool:
         return True
     if not isinstance(item, Mapping) and type_ in _OTHER_KINDS:
         return True
-    found = [get(item, name) for name in _OTHER_BLOCKS.get(type_, ())]
+    found = [get(item, name) for name in OTHER_BLOCKS.get(type_, ())]
     return any(each is not None and not isinstance(each, (list, tuple)) for each in found)
 
 
@@ -282,7 +168,8 @@ def is_signed(block: Any) -> bool:
     )
 
 
-def _are_blocks(value: Any) -> bool:
+def are_blocks(value: Any) -> bool:
+    """Return whether `value` is a list or tuple of content blocks."""
     return isinstance(value, (list, tuple)) and is_blocks(value)
 
 

@@ -12,7 +12,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.shapes import media
-from overspill.shapes.block_types import TEXT_BLOCKS, is_blocks, is_error
+from overspill.shapes.block_types import TEXT_BLOCKS, is_blocks
+from overspill.shapes.carriers import is_error
 from overspill.shapes.display_text import cut_text, first_line
 from overspill.shapes.envelope import joined
 from overspill.shapes.fields import get, text_field

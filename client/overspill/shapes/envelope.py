@@ -14,7 +14,8 @@ import msgspec
 
 from overspill.previews.notice_forms import MAX_NOTICE, is_notice_dict, notices_among
 from overspill.shapes import data_view, part_cutting
-from overspill.shapes.fields import Part, Unchangeable
+from overspill.shapes.field_copies import Unchangeable
+from overspill.shapes.fields import Part
 from overspill.shapes.replacing import REMOVED, with_values
 from overspill.shapes.writer import as_text, render
 from overspill.text import measure

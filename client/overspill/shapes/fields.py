@@ -1,24 +1,18 @@
-"""Read and copy the fields and items of dicts, lists, records and objects of unknown classes.
+"""Reads the fields and items of dicts, lists, records and objects of unknown classes.
 
-Such objects may raise, lie or be read-only. So reading never raises, and each copy is checked: it has the
-class of its original, and it holds the new values.
+Such objects may raise or lie. So reading a field never raises.
 """
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-from collections import UserDict, UserList, UserString, deque
+from collections import UserString, deque
 from collections.abc import ItemsView, KeysView, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
-from enum import Enum
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 FieldPath: TypeAlias = tuple[Any, ...]
 """Keys, field names and positions that lead from a value to a part of it."""
@@ -33,16 +27,6 @@ class Part(NamedTuple):
 
 _TEXTS: Final = (str, bytes, bytearray, memoryview, range, UserString)
 _SEQUENCES: Final = (list, tuple, deque, Sequence, AbstractSet, KeysView, ValuesView, ItemsView)
-_BUILT_IN: Final[frozenset[type]] = frozenset({list, tuple, set, frozenset})
-_VIEWS: Final[Mapping[type, Callable[[list[Any]], Any]]] = {
-    type({}.keys()): lambda items: dict.fromkeys(items).keys(),
-    type({}.values()): lambda items: dict(enumerate(items)).values(),
-    type({}.items()): lambda items: dict(items).items(),
-}
-
-
-class Unchangeable(Exception):
-    """No copy of the value with the other parts could be made."""
 
 
 def is_a(value: Any, kinds: Any) -> bool:
@@ -105,180 +89,3 @@ def parts_of(value: Any, most: int) -> list[tuple[Any, Any]] | None:
     if names is None or is_a(value, type):
         return None
     return [(name, getattr(value, name)) for name in names if hasattr(value, name)]
-
-
-# --- copies -------------------------------------------------------------------------------------
-
-
-def with_fields(value: Any, fields: Mapping[Any, Any]) -> Any:
-    """Return a copy with other `fields`. A dict loses the fields that become None. Raises `Unchangeable`."""
-    try:
-        copied = _copied(value, dict(fields))
-    except Exception as error:
-        raise Unchangeable(type(value).__name__) from error
-    if type(copied) is type(value) and all(_is_same(get(copied, name), new) for name, new in fields.items()):
-        return copied
-    raise Unchangeable(type(value).__name__)
-
-
-def with_items(value: Any, items: list[Any]) -> Any:
-    """Return a list, tuple, set or the like of the same class with other `items`. Raises `Unchangeable`."""
-    kind = type(value)
-    if kind in _BUILT_IN:
-        return kind(items)
-    try:
-        copied = _VIEWS[kind](items) if kind in _VIEWS else _refilled(value, items)
-        if type(copied) is kind and len(copied) == len(items) and _are_same(copied, items):
-            return copied
-    except Exception as error:
-        raise Unchangeable(kind.__name__) from error
-    raise Unchangeable(kind.__name__)
-
-
-def with_text(value: Any, text: str) -> Any:
-    """Return `text` in the class of `value`, which is a text or bytes. Raises `Unchangeable`."""
-    kind = type(value)
-    if kind is str:
-        return text
-    if issubclass(kind, str) and not issubclass(kind, Enum):
-        made = str.__new__(kind, text)
-        getattr(made, "__dict__", {}).update(getattr(value, "__dict__", {}))
-        return made
-    if kind in {bytes, bytearray, memoryview}:
-        return kind(text.encode("utf-8", "replace"))
-    raise Unchangeable(kind.__name__)
-
-
-def _copied(value: Any, fields: dict[Any, Any]) -> Any:
-    if isinstance(value, Mapping):
-        return _mapping(value, fields)
-    if hasattr(type(value), "model_copy"):
-        return value.model_copy(update=fields)
-    if isinstance(value, msgspec.Struct):
-        return msgspec.structs.replace(value, **fields)
-    return _first_that_works((_replaced, _assigned, _forced), value, fields)
-
-
-def _mapping(value: Mapping[Any, Any], fields: dict[Any, Any]) -> Any:
-    gone = {name for name, new in fields.items() if new is None}
-    kept = {name: new for name, new in {**value, **fields}.items() if name not in gone}
-    return kept if type(value) is dict else with_entries(value, kept)
-
-
-def with_entries(value: Mapping[Any, Any], entries: dict[Any, Any]) -> Any:
-    """Return a mapping of the same class with only these entries. Raises `Unchangeable`."""
-    if type(value) is dict:
-        return entries
-    try:
-        made = _first_that_works((_updated, _with_inner, _constructed), value, entries)
-        if type(made) is type(value) and len(made) == len(entries):
-            return made
-    except Exception as error:
-        raise Unchangeable(type(value).__name__) from error
-    raise Unchangeable(type(value).__name__)
-
-
-def _updated(value: Any, entries: dict[Any, Any]) -> Any:
-    """Copy a dict and refill it. Other mappings might share their entries with the copy."""
-    copied = _own_copy(value, (dict, UserDict))
-    copied.clear()
-    copied.update(entries)
-    return copied
-
-
-def _with_inner(value: Any, parts: Any) -> Any:
-    """Copy an object that keeps its parts in a dict or list in one attribute."""
-    copied = copy.copy(value)
-    (name,) = [name for name, held in vars(value).items() if _is_inner(held, value)]
-    if copied is value:
-        raise Unchangeable(type(value).__name__)
-    object.__setattr__(copied, name, parts)
-    return copied
-
-
-def _is_inner(held: Any, value: Any) -> bool:
-    if type(held) is dict:
-        return len(held) == len(value) and all(name in held for name in value)
-    return type(held) is list and held == list(value)
-
-
-def _own_copy(value: Any, kinds: tuple[type, ...]) -> Any:
-    if not issubclass(type(value), kinds):
-        raise Unchangeable(type(value).__name__)
-    copied = copy.copy(value)
-    if copied is value:
-        raise Unchangeable(type(value).__name__)
-    return copied
-
-
-def _constructed(value: Any, parts: Any) -> Any:
-    return type(value)(parts)
-
-
-def _refilled(value: Any, items: list[Any]) -> Any:
-    kind = type(value)
-    if issubclass(kind, tuple):
-        made = tuple.__new__(kind, items)
-        fields = getattr(kind, "_fields", None)
-        if fields is not None and len(fields) != len(items):
-            raise Unchangeable(kind.__name__)
-        getattr(made, "__dict__", {}).update(getattr(value, "__dict__", {}))
-        return made
-    if issubclass(kind, frozenset):
-        return frozenset.__new__(kind, items)
-    return _first_that_works((_emptied_and_filled, _with_inner, _constructed), value, items)
-
-
-def _emptied_and_filled(value: Any, items: list[Any]) -> Any:
-    copied = _own_copy(value, (list, set, deque, UserList))
-    copied.clear()
-    fill = copied.update if is_a(value, AbstractSet) else copied.extend
-    fill(items)
-    return copied
-
-
-def _first_that_works(ways: tuple[Callable[[Any, Any], Any], ...], *args: Any) -> Any:
-    *most, last = ways
-    for way in most:
-        try:
-            return way(*args)
-        except Exception:  # noqa: BLE001, S112  (a foreign constructor or setter: the next one may work)
-            continue
-    return last(*args)
-
-
-def _replaced(value: Any, fields: dict[str, Any]) -> Any:
-    return dataclasses.replace(value, **fields)
-
-
-def _assigned(value: Any, fields: dict[str, Any]) -> Any:
-    return _set(value, fields, setattr)
-
-
-def _forced(value: Any, fields: dict[str, Any]) -> Any:
-    return _set(value, fields, object.__setattr__)
-
-
-def _set(value: Any, fields: dict[str, Any], setter: Callable[[Any, str, Any], None]) -> Any:
-    copied = copy.copy(value)
-    if copied is value:
-        raise Unchangeable(type(value).__name__)
-    for name, new in fields.items():
-        setter(copied, name, new)
-    return copied
-
-
-def _are_same(found: Any, wanted: list[Any]) -> bool:
-    if is_a(found, AbstractSet):
-        return all(item in found for item in wanted)
-    return all(map(_is_same, found, wanted))
-
-
-def _is_same(found: Any, wanted: Any) -> bool:
-    """Return whether a field took the value. A class may have made another kind of sequence of a list."""
-    if found is wanted:
-        return True
-    try:
-        return bool(found == wanted) or (isinstance(wanted, list) and list(found) == wanted)
-    except Exception:  # noqa: BLE001  (a foreign comparison: whatever it raises)
-        return False

@@ -6,15 +6,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from overspill.shapes.data_view import (
-    MAX_VALUES,
-    is_payload,
-    is_picture,
-    parts_to_cut,
-    plain_stats_without_long_texts,
-    size_within,
-)
+from overspill.shapes.data_view import MAX_VALUES, parts_to_cut, plain_stats_without_long_texts, size_within
 from overspill.shapes.fields import FieldPath, Part, is_a
+from overspill.shapes.pictures import is_payload, is_picture
 
 _MAX_TEXTS: Final = 16
 """The most long texts that are cut one by one. If there are more, the container of them is cut."""

@@ -10,14 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from overspill.shapes.data_view import MAX_PARTS
-from overspill.shapes.fields import (
-    is_a,
-    is_sequence,
-    parts_of,
-    with_fields,
-    with_items,
-    with_text,
-)
+from overspill.shapes.field_copies import with_fields, with_items, with_text
+from overspill.shapes.fields import is_a, is_sequence, parts_of
 from overspill.shapes.writer import as_text
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from overspill.previews.notice_forms import placeholder
 from overspill.shapes import data_view
-from overspill.shapes.fields import Part, Unchangeable, is_sequence, with_entries, with_items, with_text
+from overspill.shapes.field_copies import Unchangeable, with_entries, with_items, with_text
+from overspill.shapes.fields import Part, is_sequence
 from overspill.shapes.heaviest_parts import heaviest_parts
 from overspill.shapes.replacing import REMOVED, is_removable
 from overspill.shapes.short_copy import short_copy

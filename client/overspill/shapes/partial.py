@@ -12,7 +12,7 @@ from overspill.previews.cut import ENDS, cut
 from overspill.previews.excerpt import excerpt_of_text
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.exceptions import ExceptionShape
-from overspill.shapes.fields import with_text
+from overspill.shapes.field_copies import with_text
 from overspill.shapes.replacing import REMOVED, is_removable, with_values
 from overspill.shapes.shape import examine
 from overspill.shapes.short_copy import short_copy

@@ -7,22 +7,24 @@ A part is a text, or structured content, with the path of field names and positi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from overspill.shapes import block_types as types
 from overspill.shapes import extra_fields
-from overspill.shapes.block_types import TEXT_FIELDS, is_block, is_blocks, is_carrier, listed, type_of
+from overspill.shapes.block_types import TEXT_FIELDS, is_block, is_blocks, listed, type_of
+from overspill.shapes.carriers import (
+    STRUCTURED_FIELDS,
+    has_identity,
+    is_carrier,
+    is_command,
+    is_tool_return,
+    is_turn_of_results,
+)
 from overspill.shapes.fields import FieldPath, Part, get, text_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_SIMPLE_MESSAGES: Final = frozenset({"tool", "function", None})
-_MESSAGE_FIELDS: Final = frozenset({"type", "role", "kind", "content", *types.STRUCTURED_FIELDS})
-_CONVERSE_RESULT: Final = frozenset({"toolUseId", "status", "content"})
-_MCP_RESULT: Final = frozenset({"content", "isError", "structuredContent", "_meta", "resultType"})
-_TEXT_BLOCK: Final = frozenset({"type", "text"})
 _MESSAGES: Final = "messages"
 _PAIR: Final = 2
 _MAX_DEPTH: Final = 8
@@ -56,78 +58,6 @@ def parts_with_text(result: Any) -> list[Part] | None:
         if extra_chars > extra_fields.MAX_EXTRA_CHARS or len(parts) > _MAX_PARTS:
             return None
     return parts
-
-
-def sole_text_of(message: Any) -> str | None:
-    """Return the text of a tool's message that surely has no other; None if `parts_with_text` has to look.
-
-    A fast path for what most messages are: ten times as fast.
-    """
-    own: Any = type(message)
-    try:
-        if own is list:
-            return _sole_text_in(message)
-        if own is dict and message.keys() == _CONVERSE_RESULT:
-            return _sole_block_of(message)
-        if own is dict and type(message.get("content")) is list and message.keys() <= _MCP_RESULT:
-            return _sole_mcp_text_of(message)
-        if own is dict:
-            fields, more = message, None
-        elif _keeps_fields(own):
-            fields, more = message.__dict__, getattr(message, "__pydantic_extra__", None)
-        else:
-            return None
-        text, words = fields.get("content"), {fields.get("type"), fields.get("role")}
-        is_message = words <= _SIMPLE_MESSAGES and words != {None} and "kind" not in fields
-        has_more = more or (own is dict and not fields.keys() <= extra_fields.RESULT_FIELDS)
-        has_more = has_more or any(fields.get(name) is not None for name in types.STRUCTURED_FIELDS)
-    except Exception:  # noqa: BLE001  (a foreign metaclass or attribute: whatever it raises)
-        return None
-    return text if type(text) is str and is_message and not has_more else None
-
-
-def _sole_text_in(blocks: list[Any]) -> str | None:
-    """Return the text of a list that is one block of text: with no other field, or with empty ones."""
-    if len(blocks) != 1:
-        return None
-    block: Any = blocks[0]
-    own: Any = type(block)
-    if own is dict:
-        is_text = block.keys() == _TEXT_BLOCK and block["type"] == "text"
-        return block["text"] if is_text and type(block["text"]) is str else None
-    if not _keeps_fields(own) or getattr(block, "__pydantic_extra__", None):
-        return None
-    fields = block.__dict__
-    text, filled = fields.get("text"), [name for name, value in fields.items() if value]
-    is_text = type(text) is str and fields.get("type") == "text" and _TEXT_BLOCK.issuperset(filled)
-    return text if is_text else None
-
-
-def _sole_block_of(result: dict[str, Any]) -> str | None:
-    """Return the text of a result of Bedrock or Strands that is one block of text, and nothing else."""
-    content = result["content"]
-    if type(content) is not list or len(content) != 1 or type(result["toolUseId"]) is not str:
-        return None
-    block = content[0]
-    text = block.get("text") if type(block) is dict and len(block) == 1 else None
-    return text if type(text) is str and result["toolUseId"] else None
-
-
-def _sole_mcp_text_of(result: dict[str, Any]) -> str | None:
-    """Return the text of an MCP result that is one block of text, with at most the same text as data."""
-    content = result["content"]
-    block = content[0] if len(content) == 1 else None
-    if type(block) is not dict or block.keys() != _TEXT_BLOCK or block["type"] != "text":
-        return None
-    text, structured = block["text"], result.get("structuredContent")
-    is_same = structured is None or (type(structured) is dict and structured == {"result": text})
-    return text if type(text) is str and is_same else None
-
-
-@lru_cache(maxsize=256)
-def _keeps_fields(kind: type) -> bool:
-    """Return whether objects of this class keep the fields of a message in their `__dict__` alone."""
-    return kind.__dictoffset__ != 0 and kind.__name__ != "Command" and not _MESSAGE_FIELDS & set(dir(kind))
 
 
 def _in_one(value: Any) -> Iterator[_PartOrSize] | None:
@@ -202,18 +132,18 @@ def _text_at(value: Any, field: str, path: FieldPath) -> Iterator[Part]:
 
 def _in_carrier(value: Any, path: FieldPath) -> Iterator[_PartOrSize]:
     type_ = type_of(value)
-    if types.is_tool_return(value):
+    if is_tool_return(value):
         yield from _in_tool_return(value, path)
-    elif types.is_command(value):
+    elif is_command(value):
         yield from _in_update(get(value, "update"), (*path, "update"))
-    elif types.is_turn_of_results(value):
+    elif is_turn_of_results(value):
         yield from _in_own_items(get(value, "content"), (*path, "content"))
         yield from _in_own_items(get(value, "parts"), (*path, "parts"))
     elif field := types.result_field(value):
         yield from _in_keyed(value, field, path)
     elif type_ == types.SHELL_OUTPUT:
         yield from _in_block(value, path)
-    elif types.has_identity(value):
+    elif has_identity(value):
         yield from _in_result(value, TEXT_FIELDS.get(type_, "content"), path)
     elif type_ in types.ITEMS:
         yield from _in_block(value, path)
@@ -233,7 +163,7 @@ def _in_result(value: Any, field: str, path: FieldPath) -> Iterator[Part]:
 
 
 def _in_structured(value: Any, path: FieldPath) -> Iterator[Part]:
-    for name in types.STRUCTURED_FIELDS:
+    for name in STRUCTURED_FIELDS:
         if (structured := get(value, name)) is not None:
             yield Part((*path, name), structured)
 

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from overspill.shapes.data_view import size_within, view
-from overspill.shapes.fields import get, is_a, with_fields, with_text
+from overspill.shapes.field_copies import with_fields, with_text
+from overspill.shapes.fields import get, is_a
 from overspill.shapes.short_copy import short_copy
 from overspill.shapes.writer import as_text
 from overspill.text.limits import UNLIMITED, exceeds, surely_fitting_chars

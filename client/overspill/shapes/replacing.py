@@ -6,7 +6,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.shapes import block_types as types
-from overspill.shapes.fields import FieldPath, get, is_sequence, with_fields, with_items
+from overspill.shapes.field_copies import with_fields, with_items
+from overspill.shapes.fields import FieldPath, get, is_sequence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from overspill.shapes import data_view
-from overspill.shapes.block_types import is_other_message, telling_field
+from overspill.shapes.block_types import telling_field
+from overspill.shapes.carriers import is_other_message
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.exceptions import ExceptionShape
 from overspill.shapes.fields import Part

@@ -13,17 +13,8 @@ from itertools import islice
 from typing import Any, Final
 
 from overspill.shapes.data_view import size_within
-from overspill.shapes.fields import (
-    Unchangeable,
-    is_a,
-    is_sequence,
-    names_of,
-    parts_of,
-    with_entries,
-    with_fields,
-    with_items,
-    with_text,
-)
+from overspill.shapes.field_copies import Unchangeable, with_entries, with_fields, with_items, with_text
+from overspill.shapes.fields import is_a, is_sequence, names_of, parts_of
 from overspill.shapes.heaviest_parts import ID_FIELDS
 
 ENTRY_NAME: Final = "overspill"

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from overspill.previews.notice_forms import MAX_NOTICE, notices_among
-from overspill.shapes.fields import Unchangeable, with_fields, with_text
+from overspill.shapes.field_copies import Unchangeable, with_fields, with_text
 from overspill.text.limits import exceeds
 from overspill.text.rendering import TEXT_TYPE, media_type_of, printable
 

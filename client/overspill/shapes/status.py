@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from overspill.shapes.block_types import is_error, is_success
+from overspill.shapes.carriers import is_error, is_success
 from overspill.shapes.fields import get, text_field
 
 _EXIT_CODES: Final = ("exit_code", "exitCode", "returncode", "return_code", "exit_status", "exitStatus")

@@ -1,0 +1,94 @@
+"""Copies of exceptions with another message, of the same class or one derived from it."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from types import GetSetDescriptorType, MemberDescriptorType
+from typing import Any, Final
+
+_HEAP_TYPE: Final = 1 << 9
+"""CPython's flag `Py_TPFLAGS_HEAPTYPE`: classes without it are built in."""
+_DESCRIPTORS: Final = (MemberDescriptorType, GetSetDescriptorType)
+_NOT_COPIED: Final = frozenset(
+    {"args", "__traceback__", "__context__", "__cause__", "__suppress_context__", "__dict__", "__weakref__"}
+)
+
+
+def copy_with_message(error: Exception, message: str, members: list[Exception] | None = None) -> Exception:
+    """Return a copy of `error` with other texts; `error` itself if none can be made. A group gets `members`.
+
+    The copy has the type, attributes, cause, context and traceback of its original. If the message is more
+    than the only argument, the copy is of a class derived for this purpose, with the same name: whoever
+    catches the one catches the other. The exception's own constructor is never called.
+    """
+    for make in (_of_same_class, _of_derived_class, _validation_error):
+        try:
+            made = make(error, message, members)
+            if made is not None and message in str(made) and len(str(made)) < 2 * len(message) + 200:
+                return _with_context(made, error)
+        except Exception:  # noqa: BLE001, S112  (foreign classes: the next one may work)
+            continue
+    return error
+
+
+def _of_same_class(error: Exception, message: str, members: list[Exception] | None) -> Exception | None:
+    """Return a copy of exactly the same class; None unless the message is its one argument."""
+    if members is not None or len(error.args) != 1 or not isinstance(error.args[0], str):
+        return None
+    made = _instance(error, type(error), error.args)
+    made.args = (message,)
+    return made if str(made) == message else None
+
+
+def _of_derived_class(error: Exception, message: str, members: list[Exception] | None) -> Exception | None:
+    """Return a copy of a derived class that prints `message`, whatever its arguments are."""
+    if members is not None:
+        return _instance(error, type(error), (message, members))
+    kind = type(error)
+    names = {
+        "__str__": lambda _: message,
+        "__repr__": lambda _: f"{kind.__name__}({message!r})",
+        "__reduce__": lambda self: (copy_with_message, (error, message), self.__dict__),
+        "__module__": kind.__module__,
+        "__qualname__": kind.__qualname__,
+    }
+    metaclass: Any = type(kind)
+    return _instance(error, metaclass(kind.__name__, (kind,), names), error.args)
+
+
+def _validation_error(error: Exception, message: str, _: list[Exception] | None) -> Exception | None:
+    """Return a pydantic `ValidationError` with one error that has the message: its class is final."""
+    core: Any = sys.modules.get("pydantic_core")
+    if core is None or not isinstance(error, core.ValidationError):
+        return None
+    instead = core.PydanticCustomError("overspill", "{notice}", {"notice": message})
+    line = {"type": instead, "loc": (), "input": None}
+    made: Exception = core.ValidationError.from_exception_data(error.title, [line])
+    return made
+
+
+def _instance(error: Exception, kind: type[Exception], args: tuple[Any, ...]) -> Exception:
+    """Make an instance with the constructor of the nearest built-in class, and copy the attributes."""
+    built_in = next(base for base in type(error).__mro__ if not base.__flags__ & _HEAP_TYPE)
+    made: Exception = built_in.__new__(kind, *args)
+    vars(built_in).get("__init__", BaseException.__init__)(made, *args)
+    for base in type(error).__mro__[:-1]:
+        for name, member in vars(base).items():
+            if isinstance(member, _DESCRIPTORS) and name not in _NOT_COPIED:
+                _copy_member(error, made, name)
+    made.__dict__.update(error.__dict__)
+    return made
+
+
+def _copy_member(error: Exception, made: Exception, name: str) -> None:
+    with suppress(AttributeError, TypeError):  # not set, or not to be set
+        setattr(made, name, getattr(error, name))
+
+
+def _with_context(made: Exception, error: Exception) -> Exception:
+    made.__traceback__ = error.__traceback__
+    made.__cause__ = error.__cause__
+    made.__context__ = error.__context__
+    made.__suppress_context__ = error.__suppress_context__
+    return made
