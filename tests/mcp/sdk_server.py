@@ -29,4 +29,5 @@ def hello(name: str) -> str:
     return f"hello {name}"
 
 
-server.run("stdio")
+if __name__ == "__main__":
+    server.run("stdio")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import sys
 import threading
 from contextlib import asynccontextmanager, contextmanager
 from itertools import pairwise
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,7 +25,7 @@ from overspill.mcp.server.subscriptions import MOST
 from overspill.transfer.sync import SyncClient
 
 from tests.client.shell import OVERSPILL
-from tests.mcp.test_server import COMMAND, over_http
+from tests.mcp.test_server import SDK, over_http
 from tests.mcp.test_slow_reads import HANDLE, asked_for_the_capture, receive, send
 from tests.servers.overspill import clean_environment
 
@@ -43,7 +41,6 @@ pytestmark = pytest.mark.filterwarnings(  # the revisions before 2026-07-28 have
     "ignore:resources/.*subscribe is removed as of 2026-07-28"
 )
 SESSION: Final = "mcp-live"
-SDK: Final = [sys.executable, str(Path(__file__).parent / "sdk_server.py")]
 SECONDS: Final = 60
 
 
@@ -73,7 +70,8 @@ def growing(out: SyncLiveCapture) -> Iterator[None]:
 
 def command(service: ServiceProcess, *words: str) -> StdioServerParameters:
     environment = {**clean_environment(), "OVERSPILL_URL": service.url, "OVERSPILL_SESSION": SESSION}
-    return StdioServerParameters(command=COMMAND[0], args=[*COMMAND[1:-1], *words], env=environment)
+    program, *arguments = OVERSPILL.command(*words)
+    return StdioServerParameters(command=program, args=arguments, env=environment)
 
 
 @asynccontextmanager
@@ -88,7 +86,7 @@ async def connected(service: ServiceProcess, way: str, **more: Any) -> AsyncIter
             async with Client(stdio_client(command(service, "mcp-proxy", "--url", url)), **more) as client:
                 yield client
     else:
-        words = ["mcp"] if way == "stdio" else ["mcp-proxy", "--", *SDK]
+        words = ["mcp"] if way == "stdio" else ["mcp-proxy", "--", *SDK.command()]
         async with Client(stdio_client(command(service, *words)), **more) as client:
             yield client
 

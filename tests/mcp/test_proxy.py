@@ -22,6 +22,7 @@ from overspill.mcp.rendering import MAX_RESULT_CHARS, VERSION
 
 from tests.client.shell import OVERSPILL
 from tests.mcp import bad_http_server, scripted_server
+from tests.mcp.test_server import SDK
 from tests.servers.overspill import clean_environment
 
 if TYPE_CHECKING:
@@ -399,12 +400,9 @@ def test_a_server_that_does_not_exist_is_said() -> None:
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_the_official_client_works_through_the_proxy(service: ServiceProcess, mode: str) -> None:
-    server = str(Path(__file__).parent / "sdk_server.py")
-    parameters = StdioServerParameters(
-        command=sys.executable,
-        args=[*PROXY[1:], "--", sys.executable, server],
-        env={**clean_environment(), "OVERSPILL_URL": service.url},
-    )
+    program, *arguments = OVERSPILL.command("mcp-proxy", "--", *SDK.command())
+    environment = {**clean_environment(), "OVERSPILL_URL": service.url}
+    parameters = StdioServerParameters(command=program, args=arguments, env=environment)
     async with Client(stdio_client(parameters), mode=mode) as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
         long = await client.call_tool("log", {})

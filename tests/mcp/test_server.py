@@ -23,6 +23,7 @@ from overspill.mcp.server.server import server
 from overspill.transfer.sync import SyncClient
 
 from tests.client.shell import OVERSPILL
+from tests.servers.launcher import Launcher
 from tests.servers.overspill import clean_environment
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
     from tests.servers.overspill import ServiceProcess
 
-COMMAND: Final = [sys.executable, "-m", "overspill", "mcp"]
+SDK: Final = Launcher("tests.mcp.sdk_server")
+"""A server made with the official SDK."""
 TEXT: Final = "".join(f"line {number} of the log\n" for number in range(1, 9_001))
 
 
@@ -131,7 +133,9 @@ async def test_the_command_speaks_to_the_official_client(service: ServiceProcess
     with SyncClient(service.url, session="mcp-stdio") as client, Guard(client) as guard:
         capture = stored(guard)
     environment = {**clean_environment(), "OVERSPILL_URL": service.url, "OVERSPILL_SESSION": "mcp-stdio"}
-    parameters = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], env=environment)
+    parameters = StdioServerParameters(
+        command=sys.executable, args=["-m", "overspill", "mcp"], env=environment
+    )
     async with Client(stdio_client(parameters)) as agent:
         answer = await agent.call_tool("list_captures", {})
 
@@ -179,9 +183,9 @@ async def test_over_http_the_official_client_works_directly_and_through_the_prox
     with over_http(service) as url:
         async with Client(url, mode=mode) as client:
             answer = await client.call_tool("list_captures", {})
-        proxy = [*COMMAND[1:-1], "mcp-proxy", "--url", url]
+        program, *arguments = OVERSPILL.command("mcp-proxy", "--url", url)
         environment = {**clean_environment(), "OVERSPILL_URL": service.url}
-        parameters = StdioServerParameters(command=COMMAND[0], args=proxy, env=environment)
+        parameters = StdioServerParameters(command=program, args=arguments, env=environment)
         async with Client(stdio_client(parameters), mode=mode) as client:
             names = [tool.name for tool in (await client.list_tools()).tools]
             passed = await client.call_tool("list_captures", {})

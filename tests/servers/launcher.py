@@ -5,45 +5,34 @@ done = overspill.run(["ls"], environment, stdin=b"", seconds=60)
 
 Each process has its own memory, descriptors and session, as `python -m overspill ls` has, and it ends as one
 does: its threads are waited for, what it left to do at its end is done, its output is written. So do those of
-the same package that it starts: see `_Forking`. Start a Python of its own for a test that measures memory, or
-that is about the start or the very end of an interpreter.
+the same package that it starts, and those that others start with a `command`. Start a Python of its own for a
+test that measures memory, or that is about the start or the very end of an interpreter.
 """
 
 from __future__ import annotations
 
-import asyncio
 import atexit
-import fcntl
-import gc
-import importlib
 import json
 import os
-import pkgutil
-import runpy
 import select
 import signal
 import socket
 import subprocess
 import sys
-import termios
+import tempfile
 import threading
-import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Final, NamedTuple
+
+from tests.servers.forking import REQUEST_BYTES, STREAMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _AT_START: Final = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "SSL_", "TZ")
 """What variables begin with that a Python heeds only when it starts."""
-_STREAMS: Final = 3
-_REQUEST_BYTES: Final = 1 << 20
-_MOST_DESCRIPTORS: Final = 1024
-_NOT_FLUSHED: Final = 120
-"""The exit code of a Python that could not write the last of its output."""
 
 
 class Forked:
@@ -90,6 +79,16 @@ class Launcher:
         self._environment = dict(os.environ)
         self._connection: socket.socket | None = None
         self._lock = threading.Lock()
+        self._address = ""
+
+    def command(self, *words: str) -> list[str]:
+        """What others start: a small process that has the package forked on its streams, and ends as it does.
+
+        SIGKILL ends that small process alone.
+        """
+        with self._lock:
+            self._connected()
+        return [sys.executable, "-I", "-S", str(Path(__file__).with_name("stub.py")), self._address, *words]
 
     def run(
         self, words: Sequence[str], environment: Mapping[str, str], *, stdin: bytes, seconds: float
@@ -103,9 +102,9 @@ class Launcher:
             return subprocess.run(
                 command, input=stdin, capture_output=True, env=environment, timeout=seconds, check=False
             )
-        (stdin_read, stdin_write), *outputs = [os.pipe() for _ in range(_STREAMS)]
+        (stdin_read, stdin_write), *outputs = [os.pipe() for _ in range(STREAMS)]
         process = self.start(words, environment, [stdin_read, *[write for _, write in outputs]])
-        with ThreadPoolExecutor(_STREAMS) as pool:
+        with ThreadPoolExecutor(STREAMS) as pool:
             pool.submit(_write_all, stdin_write, stdin)
             out, err = (pool.submit(_read_all, read) for read, _ in outputs)
             try:
@@ -120,7 +119,7 @@ class Launcher:
         self, words: Sequence[str], environment: Mapping[str, str], *, seconds: float
     ) -> Iterator[Piped]:
         """A process to speak with, in a session of its own; what still runs is killed with the block."""
-        (stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr) = (os.pipe() for _ in range(_STREAMS))
+        (stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr) = (os.pipe() for _ in range(STREAMS))
         process = self.start(words, environment, [stdin, stdout, stderr], own_session=True)
         with (
             os.fdopen(to_stdin, "wb") as our_stdin,
@@ -155,32 +154,50 @@ class Launcher:
         }
         status, theirs = os.pipe()
         with self._lock:
-            if self._connection is None:
-                self._connection = self._started()
-            socket.send_fds(self._connection, [json.dumps(request).encode()], [*streams, theirs])
-            pid = int(self._connection.recv(_REQUEST_BYTES))
+            connection = self._connected()
+            socket.send_fds(connection, [json.dumps(request).encode()], [*streams, theirs])
+            pid = int(connection.recv(REQUEST_BYTES))
         for each in (*streams, theirs):
             os.close(each)
         return Forked(pid, status)
 
+    def _connected(self) -> socket.socket:
+        if self._connection is None:
+            self._connection = self._started()
+        return self._connection
+
     def _started(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
+        folder = tempfile.TemporaryDirectory(prefix="launcher-")
+        self._address = f"{folder.name}/socket"
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener.bind(self._address)
+        listener.listen()
+        with theirs, listener:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.servers.launcher", self._package, *self._others],
+                [
+                    *(sys.executable, "-m", "tests.servers.forking"),
+                    *(str(listener.fileno()), self._package, *self._others),
+                ],
                 stdin=theirs.fileno(),
+                pass_fds=[listener.fileno()],
                 stdout=theirs.fileno(),  # no file, as pipes are none
                 env=self._environment,
                 cwd=Path(__file__).parents[2],
                 start_new_session=True,
             )
-        atexit.register(self._end, self._process, ours)
+        atexit.register(self._end, self._process, ours, folder)
         return ours
 
     @staticmethod
-    def _end(process: subprocess.Popen[bytes], connection: socket.socket) -> None:
+    def _end(
+        process: subprocess.Popen[bytes],
+        connection: socket.socket,
+        folder: tempfile.TemporaryDirectory[str],
+    ) -> None:
         connection.close()
         process.wait()
+        folder.cleanup()
 
 
 def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
@@ -195,131 +212,3 @@ def _write_all(descriptor: int, data: bytes) -> None:
 def _read_all(descriptor: int) -> bytes:
     with os.fdopen(descriptor, "rb") as pipe:
         return pipe.read()
-
-
-def _serve(descriptor: int) -> list[str] | None:
-    """Fork for each request. Return in each child the words of its command line, here None at the end."""
-    connection = socket.socket(fileno=descriptor)
-    woken, wake = os.pipe()
-    os.set_blocking(wake, False)
-    signal.set_wakeup_fd(wake)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    statuses: dict[int, int] = {}
-    while True:
-        ready, _, _ = select.select([descriptor, woken], [], [])
-        if woken in ready:
-            os.read(woken, _REQUEST_BYTES)
-            _report(statuses)
-        if descriptor in ready:
-            data, descriptors, _, _ = socket.recv_fds(connection, _REQUEST_BYTES, _STREAMS + 1)
-            if not data:
-                return None
-            pid = os.fork()
-            if pid == 0:
-                connection.detach()
-                return _become(json.loads(data), descriptors)
-            statuses[pid] = descriptors.pop()
-            for each in descriptors:
-                os.close(each)
-            connection.send(str(pid).encode())
-
-
-def _report(statuses: dict[int, int]) -> None:
-    """Write the exit codes of all processes that have ended."""
-    with suppress(ChildProcessError):
-        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-            status = statuses.pop(ended[0])
-            os.write(status, str(os.waitstatus_to_exitcode(ended[1])).encode())
-            os.close(status)
-
-
-def _become(request: dict[str, Any], descriptors: list[int]) -> list[str]:
-    """Take over the streams, environment and folder of the request; its words."""
-    if request["own_session"]:
-        os.setsid()
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # which a background job ignores
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which `nohup` has ignored
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    for number, descriptor in enumerate(descriptors[:_STREAMS]):
-        os.dup2(descriptor, number)
-    os.closerange(_STREAMS, _MOST_DESCRIPTORS)
-    if request["on_terminal"]:
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    os.environ.clear()
-    os.environ.update(request["environment"])
-    os.chdir(request["folder"])
-    words: list[str] = request["words"]
-    return words
-
-
-class _Forking(subprocess.Popen[Any]):
-    """`Popen` in a forked process: what would start its package in another Python goes on in its fork."""
-
-    package: ClassVar[str]
-
-    def __init__(self, args: Sequence[str], **options: Any) -> None:
-        if list(args[:3]) == [sys.executable, "-m", self.package]:
-            options["preexec_fn"] = partial(self._go_on, args[3:], options["env"], options["pass_fds"])
-        super().__init__(args, **options)
-
-    def _go_on(self, words: Sequence[str], environment: Mapping[str, str], kept: Sequence[int]) -> None:
-        """Be, in the child, the process that `exec` would make of it; never return."""
-        for number in {each for each in signal.valid_signals() if callable(signal.getsignal(each))}:
-            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-        signal.set_wakeup_fd(-1)
-        asyncio._set_running_loop(None)
-        first = _STREAMS
-        for each in (*sorted(kept), _MOST_DESCRIPTORS):  # one that is closed tells the parent of the `exec`
-            os.closerange(first, each)
-            first = each + 1
-        os.environ.clear()
-        os.environ.update(environment)
-        gc.enable()
-        os._exit(_run_to_its_end(self.package, words))
-
-
-def _run_to_its_end(package: str, words: Sequence[str]) -> int:
-    """Run a package, and then what an interpreter runs at its end. Return the exit code.
-
-    What an interpreter does after that is left out: it copies all pages that it has of its parent.
-    """
-    sys.argv = [package, *words]
-    code: object = 0
-    try:
-        runpy.run_module(package, run_name="__main__", alter_sys=True)
-    except SystemExit as ended:
-        code = ended.code
-    except BaseException:  # noqa: BLE001  (as the interpreter does)
-        traceback.print_exc()
-        code = 1
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    gc.collect()  # what warns or writes when it is deleted
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        print(f"Exception ignored in: {sys.stdout!r}\n{error!r}", file=sys.stderr)
-        code = _NOT_FLUSHED
-    sys.stderr.flush()
-    return code if isinstance(code, int) else int(code is not None)
-
-
-def _main(package: str, *others: str) -> None:
-    for name in others:
-        importlib.import_module(name)
-    for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
-        if not (
-            module.name.endswith(".__main__") or ".integrations." in module.name
-        ):  # these need frameworks
-            importlib.import_module(module.name)
-    gc.freeze()
-    words = _serve(sys.stdin.fileno())
-    if words is not None:
-        _Forking.package = package
-        subprocess.Popen = _Forking  # type: ignore[assignment,misc]
-        os._exit(_run_to_its_end(package, words))
-
-
-if __name__ == "__main__":
-    _main(*sys.argv[1:])
