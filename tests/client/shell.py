@@ -8,6 +8,7 @@ import pty
 import queue
 import re
 import select
+import shlex
 import signal
 import struct
 import subprocess
@@ -95,9 +96,13 @@ class Shell:
         )
         return int(done.stderr.splitlines()[-1])
 
-    def script(self, text: str) -> Result:
-        """Run a script in bash, with `overspill` as a command."""
-        function = f'overspill() {{ "{sys.executable}" -m overspill "$@"; }}\n'
+    def script(self, text: str, *, forked: bool = False) -> Result:
+        """Run a script in bash, with `overspill` as a command.
+
+        If `forked`, it starts sooner, and has nothing of the script but its streams, variables and folder.
+        """
+        words = OVERSPILL.command() if forked else command()
+        function = f'overspill() {{ {shlex.join(words)} "$@"; }}\n'
         done = subprocess.run(
             ["bash", "-c", function + text],
             capture_output=True,

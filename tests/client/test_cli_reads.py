@@ -129,7 +129,8 @@ def test_the_file_that_a_stream_goes_to_is_written_to_and_not_replaced(
     log.write_bytes(b"before\n")
     appended = b"" if redirected == ">" else log.read_bytes()
     overspill.script(
-        f"{{ overspill cat {capture} --range 0-4 -o /dev/{device}; echo; echo 1>&2; }} {redirected}{log}"
+        f"{{ overspill cat {capture} --range 0-4 -o /dev/{device}; echo; echo 1>&2; }} {redirected}{log}",
+        forked=True,
     )
 
     content = overspill("cat", capture, "--range", "0-4").data

@@ -18,6 +18,7 @@ from overspill.errors import NotFound
 from overspill.transfer.connections import MOST_CALLS
 
 from tests.client.shell import SECONDS, Shell, command
+from tests.servers.redis import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -172,8 +173,8 @@ def test_tmux_pipes_a_pane_into_a_live_capture(
     try:
         with SyncClient(service.url) as client:
             subprocess.run([*tmux, "pipe-pane", piped], check=True, env=environment, timeout=SECONDS)
-            while not (found := client.list(session="tmux").captures):
-                pass
+            wait_until(lambda: client.list(session="tmux").captures, "the live capture")
+            found = client.list(session="tmux").captures
             subprocess.run([*tmux, "send-keys", "echo $((6 * 7))", "Enter"], check=True, timeout=SECONDS)
             assert client.wait(found[0].id, "^42", timeout=SECONDS).reason == "pattern"
     finally:

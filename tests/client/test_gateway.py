@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from overspill import SyncClient
 
-from tests.client.shell import Shell, command
+from tests.client.shell import OVERSPILL, Shell
 from tests.lazy import LazyModule
 from tests.mcp.scripted_server import LINE
 from tests.servers.redis import free_port
@@ -38,7 +38,7 @@ def gateway(url: str, *words: str, **variables: str) -> Iterator[str]:
     """Run it; give the URL that it prints."""
     shell = Shell(url, OVERSPILL_SPOOL="off", **variables)
     process = subprocess.Popen(
-        command("gateway", *words), env=shell.environment, stdout=subprocess.PIPE, text=True
+        OVERSPILL.command("gateway", *words), env=shell.environment, stdout=subprocess.PIPE, text=True
     )
     with process:
         try:
