@@ -79,7 +79,8 @@ def _report(statuses: dict[int, int]) -> None:
     with suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             status = statuses.pop(ended[0])
-            os.write(status, str(os.waitstatus_to_exitcode(ended[1])).encode())
+            with suppress(BrokenPipeError):  # of a stub that was killed
+                os.write(status, str(os.waitstatus_to_exitcode(ended[1])).encode())
             os.close(status)
 
 
