@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import zstandard
@@ -15,11 +15,15 @@ from overspill_service.resources.cpu import INLINE_FRAMES
 from overspill_service.store_format import frames, index, screening
 from overspill_service.store_format.decoding import BodyDecoder
 from overspill_service.store_format.ingest import INLINE_BYTES, Ingest
+from overspill_service.store_format.screening import Screen
 
 from tests.core.contents import log
 from tests.faults.traffic import noise
 from tests.web.conftest import Api, path_of
 from tests.web.test_live import Producer
+
+if TYPE_CHECKING:
+    from overspill_service.store_format.screening import Treatment
 
 ZSTD = zstandard.ZstdCompressor(write_checksum=True)
 BODIES = {
@@ -75,6 +79,15 @@ async def test_little_is_searched_for_secrets_on_the_event_loop(
 
     assert response.status == 201
     assert sum(on_the_loop) <= screening.INLINE_BYTES
+
+
+@pytest.mark.parametrize("redaction", [None, "tag", "refuse"])
+def test_the_few_last_bytes_of_a_long_body_are_no_small_body(redaction: Treatment | None) -> None:
+    screen = None if redaction is None else Screen(redaction)
+    ingest = Ingest(None, level=frames.LEVEL, limit=2**40, screen=screen)
+    list(ingest.take([bytes(INLINE_BYTES)], is_last=False))
+
+    assert not ingest.runs_inline([b"x"], is_last=True)  # with it goes what waits of the body
 
 
 async def test_a_small_body_of_the_client_costs_no_thread(api: Api, on_the_loop: list[int]) -> None:

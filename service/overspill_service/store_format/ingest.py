@@ -84,10 +84,11 @@ class Ingest:
     def runs_inline(self, chunks: Sequence[bytes], *, is_last: bool) -> bool:
         """Return whether the first step of `take` is so short that the event loop may run it.
 
-        The size of an encoded body is known before decoding only if it may be stored as it is.
+        The size of an encoded body is known before decoding only if it may be stored as it is. What came
+        before counts too: the last step searches and compresses what waits of it.
         """
         most = INLINE_BYTES if self._screen is None else screening.INLINE_BYTES
-        if sum(map(len, chunks)) > most:
+        if self._sent_size + sum(map(len, chunks)) > most:
             return False
         if self._encoding is None:
             return True
