@@ -345,5 +345,25 @@ async def test_who_follows_is_told_nothing_more_once_the_key_has_ended(
     assert (await waiting).status == 401
 
 
+@pytest.mark.usefixtures("at_once")
+async def test_who_follows_with_a_revoked_key_is_told_no_more_while_the_catalog_is_rebuilt(
+    api: Api, producer: Producer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = await key_of(api, Scope.WRITE)
+    headers, ending = await with_key(api)
+    async with following(api, f"{producer.path}/follow", **headers) as events:
+        await producer.append(b"one\n", Authorization=f"Bearer {writer}")
+        assert await text_until(events, 4) == "one\n"
+        await ending
+
+        async def is_complete() -> bool:
+            return False
+
+        monkeypatch.setattr(api.service.archive.catalog, "is_complete", is_complete)
+        await producer.append(b"secret\n", Authorization=f"Bearer {writer}")
+        async with asyncio.timeout(60):
+            assert [event async for event in events] == []
+
+
 def _users(api: Api) -> int:
     return sum(stream.users for stream, _ in api.service.streams._streams.values())

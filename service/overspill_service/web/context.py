@@ -14,9 +14,11 @@ from overspill.wire import Scope
 from overspill_service.archive.captures import Captures
 from overspill_service.errors import (
     BodyTooLarge,
+    CatalogUnavailable,
+    CredentialsUnavailable,
     InvalidBody,
+    StoreUnavailable,
     Unauthorized,
-    Unavailable,
     UnsupportedMediaType,
 )
 from overspill_service.telemetry import logs
@@ -109,10 +111,11 @@ class RequestContext(Generic[Q_co]):
     async def require_still(self, scope: Scope) -> None:
         """Check again whether the request's key may do this, before an answer tells what came meanwhile.
 
-        Raises `Unauthorized`, `Forbidden`, `RateExceeded`. Nothing new comes while the back ends do not
-        answer, so nothing is raised then.
+        Raises `Unauthorized`, `Forbidden`, `RateExceeded`, and `CatalogIncomplete` for a key that an
+        incomplete catalog does not know. Nothing new comes while the back ends do not answer, so nothing is
+        raised then.
         """
-        with suppress(Unavailable):
+        with suppress(CatalogUnavailable, StoreUnavailable, CredentialsUnavailable):
             address = self.request[EXCHANGE].address
             principal = await self.service.authenticator.principal(self.request, address)
             principal.require(scope)
