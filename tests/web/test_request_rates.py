@@ -111,6 +111,17 @@ async def test_an_address_that_tries_keys_is_slowed_and_known_keys_are_not(
     assert [await status(api, key) for key in (quiet, issued.key)] == [200, 200]
 
 
+def test_the_addresses_of_one_ipv6_network_try_keys_together() -> None:
+    rates = RequestRates(Clock())
+    for host in range(UNKNOWN_KEYS_BURST):
+        rates.require_patience(f"2001:db8::{host:x}").take()
+
+    with pytest.raises(RateExceeded):
+        rates.require_patience("2001:db8::ffff:1")
+    assert rates.require_patience("2001:db8:0:1::1").wait() == 0
+    assert rates.require_patience("192.0.2.1").wait() == 0
+
+
 # --- across replicas ----------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.errors import RateExceeded, ServiceError
+from overspill_service.resources.peers import network_of
 from overspill_service.resources.token_buckets import TokenBucket, TokenBuckets
 
 if TYPE_CHECKING:
@@ -74,9 +75,11 @@ class RequestRates:
     def require_patience(self, address: str) -> TokenBucket:
         """Return the bucket of an address that tries a key. Take a token from it if the key is unknown.
 
-        Raises `RateExceeded` after too many unknown keys.
+        With IPv6 a machine may have a whole network of addresses. Raises `RateExceeded` after too many
+        unknown keys.
         """
-        self._used[f"address {address}"] = bucket = self._unknown_keys.of(address)
+        network = network_of(address)
+        self._used[f"address {network}"] = bucket = self._unknown_keys.of(network)
         if seconds := bucket.wait():
             raise RateExceeded(
                 "too many unknown keys and tokens came from your address", UNKNOWN_KEYS_BURST, seconds
