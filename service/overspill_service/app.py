@@ -23,6 +23,7 @@ from overspill_service.resources.scans import ScanThreads, scan_places
 from overspill_service.telemetry import tracing
 from overspill_service.telemetry.metrics import Metrics
 from overspill_service.telemetry.scrapes import Scrapes
+from overspill_service.tenants_file import TenantsFile
 from overspill_service.web.authentication import Authenticator, OpenMode
 from overspill_service.web.client_address import ClientAddresses
 from overspill_service.web.middleware import middleware, set_headers
@@ -76,7 +77,7 @@ def make_app(settings: Settings, *, clock: Callable[[], float] = time.time) -> w
 
 async def _serve(app: web.Application, settings: Settings, clock: Callable[[], float]) -> AsyncIterator[None]:
     metrics = Metrics()
-    directory = access.directory_of(settings)
+    stamp, directory = access.stamp_of(settings.tenants), access.directory_of(settings)
     async with (
         open_archive(settings, metrics, clock=clock) as archive,
         open_scans(archive, metrics) as scans,
@@ -85,6 +86,7 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
         app[SERVICE] = service = await _assemble(settings, metrics, directory, archive, scans)
         async with (
             _maintained(service, is_settled=is_settled),
+            _watched(TenantsFile(service, stamp)),
             _flushed(service.flusher),
             _exchanged(service.rates, archive.catalog),
         ):
@@ -158,6 +160,18 @@ async def _maintained(service: Service, *, is_settled: bool) -> AsyncIterator[No
         with suppress(asyncio.CancelledError):
             await running
         await maintenance.close()
+
+
+@asynccontextmanager
+async def _watched(file: TenantsFile) -> AsyncIterator[None]:
+    """Read the tenants' file again whenever it has changed during the block."""
+    running = asyncio.create_task(file.run(), name="tenants' file")
+    try:
+        yield
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
 
 
 @asynccontextmanager

@@ -20,12 +20,10 @@ from overspill_service.archive.removal import REMOVAL_SECONDS, finish_removals
 from overspill_service.archive.retention import MIN_ORPHAN_AGE, ORPHAN_INTERVAL
 from overspill_service.archive.sweep import sweep_all, sweep_orphans
 from overspill_service.catalog.statistics import EXPERIMENTS, FLEET
-from overspill_service.errors import RecordDamaged, ServiceError
-from overspill_service.settings.errors import SettingError
+from overspill_service.errors import RecordDamaged
+from overspill_service.resources.attempts import Attempts
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from overspill_service.web.service import Service
 
 POLL_SECONDS: Final = 5.0
@@ -55,8 +53,7 @@ class Maintenance:
         self._is_settled = is_settled
         self._active: set[str] = set()
         """Tenants of which something was counted since their dashboards were prepared."""
-        self._tenants_stamp = self._seen_stamp = access.stamp_of(service.settings.tenants)
-        self._failing: dict[str, str] = {}
+        self._attempts = Attempts(log)
         self.first_round_ended = asyncio.Event()
         """Set after the first round. A small or intact catalog is complete then."""
 
@@ -67,23 +64,22 @@ class Maintenance:
         waited = 0.0
         while True:
             await self._measure_clock()
-            await self._attempt("generation", self._generations.keep())
-            await self._attempt("keys", self.restore_keys())
-            await self._attempt("tenants' file", self.reread_tenants())
-            await self._attempt("uses of keys", self._service.authenticator.report_uses())
-            await self._attempt("rebuild", self.rebuild_once())
+            await self._attempts.make("generation", self._generations.keep())
+            await self._attempts.make("keys", self.restore_keys())
+            await self._attempts.make("uses of keys", self._service.authenticator.report_uses())
+            await self._attempts.make("rebuild", self.rebuild_once())
             self.first_round_ended.set()
-            await self._attempt("mending", self.repair_once())
-            await self._attempt("statistics", self._write_statistics())
-            await self._attempt("roll-ups", self._prepare_rollups())
+            await self._attempts.make("mending", self.repair_once())
+            await self._attempts.make("statistics", self._write_statistics())
+            await self._attempts.make("roll-ups", self._prepare_rollups())
             if time.monotonic() >= self._totals_due:
                 self._totals_due = time.monotonic() + TOTALS_SECONDS
-                await self._attempt("totals", self.measure_totals())
+                await self._attempts.make("totals", self.measure_totals())
             self._service.failure_log.flush()
             await self._measure_free_space()
             self._service.metrics.measure_process()
             if interval and waited >= due:
-                if not await self._attempt("sweep", self.sweep_once()):
+                if not await self._attempts.make("sweep", self.sweep_once()):
                     self._service.metrics.sweep(0, is_done=False)
                 waited, due = 0.0, interval
             await asyncio.sleep(POLL_SECONDS)
@@ -99,32 +95,13 @@ class Maintenance:
             if restored:
                 log.warning("corrected %d API keys of the catalog from the object store", restored)
 
-    async def reread_tenants(self) -> None:
-        """Read the tenants' file again if it has changed. A wrong one is reported, and changes nothing.
-
-        While it is being written it may look like one of fewer tenants, whose keys, limits and redaction
-        would be gone for seconds. So it is read once a whole round has not changed it. If a back end does not
-        answer, it is read again in the next round.
-        """
-        stamp = await asyncio.to_thread(access.stamp_of, self._service.settings.tenants)
-        is_written, self._seen_stamp = stamp == self._seen_stamp, stamp
-        if stamp == self._tenants_stamp or not is_written:
-            return
-        try:
-            await access.replace_tenants(self._service, self._service.settings)
-        except SettingError as error:
-            log.error("the tenants' file has changed, but stays as it was in use: %s", error)  # noqa: TRY400  (no traceback for a typo)
-        else:
-            log.info("the tenants' file has changed and is in use")
-        self._tenants_stamp = stamp
-
     async def close(self) -> None:
         """Record that this process writes nothing more, if the back ends answer in time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
-                await self._attempt("uses of keys", self._service.authenticator.report_uses())
-                await self._attempt("statistics", self._write_statistics())
-                await self._attempt("generation", self._generations.close())
+                await self._attempts.make("uses of keys", self._service.authenticator.report_uses())
+                await self._attempts.make("statistics", self._write_statistics())
+                await self._attempts.make("generation", self._generations.close())
 
     async def _write_statistics(self) -> None:
         written = await self._service.metrics.write_pending(self._archive.catalog, self._archive.clock())
@@ -189,7 +166,7 @@ class Maintenance:
         await self._archive.shared_clock.require_agreement()
         interval = self._service.settings.sweep_interval
         if await self._archive.catalog.lease(SWEEP_LEASE, self._holder, interval):
-            await self._attempt("removals", finish_removals(self._archive, age=REMOVAL_SECONDS))
+            await self._attempts.make("removals", finish_removals(self._archive, age=REMOVAL_SECONDS))
             swept = await sweep_all(self._archive, await self._archive.catalog.tenants())
             self._service.metrics.sweep(swept.removed.captures, is_done=not swept.failed)
         if time.monotonic() >= self._orphans_due:
@@ -208,22 +185,3 @@ class Maintenance:
         self._service.metrics.orphans(orphans.size)
         if orphans.deleted:
             log.warning("deleted %d orphaned objects", orphans.deleted)
-
-    async def _attempt(self, what: str, work: Awaitable[None]) -> bool:
-        """Do one task, and return whether it succeeded. A failure never ends the job.
-
-        A failure that repeats is logged once.
-        """
-        try:
-            await work
-        except ServiceError as error:
-            if self._failing.get(what) != str(error):
-                log.warning("%s failed, to be tried again: %s", what, error)
-            self._failing[what] = str(error)
-        except Exception:
-            log.exception("%s failed unexpectedly, to be tried again", what)
-        else:
-            if self._failing.pop(what, None):
-                log.info("%s succeeds again", what)
-            return True
-        return False

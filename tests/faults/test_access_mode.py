@@ -16,8 +16,7 @@ from overspill.wire import Scope
 from overspill_service.archive.key_issuing import DAY, KeyIssuer
 from overspill_service.archive.recovery.rebuild import rebuild
 from overspill_service.catalog.key_records import AccessMode
-from overspill_service.errors import KeyRefused, StoreUnavailable
-from overspill_service.maintenance import Maintenance
+from overspill_service.errors import KeyRefused
 from overspill_service.settings.errors import SettingError
 from overspill_service.store_format import object_keys
 from overspill_service.tenants.keys import hash_key, is_key, new_key
@@ -182,111 +181,6 @@ async def test_beyond_loopback_open_access_must_be_said_again(
     with pytest.raises(SettingError, match="opened to all"):
         await start_api(**on_redis, anonymous=None, listen="0.0.0.0:0")
     assert await status(await start_api(**on_redis, listen="0.0.0.0:0")) == 200
-
-
-async def test_a_change_of_the_tenants_file_is_in_use_within_seconds(
-    start_api: Callable[..., Any], on_redis: dict[str, Any], tmp_path: Path
-) -> None:
-    first, second = new_key(), new_key()
-    file = tmp_path / "tenants.toml"
-
-    def write(*keys: str) -> None:
-        lines = [f'[[tenants.keys]]\nhash = "{hash_key(key)}"\nscopes = ["read"]\n' for key in keys]
-        file.write_text('[[tenants]]\nname = "a"\n' + "".join(lines))
-
-    write(first, second)
-    apis: list[Api] = [await start_api(**on_redis, tenants=file) for _ in range(2)]
-    assert [await status(api, key) for api in apis for key in (first, second)] == [200] * 4
-    write(second)
-
-    async def is_removed() -> bool:
-        return [await status(api, key) for api in apis for key in (first, second)] == [401, 200] * 2
-
-    await until(is_removed)
-    file.write_text("[[tenants]\n")
-    await until(lambda: _is_read(apis[0], file))
-    assert [await status(api, second) for api in apis] == [200, 200]
-
-
-async def test_a_tenants_file_is_read_once_it_is_written(
-    start_api: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("overspill_service.maintenance.POLL_SECONDS", 3600.0)
-    file, keys = tmp_path / "tenants.toml", [new_key(), new_key()]
-    tenants = [
-        f'[[tenants]]\nname = "t{number}"\n[[tenants.keys]]\nhash = "{hash_key(key)}"\nscopes = ["read"]\n'
-        for number, key in enumerate(keys)
-    ]
-    file.write_text("".join(tenants))
-    api: Api = await start_api(tenants=file)
-    maintenance = Maintenance(api.service)
-
-    async def statuses() -> list[int]:
-        await maintenance.reread_tenants()
-        return [await status(api, key) for key in keys]
-
-    for half in ("", tenants[0]):
-        file.write_text(half)
-        assert await statuses() == [200, 200]
-    file.write_text("".join(tenants) + "# written\n")
-    assert [await statuses(), await statuses()] == [[200, 200]] * 2
-    file.write_text(tenants[1])
-    assert [await statuses(), await statuses()] == [[200, 200], [401, 200]]
-    file.write_text("")
-    assert [await statuses(), await statuses()] == [[401, 200]] * 2
-
-
-async def test_the_last_key_can_be_taken_out_of_the_tenants_file_too(
-    start_api: Callable[..., Any], tmp_path: Path
-) -> None:
-    file, key = tmp_path / "tenants.toml", new_key()
-    file.write_text(
-        f'[[tenants]]\nname = "a"\n[[tenants.keys]]\nhash = "{hash_key(key)}"\nscopes = ["read"]\n'
-    )
-    api: Api = await start_api(tenants=file, anonymous=None)
-    assert await status(api, key) == 200
-    file.write_text('[[tenants]]\nname = "a"\n')
-
-    async def is_removed() -> bool:
-        return await status(api, key) == 401
-
-    await until(is_removed)
-    assert await status(api) == 401
-    with pytest.raises(SettingError, match="nobody could use"):
-        await start_api(tenants=file, anonymous=None)
-
-
-async def test_a_change_of_the_tenants_file_is_in_use_once_the_store_answers_again(
-    start_api: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file, keys = tmp_path / "tenants.toml", [new_key(), new_key()]
-
-    def write(*keys: str) -> None:
-        lines = [f'[[tenants.keys]]\nhash = "{hash_key(key)}"\nscopes = ["read"]\n' for key in keys]
-        file.write_text('[[tenants]]\nname = "a"\n' + "".join(lines))
-
-    write(*keys)
-    api: Api = await start_api(tenants=file)
-    tried = asyncio.Event()
-
-    async def fail() -> int:
-        tried.set()
-        raise StoreUnavailable("down")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(api.service.archive.keyring, "restore", fail)
-        write(keys[0])
-        await tried.wait()
-        assert await status(api, keys[1]) == 200
-
-    async def is_removed() -> bool:
-        return [await status(api, key) for key in keys] == [200, 401]
-
-    await until(is_removed)
-
-
-async def _is_read(api: Api, file: Path) -> bool:
-    return (await status(api)) == 401 and file.exists()
 
 
 async def test_of_a_rotated_key_two_are_alive_for_a_while_and_never_three(

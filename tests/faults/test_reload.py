@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
+from overspill_service.access import RELOADED
 from overspill_service.tenants.keys import hash_key, new_key
 
 from tests.faults.traffic import MIB, noise, until
@@ -16,7 +19,6 @@ from tests.web.conftest import path_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
     from tests.faults.conftest import StartServices
     from tests.servers.overspill import ServiceProcess
@@ -94,3 +96,10 @@ async def test_the_level_of_the_log_changes_and_what_needs_a_restart_is_named(
     os.kill(service.pid, signal.SIGHUP)
 
     await until(lambda: logged(service, "needs_restart=max_uploads"))
+
+
+def test_the_operators_page_names_the_settings_that_need_no_restart() -> None:
+    text = (Path(__file__).parents[2] / "service/deploy/README.md").read_text()
+    (named,) = re.findall(r"These settings take effect: (.*?)\.", text, re.DOTALL)
+
+    assert set(re.findall(r"`(\w+)`", named)) == set(RELOADED)

@@ -1,0 +1,35 @@
+"""Work that is done again and again in the background: a failure ends nothing, and is logged once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from overspill_service.errors import ServiceError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+    from logging import Logger
+
+
+class Attempts:
+    """Belongs to one background job, in whose name it logs."""
+
+    def __init__(self, log: Logger) -> None:
+        self._log = log
+        self._failing: dict[str, str] = {}
+
+    async def make(self, what: str, work: Awaitable[None]) -> bool:
+        """Do one task, and return whether it succeeded. A failure that repeats is logged once."""
+        try:
+            await work
+        except ServiceError as error:
+            if self._failing.get(what) != str(error):
+                self._log.warning("%s failed, to be tried again: %s", what, error)
+            self._failing[what] = str(error)
+        except Exception:  # noqa: BLE001  (the boundary of background jobs: none ends with a failure)
+            self._log.exception("%s failed unexpectedly, to be tried again", what)
+        else:
+            if self._failing.pop(what, None):
+                self._log.info("%s succeeds again", what)
+            return True
+        return False
