@@ -12,6 +12,7 @@ from aiohttp import web
 
 from overspill_service import access
 from overspill_service.archive.key_issuing import KeyIssuer
+from overspill_service.archive.reader_notes import ReaderNotes
 from overspill_service.back_ends import open_archive
 from overspill_service.live.flusher import Flusher
 from overspill_service.live.streams import Streams
@@ -110,6 +111,7 @@ async def _assemble(
         mode=mode,
         issuer=issuer,
         metrics=metrics,
+        reader_notes=ReaderNotes(archive.catalog),
         scrapes=Scrapes(metrics.collect),
         audit=archive.audit,
         page_sessions=page_sessions,

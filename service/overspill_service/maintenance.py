@@ -71,6 +71,7 @@ class Maintenance:
             self.first_round_ended.set()
             await self._attempts.make("mending", self.repair_once())
             await self._attempts.make("statistics", self._write_statistics())
+            await self._attempts.make("readers", self._service.reader_notes.report())
             await self._attempts.make("roll-ups", self._prepare_rollups())
             if time.monotonic() >= self._totals_due:
                 self._totals_due = time.monotonic() + TOTALS_SECONDS
@@ -101,6 +102,7 @@ class Maintenance:
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._attempts.make("uses of keys", self._service.authenticator.report_uses())
                 await self._attempts.make("statistics", self._write_statistics())
+                await self._attempts.make("readers", self._service.reader_notes.report())
                 await self._attempts.make("generation", self._generations.close())
 
     async def _write_statistics(self) -> None:

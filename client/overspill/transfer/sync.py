@@ -204,6 +204,7 @@ class SyncClient:
 
     put: Final = _method(Client.put)
     get: Final = _method(Client.get)
+    readers: Final = _method(Client.readers)
     list: Final = _method(Client.list)
     iterate: Final = _iterator(Client.iterate)
     set_ttl: Final = _method(Client.set_ttl)

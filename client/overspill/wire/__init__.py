@@ -6,6 +6,7 @@ HTTP libraries, storage or agents.
 
 from overspill.wire.captures import (
     DEFAULT_TTL,
+    MAX_READERS,
     PREVIEW_LABEL,
     REDACTED_LABEL,
     SEEN_LABEL,
@@ -16,6 +17,8 @@ from overspill.wire.captures import (
     HoldReceipt,
     Listing,
     PreviewKind,
+    Reader,
+    Readers,
     Remainder,
     Remains,
     Removed,
@@ -127,6 +130,7 @@ __all__ = [
     "MAX_LABELS",
     "MAX_LIFE",
     "MAX_METADATA",
+    "MAX_READERS",
     "MAX_ROWS",
     "MAX_UNSTORED",
     "MAX_VALUE",
@@ -189,6 +193,8 @@ __all__ = [
     "PreviewKind",
     "Problem",
     "ReadQuery",
+    "Reader",
+    "Readers",
     "RefQuery",
     "Remainder",
     "Remains",

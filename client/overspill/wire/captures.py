@@ -104,6 +104,28 @@ class Entry(Struct, frozen=True, kw_only=True):
         return sha256 in (self.sha256, self.sent_sha256)
 
 
+MAX_READERS: Final = 16
+"""Readers of one capture that the service remembers."""
+
+
+class Reader(Struct, frozen=True, kw_only=True):
+    """Who has read a capture's content, and when first and last: within two minutes, as far as is known."""
+
+    name: str
+    """The id of the key, or the `sub` of a token. Empty if nobody said who."""
+    on_page: bool = False
+    """A person has looked at it in a browser: that counts as no read-back."""
+    first_read: datetime
+    last_read: datetime
+
+
+class Readers(Struct, frozen=True, kw_only=True):
+    """Who has read a capture. The objects do not tell it: a lost catalog forgets it."""
+
+    readers: list[Reader]
+    """Who read last comes first. Of more than `MAX_READERS` those who read longest ago are forgotten."""
+
+
 class Listing(Struct, frozen=True, kw_only=True):
     """A page of captures, newest first; `cursor` asks for the next one and is null on the last."""
 

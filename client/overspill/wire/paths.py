@@ -21,6 +21,7 @@ class Path:
     LINES: Final = "/v1/captures/{ref}/lines"
     GREP: Final = "/v1/captures/{ref}/grep"
     SUMMARY: Final = "/v1/captures/{ref}/summary"
+    READERS: Final = "/v1/captures/{ref}/readers"
     HOLD: Final = "/v1/captures/{ref}/hold"
     LIVE: Final = "/v1/captures/{ref}/live"
     APPEND: Final = "/v1/captures/{ref}/append"

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from overspill_service.catalog.live import LiveBuffers, LiveNews, LiveSchedule
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from overspill_service.catalog.backlogs import Backlog
     from overspill_service.catalog.key_records import AccessMode, KeyRecord
     from overspill_service.catalog.quotas import Quota, Totals
+    from overspill_service.catalog.readers import Reader, ReadNote
     from overspill_service.catalog.records import Entry, Generation, Query, Tombstone
     from overspill_service.catalog.statistics import Cell, Packed, Resolution
 
@@ -85,6 +86,21 @@ class Entries(Protocol):
 
         Return False if this upload has no entry any more, or if an expired capture was extended meanwhile.
         """
+
+
+class Readers(Protocol):
+    """Who has read captures. It goes with the entry. A lost catalog loses it: the objects do not tell it."""
+
+    async def note_readers(self, tenant: str, notes: Sequence[ReadNote], *, most: int) -> None:
+        """Remember who has read captures, and when first and last. Drop notes of uploads that are gone.
+
+        Of each capture `wire.MAX_READERS` are remembered, within `readers.MAX_BYTES`: those who read last. A
+        note is dropped too if the readers of all captures of the tenant would take more than `most` bytes; 0
+        is no limit.
+        """
+
+    async def readers(self, tenant: str, capture: str) -> list[Reader]:
+        """Return who has read a capture. Who read last comes first."""
 
 
 class Ledger(Protocol):
@@ -228,6 +244,7 @@ class Backlogs(Protocol):
 
 class Catalog(
     Entries,
+    Readers,
     Ledger,
     Reservations,
     Coordination,

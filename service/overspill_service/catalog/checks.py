@@ -17,6 +17,7 @@ from overspill_service.catalog.backlogs import Backlog
 from overspill_service.catalog.key_records import KeyRecord
 from overspill_service.catalog.live import Append, LiveRecord
 from overspill_service.catalog.quotas import Quota
+from overspill_service.catalog.readers import ReadNote
 from overspill_service.catalog.records import Entry, Query, Segment, Tombstone
 from overspill_service.catalog.statistics import MINUTES, Cell, bucket_start
 from overspill_service.errors import CatalogUnavailable
@@ -45,6 +46,7 @@ async def check_operations(catalog: Catalog) -> list[CheckResult]:
         "look it up": probes.get,
         "list it": probes.find,
         "change its expiry": probes.amend,
+        "who reads it": probes.readers,
         "count it": probes.totals,
         "find it expired": probes.expired,
         "remove it": probes.remove,
@@ -96,6 +98,12 @@ class Probes:
     async def amend(self) -> str:
         changed = await self._catalog.amend(self._entry, expires=self._entry.expires + 1, marker=None)
         return _require(changed is not None, "it is not found as it was recorded")
+
+    async def readers(self) -> str:
+        note = ReadNote(self._entry.id, self._entry.upload, "probe", on_page=False, at=self._now)
+        await self._catalog.note_readers(self._tenant, [note], most=0)
+        found = await self._catalog.readers(self._tenant, self._entry.id)
+        return _require([each.name for each in found] == ["probe"], "who has read it is not found")
 
     async def totals(self) -> str:
         known = self._tenant in await self._catalog.tenants()

@@ -99,7 +99,10 @@ class Page:
 
 def _listed_size(entry: Entry) -> int:
     """Return about how many bytes an entry has in the answer to a listing, and its index in memory."""
-    texts = entry.session, entry.call_id, entry.tool, entry.status, entry.content_type, entry.labels
+    texts = (
+        *(entry.session, entry.call_id, entry.tool, entry.status),
+        *(entry.content_type, entry.labels, entry.first_reader),
+    )
     return LISTED_BYTES + sum(len(msgspec.json.encode(text)) for text in texts) + len(entry.index or b"")
 
 

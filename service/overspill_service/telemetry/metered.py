@@ -109,6 +109,9 @@ class MeteredCatalog(_Metered[Catalog]):
     note_read = _counted(Catalog.note_read)
     remove = _counted(Catalog.remove)
 
+    note_readers = _counted(Catalog.note_readers)
+    readers = _counted(Catalog.readers)
+
     tenants = _counted(Catalog.tenants)
     forget_tenant = _counted(Catalog.forget_tenant)
     totals = _counted(Catalog.totals)

@@ -105,6 +105,11 @@ class Principal(Struct, frozen=True, kw_only=True):
     key_hash: str = ""
     """What sessions of the web page name the key by. Empty if none can be made of the credential."""
 
+    @property
+    def name(self) -> str:
+        """Whom a capture names as its reader: of a token its subject, else the key's id."""
+        return self.subject or self.key_id
+
     def require(self, scope: Scope) -> None:
         """Raise `Forbidden` if the key lacks the scope."""
         if scope not in self.scopes:

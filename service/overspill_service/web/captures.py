@@ -30,6 +30,12 @@ async def get(context: RequestContext[wire.RefQuery]) -> web.Response:
     return context.json(entry.to_wire(), headers=entry_headers(entry.to_wire()))
 
 
+async def readers(context: RequestContext[wire.RefQuery]) -> web.Response:
+    entry = await context.captured()
+    found = await context.service.archive.catalog.readers(entry.tenant, entry.id)
+    return context.json(wire.Readers(readers=[each.to_wire() for each in found]))
+
+
 async def find(context: RequestContext[wire.ListQuery]) -> web.Response:
     query = context.query
     if query.sort is wire.Sort.SIZE:
@@ -152,6 +158,16 @@ ROUTES: Final = (
         summary="Return what is known of a capture.",
         query=wire.RefQuery,
         answers=_ENTRY,
+    ),
+    Route(
+        method="GET",
+        path=Path.READERS,
+        scope=Scope.READ,
+        action=Action.CAPTURE_READ,
+        handler=readers,
+        summary="Who has read a capture, and when. Not for keys of some sessions.",
+        query=wire.RefQuery,
+        answers={200: wire.Readers},
     ),
     Route(
         method="PATCH",

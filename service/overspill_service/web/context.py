@@ -173,11 +173,15 @@ class RequestContext(Generic[Q_co]):
 
     def count_read(self, entry: Entry, mode: str, size: int) -> None:
         """Count a read whose answer has `size` bytes. What a person looks at in a browser is no read-back."""
-        if FETCH_SITE in self.request.headers:
-            return
-        archive = self.service.archive
-        reader = self.principal.key_id or self.principal.subject
-        self.service.metrics.read(entry, mode, size, archive.clock(), reader)
+        self.note_reader(entry)
+        if FETCH_SITE not in self.request.headers:
+            now = self.service.archive.clock()
+            self.service.metrics.read(entry, mode, size, now, self.principal.name)
+
+    def note_reader(self, entry: Entry) -> None:
+        """Note who reads the capture."""
+        on_page, now = FETCH_SITE in self.request.headers, self.service.archive.clock()
+        self.service.reader_notes.note(entry, self.principal, now, on_page=on_page)
 
     def text(self, entry: Entry, answer: Text) -> web.Response:
         """Answer a bounded read: JSON, or only the text for a client that asks for text/plain."""

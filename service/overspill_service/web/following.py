@@ -61,6 +61,7 @@ async def follow(context: RequestContext[wire.FollowQuery]) -> web.StreamRespons
                     async with asyncio.timeout(service.settings.write_timeout):
                         await response.write(event)
                     sent += len(event)
+                    context.note_reader(entry)
         finally:
             context.count_read(entry, "follow", sent)
     return response

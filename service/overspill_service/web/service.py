@@ -18,6 +18,7 @@ from overspill_service.web.history import History
 if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
     from overspill_service.archive.key_issuing import KeyIssuer
+    from overspill_service.archive.reader_notes import ReaderNotes
     from overspill_service.audit.log import AuditLog
     from overspill_service.live.flusher import Flusher
     from overspill_service.live.streams import Streams
@@ -68,6 +69,7 @@ class Service:
     mode: OpenMode
     issuer: KeyIssuer
     metrics: Metrics
+    reader_notes: ReaderNotes
     settings: Settings
     upload_places: FairPlaces
     answer_places: FairPlaces

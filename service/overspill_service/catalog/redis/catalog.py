@@ -12,11 +12,13 @@ from overspill_service.catalog.redis.key_store import RedisKeyStore
 from overspill_service.catalog.redis.ledger import RedisLedger
 from overspill_service.catalog.redis.live import RedisLive
 from overspill_service.catalog.redis.news import RedisNews
+from overspill_service.catalog.redis.readers import RedisReaders
 from overspill_service.catalog.redis.statistics import RedisStatistics
 
 
 class RedisCatalog(
     RedisEntries,
+    RedisReaders,
     RedisLedger,
     RedisCoordination,
     RedisKeyStore,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from overspill_service.catalog import encoding
+from overspill_service.catalog.readers import KEY_BYTES
 from overspill_service.catalog.records import Entry, Tombstone
 from overspill_service.catalog.redis import key_names, scripts
 from overspill_service.catalog.redis.limits import RedisLimits
@@ -118,6 +119,7 @@ class RedisEntries(RedisLimits):
                 -stored.stored_size,
                 -stored.metadata_size,
                 encoding.MAX_TOMBSTONES,
+                KEY_BYTES,
             )
             if isinstance(value, list):
                 self._completeness.note_write()

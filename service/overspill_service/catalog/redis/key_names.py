@@ -5,6 +5,7 @@ several of them. An entry does not expire by itself, or the totals would drift: 
 names have no braces.
 
     ov1:{tenant}:capture:{id}       string  entry until it is removed, then tombstone, which expires
+    ov1:{tenant}:readers:{id}       string  who has read it: see `catalog.readers`; goes with the entry
     ov1:{tenant}:created            zset    positions of all entries, ordered by their bytes (score 0)
     ov1:{tenant}:session:{digest}   zset    the same of one session; goes with its last entry
     ov1:{tenant}:call:{digest}      zset    the same of one call id; goes with its last entry
@@ -14,7 +15,7 @@ names have no braces.
     ov1:{tenant}:sizes              zset    id -> bytes of content
     ov1:{tenant}:totals             hash    captures, size, stored, metadata; where it is, the tenant is in
                                             ov1:tenants; complete: the complete state in which limits were
-                                            held to it
+                                            held to it; readers: bytes of all readers
     ov1:{tenant}:reserved           hash    upload -> bytes of content, stored bytes, and until when in ms;
                                             expires with the last of them
     ov1:{tenant}:tombstones         zset    id -> when its tombstone expires, in ms; expires with the last
@@ -70,6 +71,10 @@ PING: Final = "ov1:ping"
 
 def capture(tenant: str, capture_id: str) -> str:
     return f"ov1:{{{tenant}}}:capture:{capture_id}"
+
+
+def readers(tenant: str, capture_id: str) -> str:
+    return f"ov1:{{{tenant}}}:readers:{capture_id}"
 
 
 def created(tenant: str) -> str:
@@ -155,10 +160,13 @@ def figures(name: str) -> str:
 
 
 def of_entry(entry: Entry) -> list[str]:
-    """Return the keys of one entry: capture, expiry, totals, reserved, tombstones, sizes, then indexes."""
+    """Return the keys of one entry.
+
+    Capture, expiry, totals, reserved, tombstones, sizes, readers, then indexes.
+    """
     tenant = entry.tenant
     shared = expiry(tenant), totals(tenant), reserved(tenant), tombstones(tenant), sizes(tenant)
-    return [capture(tenant, entry.id), *shared, *indexes(tenant, entry)]
+    return [capture(tenant, entry.id), *shared, readers(tenant, entry.id), *indexes(tenant, entry)]
 
 
 def indexes(tenant: str, of: Entry | Query) -> list[str]:

@@ -1,8 +1,8 @@
 """The Lua scripts: each changes several keys in one atomic step. For Redis 6.2 and later, and Valkey.
 
-The keys are those of `key_names.of_entry`: capture, expiry, totals, reserved, tombstones, sizes, then the
-indexes of positions. Every script may be repeated after a lost answer: it finds its own work and gives the
-same answer.
+The keys are those of `key_names.of_entry`: capture, expiry, totals, reserved, tombstones, sizes, readers,
+then the indexes of positions. Every script may be repeated after a lost answer: it finds its own work and
+gives the same answer.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ redis.call('HINCRBY', KEYS[3], 'stored', charge[3])
 redis.call('HINCRBY', KEYS[3], 'metadata', charge[4])
 redis.call('HDEL', KEYS[4], ARGV[5])
 redis.call('ZADD', KEYS[6], charge[2], ARGV[3])
-for i = 7, #KEYS do redis.call('ZADD', KEYS[i], 0, ARGV[2]) end
+for i = 8, #KEYS do redis.call('ZADD', KEYS[i], 0, ARGV[2]) end
 return 1
 """
 )
@@ -106,13 +106,13 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2])
 redis.call('ZADD', KEYS[2], ARGV[5], ARGV[4])
 redis.call('ZADD', KEYS[6], ARGV[6], ARGV[4])
-for i = 7, #KEYS do redis.call('ZADD', KEYS[i], 0, ARGV[3]) end
+for i = 8, #KEYS do redis.call('ZADD', KEYS[i], 0, ARGV[3]) end
 return 1
 """)
 
 REMOVE: Final = Script("""
 -- ARGV: value, position, id, tombstone, its lifetime in ms (0: none is kept), -size, -stored size, -metadata,
---       how many tombstones are kept
+--       how many tombstones are kept, the bytes of a readers' key
 -- Returns what is stored instead of the value, or a list: the ids of the oldest tombstones beyond those that
 -- are kept. The tombstone has a nonce, so an equal one is an earlier attempt of this call, and the totals
 -- were changed by it.
@@ -120,15 +120,18 @@ local stored = redis.call('GET', KEYS[1])
 if stored == ARGV[4] then return {} end
 if stored ~= ARGV[1] then return stored end
 -- What frees memory comes first: then Redis lets the rest of the script write even if it is out of memory.
+local readers = redis.call('STRLEN', KEYS[7])
+redis.call('DEL', KEYS[7])
 redis.call('ZREM', KEYS[2], ARGV[3])
 redis.call('ZREM', KEYS[6], ARGV[3])
+if readers > 0 then redis.call('HINCRBY', KEYS[3], 'readers', -readers - ARGV[10]) end
 if ARGV[5] == '0' then redis.call('DEL', KEYS[1])
 else redis.call('SET', KEYS[1], ARGV[4], 'PX', ARGV[5]) end
 redis.call('HINCRBY', KEYS[3], 'captures', -1)
 redis.call('HINCRBY', KEYS[3], 'size', ARGV[6])
 redis.call('HINCRBY', KEYS[3], 'stored', ARGV[7])
 redis.call('HINCRBY', KEYS[3], 'metadata', ARGV[8])
-for i = 7, #KEYS do redis.call('ZREM', KEYS[i], ARGV[2]) end
+for i = 8, #KEYS do redis.call('ZREM', KEYS[i], ARGV[2]) end
 if ARGV[5] == '0' then return {} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -158,6 +161,50 @@ if stored == ARGV[2] then return 1 end
 if stored ~= ARGV[1] then return stored end
 redis.call('SET', KEYS[1], ARGV[2])
 redis.call('ZADD', KEYS[2], ARGV[4], ARGV[3])
+return 1
+""")
+
+NOTE_READERS: Final = Script("""
+-- KEYS: totals, then of each note: capture, readers
+-- ARGV: the most bytes of the tenant's readers (0: any), the most readers of a capture, and their bytes, the
+--       bytes of each besides its name, the bytes of a key, then of each note: upload, name, whether on the
+--       page, when. As `readers.noted` does it.
+-- An entry begins with E, and names its upload near its beginning.
+local most, most_readers, most_bytes = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local taken = tonumber(redis.call('HGET', KEYS[1], 'readers') or 0)
+local before = taken
+local function is_stored(capture, upload)
+    local beginning = redis.call('GETRANGE', capture, 0, 511)
+    return string.sub(beginning, 1, 1) == 'E' and string.find(beginning, upload, 1, true)
+end
+local function with(stored, own)
+    local all, kept, size = {own}, {}, 0
+    local is_whole, others = pcall(cmsgpack.unpack, stored or '')
+    for _, each in ipairs(is_whole and type(others) == 'table' and others or {}) do
+        if each[1] ~= own[1] or each[2] ~= own[2] then all[#all + 1] = each
+        else own[3], own[4] = math.min(own[3], each[3]), math.max(own[4], each[4]) end
+    end
+    table.sort(all, function(one, other) return one[4] > other[4] end)
+    for _, each in ipairs(all) do
+        size = size + #each[1] + ARGV[4]
+        if #kept == most_readers or size > most_bytes then break end
+        kept[#kept + 1] = each
+    end
+    return cmsgpack.pack(kept)
+end
+for i = 2, #KEYS, 2 do
+    local at = 4 + i * 2
+    if is_stored(KEYS[i], ARGV[at - 2]) then
+        local stored, moment = redis.call('GET', KEYS[i + 1]), tonumber(ARGV[at + 1])
+        local value = with(stored, {ARGV[at - 1], ARGV[at] == '1', moment, moment})
+        local growth = #value - (stored and #stored or -ARGV[5])
+        if growth <= 0 or most == 0 or taken + growth <= most then
+            redis.call('SET', KEYS[i + 1], value)
+            taken = taken + growth
+        end
+    end
+end
+if taken ~= before then redis.call('HINCRBY', KEYS[1], 'readers', taken - before) end
 return 1
 """)
 

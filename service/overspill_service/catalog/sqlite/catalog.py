@@ -11,11 +11,13 @@ from overspill_service.catalog.sqlite.entries import SqliteEntries
 from overspill_service.catalog.sqlite.key_store import SqliteKeyStore
 from overspill_service.catalog.sqlite.ledger import SqliteLedger
 from overspill_service.catalog.sqlite.live import SqliteLive
+from overspill_service.catalog.sqlite.readers import SqliteReaders
 from overspill_service.catalog.sqlite.statistics import SqliteStatistics
 
 
 class SqliteCatalog(
     SqliteEntries,
+    SqliteReaders,
     SqliteLedger,
     SqliteCoordination,
     SqliteKeyStore,

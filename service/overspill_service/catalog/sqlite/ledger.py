@@ -18,7 +18,7 @@ class SqliteLedger(SqliteAccess):
         return [name for (name,) in await self._rows("SELECT tenant FROM totals ORDER BY tenant")]
 
     async def forget_tenant(self, tenant: str) -> None:
-        for table in ("captures", "totals", "sums", "rollups", "batches", "reservations"):
+        for table in ("captures", "readers", "totals", "sums", "rollups", "batches", "reservations"):
             await self._write(f"DELETE FROM {table} WHERE tenant = ?", (tenant,))  # noqa: S608  (a constant)
 
     async def totals(self, tenant: str) -> Totals:

@@ -174,7 +174,17 @@ CREATE TABLE figures (
 CREATE INDEX figures_by_end ON figures (until);
 """
 
-STEPS: Final = (TABLES, STATISTICS, BACKLOGS, LIMITS, LIVE, SIZES, UNSTORED, REACHED, ROLLUPS, FIGURES)
+READERS: Final = """
+CREATE TABLE readers (
+    tenant TEXT NOT NULL,
+    id     TEXT NOT NULL,
+    value  BLOB NOT NULL,
+    PRIMARY KEY (tenant, id)
+) WITHOUT ROWID;
+ALTER TABLE totals ADD COLUMN readers INTEGER NOT NULL DEFAULT 0;  -- bytes of all readers
+"""
+
+STEPS: Final = (TABLES, STATISTICS, BACKLOGS, LIMITS, LIVE, SIZES, UNSTORED, REACHED, ROLLUPS, FIGURES, READERS)
 """What each version of the schema adds to the one before."""
 VERSION: Final = len(STEPS)
 """The schema's version, in `user_version`."""

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from overspill_service.catalog import encoding
 from overspill_service.catalog.quotas import TOTALS_INCOMPLETE, Charge
 from overspill_service.catalog.records import Entry, Tombstone
+from overspill_service.catalog.sqlite import reader_steps
 from overspill_service.errors import CatalogIncomplete
 
 if TYPE_CHECKING:
@@ -76,8 +77,9 @@ def restore(entry: Entry, db: sqlite3.Connection) -> bool:
 def count(tenant: str, charge: Charge, times: int, db: sqlite3.Connection) -> None:
     """Add a charge `times` times to the totals. With -1 it is subtracted."""
     db.execute(
-        "INSERT INTO totals VALUES (?, ?, ?, ?, ?, 0) ON CONFLICT (tenant) DO UPDATE SET captures = captures"
-        " + excluded.captures, size = size + excluded.size, stored_size = stored_size + excluded.stored_size,"
+        "INSERT INTO totals (tenant, captures, size, stored_size, metadata) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (tenant) DO UPDATE SET captures = captures + excluded.captures,"
+        " size = size + excluded.size, stored_size = stored_size + excluded.stored_size,"
         " metadata = metadata + excluded.metadata",
         (tenant, *(times * part for part in charge)),
     )
@@ -156,6 +158,7 @@ def remove(entry: Entry, tombstone: Tombstone, now: float, until: float, db: sql
         (until, value, entry.tenant, entry.id),
     )
     count(entry.tenant, stored.charge, -1, db)
+    reader_steps.forget(entry.tenant, entry.id, db)
     kept = _count_tombstones(entry.tenant, 1, db)
     # Old tombstones are deleted here, a few at a time: nothing else visits them.
     lapsed = "SELECT rowid, tenant FROM captures WHERE created IS NULL AND expires <= ? LIMIT ?"

@@ -1,0 +1,83 @@
+"""Who has read a capture, as a catalog keeps it beside the entry: a few readers, those who read last.
+
+In Redis a script does what `noted` does. Both pack readers with msgpack, each as an array.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+from overspill import wire
+
+from overspill_service.catalog.records import instant
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_BYTES: Final = 1024
+"""Bytes of a capture's readers, at most, each counted as its name and `READER_BYTES`."""
+READER_BYTES: Final = 24
+KEY_BYTES: Final = 200
+"""What Redis takes for the readers of one capture beside their bytes, about."""
+
+
+class Reader(Struct, frozen=True, array_like=True):
+    """One reader of a capture. Instants are seconds since the epoch."""
+
+    name: str
+    on_page: bool
+    first: float
+    last: float
+
+    def to_wire(self) -> wire.Reader:
+        return wire.Reader(
+            name=self.name,
+            on_page=self.on_page,
+            first_read=instant(self.first),
+            last_read=instant(self.last),
+        )
+
+
+class ReadNote(NamedTuple):
+    """That somebody has read a capture."""
+
+    capture: str
+    upload: str
+    name: str
+    on_page: bool
+    at: float
+
+
+_readers: Final = msgspec.msgpack.Decoder(list[Reader])
+
+
+def encode(readers: Sequence[Reader]) -> bytes:
+    return msgspec.msgpack.encode(readers)
+
+
+def decode(value: bytes | None) -> list[Reader]:
+    """Return what a stored value has, nothing if it cannot be decoded: other readers take its place."""
+    try:
+        return [] if value is None else _readers.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return []
+
+
+def noted(readers: Sequence[Reader], note: ReadNote) -> list[Reader]:
+    """Return the readers with this one, who read last first. Those who read longest ago may be dropped."""
+    first = last = note.at
+    kept, size = [], 0
+    for each in readers:
+        if (each.name, each.on_page) == (note.name, note.on_page):
+            first, last = min(first, each.first), max(last, each.last)
+        else:
+            kept.append(each)
+    kept.append(Reader(note.name, note.on_page, first, last))
+    kept.sort(key=lambda each: each.last, reverse=True)
+    for number, each in enumerate(kept):
+        size += len(each.name.encode()) + READER_BYTES
+        if number == wire.MAX_READERS or size > MAX_BYTES:
+            return kept[:number]
+    return kept

@@ -1,0 +1,30 @@
+"""Who has read captures, in Redis: one value for each capture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from overspill import wire
+
+from overspill_service.catalog import readers
+from overspill_service.catalog.redis import key_names, scripts
+from overspill_service.catalog.redis.access import RedisAccess
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from overspill_service.catalog.readers import Reader, ReadNote
+
+
+class RedisReaders(RedisAccess):
+    async def note_readers(self, tenant: str, notes: Sequence[ReadNote], *, most: int) -> None:
+        keys = [key_names.totals(tenant)]
+        words: list[str | int] = []
+        for capture, upload, name, on_page, at in notes:
+            keys += key_names.capture(tenant, capture), key_names.readers(tenant, capture)
+            words += upload, name, int(on_page), repr(at)
+        bounds = wire.MAX_READERS, readers.MAX_BYTES, readers.READER_BYTES, readers.KEY_BYTES
+        await self._client.step(scripts.NOTE_READERS, keys, most, *bounds, *words)
+
+    async def readers(self, tenant: str, capture: str) -> list[Reader]:
+        return readers.decode(await self._client.call("GET", key_names.readers(tenant, capture)))
