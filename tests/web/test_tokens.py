@@ -111,6 +111,21 @@ async def test_the_audit_log_says_for_whom_the_issuer_has_made_a_token(
     assert len(long["name"]) == 256
 
 
+async def test_a_capture_names_as_its_reader_whom_the_issuer_names(api: Api) -> None:
+    service = api.service
+    alice, unnamed = [{"Authorization": f"Bearer {token(sub=name)}"} for name in ("alice", None)]
+    await api.put(b"x", **alice)
+    for headers in (alice, unnamed):
+        await api.get(path_of(b"x") + "/head", headers=headers)
+    await service.reader_notes.report()
+    await service.metrics.write_pending(service.archive.catalog, service.archive.clock())
+    found = await (await api.get(path_of(b"x") + "/readers", headers=alice)).json()
+    known = await (await api.get(path_of(b"x"), headers=alice)).json()
+
+    assert {each["name"] for each in found["readers"]} == {"alice", "jwt"}
+    assert known["first_reader"] == "alice"
+
+
 def unsigned() -> str:
     def part(value: dict[str, Any]) -> str:
         return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MAX_BYTES: Final = 1024
 """Bytes of a capture's readers, at most, each counted as its name and `READER_BYTES`."""
 READER_BYTES: Final = 24
-KEY_BYTES: Final = 200
+KEY_BYTES: Final = 150
 """What Redis takes for the readers of one capture beside their bytes, about."""
 
 
