@@ -4,9 +4,15 @@ import json
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
+from overspill import Client, SyncClient
+from overspill.wire import Code
 
+from tests.client.scripted import json as answered
+from tests.client.scripted import problem, scripted_in_thread
 from tests.client.shell import CAPTURE_ID, Shell
+from tests.faults.traffic import until
 from tests.servers.overspill import ServiceProcess
 
 
@@ -41,6 +47,37 @@ def test_what_is_put_is_told_by_stat(overspill: Shell, session: str) -> None:
     assert (entry["tool"], entry["call_id"], entry["session"]) == ("größe", "call\t0", session)
     assert (entry["content_type"], entry["status"], entry["size"]) == ("application/json", "exit 3", 3)
     assert abs(life - timedelta(hours=2)) < timedelta(seconds=2)
+
+
+async def test_stat_tells_who_has_read_a_capture(overspill: Shell, service: ServiceProcess) -> None:
+    capture = overspill.put(b"x")
+    before = json.loads(overspill("stat", "--json", capture).data)["readers"]
+    async with Client(service.url) as client:
+        await client.content(capture)
+
+        async def is_noted() -> bool:
+            return bool((await client.readers(capture)).readers)
+
+        await until(is_noted)
+    told = overspill("stat", capture).out
+    [reader] = json.loads(overspill("stat", "--json", capture).data)["readers"]
+
+    assert before == []
+    assert (reader["name"], reader["on_page"]) == ("", False)
+    assert f"\nread by no key  {reader['last_read'][:19]}Z\n" in told
+
+
+@pytest.mark.parametrize("refusal", [Code.FORBIDDEN, Code.NO_ROUTE])
+def test_stat_tells_the_rest_where_nobody_says_who_reads(
+    overspill: Shell, service: ServiceProcess, refusal: Code
+) -> None:
+    with SyncClient(service.url) as client:
+        entry = client.get(overspill.put(b"x"))
+    with scripted_in_thread(answered(entry), problem(refusal)) as script:
+        result = Shell(script.url)("stat", "--json", entry.id)
+
+    assert (result.code, result.err) == (0, "")
+    assert json.loads(result.data) == json.loads(msgspec.json.encode(entry))
 
 
 def test_metadata_cannot_forge_lines_or_move_the_cursor(overspill: Shell, session: str) -> None:

@@ -1,17 +1,21 @@
-"""The command stat: what is known of a capture."""
+"""The command stat: what is known of a capture, and who has read it."""
 
 from typing import TYPE_CHECKING
 
 import typer
+from msgspec.structs import asdict
 
 from overspill.cli.declaration import command
 from overspill.cli.facts import print_facts
 from overspill.cli.options import Ref, SessionFilter
 from overspill.cli.table import instant
+from overspill.errors import Forbidden, NoRoute
+from overspill.spools.capture import LocalCapture
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
-    from overspill.wire import Entry
+    from overspill.spools.holder import SyncSource
+    from overspill.wire import Entry, Reader
 
 _EXAMPLES = (
     "overspill stat cap_k3v7q2m5x4c6z2b7n5aa",
@@ -20,13 +24,36 @@ _EXAMPLES = (
 
 
 def stat(invocation: "Invocation", ref: Ref, *, session: SessionFilter = None) -> None:
-    """Show the facts of a capture: state, size, tool, session, labels, expiry."""
+    """Show the facts of a capture: state, size, tool, session, labels, expiry, readers."""
     with invocation.source(ref, session) as source:
         entry = source.get(ref, session=session)
-    if invocation.json:
+        readers = _readers(source, entry)
+    if not invocation.json:
+        print_facts(_facts(entry) | {_who(each): _when(each) for each in readers or ()})
+    elif readers is None:
         invocation.answer(entry)
     else:
-        print_facts(_facts(entry))
+        invocation.answer(asdict(entry) | {"readers": readers})
+
+
+def _readers(source: "SyncSource", entry: "Entry") -> "list[Reader] | None":
+    """Return who has read a capture, None if the key may not know it, or nobody does."""
+    if isinstance(source, LocalCapture):
+        return None
+    try:
+        return source.readers(entry.id).readers
+    except (Forbidden, NoRoute):  # a key of some sessions; an older service
+        return None
+
+
+def _who(reader: "Reader") -> str:
+    where = "looked at by" if reader.on_page else "read by"
+    return f"{where} {reader.name or 'no key'}"
+
+
+def _when(reader: "Reader") -> str:
+    first, last = instant(reader.first_read), instant(reader.last_read)
+    return last if first == last else f"{last}, first {first}"
 
 
 def _facts(entry: "Entry") -> dict[str, str]:
