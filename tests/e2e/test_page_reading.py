@@ -14,7 +14,7 @@ from overspill.errors import Deleted
 from overspill.transfer.client import Client
 from overspill_service.tenants.keys import hash_key, new_key
 
-from tests.e2e.web_page import Watched, service_with
+from tests.e2e.web_page import AXE, Watched, complaints_of, service_with
 from tests.faults.traffic import until
 from tests.servers.overspill import ForkedService
 
@@ -428,6 +428,58 @@ async def test_who_read_an_output_first_and_when_is_said(watched: Watched, clien
     key = hash_key(KEYS["acme"])[:12]
 
     await page.locator(".facts").get_by_text(f"by key {key}").wait_for()
+
+
+async def key_of(service: ForkedService, **fields: object) -> Client:
+    """A client with a key of its own."""
+    headers, body = {"Authorization": f"Bearer {KEYS['acme']}"}, {"scopes": ["read"], **fields}
+    async with (
+        ClientSession() as session,
+        session.post(f"{service.url}{wire.Path.KEYS}", headers=headers, json=body) as answer,
+    ):
+        return Client(service.url, key=(await answer.json())["key"])
+
+
+async def test_all_who_have_read_an_output_are_told_and_who_has_looked_at_it_here(
+    watched: Watched, client: Client, service: ForkedService
+) -> None:
+    entry = await client.put(LOG, call_id="readers")
+    for _ in range(4):
+        async with await key_of(service) as agent:
+            await agent.tail(entry.id, 3)
+    page = await opened(watched, f"/captures/{entry.id}")
+    facts, own = page.locator(".facts"), hash_key(KEYS["acme"])[:12]
+
+    async def are_noted() -> bool:
+        return len((await client.readers(entry.id)).readers) == 5
+
+    await until(are_noted, 30)
+    await page.reload()
+    listed = facts.get_by_role("listitem")
+    await listed.first.wait_for()
+    first, before = await listed.first.inner_text(), await listed.count()
+    whole = facts.get_by_role("button", name="All 5")
+    await whole.focus()
+    await page.keyboard.press("Enter")
+    after = await listed.count()
+    complaints = await complaints_of(page) if AXE.exists() else []
+
+    assert re.fullmatch(rf"key {own}\n.* ago, on this page|key {own}\njust now, on this page", first)
+    assert (before, after) == (4, 5)
+    assert complaints == []
+    assert await facts.get_by_role("button", name="Fewer").get_attribute("aria-expanded") == "true"
+
+
+async def test_a_key_of_one_session_sees_no_other_readers(
+    watched: Watched, client: Client, service: ForkedService
+) -> None:
+    entry = await client.put(LOG, call_id="bound", session="bound")
+    agent = await key_of(service, session="bound")
+    await watched.sign_in(agent.address.key, f"/captures/{entry.id}")
+    facts = watched.page.locator(".facts")
+    await facts.get_by_text("First read").wait_for()
+
+    assert await facts.get_by_text("Read by").count() == 0
 
 
 async def test_no_key_reaches_the_page_behind_a_dialog(watched: Watched, client: Client) -> None:

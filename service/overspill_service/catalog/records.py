@@ -66,7 +66,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     first_read: float | None = None
     """When the content was first read, as far as this catalog knows. The objects do not tell it."""
     first_reader: str = ""
-    """The id of the key that read it then, or whom the issuer of a token named. Empty if nobody said who."""
+    """The id of the key that read it then, or the subject of a token. Empty if nobody said who."""
     producer: str = ""
     """The word of who may append, while the capture is live."""
     life: float = 0.0

@@ -7,6 +7,7 @@ import type { Entry, SignedIn } from "../service/wire.ts";
 import { SEEN_LABEL } from "../viewer/seen.ts";
 import { TERMINAL_LABEL, visible } from "../viewer/text.ts";
 import { Changes } from "./changes.tsx";
+import { ReadBy, Who } from "./readers.tsx";
 
 /** Labels that the client sets, as people read them. */
 const LABELS: Record<string, string> = {
@@ -37,6 +38,7 @@ export function Details({ entry, who, onChanged }: { entry: Entry; who: SignedIn
         {entry.last_append && <Fact term="Last output"><Time at={entry.last_append} /></Fact>}
         {entry.gap && <Fact term="Missing at the end">from byte {count(entry.gap.offset)} on: {entry.gap.size === null ? "perhaps something, nobody knows how much" : bytes(entry.gap.size)}</Fact>}
         <Fact term="First read"><FirstRead entry={entry} /></Fact>
+        {who.session === null && <Fact term="Read by"><ReadBy key={entry.id} reference={entry.id} /></Fact>}
         <Fact term="Expires">{entry.held ? "not before it is released" : <Time at={entry.expires} />}</Fact>
         {labels.map(([name, value]) => <Fact key={name} term={LABELS[name] ?? name}><Name text={value} /></Fact>)}
         <Lead term="Handle" text={entry.id} label="Copy the handle" />
@@ -49,11 +51,11 @@ export function Details({ entry, who, onChanged }: { entry: Entry; who: SignedIn
   );
 }
 
-const READS_HELP = "Reads on this page do not count. Every read, and by whom, is in the audit log, if the operator keeps one.";
+const READS_HELP = "Reads on this page do not count. Every single read is in the audit log, if the operator keeps one of reads.";
 
 function FirstRead({ entry: { first_read: at, first_reader: reader } }: { entry: Entry }) {
   if (!at) return <span title={READS_HELP}>not yet</span>;
-  return <><Time at={at} /> {reader && <span class="quiet small" title={READS_HELP}>by key <Name text={reader} /></span>}</>;
+  return <><Time at={at} /> {reader && <span class="quiet small" title={READS_HELP}>by <Who name={reader} /></span>}</>;
 }
 
 /** How much smaller the output is as it is stored. */

@@ -31,10 +31,24 @@ export interface Entry {
   expires: string;
   held: boolean;
   first_read: string | null;
-  /** The id of the key that read it first. */
+  /** Who read it first: the id of a key, or a token's subject. */
   first_reader: string;
   last_append: string | null;
   gap: { offset: number; size: number | null } | null;
+}
+
+/** Who has read a capture: the id of a key, or a token's subject; empty if nobody said who. */
+export interface Reader {
+  name: string;
+  /** Somebody looked at it in a browser. */
+  on_page: boolean;
+  first_read: string;
+  last_read: string;
+}
+
+/** Who read last comes first. */
+export interface Readers {
+  readers: Reader[];
 }
 
 export interface Listing {
