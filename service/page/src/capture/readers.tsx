@@ -8,7 +8,7 @@ import type { Reader, Readers } from "../service/wire.ts";
 
 /** Readers are noted within seconds, and nobody waits for them. */
 const AGAIN_MS = 15_000;
-const SHOWN = 4;
+const SHOWN = 3;
 const KEY_ID = /^[0-9a-f]{12}$/;
 /** Readers whose names are not those of keys or people. */
 const OTHERS: Record<string, string> = {
