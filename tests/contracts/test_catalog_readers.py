@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from overspill import wire
+from overspill_service.catalog.encoding import PAGE_BYTES, Page
 from overspill_service.catalog.quotas import Quota
 from overspill_service.catalog.readers import KEY_BYTES, MAX_BYTES, READER_BYTES, Reader, ReadNote
 
@@ -148,6 +150,16 @@ async def test_a_tenant_fills_no_catalog_with_readers_and_removals_make_room(cat
     assert kept == entries[:5]
     assert [each.last for each in await catalog.readers(TENANT, entries[4].id)] == [NOW + 1]
     assert await names(catalog, entries[9]) == ["the-id-a-key"]
+
+
+def test_pages_are_short_if_first_readers_have_long_names() -> None:
+    page, long = Page(1_000), entry(first_reader="\x01" * 256)
+    while page.add(long):
+        pass
+
+    size = len(msgspec.json.encode([each.to_wire() for each in page.entries]))
+    assert size < PAGE_BYTES
+    assert len(page.entries) > 100
 
 
 async def test_of_a_forgotten_tenant_no_reader_counts(catalog: Catalog) -> None:

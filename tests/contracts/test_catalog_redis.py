@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from overspill_service.catalog.quotas import Quota, Totals
+from overspill_service.catalog.readers import ReadNote
 from overspill_service.catalog.records import Query
 from overspill_service.catalog.redis import key_names
 from overspill_service.catalog.urls import open_catalog
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from overspill_service.catalog import Catalog
 
 UNLIMITED = Quota()
+NOTE = ReadNote(entry().id, entry().upload, "key", on_page=False, at=NOW)
 
 
 @asynccontextmanager
@@ -241,6 +243,7 @@ async def test_a_removed_capture_leaves_no_key_but_its_tombstone_which_expires(
 ) -> None:
     async with opened(redis_url, tmp_path) as catalog:
         await catalog.commit(entry(), UNLIMITED)
+        await catalog.note_readers(TENANT, [NOTE], most=0)
         await catalog.remove(entry(), tombstone(entry()), keep=60)
 
     grave = key_names.capture(TENANT, entry().id).encode()
@@ -248,6 +251,20 @@ async def test_a_removed_capture_leaves_no_key_but_its_tombstone_which_expires(
     assert set(redis_server.command("KEYS", "ov1:{*")) == {grave, order, totals}
     for key in (grave, order):
         assert 59_000 < redis_server.command("PTTL", key) <= 60_000
+
+
+@pytest.mark.parametrize("damaged", [b"", b"\xff", b"\x01", b"\x93\x01\x02\x03", b"\x91\x91\xa1\xff"])
+async def test_readers_that_are_damaged_in_redis_are_forgotten(
+    redis_url: str, redis_server: RedisServer, tmp_path: Path, damaged: bytes
+) -> None:
+    async with opened(redis_url, tmp_path) as catalog:
+        await catalog.commit(entry(), UNLIMITED)
+        redis_server.command("SET", key_names.readers(TENANT, entry().id), damaged)
+        before = await catalog.readers(TENANT, entry().id)
+        await catalog.note_readers(TENANT, [NOTE], most=0)
+        after = await catalog.readers(TENANT, entry().id)
+
+    assert (before, [each.name for each in after]) == ([], ["key"])
 
 
 async def test_a_long_listing_where_nothing_matches_at_first_still_finds_what_does(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from overspill_service.archive.sweep import sweep_all
+from overspill_service.errors import CatalogUnavailable
 from overspill_service.maintenance import Maintenance
 
 from tests.faults.traffic import until
@@ -48,6 +49,17 @@ async def test_captures_and_sessions_are_deleted(full: Api) -> None:
     assert (one.status, session.status) == (200, 200)
     assert (await session.json())["captures"] == CAPTURES // 3
     assert (await (await full.get("/v1/usage")).json())["captures"] == CAPTURES - 1 - CAPTURES // 3
+
+
+async def test_who_has_read_is_told_once_there_is_room(full: Api, own_redis: RedisServer) -> None:
+    await full.get(path_of(b"3\n", "call_3") + "/content")
+    with pytest.raises(CatalogUnavailable, match="out of memory"):
+        await full.service.reader_notes.report()
+    own_redis.command("CONFIG", "SET", "maxmemory", 0)
+    await full.service.reader_notes.report()
+    found = await (await full.get(path_of(b"3\n", "call_3") + "/readers")).json()
+
+    assert len(found["readers"]) == 1
 
 
 async def test_the_sweep_takes_its_lease_and_removes_what_has_expired(full: Api) -> None:

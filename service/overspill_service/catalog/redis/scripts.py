@@ -179,8 +179,7 @@ local function is_stored(capture, upload)
 end
 local function with(stored, own)
     local all, kept, size = {own}, {}, 0
-    local is_whole, others = pcall(cmsgpack.unpack, stored or '')
-    for _, each in ipairs(is_whole and type(others) == 'table' and others or {}) do
+    for _, each in ipairs(stored and cmsgpack.unpack(stored) or {}) do
         if each[1] ~= own[1] or each[2] ~= own[2] then all[#all + 1] = each
         else own[3], own[4] = math.min(own[3], each[3]), math.max(own[4], each[4]) end
     end
@@ -196,7 +195,9 @@ for i = 2, #KEYS, 2 do
     local at = 4 + i * 2
     if is_stored(KEYS[i], ARGV[at - 2]) then
         local stored, moment = redis.call('GET', KEYS[i + 1]), tonumber(ARGV[at + 1])
-        local value = with(stored, {ARGV[at - 1], ARGV[at] == '1', moment, moment})
+        local own = {ARGV[at - 1], ARGV[at] == '1', moment, moment}
+        local is_whole, value = pcall(with, stored, own)
+        if not is_whole then value = cmsgpack.pack({own}) end
         local growth = #value - (stored and #stored or -ARGV[5])
         if growth <= 0 or most == 0 or taken + growth <= most then
             redis.call('SET', KEYS[i + 1], value)
