@@ -68,7 +68,7 @@ class CaptureCalls(Caller):
 
     async def readers(self, ref: str, *, session: str | None = None) -> wire.Readers:
         """Return who has read a capture, and when. Raises `Forbidden` if the key is of some sessions only."""
-        query = self._narrowed(ref, session)
+        query = self._ref_query(ref, session)
         return await self._ask(request.about("GET", wire.Path.READERS, ref, query), wire.Readers)
 
     async def list(  # noqa: PLR0913  (one keyword for each filter of the listing)

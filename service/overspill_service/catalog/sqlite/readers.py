@@ -19,4 +19,4 @@ class SqliteReaders(SqliteAccess):
         await self._writer.run(partial(reader_steps.note, tenant, notes, most), is_durable=False)
 
     async def readers(self, tenant: str, capture: str) -> list[Reader]:
-        return await self._reader.run(partial(reader_steps.read, tenant, capture))
+        return await self._points.run(partial(reader_steps.read, tenant, capture))

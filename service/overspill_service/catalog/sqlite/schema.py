@@ -184,7 +184,10 @@ CREATE TABLE readers (
 ALTER TABLE totals ADD COLUMN readers INTEGER NOT NULL DEFAULT 0;  -- bytes of all readers
 """
 
-STEPS: Final = (TABLES, STATISTICS, BACKLOGS, LIMITS, LIVE, SIZES, UNSTORED, REACHED, ROLLUPS, FIGURES, READERS)
+STEPS: Final = (
+    *(TABLES, STATISTICS, BACKLOGS, LIMITS, LIVE, SIZES, UNSTORED, REACHED, ROLLUPS),
+    *(FIGURES, READERS),
+)
 """What each version of the schema adds to the one before."""
 VERSION: Final = len(STEPS)
 """The schema's version, in `user_version`."""
