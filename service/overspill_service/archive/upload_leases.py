@@ -6,7 +6,7 @@ An upload of less than a minute needs no lease: no sweep touches objects younger
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
     from overspill_service.archive.uploading import Upload
 
+T = TypeVar("T")
+
 RENEW_SECONDS: Final = 60.0
 """When an upload takes its lease, and how often it renews it."""
 LEASE_SECONDS: Final = 600.0
 """How long the lease lasts after the last bytes came."""
 
 
-async def renewing(archive: Archive, upload: Upload, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the chunks of a body, and renew the lease of its upload and its reservation now and then."""
+async def renewing(archive: Archive, upload: Upload, chunks: AsyncIterator[T]) -> AsyncIterator[T]:
+    """Yield the chunks of an upload, and renew the lease of its upload and its reservation now and then."""
     due = time.monotonic() + RENEW_SECONDS
     async for chunk in chunks:
         if time.monotonic() >= due:

@@ -100,7 +100,7 @@ class Upload:
                 if ingest.is_refused_as_frame:  # it has to be decoded, for which no memory was taken
                     await self._memory.decode()
                 for frame in frames:
-                    await self._add(frame)
+                    await self.add(frame)
 
     async def seal(self, entry: bytes) -> None:
         """Store the last segment. It holds the whole entry, so this commits the capture to the store."""
@@ -148,7 +148,8 @@ class Upload:
         if not self._put_task.cancelled():
             self._put_task.exception()  # read its failure, or asyncio reports it as never retrieved
 
-    async def _add(self, framed: Framed) -> None:
+    async def add(self, framed: Framed) -> None:
+        """Take one frame more. A segment that is full with it is stored meanwhile."""
         size = SMALL_SEGMENT_BYTES if self._memory.is_short else SEGMENT_SIZE
         if self._stored >= size or len(self._frames) >= SEGMENT_FRAMES:
             await self._put(b"", is_last=False)

@@ -1,6 +1,6 @@
 """Move a finished capture of many small segments into few objects.
 
-    read ──► new upload ──► its last segment ──► entry of the new upload ──► old objects deleted
+    frames ──► new upload ──► its last segment ──► entry of the new upload ──► old objects deleted
 
 Until the entry is replaced every read uses the old objects, and after that the new ones. A crash leaves
 either, and the sweep deletes what no entry needs.
@@ -8,6 +8,7 @@ either, and the sweep deletes what no entry needs.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
@@ -23,17 +24,26 @@ from overspill_service.archive.uploading import SEGMENT_SIZE, Upload
 from overspill_service.catalog.quotas import Quota
 from overspill_service.errors import CaptureDamaged
 from overspill_service.store_format import object_keys
-from overspill_service.store_format.ingest import Ingest
+from overspill_service.store_format.frames import FRAME_SIZE, FrameWriter, decode_frame
 from overspill_service.telemetry.logs import fields
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, Sequence
 
     from overspill_service.archive.archive import Archive
     from overspill_service.catalog.records import Entry
+    from overspill_service.store_format.frame_map import FrameMap
+    from overspill_service.store_format.frames import Frame
+    from overspill_service.store_format.ingest import Framed
 
 WORTHWHILE: Final = 4
 """A capture is moved if that makes so many times fewer objects of it."""
+LARGE_SEGMENT: Final = 2**20
+"""Stored bytes of a segment. A capture whose segments have more on average stays as it is."""
+SMALL_FRAME: Final = FRAME_SIZE // 2
+"""Bytes of content from which on a frame stays as it is."""
+MAX_BATCH_FRAMES: Final = 4
+"""Frames that a thread decodes in one call."""
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +52,8 @@ def is_worth_compacting(entry: Entry) -> bool:
     fewest = 1 + entry.stored_size // SEGMENT_SIZE
     if entry.is_live or entry.is_held:  # the hold is on these objects
         return False
-    return len(entry.segments) >= WORTHWHILE * fewest
+    is_small = entry.stored_size < len(entry.segments) * LARGE_SEGMENT
+    return is_small and len(entry.segments) >= WORTHWHILE * fewest
 
 
 async def compact(archive: Archive, entry: Entry) -> Entry | None:
@@ -69,12 +80,14 @@ async def compact(archive: Archive, entry: Entry) -> Entry | None:
 
 
 async def _copy(archive: Archive, entry: Entry, upload: Upload) -> Entry:
-    """Store the content once more. Raises `CaptureDamaged` if it is another one than the entry says."""
-    workers = archive.upload_workers(entry.tenant)
-    ingest = Ingest(None, level=archive.level, limit=entry.size)
-    await upload.fill(ingest, renewing(archive, upload, _content(archive, entry)), workers)
-    if (ingest.size, ingest.sha256) != (entry.size, entry.sha256):
-        raise CaptureDamaged(f"{entry.id} reads as {ingest.size} bytes of another digest than its own")
+    """Store the frames once more. Raises `CaptureDamaged` if they have other content than the entry says."""
+    content = _Content(archive.level)
+    async with aclosing(_frames(archive, entry, content)) as batches:
+        async for batch in renewing(archive, upload, batches):
+            for framed in batch:
+                await upload.add(framed)
+    if (content.size, content.sha256.digest()) != (entry.size, entry.sha256):
+        raise CaptureDamaged(f"{entry.id} reads as {content.size} bytes of another digest than its own")
     draft = replace(entry, upload=upload.name, segments=[], index=None, marker=None)
     await upload.seal(encode_entry(draft))
     count = sum(map(len, upload.frames))
@@ -82,8 +95,58 @@ async def _copy(archive: Archive, entry: Entry, upload: Upload) -> Entry:
     return replace(draft, segments=upload.segments, index=index)
 
 
-async def _content(archive: Archive, entry: Entry) -> AsyncIterator[bytes]:
-    reader = await archive.reader(entry, archive.upload_workers(entry.tenant))
-    async with aclosing(reader.content(0, entry.size)) as pieces:
-        async for piece in pieces:
-            yield piece
+async def _frames(archive: Archive, entry: Entry, content: _Content) -> AsyncGenerator[list[Framed], None]:
+    """Yield the frames of the new segments."""
+    workers = archive.upload_workers(entry.tenant)
+    reader, first = await archive.reader(entry, workers), 0
+    async with aclosing(reader.stored_frames()) as blocks:
+        async for block in blocks:
+            listed = _frames_in(reader.frames, first, len(block))
+            first += len(listed)
+            rest = memoryview(block)
+            for number in range(0, len(listed), MAX_BATCH_FRAMES):
+                batch = listed[number : number + MAX_BATCH_FRAMES]
+                yield await workers.run(content.take, batch, rest)
+                rest = rest[sum(frame.stored_size for frame in batch) :]
+    yield await workers.run(content.finish)
+
+
+def _frames_in(frames: FrameMap, first: int, size: int) -> list[Frame]:
+    """Return the frames from `first` on that have `size` stored bytes."""
+    found: list[Frame] = []
+    while size > 0:
+        found.append(frames[first + len(found)])
+        size -= found[-1].stored_size
+    return found
+
+
+class _Content:
+    """The content of a capture, frame by frame. CPU work: call its methods in a thread.
+
+    A large frame stays as it is. Small ones are joined: a slow producer leaves one for each segment.
+    """
+
+    def __init__(self, level: int) -> None:
+        self.size = 0
+        self.sha256 = hashlib.sha256()
+        self._joined = FrameWriter(level)
+
+    def take(self, frames: Sequence[Frame], stored: memoryview) -> list[Framed]:
+        """Return what becomes of the frames with which `stored` begins. Raises `CaptureDamaged`."""
+        made: list[Framed] = []
+        for frame in frames:
+            made += self._taken(frame, stored[: frame.stored_size])
+            stored = stored[frame.stored_size :]
+        return made
+
+    def finish(self) -> list[Framed]:
+        """Return the last frame, if one is left."""
+        return self._joined.finish()
+
+    def _taken(self, frame: Frame, stored: memoryview) -> list[Framed]:
+        content = decode_frame(stored, frame)
+        self.size += len(content)
+        self.sha256.update(content)
+        if frame.size < SMALL_FRAME:
+            return self._joined.write(content)
+        return [*self._joined.finish(), (frame, bytes(stored))]
