@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
+import os
 import sys
 from importlib.util import find_spec
+from typing import NoReturn
 
 _USAGE = 2
 _MISSING = (
@@ -13,6 +17,8 @@ _MISSING = (
 
 
 _HOOK_WORDS = 3
+_COLLECT_AFTER = 50_000
+"""New objects after which garbage is looked for. Most that a command makes at its start stay to its end."""
 
 
 def main() -> int:
@@ -29,5 +35,36 @@ def main() -> int:
     return run()
 
 
+def run_process() -> NoReturn:
+    """Run the command line as this process, which has no other purpose, and end it."""
+    gc.set_threshold(_COLLECT_AFTER)
+    end = _QuickEnd()
+    atexit.register(end.leave)  # before all others, so it is called after them
+    try:
+        sys.exit(main())
+    except SystemExit as exit_:
+        end.code = exit_.code
+        raise
+
+
+class _QuickEnd:
+    """Ends the process without freeing its objects one by one, a fifth of the time of a short command."""
+
+    def __init__(self) -> None:
+        self.code: object = ""
+
+    def leave(self) -> None:
+        """Leave with the code, if it is one. The interpreter deals with what cannot be flushed."""
+        if not isinstance(self.code, int):
+            return
+        try:
+            for stream in (sys.stdout, sys.stderr):
+                if stream is not None and not stream.closed:
+                    stream.flush()
+        except (OSError, ValueError):
+            return
+        os._exit(self.code & 0xFF)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    run_process()

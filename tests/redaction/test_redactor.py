@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import random
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from overspill.reading.finder import IS_AVAILABLE
+from overspill.redaction import prefix_scan
 from overspill.redaction.groups import groups_of
 from overspill.redaction.masking import Redaction
 from overspill.redaction.prefix_scan import PrefixScan
@@ -56,6 +59,22 @@ def test_with_re2_one_pass_finds_all_kinds() -> None:
     (one,) = DEFAULT._passes
 
     assert isinstance(one, PrefixScan)
+
+
+@pytest.mark.skipif(not IS_AVAILABLE, reason="needs Hyperscan")
+@pytest.mark.parametrize("filler", ["a line of a log\n", "sk-ant-eyJSK key-Q~"])
+def test_hyperscan_finds_in_long_texts_what_re2_finds(filler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    random_ = random.Random(1)
+    each = [filler * random_.randrange(200) + each.text + "\n" for each in PLANTED]
+    text, scan = "".join(each), PrefixScan(RULES)
+    cuts = [0, *sorted(random_.sample(range(len(text)), 7)), len(text)]
+    spans = [(start, end) for start, end in pairwise(cuts) if end - start > 2**16]
+
+    found = [list(scan.found(text, *span)) for span in spans]
+
+    monkeypatch.setattr(prefix_scan, "IS_AVAILABLE", False)
+    assert found == [list(scan.found(text, *span)) for span in spans]
+    assert sum(map(len, found)) > len(PLANTED) // 2
 
 
 @pytest.mark.parametrize("redactor", [DEFAULT, PLAIN])

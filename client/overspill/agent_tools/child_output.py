@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _READ_BYTES: Final = 256 * 1024
+_LITTLE_BYTES: Final = 32 * 1024
+_GATHER_SECONDS: Final = 0.002
+"""After a read of few bytes the pipe fills for so long: a program that prints much in small pieces would
+otherwise be read in as many."""
 _POLL_MILLISECONDS: Final = 20
 """Milliseconds between two checks whether the command has ended, on systems without a pidfd."""
 _DRAIN_SCRIPT: Final = "import os\nwhile os.read(0, 65536):\n    pass"
@@ -54,7 +58,10 @@ def read_until_end(
                 return False
             ready = {descriptor for descriptor, _ in poll.poll(_pause(left, is_told=ended is not None))}
             if reader in ready:
-                is_open = _read(reader, _READ_BYTES, take)
+                size = _read(reader, _READ_BYTES, take)
+                is_open = size > 0
+                if is_open and size < _LITTLE_BYTES:
+                    time.sleep(_GATHER_SECONDS)
             if ended is None or ended in ready:
                 child.poll()
     return True
@@ -87,12 +94,12 @@ def _end_descriptor(child: subprocess.Popen[bytes]) -> Iterator[int | None]:
         os.close(descriptor)
 
 
-def _read(reader: int, size: int, take: Callable[[bytes], None]) -> bool:
-    """Take up to `size` bytes. Return whether the pipe goes on."""
+def _read(reader: int, size: int, take: Callable[[bytes], None]) -> int:
+    """Take up to `size` bytes. Return how many came: 0 at the end of the pipe."""
     data = os.read(reader, size)
     if data:
         take(data)
-    return bool(data)
+    return len(data)
 
 
 def _read_rest(reader: int, take: Callable[[bytes], None]) -> bool:

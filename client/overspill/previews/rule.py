@@ -5,6 +5,7 @@ The weights are on one scale from 0 to 11: the preview shows lines of the highes
 
 from __future__ import annotations
 
+import functools
 import re
 from enum import Enum, auto
 from typing import Final, NamedTuple
@@ -35,21 +36,22 @@ class Role(Enum):
 class Rule(NamedTuple):
     """A line meets a rule if it has one of `words`, and begins with `start` or has `pattern` anywhere.
 
-    All are in lower case unless the rule `is_exact`.
+    All are in lower case unless the rule `is_exact`. The patterns, if they are not empty, are compiled when
+    they are first needed: most processes make no preview.
     """
 
     weight: float
     words: tuple[str, ...]
-    start: re.Pattern[str] | None
-    pattern: re.Pattern[str] | None
+    start: str
+    pattern: str
     is_exact: bool
     role: Role
 
     def meets(self, text: str) -> bool:
         """Return whether `text`, which has one of the words, meets the rule."""
-        if self.start is not None and self.start.match(text):
+        if self.start and _compiled(self.start).match(text):
             return True
-        return self.pattern is not None and self.pattern.search(text) is not None
+        return bool(self.pattern) and _compiled(self.pattern).search(text) is not None
 
 
 def rule(
@@ -64,8 +66,10 @@ def rule(
 
     A pattern for the start of a line belongs in `start`: there it takes a tenth of the time.
     """
-    first, anywhere = (re.compile(each) if each else None for each in (start, "|".join(patterns)))
-    return Rule(weight, tuple(words.split("|")), first, anywhere, is_exact, role)
+    return Rule(weight, tuple(words.split("|")), start, "|".join(patterns), is_exact, role)
+
+
+_compiled: Final = functools.cache(re.compile)
 
 
 def at_word(alternatives: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Final, NamedTuple
 
@@ -31,16 +32,16 @@ def _has(text: str, words: tuple[str, ...]) -> bool:
     return any(map(text.__contains__, words))
 
 
-def _words_of(rules: dict[int, Rule]) -> Keywords:
-    """Return the words of some rules, which stand for the numbers of the rules."""
+@functools.cache
+def _words_of(*, is_exact: bool) -> Keywords:
+    """Return the words of these rules, which stand for the numbers of the rules."""
+    rules = {number: rule for number, rule in enumerate(RULES) if rule.is_exact is is_exact}
     words = {word for rule in rules.values() for word in rule.words}
     return Keywords(
         {word: sum(1 << number for number, rule in rules.items() if word in rule.words) for word in words}
     )
 
 
-_EXACT: Final = _words_of({number: rule for number, rule in enumerate(RULES) if rule.is_exact})
-_LOWER: Final = _words_of({number: rule for number, rule in enumerate(RULES) if not rule.is_exact})
 _HARMLESS: Final = re.compile(
     r"\b(?:0|no|zero|without)\s{1,3}(?:[a-z]{1,20}\s{1,3})?"
     r"(?:errors?|failures?|failed|exceptions?|warnings?|problems?|issues?|offenses)\b"
@@ -93,7 +94,7 @@ def is_red(line: str) -> bool:
 def _by_rule(said: str, line: str) -> LineVerdict | None:
     """Return the verdict of the first rule that the message meets; None if it says that all is well."""
     lower = said.lower()
-    rules = _LOWER.numbers(lower) | _EXACT.numbers(said)
+    rules = _words_of(is_exact=False).numbers(lower) | _words_of(is_exact=True).numbers(said)
     if not rules or (_has(said, _PASSED) and _PASSING.search(said)):
         return None
     for number in members(rules):

@@ -31,6 +31,7 @@ class Finder:
         self._needs_ascii = literals.needs_ascii
         self._database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
         texts = [text.encode() for text in literals.texts]
+        self._sizes = [len(text) for text in texts]
         flag = hyperscan.HS_FLAG_CASELESS if literals.ignore_case else 0
         self._database.compile(
             expressions=texts, ids=list(range(len(texts))), flags=[flag] * len(texts), literal=True
@@ -51,6 +52,16 @@ class Finder:
 
         self._scan(data, start, stop, on_text)
         return start + ends[0] if ends else -1
+
+    def starts(self, data: bytes, start: int, stop: int, most: int) -> list[int] | None:
+        """Return where texts in `data[start:stop]` begin, in order; None if they are more than `most`."""
+        found: list[int] = []
+
+        def on_text(text: int, _start: int, end: int, _flags: int, _context: object) -> bool:
+            found.append(start + end - self._sizes[text])
+            return len(found) > most
+
+        return sorted(set(found)) if self._scan(data, start, stop, on_text) else None
 
     def count(self, data: bytes, start: int, stop: int) -> tuple[int, int]:
         """Return how many whole lines of `data[start:stop]` have one of the texts, and where it stopped.
