@@ -18,27 +18,37 @@ MAX_STATES: Final = 20_000
 """States that a process keeps, of some 400 bytes each."""
 
 
-class _State(NamedTuple):
+class State(NamedTuple):
+    """The hash of a capture's first `size` bytes."""
+
     size: int
     hash: Any
 
 
 class Digests:
     def __init__(self) -> None:
-        self._states: OrderedDict[str, _State] = OrderedDict()
+        self._states: OrderedDict[str, State] = OrderedDict()
 
     def begin(self, upload: str) -> None:
         """Note that this process sees the capture from its first byte on."""
-        self._states[upload] = _State(0, hashlib.sha256())
+        self._states[upload] = State(0, hashlib.sha256())
 
-    def feed(self, upload: str, offset: int, data: bytes) -> None:
-        """Take the content from `offset` on, if all before it was taken. CPU work: call it in a thread."""
+    def fed(self, upload: str, offset: int, data: bytes) -> State | None:
+        """Return the state after the content from `offset` on, None if not all before it was taken.
+
+        CPU work: call it in a thread.
+        """
         state = self._states.get(upload)
         if state is None or state.size != offset:
-            return
-        fed = state.hash.copy()  # the state is read meanwhile
+            return None
+        fed = state.hash.copy()
         fed.update(data)
-        self._states[upload] = _State(offset + len(data), fed)
+        return State(offset + len(data), fed)
+
+    def keep(self, upload: str, state: State | None) -> None:
+        """Take a state, once its content is stored."""
+        if state is not None:
+            self._states[upload] = state
 
     def forget(self, upload: str) -> None:
         self._states.pop(upload, None)

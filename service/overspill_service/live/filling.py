@@ -20,7 +20,7 @@ from overspill_service.catalog.records import Entry
 from overspill_service.errors import ServiceError
 from overspill_service.live import timeline
 from overspill_service.live.flusher import LEASE_SECONDS, SEGMENT_BYTES
-from overspill_service.live.segments import good_end, store_at_once
+from overspill_service.live.segments import Framed, framed, good_end, level_at_once, store_at_once
 
 if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
@@ -35,24 +35,33 @@ STORE_SECONDS: Final = LEASE_SECONDS / 2
 """How long it may take: as long as nobody else can have the lease."""
 
 
-async def fill(flusher: Flusher, archive: Archive, name: tuple[str, str], append: Append) -> Append:
+async def framed_ahead(archive: Archive, name: tuple[str, str], data: bytes) -> Framed | None:
+    """Return the frames of an append that waits for another one, if they may become a segment."""
+    if len(data) < LEAST_SEGMENT:
+        return None
+    return await framed(archive.upload_workers(name[0]), data, level_at_once(archive))
+
+
+async def fill(
+    flusher: Flusher, archive: Archive, name: tuple[str, str], append: Append, ahead: Framed | None
+) -> Append:
     """Store a segment that ends with the append. Return what is left of the append, for the buffer.
 
     That is all of it if there is no segment to fill, or if something is in the way. `name`: the tenant and
-    the capture.
+    the capture. `ahead`: the append's frames, if they are made.
     """
     if len(append.data) < LEAST_BYTES:
         return append
     try:
         async with asyncio.timeout(STORE_SECONDS):
-            end = await _end_of_segment(flusher, archive, name, append)
+            end = await _end_of_segment(flusher, archive, name, append, ahead)
     except (ServiceError, TimeoutError):
         return append
     return append if end is None else append._replace(offset=end, data=append.data[end - append.offset :])
 
 
 async def _end_of_segment(
-    flusher: Flusher, archive: Archive, name: tuple[str, str], append: Append
+    flusher: Flusher, archive: Archive, name: tuple[str, str], append: Append, ahead: Framed | None
 ) -> int | None:
     """Store the segment and return where it ends, None if none was stored."""
     known = await archive.catalog.live(*name, since=append.offset)
@@ -62,10 +71,12 @@ async def _end_of_segment(
     if not isinstance(entry, Entry) or not entry.is_live:
         return None
     async with flusher.holding(entry) as is_held:
-        return await _filled(flusher, archive, entry, append) if is_held else None
+        return await _filled(flusher, archive, entry, append, ahead) if is_held else None
 
 
-async def _filled(flusher: Flusher, archive: Archive, entry: Entry, append: Append) -> int | None:
+async def _filled(
+    flusher: Flusher, archive: Archive, entry: Entry, append: Append, ahead: Framed | None
+) -> int | None:
     """As `_end_of_segment`, while nobody else works on the capture."""
     record = await archive.catalog.live(entry.tenant, entry.id)
     if record is None or not _continues(record, entry, append) or not await archive.catalog.is_complete():
@@ -77,10 +88,16 @@ async def _filled(flusher: Flusher, archive: Archive, entry: Entry, append: Appe
     if not is_worth_it or not archive.memory.large.try_take(needed):
         return None
     try:
-        grown = await store_at_once(archive, flusher.digests, entry, record, end)
+        made = ahead if ahead is not None and _is_of(ahead, append, record.start, end) else None
+        grown = await store_at_once(archive, flusher.digests, entry, record, end, made)
     finally:
         archive.memory.large.give_back(needed)
     return None if grown is None or grown.size != end else end
+
+
+def _is_of(ahead: Framed, append: Append, start: int, end: int) -> bool:
+    """Return whether frames that were made of all of an append are those from `start` to `end`."""
+    return start == append.offset and end - start == len(ahead.data)
 
 
 def _continues(record: LiveRecord, entry: Entry, append: Append) -> bool:

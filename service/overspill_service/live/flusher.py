@@ -31,6 +31,7 @@ from overspill_service.live.compaction import compact, is_worth_compacting
 from overspill_service.live.digests import Digests
 from overspill_service.live.ending import Ending
 from overspill_service.live.segments import resumed, store_segment
+from overspill_service.live.turns import Turns
 from overspill_service.resources.fair_places import FairPlaces
 from overspill_service.telemetry.logs import fields
 
@@ -73,6 +74,7 @@ class Flusher:
         self._places = FairPlaces(PLACES, "segments of live captures")
         self._running: dict[tuple[str, str], asyncio.Future[Entry | None]] = {}
         self.digests = Digests()
+        self.turns = Turns()
         self.begun = archive.clock()
         """When this process began to hear producers."""
 

@@ -33,7 +33,7 @@ from overspill_service.errors import (
     WrongOffset,
 )
 from overspill_service.live.ending import Ending, require_small
-from overspill_service.live.filling import fill
+from overspill_service.live.filling import fill, framed_ahead
 from overspill_service.live.flusher import SEGMENT_BYTES, Flusher, reopened
 from overspill_service.live.screening import screened
 from overspill_service.live.segments import resumed
@@ -42,6 +42,7 @@ from overspill_service.store_format import object_keys
 
 if TYPE_CHECKING:
     from overspill_service.archive.captures import Captures
+    from overspill_service.live.turns import Turn
 
 TENANT_BYTES: Final = 256 * 2**20
 """Accepted bytes of one tenant that are not in the object store, at most."""
@@ -131,9 +132,9 @@ class Producer(Struct, frozen=True):
         )
 
     async def append(
-        self, capture: str, offset: int, data: bytes, *, is_last: bool = False
+        self, capture: str, offset: int, data: bytes, turn: Turn, *, is_last: bool = False
     ) -> wire.LiveStatus:
-        """Add bytes at the end. Empty ones are a sign of life.
+        """Add bytes at the end, once the append before is stored. Empty ones are a sign of life.
 
         If the tenant stores no secrets, the last word may be left for later, unless `is_last` says that
         nothing follows. Raises `WrongOffset`, `OtherProducer`, `NotLive`, `BufferFull`, `CaptureTooLarge`,
@@ -146,18 +147,20 @@ class Producer(Struct, frozen=True):
         if offset + len(data) > captures.tenant.limits.max_capture_size:
             raise CaptureTooLarge(captures.tenant.limits.max_capture_size)
         name, treatment = (captures.tenant.name, capture), captures.tenant.limits.redaction
+        ahead = None if turn.before is None else await framed_ahead(captures.archive, name, data)
+        await turn.until_alone()
         append = Append(self.word, offset, data, captures.archive.clock())
         if treatment != "off":
             append = await screened(captures.archive, name, append, treatment, is_last=is_last)
         if offset // SEGMENT_BYTES != (offset + len(append.data)) // SEGMENT_BYTES:
             await self._reserve(await self._entry(capture))
-        append = await fill(self.flusher, captures.archive, name, append)
+        append = await fill(self.flusher, captures.archive, name, append, ahead)
         appended = await self._appended(capture, append)
         size = appended.accepted - appended.durable
         if size >= SEGMENT_BYTES:
-            self.flusher.start(captures.tenant.name, capture)
+            self.flusher.start(*name)
         elif append.data and size == len(append.data):  # the first byte that is not stored
-            await self.flusher.schedule_bytes(captures.tenant.name, capture)
+            await self.flusher.schedule_bytes(*name)
         return self._status(capture, appended)
 
     async def _appended(self, capture: str, append: Append) -> Appended:

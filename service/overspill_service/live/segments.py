@@ -11,6 +11,7 @@ as it is. One that no entry has is deleted by who stored it, or else by the swee
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -25,23 +26,26 @@ from overspill_service.archive.storing import BINARY_TYPE, DEFAULT_TYPE
 from overspill_service.catalog.records import Entry, Segment
 from overspill_service.live import timeline
 from overspill_service.store_format.frame_map import FrameMap
-from overspill_service.store_format.frames import Frame, FrameWriter
+from overspill_service.store_format.frames import Frame, frames_between
 from overspill_service.store_format.index import Index, trailer
 from overspill_service.store_format.object_keys import capture_prefix, new_upload, segment_key
 
 if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
     from overspill_service.catalog.live import LiveRecord
-    from overspill_service.live.digests import Digests
+    from overspill_service.live.digests import Digests, State
     from overspill_service.live.ending import Ending
+    from overspill_service.resources.cpu import Workers
 
 FAST_LEVEL: Final = 1
 """The level for a producer that waits: two thirds of the time, for a few percent more bytes."""
+HALVED_BYTES: Final = 2 * 2**20
+"""Bytes of content of which two threads make the frames."""
 NEWLINE_SEARCH: Final = 64 * 1024
 """Bytes at the end of a segment in which a newline is looked for, to end it there."""
 
 
-class _Framed(NamedTuple):
+class Framed(NamedTuple):
     """The content of a segment, and its frames with their compressed bytes."""
 
     data: bytes
@@ -54,8 +58,11 @@ class _Framed(NamedTuple):
 
 
 class _Stored(NamedTuple):
+    """A segment in the object store, its frames, and the hash of the capture up to its end if it is known."""
+
     segment: Segment
-    framed: _Framed
+    frames: list[Frame]
+    hash: State | None
 
 
 async def store_segment(
@@ -79,39 +86,55 @@ async def store_segment(
     data = record.buffer[: end - record.start]
     final = ending if end == record.accepted else None
     async with archive.memory.queue_for(2 * len(data)).shares(2 * len(data)):
-        made = await _made(archive, entry, record, data, archive.level, final)
-    return await _grow(archive, digests, entry, *made)
+        content = await framed(archive.upload_workers(entry.tenant), data, archive.level)
+        return await _stored(archive, digests, entry, record, content, final)
 
 
 async def store_at_once(
-    archive: Archive, digests: Digests, entry: Entry, record: LiveRecord, end: int
+    archive: Archive,
+    digests: Digests,
+    entry: Entry,
+    record: LiveRecord,
+    end: int,
+    ahead: Framed | None,
 ) -> Entry | None:
     """Store the buffer up to `end` as the next segment, although the catalog has not accepted all of it.
 
-    Return the entry as it then is: without that segment if others have worked on the capture meanwhile, or
-    its end was told. None if the capture was removed. Raises as `store_segment` does.
+    `ahead` has the frames, if they are made. Return the entry as it then is: without that segment if others
+    have worked on the capture meanwhile, or its end was told. None if the capture was removed. Raises as
+    `store_segment` does.
     """
-    data = record.buffer[: end - record.start]
-    made = await _made(archive, entry, record, data, min(archive.level, FAST_LEVEL), None)
-    return await _grow(archive, digests, entry, *made)
+    if ahead is None:
+        data = record.buffer[: end - record.start]
+        ahead = await framed(archive.upload_workers(entry.tenant), data, level_at_once(archive))
+    return await _stored(archive, digests, entry, record, ahead, None)
 
 
-async def _made(
+def level_at_once(archive: Archive) -> int:
+    """Return the level of what is compressed while its producer waits."""
+    return min(archive.level, FAST_LEVEL)
+
+
+async def _stored(
     archive: Archive,
+    digests: Digests,
     entry: Entry,
     record: LiveRecord,
-    data: bytes,
-    level: int,
+    content: Framed,
     ending: Ending | None,
-) -> tuple[Entry, _Stored]:
-    """Store `data` as the next segment, with `ending` as the last one. Return the entry after it, and it."""
-    workers = archive.upload_workers(entry.tenant)
-    framed = await workers.run(_framed, level, data)
-    draft = _draft(archive, entry, record, framed)
+) -> Entry | None:
+    """Store frames as the next segment, with `ending` as the last one. Return the entry as `_grow` does."""
+    draft = _draft(archive, entry, record, content)
     if ending is not None:
         draft = ending.of(draft, archive.clock())
-    stored = await _store(archive, entry, draft, framed, is_last=ending is not None)
-    return draft, stored
+    workers = archive.upload_workers(entry.tenant)
+    hashing = workers.start(digests.fed, entry.upload, entry.size, content.data)
+    try:
+        segment = await _store(archive, entry, draft, content, is_last=ending is not None)
+    finally:
+        state = await hashing
+    stored = _Stored(segment, content.frames, state)
+    return await _grow(archive, digests, entry, draft, stored)
 
 
 async def resumed(archive: Archive, entry: Entry) -> Entry:
@@ -121,31 +144,38 @@ async def resumed(archive: Archive, entry: Entry) -> Entry:
     return entry
 
 
-def good_end(buffer: bytes) -> int:
-    """Return where to cut: behind the last newline if one is near the end, else between two characters."""
-    newline = buffer.rfind(b"\n", max(0, len(buffer) - NEWLINE_SEARCH))
+def good_end(buffer: bytes, most: int | None = None) -> int:
+    """Return where to cut, before `most` bytes or the end.
+
+    It is behind the last newline if one is near, else between two characters.
+    """
+    stop = len(buffer) if most is None else most
+    newline = buffer.rfind(b"\n", max(0, stop - NEWLINE_SEARCH), stop)
     if newline >= 0:
         return newline + 1
-    last = buffer[-3:]
-    return len(buffer) - len(last) + codecs.utf_8_decode(last, "ignore", False)[1]
+    last = buffer[max(0, stop - 3) : stop]
+    return stop - len(last) + codecs.utf_8_decode(last, "ignore", False)[1]
 
 
-def _framed(level: int, data: bytes) -> _Framed:
-    writer = FrameWriter(level)
-    framed = [*writer.write(data), *writer.finish()]
-    return _Framed(data, [frame for frame, _ in framed], [piece for _, piece in framed])
+async def framed(workers: Workers, data: bytes, level: int) -> Framed:
+    """Return the frames of the next segment's content. Both halves of much content are done at once."""
+    middle = good_end(data, len(data) // 2) if len(data) >= HALVED_BYTES else len(data)
+    spans = [span for span in ((0, middle), (middle, len(data))) if span[0] < span[1]]
+    halves = await asyncio.gather(*(workers.run(frames_between, data, *span, level) for span in spans))
+    made = [frame for half in halves for frame in half]
+    return Framed(data, [frame for frame, _ in made], [piece for _, piece in made])
 
 
-def _draft(archive: Archive, entry: Entry, record: LiveRecord, framed: _Framed) -> Entry:
+def _draft(archive: Archive, entry: Entry, record: LiveRecord, content: Framed) -> Entry:
     """Return the entry after this segment. Positions of segments are missing."""
-    data = framed.data
+    data = content.data
     end = record.start + len(data)
     come = [mark for mark in timeline.of_record(record.marks) if mark.offset < end]
     marks = timeline.joined(timeline.unpack(entry.marks), come)
     kind = entry.kind
     if not entry.segments:
         kind = detect(data[:HEAD_BYTES], entry.content_type or None)
-    newlines = entry.newlines + framed.newlines
+    newlines = entry.newlines + content.newlines
     is_open = data[-1:] != b"\n" if data else entry.lines > entry.newlines
     return replace(
         entry,
@@ -158,21 +188,20 @@ def _draft(archive: Archive, entry: Entry, record: LiveRecord, framed: _Framed) 
     )
 
 
-async def _store(archive: Archive, entry: Entry, draft: Entry, framed: _Framed, *, is_last: bool) -> _Stored:
+async def _store(archive: Archive, entry: Entry, draft: Entry, content: Framed, *, is_last: bool) -> Segment:
     name = new_upload()
     index = Index(
         number=len(entry.segments),
         last=is_last,
         first_offset=entry.size,
         first_newline=entry.newlines,
-        frames=framed.frames,
+        frames=content.frames,
         entry=encode_entry(draft),
         upload=entry.upload,
     )
-    pieces = [*framed.pieces, await archive.cpu.run_for_frames(len(framed.frames), trailer, index)]
+    pieces = [*content.pieces, await archive.cpu.run_for_frames(len(content.frames), trailer, index)]
     await archive.store.put(segment_key(entry.tenant, entry.id, entry.upload, index.number, name), pieces)
-    segment = Segment(sum(map(len, pieces)), len(framed.data), framed.newlines, name)
-    return _Stored(segment, framed)
+    return Segment(sum(map(len, pieces)), len(content.data), content.newlines, name)
 
 
 async def _grow(
@@ -184,13 +213,12 @@ async def _grow(
     """
     while True:
         lists = _frames_of(entry)
-        index = None if lists is None else inline_index([*lists, stored.framed.frames])
+        index = None if lists is None else inline_index([*lists, stored.frames])
         grown = replace(draft, segments=[*entry.segments, stored.segment], index=index)
         found = await archive.catalog.replace(entry, grown)
         if found is grown:
             archive.maps.discard(entry.version)
-            workers = archive.upload_workers(entry.tenant)
-            await workers.run(digests.feed, entry.upload, entry.size, stored.framed.data)
+            digests.keep(grown.upload, stored.hash)
             return grown
         if found is None or found.upload != entry.upload:
             if await _is_removed(archive, entry):

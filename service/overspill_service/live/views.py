@@ -17,7 +17,7 @@ from overspill_service.archive.growing import GrowingEntry, Tail
 from overspill_service.catalog.records import Entry, instant
 from overspill_service.errors import CatalogUnavailable
 from overspill_service.live import timeline
-from overspill_service.store_format.frames import FrameWriter
+from overspill_service.store_format.frames import frames_between
 
 if TYPE_CHECKING:
     from overspill import wire
@@ -130,6 +130,5 @@ def _is_same(view: GrowingEntry, entry: Entry, record: LiveRecord) -> bool:
 
 
 def _compressed(data: bytes) -> Tail:
-    writer = FrameWriter(LEVEL)
-    framed = [*writer.write(data), *writer.finish()]
+    framed = frames_between(data, 0, len(data), LEVEL)
     return Tail([frame for frame, _ in framed], b"".join(stored for _, stored in framed))

@@ -57,6 +57,7 @@ REFUSED: Final = (
     "too many connections of your address, or too many long requests at once; try again in a moment"
 )
 
+M_TRIM_THRESHOLD: Final = -1
 M_MMAP_THRESHOLD: Final = -3
 M_ARENA_MAX: Final = -8
 """Parameters of glibc's mallopt (malloc.h)."""
@@ -67,6 +68,8 @@ This is a fiftieth of Python's default.
 """
 LARGE_BUFFER: Final = 256 * 1024
 """Bytes of a buffer that returns to the system as soon as it is freed."""
+FREE_BYTES: Final = 2 * 2**20
+"""Free bytes that the heap keeps at its end: each piece of a body that comes needs some."""
 
 
 log = logging.getLogger("overspill_service.start")
@@ -138,6 +141,7 @@ def _configure_malloc() -> None:
             libc = ctypes.CDLL(None)
             libc.mallopt(M_ARENA_MAX, ARENAS)
             libc.mallopt(M_MMAP_THRESHOLD, LARGE_BUFFER)
+            libc.mallopt(M_TRIM_THRESHOLD, FREE_BYTES)
 
 
 async def serve(

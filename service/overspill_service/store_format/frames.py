@@ -40,6 +40,9 @@ CHECKSUM: Final = struct.Struct("<I")
 """The end of a zstd frame with a checksum: the low half of the XXH64 of its content (RFC 8878, 3.1.1)."""
 LEVEL: Final = 3
 NEWLINE: Final = 0x0A
+FIRST_NOT_ASCII: Final = 0x80
+BLOCK_BYTES: Final = 128 * 1024
+"""Bytes in which newlines are counted at once: what that takes in memory is used again and again."""
 
 
 class Frame(Struct, frozen=True, array_like=True):
@@ -79,7 +82,7 @@ class FrameWriter:
         """End the content. Return the last, partial frame if there is one."""
         if not self._pending:
             return []
-        last = self._encode(self._pending, 0, len(self._pending))
+        last = _encoded(self._pending, 0, len(self._pending), self._level)
         self._pending.clear()
         return [last]
 
@@ -91,18 +94,23 @@ class FrameWriter:
         held = len(self._pending)
         if not held:
             stop = _frame_end(data, start)
-            return self._encode(data, start, stop), stop
+            return _encoded(data, start, stop, self._level), stop
         self._pending += memoryview(data)[start : start + FRAME_SIZE - held]
         stop = _frame_end(self._pending, 0)
-        frame = self._encode(self._pending, 0, stop)
+        frame = _encoded(self._pending, 0, stop, self._level)
         del self._pending[max(stop, held) :]
         del self._pending[:stop]
         return frame, start + max(stop - held, 0)
 
-    def _encode(self, content: bytes | bytearray, start: int, stop: int) -> tuple[Frame, bytes]:
-        with memoryview(content) as whole, whole[start:stop] as view:
-            stored = compress(view, self._level)
-            return _describe(view, stored), stored
+
+def frames_between(data: bytes, start: int, stop: int, level: int = LEVEL) -> list[tuple[Frame, bytes]]:
+    """Return the frames of `data[start:stop]`, each with its stored bytes. CPU work: call it in a thread."""
+    done = []
+    while start < stop:
+        end = _frame_end(data, start) if stop - start >= FRAME_SIZE else stop
+        done.append(_encoded(data, start, end, level))
+        start = end
+    return done
 
 
 def decode_frame(data: bytes | memoryview, frame: Frame, *, newlines_checked: bool = False) -> bytes:
@@ -208,6 +216,12 @@ def check_listed(rows: Iterable[tuple[int, int, int]]) -> None:
             )
 
 
+def _encoded(content: bytes | bytearray, start: int, stop: int, level: int) -> tuple[Frame, bytes]:
+    with memoryview(content) as whole, whole[start:stop] as view:
+        stored = compress(view, level)
+        return _describe(view, stored), stored
+
+
 def _describe(content: bytes | memoryview, stored: bytes) -> Frame:
     return Frame(len(stored), len(content), count_newlines(content), is_utf8(content), _checksum_of(stored))
 
@@ -218,10 +232,14 @@ def _checksum_of(stored: bytes | memoryview) -> int:
 
 
 def count_newlines(content: bytes | bytearray | memoryview) -> int:
-    return int(np.count_nonzero(np.frombuffer(content, np.uint8) == NEWLINE))
+    data = np.frombuffer(content, np.uint8)
+    blocks = (data[start : start + BLOCK_BYTES] for start in range(0, len(data), BLOCK_BYTES))
+    return sum(int(np.count_nonzero(block == NEWLINE)) for block in blocks)
 
 
 def is_utf8(content: bytes | bytearray | memoryview) -> bool:
+    if not content or np.frombuffer(content, np.uint8).max() < FIRST_NOT_ASCII:  # without a copy
+        return True
     try:
         codecs.utf_8_decode(content, "strict", True)
     except UnicodeDecodeError:

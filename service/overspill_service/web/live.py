@@ -48,13 +48,16 @@ async def status(context: RequestContext[wire.RefQuery]) -> web.Response:
 
 async def append(context: RequestContext[wire.NoQuery]) -> web.Response:
     """Add the body at the end of a live capture. An empty body is a sign of life."""
-    offset, producer = _offset(context), _producer(context)
+    offset, producer, tenant = _offset(context), _producer(context), context.principal.tenant.name
     size = 2 * min(context.request.content_length or wire.MAX_APPEND, wire.MAX_APPEND)
-    async with context.service.archive.memory.queue_for(size).shares(size):
-        data = await _body(context)
-        is_last = single_field(context.request.headers, Header.UPLOAD_COMPLETE) == "?1"
-        appended = await producer.append(context.ref, offset, data, is_last=is_last)
-    context.service.metrics.live_append(context.principal.tenant.name, appended.accepted - offset)
+    with context.service.flusher.turns.take((tenant, context.ref), offset) as turn:
+        await turn.until_body()
+        async with context.service.archive.memory.queue_for(size).shares(size):
+            data = await _body(context)
+            turn.note_body()
+            is_last = single_field(context.request.headers, Header.UPLOAD_COMPLETE) == "?1"
+            appended = await producer.append(context.ref, offset, data, turn, is_last=is_last)
+    context.service.metrics.live_append(tenant, appended.accepted - offset)
     return _answer(context, appended)
 
 

@@ -34,8 +34,6 @@ from overspill_service.web.registry import Route
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from aiohttp import StreamReader
-
     from overspill_service.archive.upload_memory import UploadMemory
     from overspill_service.catalog.records import Entry
     from overspill_service.web.context import RequestContext
@@ -145,7 +143,7 @@ async def body_chunks(context: RequestContext[Any]) -> AsyncIterator[bytes]:
     try:
         while True:
             with patience.waiting():
-                chunk = await _next_chunk(request.content, idle)
+                chunk = await _next_chunk(request, idle)
             if not chunk:
                 return
             patience.received(len(chunk))
@@ -158,12 +156,15 @@ async def body_chunks(context: RequestContext[Any]) -> AsyncIterator[bytes]:
         raise IncompleteBody(f"the body broke off ({error}); nothing was stored: send it again") from error
 
 
-async def _next_chunk(content: StreamReader, idle: float) -> bytes:
+async def _next_chunk(request: web.Request, idle: float) -> bytes:
     """Return what has come of a body, empty at its end. Raises `TimeoutError` after `idle` seconds."""
+    content = request.content
     if content.is_eof():  # all has come: a timer would cost more than the rest of the read
         return content.read_nowait()
     async with asyncio.timeout(idle):
-        return await content.readany()
+        if request.content_length is None:  # it may come in tiny pieces
+            return await content.readany()
+        return (await content.readchunk())[0]  # as it was received: `readany` would copy it
 
 
 METADATA_HEADERS: Final = {
