@@ -19,7 +19,7 @@ from overspill.transfer.events import EventParser, ServerSentEvent
 from tests.redaction.corpus import planted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 NOWHERE = "http://127.0.0.1:1"
@@ -178,7 +178,14 @@ class AwayService:
         self.on_asked()
         raise Unreachable("it is away")
 
-    async def append(self, offset: int, data: bytes, *, is_last: bool = False) -> wire.LiveStatus:
+    async def append(
+        self,
+        offset: int,
+        pieces: Sequence[bytes],
+        *,
+        is_last: bool = False,
+        on_sent: Callable[[], object] | None = None,
+    ) -> wire.LiveStatus:
         raise AssertionError
 
     async def complete(self, completion: wire.Completion) -> wire.Entry:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import tempfile
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from overspill import wire
+from overspill.agent_tools.masked_recording import MaskedRecording
 from overspill.agent_tools.recording import Recording
-from overspill.text import quantities
+from overspill.text import encoding, quantities
+from overspill.text.body import FileBody
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -123,3 +128,87 @@ def test_wherever_the_disk_gives_out_the_two_ends_are_exact_and_the_gap_is_count
     assert data == (OUTPUT[:kept] + mark + OUTPUT[-300:] if gap else OUTPUT)
     assert gap == max(0, len(OUTPUT) - kept - 300)
     assert recording.missing == ("full" if gap else "")
+
+
+def stored_entry(data: bytes) -> wire.Entry:
+    """What the service says of an output that it has."""
+    now = datetime.now(UTC)
+    return wire.Entry(
+        id="cap_x",
+        state=wire.State.COMPLETE,
+        size=len(data),
+        stored_size=len(data),
+        lines=data.count(b"\n") + 1,
+        sha256=hashlib.sha256(data).hexdigest(),
+        content_type="",
+        kind="log",
+        tool="",
+        session="",
+        call_id="",
+        status="",
+        labels={},
+        created=now,
+        expires=now,
+    )
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_what_has_no_secrets_is_kept_once(is_stored: bool) -> None:
+    with Recording(in_memory=100) as recording:
+        copy = MaskedRecording(recording)
+        for start in range(0, len(OUTPUT), 700):
+            recording.take(OUTPUT[start : start + 700])
+            copy.keep(OUTPUT[start : start + 700], is_masked=False)
+        body = copy.finish(stored_entry(OUTPUT) if is_stored else None)
+
+        assert isinstance(body, FileBody)
+        assert recording._file is not None
+        assert body.path.stat().st_ino == os.fstat(recording._file.fileno()).st_ino
+        assert (b"".join(body.pieces()), body.size, body.lines, body.sha256) == (
+            OUTPUT,
+            len(OUTPUT),
+            OUTPUT.count(b"\n") + 1,
+            hashlib.sha256(OUTPUT).digest(),
+        )
+    body.close()
+    assert not body.path.exists()
+
+
+@pytest.mark.parametrize("before", [0, 1, 3000, 5_000_000])
+def test_from_the_first_secret_on_there_are_two(before: int) -> None:
+    plain = b"nothing secret\n" * (before // 15)
+    with Recording(in_memory=100) as recording:
+        copy = MaskedRecording(recording)
+        recording.take(plain + b"a secret\n" + OUTPUT)
+        copy.keep(plain, is_masked=False)
+        copy.keep(b"a ******\n", is_masked=True)
+        copy.keep(OUTPUT, is_masked=True)
+        body = copy.finish(None)
+
+        assert body is not None
+        assert encoding.part(body, 0, 10**9) == plain + b"a ******\n" + OUTPUT
+        assert all_of(recording) == plain + b"a secret\n" + OUTPUT
+
+
+def test_a_file_without_a_name_is_read_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError("no such thing here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with Recording(in_memory=100) as recording:
+        copy = MaskedRecording(recording)
+        recording.take(OUTPUT)
+        copy.keep(OUTPUT, is_masked=False)
+
+        assert copy.finish(stored_entry(OUTPUT)) is None
+
+
+def test_what_is_gone_when_the_first_secret_comes_is_missing() -> None:
+    with Recording(in_memory=100) as recording:
+        copy = MaskedRecording(recording)
+        recording.take(OUTPUT)
+        copy.keep(OUTPUT, is_masked=False)
+    copy.keep(b"******", is_masked=True)
+
+    assert copy.missing
+    assert copy.finish(None) is None

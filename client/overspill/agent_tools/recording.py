@@ -1,6 +1,7 @@
 """Keeps what a command prints: in memory, then in a file, or only its two ends if there is no room.
 
-    start (memory, up to MEMORY_BYTES) | the rest (a nameless file)
+    all (memory, up to MEMORY_BYTES)
+    all (a nameless file)
     start (memory, up to START_BYTES) | a gap | the last END_BYTES   if the file cannot be written
 
 Taking bytes never raises: the command must not fail because its output cannot be kept.
@@ -9,8 +10,11 @@ Taking bytes never raises: the command must not fail because its output cannot b
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import tempfile
+from contextlib import suppress
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Self
 
 from overspill.text import quantities
@@ -92,10 +96,8 @@ class Recording:
 
     def pieces(self) -> Iterator[bytes]:
         """Yield all of it, with a line in the place of what is missing. Raises `OSError`."""
-        for start in range(0, len(self._start), _PIECE_BYTES):
-            yield bytes(self._start[start : start + _PIECE_BYTES])
         offset = 0
-        while self._file is not None and (piece := os.pread(self._file.fileno(), _PIECE_BYTES, offset)):
+        while piece := self.read(offset, _PIECE_BYTES):
             offset += len(piece)
             yield piece
         if self.gap:
@@ -109,14 +111,28 @@ class Recording:
 
         They are those of the output as long as nothing is `missing`. Raises `OSError`.
         """
-        head = len(self._start)
-        if offset < head:
-            return bytes(self._start[offset : min(head, offset + most)])
         file = self._file
+        if file is None:
+            return bytes(self._start[offset : offset + most])
         try:
-            return b"" if file is None else os.pread(file.fileno(), most, offset - head)
+            return os.pread(file.fileno(), most, offset)
         except ValueError as error:  # it was closed meanwhile
             raise OSError(str(error)) from error
+
+    def named(self) -> Path | None:
+        """Return a new name for the file, which has all of the output; None if it is in no such file.
+
+        The file stays under that name until its receiver removes it.
+        """
+        if self._file is None or self._last:
+            return None
+        path = Path(tempfile.gettempdir()) / f"overspill-{secrets.token_hex(8)}.out"
+        try:
+            number = self._file.fileno()  # given as a folder too, it makes Python call linkat(2)
+            os.link(f"/proc/self/fd/{number}", path, src_dir_fd=number, follow_symlinks=True)
+        except OSError:  # a system or a disk that gives a nameless file no name
+            return None
+        return path
 
     def give_up_middle(self, why: str) -> None:
         """Keep the two ends and free the disk. Raises `OSError` if they cannot be read back."""
@@ -125,10 +141,11 @@ class Recording:
         if file is None:
             return
         with file:
-            room = self._most_start - len(self._start)
-            self._start += os.pread(file.fileno(), room, 0)
+            kept = len(self._start)
+            self._start += os.pread(file.fileno(), self._most_start - kept, kept)
+            end_of_start = max(kept, self._most_start)
             self._last[:0] = os.pread(
-                file.fileno(), self._most_last, max(room, self._written - self._most_last)
+                file.fileno(), self._most_last, max(end_of_start, self._written - self._most_last)
             )
 
     def has_room_for_a_copy(self) -> bool:
@@ -148,7 +165,7 @@ class Recording:
         try:
             self._check_can_be_made()
             if self._file is None:
-                self._file = tempfile.TemporaryFile("w+b", buffering=0, prefix="overspill-run-")  # noqa: SIM115  (closed by `_close`)
+                self._file = self._new_file()
             while rest:
                 count = os.write(self._file.fileno(), rest)
                 self._written += count
@@ -156,6 +173,17 @@ class Recording:
         except OSError as error:
             self._give_up_file(error)
         return rest
+
+    def _new_file(self) -> IO[bytes]:
+        """Return a file that has what was in memory. Raises `OSError`."""
+        file = _nameless_file()
+        try:
+            while self._written < len(self._start):
+                self._written += os.write(file.fileno(), memoryview(self._start)[self._written :])
+        except OSError:
+            file.close()
+            raise
+        return file
 
     def _check_can_be_made(self) -> None:
         """Raise `OSError` if the disk is nearly full, or if the output is longer than any capture may be."""
@@ -180,6 +208,15 @@ class Recording:
         file, self._file = self._file, None
         if file is not None:
             file.close()
+
+
+def _nameless_file() -> IO[bytes]:
+    """Return a new file that goes with the process, and may get a name. Raises `OSError`."""
+    if hasattr(os, "O_TMPFILE"):
+        with suppress(OSError):  # a disk that has no such files
+            descriptor = os.open(tempfile.gettempdir(), os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            return os.fdopen(descriptor, "w+b", buffering=0)
+    return tempfile.TemporaryFile("w+b", buffering=0, prefix="overspill-run-")
 
 
 def _free() -> int:

@@ -27,7 +27,7 @@ from overspill.errors import OverspillError, ProblemError
 from overspill.execution import threads
 from overspill.execution.backoff import Backoff
 from overspill.live.ending import has_room
-from overspill.live.producer import may_pass
+from overspill.live.patience import may_pass
 from overspill.live.resender import PIECE_BYTES, Resender
 from overspill.text import encoding
 from overspill.text.body import FileBody

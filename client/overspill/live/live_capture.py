@@ -11,24 +11,25 @@ from msgspec import structs
 from overspill import wire
 from overspill.errors import OverspillError
 from overspill.execution import threads
+from overspill.live.buffered_copy import BufferedCopy
 from overspill.live.ending import redacted_label
+from overspill.live.patience import may_pass
 from overspill.live.pending_writes import PendingWrites, bytes_of
 from overspill.live.ports import Beginning, WholeStream
-from overspill.live.producer import Producer, may_pass
-from overspill.text.buffer import Buffer
+from overspill.live.producer import Producer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
-    from overspill.live.ports import Description, LiveService, StreamSpool
+    from overspill.live.ports import Description, LiveService, StreamCopy, StreamSpool
     from overspill.redaction.redactor import Redactor
 
 PATIENCE_SECONDS: Final = 60.0
 """So long the service may take nothing before a producer gives it up."""
 CANCELLED_SECONDS: Final = 5.0
 """So long a cancelled producer takes to end its capture."""
-WRITE_BYTES: Final = 1024 * 1024
+WRITE_BYTES: Final = 256 * 1024
 """A longer write is taken in pieces of this size, as there is room for them."""
 
 
@@ -47,7 +48,7 @@ class LiveCapture:
         redactor: Redactor | None = None,
         spool: tuple[StreamSpool, str, str] | None = None,
         patience: float = PATIENCE_SECONDS,
-        copy: Buffer | None = None,
+        copy: StreamCopy | None = None,
     ) -> None:
         """`copy` gets all that is sent, also what the service does not take. It stays its owner's.
 
@@ -64,8 +65,8 @@ class LiveCapture:
         self._service, self._description, self._spool = service, description, spool
         self._pending = PendingWrites(redactor)
         self._copy = copy
-        self._whole = None if spool is None else Buffer()
-        self._producer = Producer(service, self._pending, patience=patience, whole=self._whole or copy)
+        self._whole = None if spool is None else BufferedCopy()
+        self._producer = Producer(service, self._pending, patience=patience, copy=self._whole or copy)
         self._sending: asyncio.Task[None] | None = None
         self._is_over = False
         self._status: str | None = None
@@ -145,7 +146,7 @@ class LiveCapture:
     async def write(self, data: str | bytes | bytearray | memoryview) -> int:
         """Write text, as UTF-8, or bytes; return how many bytes that are. It is sent in the background.
 
-        Waits while 16 MiB are not durable yet. Raises what ended sending: `Unreachable` after a minute
+        Waits while 24 MiB are not durable yet. Raises what ended sending: `Unreachable` after a minute
         without the service, the `ProblemError` that it refused an append with, `ValueError` before the block
         is entered and after it is left, and `TypeError` for what is neither text nor bytes.
         """
@@ -213,7 +214,7 @@ class LiveCapture:
             with suppress(asyncio.CancelledError):
                 await sending
         if self._whole is not None:
-            self._whole.close()
+            self._whole.buffer.close()
 
     async def _end(self, state: wire.State, status: str | None) -> wire.Entry | None:
         if self._is_over:
@@ -249,7 +250,7 @@ class LiveCapture:
         assert self._spool is not None
         assert self._whole is not None
         spool, url, key = self._spool
-        body = self._whole.finish()
+        body = self._whole.buffer.finish()
         stream = WholeStream(
             description=structs.replace(
                 self._description,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from overspill import wire
     from overspill.text.body import Body
@@ -22,11 +22,18 @@ class LiveService(Protocol):
     async def begin(self) -> wire.LiveStatus:
         """Make the capture. Does nothing if this producer has made it already."""
 
-    async def append(self, offset: int, data: bytes, *, is_last: bool = False) -> wire.LiveStatus:
-        """Append at `offset`; without data, say that the producer is still there.
+    async def append(
+        self,
+        offset: int,
+        pieces: Sequence[bytes],
+        *,
+        is_last: bool = False,
+        on_sent: Callable[[], object] | None = None,
+    ) -> wire.LiveStatus:
+        """Append at `offset`; without pieces, say that the producer is still there.
 
-        A service that looks for secrets may take less than `data`, because what follows decides on its last
-        word. With `is_last` nothing follows, and all is taken.
+        A service that looks for secrets may take less than all, because what follows decides on its last
+        word. With `is_last` nothing follows, and all is taken. `on_sent` is called once they have gone out.
         """
 
     async def complete(self, completion: wire.Completion) -> wire.Entry:
@@ -72,6 +79,17 @@ class Beginning(Struct, frozen=True, kw_only=True):
     size: int
     sha256: bytes
     labels: Mapping[str, str]
+
+
+class StreamCopy(Protocol):
+    """Keeps all of a stream on this machine, as it is sent, for whom the service cannot take it."""
+
+    @property
+    def missing(self) -> str:
+        """Why not all that was given is kept; empty if it is."""
+
+    def keep(self, data: bytes, *, is_masked: bool) -> None:
+        """Keep what comes next. `is_masked`: something was masked in it, or before. Raises nothing."""
 
 
 class StreamSpool(Protocol):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from overspill.errors import NotFound, ProtocolError, WrongOffset
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from overspill import wire
     from overspill.live.ports import LiveService
@@ -58,12 +58,12 @@ class Resender:
         if not data or (stop == self._looked_at and stop != end):
             return 0
         self._note(data)
-        await self._append(data, is_last=stop == end)
+        await self._append([data], is_last=stop == end)
         return len(data)
 
     async def send_sign_of_life(self) -> None:
         """Say that the stream goes on."""
-        await self._append(b"")
+        await self._append([])
 
     async def complete(self, completion: wire.Completion, on_sent: Callable[[int], object]) -> wire.Entry:
         """Send the rest, and end the capture. `on_sent` is called with the bytes of each piece."""
@@ -78,10 +78,10 @@ class Resender:
             except NotFound:
                 await self._begin_again()
 
-    async def _append(self, data: bytes, *, is_last: bool = False) -> None:
-        stop = self.accepted + len(data)
+    async def _append(self, pieces: Sequence[bytes], *, is_last: bool = False) -> None:
+        stop = self.accepted + sum(map(len, pieces))
         try:
-            self.accepted = (await self._service.append(self.accepted, data, is_last=is_last)).accepted
+            self.accepted = (await self._service.append(self.accepted, pieces, is_last=is_last)).accepted
             self._looked_at = stop
             if is_last and self.accepted < stop:
                 raise ProtocolError(f"the service has taken {self.accepted} of {stop} bytes, and no more")

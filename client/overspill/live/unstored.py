@@ -2,39 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 NEWLINE_SEARCH: Final = 64 * 1024
 """Bytes at the end of a full append in which a newline is looked for, to end it there."""
+JOINED_BYTES: Final = 64 * 1024
+"""Short pieces are joined up to this size, so that there are never many."""
 
 
 class Unstored:
-    """What was written after the durable offset, so that it can be sent again.
+    """What was written after the durable offset, in pieces, so that it can be sent again.
 
     0 ── durable ──▶ start ├──── kept here ────┤ end
     """
 
     def __init__(self) -> None:
         self.start: int = 0
-        self._data = bytearray()
+        self.end: int = 0
+        """The offset after the last byte that was added."""
+        self._pieces: deque[bytes] = deque()
+        self._first = 0
+        """Where the first piece begins: at `start`, or before it."""
 
     def __len__(self) -> int:
-        return len(self._data)
-
-    @property
-    def end(self) -> int:
-        """The offset after the last byte that was added."""
-        return self.start + len(self._data)
+        return self.end - self.start
 
     def add(self, data: bytes) -> None:
         """Keep what comes next."""
-        self._data += data
+        self.end += len(data)
+        if self._pieces and len(self._pieces[-1]) + len(data) <= JOINED_BYTES:
+            self._pieces[-1] += data
+        elif data:
+            self._pieces.append(data)
 
     def drop_before(self, offset: int) -> None:
         """Forget what is durable. An offset that went back, or lies beyond the end, forgets nothing wrong."""
-        gone = min(max(0, offset - self.start), len(self._data))
-        del self._data[:gone]  # a bytearray moves nothing for that
-        self.start += gone
+        self.start = min(max(self.start, offset), self.end)
+        while self._pieces and self._first + len(self._pieces[0]) <= self.start:
+            self._first += len(self._pieces.popleft())
 
     def has(self, offset: int) -> bool:
         """Return whether sending can go on at `offset`."""
@@ -45,15 +54,23 @@ class Unstored:
 
         The service stores such an append as it came.
         """
-        first = offset - self.start
-        stop = first + most
-        if stop >= len(self._data):
-            return len(self._data) - first
-        newline = self._data.rfind(b"\n", max(first, stop - NEWLINE_SEARCH), stop)
-        return most if newline < 0 else newline + 1 - first
+        if offset + most >= self.end:
+            return self.end - offset
+        searched = min(most, NEWLINE_SEARCH)
+        newline = self.read(offset + most - searched, searched).rfind(b"\n")
+        return most if newline < 0 else most - searched + newline + 1
+
+    def pieces(self, offset: int, most: int) -> Iterator[bytes]:
+        """Yield up to `most` bytes from `offset` on, which must be here, in the pieces in which they came."""
+        at, stop = self._first, min(self.end, offset + most)
+        for piece in self._pieces:
+            first, last = max(0, offset - at), stop - at
+            if last <= 0:
+                return
+            if first < len(piece):
+                yield piece[first:last]
+            at += len(piece)
 
     def read(self, offset: int, most: int) -> bytes:
-        """Return up to `most` bytes from `offset` on, which must be here."""
-        first = offset - self.start
-        with memoryview(self._data) as view:
-            return bytes(view[first : first + most])
+        """Return up to `most` bytes from `offset` on, which must be here, as one."""
+        return b"".join(self.pieces(offset, most))

@@ -235,6 +235,12 @@ class _TempFile:
         self._unwritten.clear()
 
 
+def counted(path: Path) -> FileBody:
+    """Return a body in a file of which nothing is known. Raises `OSError`."""
+    totals = _Totals.of(path)
+    return FileBody(path, size=totals.size, lines=totals.lines, sha256=totals.sha256.digest())
+
+
 def _write_all(number: int, data: bytearray) -> None:
     """Write all of `data`: one system call may write only a part. Raises `OSError`."""
     written = 0

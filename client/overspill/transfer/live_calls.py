@@ -19,12 +19,11 @@ from overspill.transfer.follow import Following
 from overspill.transfer.request import Body
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from overspill.live.live_capture import LiveCapture
-    from overspill.live.ports import Description, LiveService, StreamSpool
+    from overspill.live.ports import Description, LiveService, StreamCopy, StreamSpool
     from overspill.redaction.redactor import Redactor
-    from overspill.text.buffer import Buffer
     from overspill.transfer.transport import Transport
 
 _TEXT_TYPE: Final = "text/plain; charset=utf-8"
@@ -47,7 +46,7 @@ class LiveCalls(Caller):
         redactor: Redactor | None = None,
         spool: StreamSpool | None = None,
         patience: float | None = None,
-        copy: Buffer | None = None,
+        copy: StreamCopy | None = None,
     ) -> LiveCapture:
         """Return an output that is stored as it is written, for an `async with` block.
 
@@ -168,7 +167,7 @@ async def give_up(client: LiveCalls, id: str, producer: str) -> None:  # noqa: A
     service = _LiveService(client, Description(id=id, session=""), producer)
     with suppress(Absent, NotLive, OtherProducer):
         try:
-            offset = (await service.append(0, b"")).accepted
+            offset = (await service.append(0, [])).accepted
         except WrongOffset as error:
             offset = error.offset or 0
         try:
@@ -201,20 +200,27 @@ class _LiveService:
         asked = structs.replace(asked, headers={**self._metadata, **self._named}, body=Body.of(b""))
         return decode(await (await self._transport()).call(asked), wire.LiveStatus)
 
-    async def append(self, offset: int, data: bytes, *, is_last: bool = False) -> wire.LiveStatus:
+    async def append(
+        self,
+        offset: int,
+        pieces: Sequence[bytes],
+        *,
+        is_last: bool = False,
+        on_sent: Callable[[], object] | None = None,
+    ) -> wire.LiveStatus:
         transport = await self._transport()
         from overspill.wire.checksums import encode_crc32c  # noqa: PLC0415  (loads a library)
 
         headers = {
             **self._named,
             wire.Header.UPLOAD_OFFSET: str(offset),
-            wire.Header.CONTENT_DIGEST: encode_crc32c(data),
+            wire.Header.CONTENT_DIGEST: encode_crc32c(*pieces),
             "Content-Type": "application/octet-stream",
         }
         if is_last:
             headers[wire.Header.UPLOAD_COMPLETE] = "?1"
         asked = request.about("POST", wire.Path.APPEND, self._id)
-        asked = structs.replace(asked, headers=headers, body=await self._body(data))
+        asked = structs.replace(asked, headers=headers, body=await self._body(pieces, on_sent))
         return decode(await transport.call(asked), wire.LiveStatus)
 
     async def complete(self, completion: wire.Completion) -> wire.Entry:
@@ -225,17 +231,29 @@ class _LiveService:
     async def _transport(self) -> Transport:
         return await self._caller._transport()  # noqa: SLF001  (this client's own)
 
-    async def _body(self, data: bytes) -> Body:
+    async def _body(self, pieces: Sequence[bytes], on_sent: Callable[[], object] | None) -> Body:
         if not self._compress:
-            return _in_pieces(Body.of(data))
+            return _watched(Body.of_parts(pieces), on_sent)
+        data = b"".join(pieces)
         from overspill.transfer.compression import compress_frame  # noqa: PLC0415  (zstd is loaded when it is needed)
 
         frame = (
             await threads.run(compress_frame, data) if len(data) > _WORTH_A_THREAD else compress_frame(data)
         )
-        return _in_pieces(Body.of(data) if frame is None else Body.of(frame, "zstd"))
+        return _watched(Body.of(data) if frame is None else Body.of(frame, "zstd"), on_sent)
 
 
-def _in_pieces(body: Body) -> Body:
-    """Return a body that is sent piece by piece: a long one at once would block the event loop."""
-    return structs.replace(body, on_sent=lambda _: None)
+def _watched(body: Body, on_sent: Callable[[], object] | None) -> Body:
+    """Return a body that is sent piece by piece: a long one at once would block the event loop.
+
+    `on_sent` is called once all of it has gone out.
+    """
+    left = body.length or 0
+
+    def note(count: int) -> None:
+        nonlocal left
+        left -= count
+        if left <= 0 and on_sent is not None:
+            on_sent()
+
+    return structs.replace(body, on_sent=note)

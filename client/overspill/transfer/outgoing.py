@@ -27,15 +27,19 @@ class Outgoing:
     @property
     def at_once(self) -> bytes | None:
         """The whole body if it is sent in one piece, else None."""
-        whole = self._body.whole
-        is_watched = self._body.on_sent is not None and whole is not None and len(whole) > _PIECE
+        held = self._body.held
+        if held is None or len(held) > 1:
+            return None
+        whole = held[0] if held else b""
+        is_watched = self._body.on_sent is not None and len(whole) > _PIECE
         return None if is_watched else whole
 
     async def _pieces(self) -> AsyncIterator[bytes | memoryview]:
-        if self._body.whole is not None:
-            view = memoryview(self._body.whole)
-            for start in range(0, len(view), _PIECE):
-                yield view[start : start + _PIECE]
+        if self._body.held is not None:
+            for part in self._body.held:
+                view = memoryview(part)
+                for start in range(0, len(view), _PIECE):
+                    yield view[start : start + _PIECE]
             return
         pieces = self._body.pieces()
         while (piece := await threads.run_blocking(next, pieces, None)) is not None:

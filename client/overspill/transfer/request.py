@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping  # noqa: TC003  (msgspec resolves annotations at run time)
+from collections.abc import Callable, Iterator, Mapping, Sequence  # noqa: TC003  (msgspec resolves annotations at run time)
 from datetime import datetime
 from typing import Final
 
@@ -20,20 +20,26 @@ _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 class Body(Struct, frozen=True, kw_only=True):
     """A request's body, which each attempt sends from its beginning.
 
-    `length` is bytes, or None if it is not known. `pieces` may block, so a thread iterates over it. `whole`
-    is the body if it is in memory. `on_sent` is called with the number of bytes of each piece that was sent.
+    `length` is bytes, or None if it is not known. `pieces` may block, so a thread iterates over it. `held`
+    is the body, in parts, if it is in memory. `on_sent` is called with the number of bytes of each piece that
+    was sent.
     """
 
     length: int | None
     pieces: Callable[[], Iterator[bytes | memoryview]]
     encoding: str | None = None
-    whole: bytes | None = None
+    held: Sequence[bytes] | None = None
     on_sent: Callable[[int], object] | None = None
 
     @classmethod
     def of(cls, data: bytes, encoding: str | None = None) -> Body:
         """Return the body for data in memory."""
-        return cls(length=len(data), pieces=lambda: iter([data]), encoding=encoding, whole=data)
+        return cls.of_parts([data], encoding)
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[bytes], encoding: str | None = None) -> Body:
+        """Return the body for data that is in memory in parts."""
+        return cls(length=sum(map(len, parts)), pieces=lambda: iter(parts), encoding=encoding, held=parts)
 
 
 class Request(Struct, frozen=True, kw_only=True):

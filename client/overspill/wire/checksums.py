@@ -8,16 +8,17 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from functools import reduce
 from typing import Final
 
-from google_crc32c import value as crc32c
+from google_crc32c import extend as extend_crc32c
 
 _FIELD: Final = re.compile(r"crc32c=:([A-Za-z0-9+/]{6}==):")
 
 
-def encode_crc32c(data: bytes) -> str:
-    """Return the field for these bytes: their CRC32C, big-endian."""
-    return f"crc32c=:{base64.b64encode(_checksum(data)).decode()}:"
+def encode_crc32c(*pieces: bytes) -> str:
+    """Return the field for bytes in pieces: their CRC32C, big-endian."""
+    return f"crc32c=:{base64.b64encode(_checksum(*pieces)).decode()}:"
 
 
 def is_crc32c(field: str, data: bytes) -> bool:
@@ -31,5 +32,5 @@ def is_crc32c(field: str, data: bytes) -> bool:
         raise ValueError(f"Content-Digest is no base64: {error}") from error
 
 
-def _checksum(data: bytes) -> bytes:
-    return int(crc32c(data)).to_bytes(4, "big")
+def _checksum(*pieces: bytes) -> bytes:
+    return reduce(extend_crc32c, pieces, 0).to_bytes(4, "big")

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from overspill import wire
+from overspill.agent_tools.masked_recording import MaskedRecording
 from overspill.agent_tools.recording import Recording
 from overspill.cli.command_output.child_process import run_command
 from overspill.cli.command_output.finished_output import CommandCall, CommandGuard, FinishedOutput
@@ -24,7 +25,6 @@ from overspill.live.commands import LABEL_BYTES, command_label
 from overspill.live.upload import PATIENCE_SECONDS, LiveUpload
 from overspill.shapes.chunk_stream import stream_shape
 from overspill.shapes.stream_shapes import StreamShape
-from overspill.text.buffer import Buffer
 from overspill.text.limits import Limits
 
 if TYPE_CHECKING:
@@ -69,7 +69,11 @@ def run(
     With `notice` an output that was shown is followed by its notice. Raises `CommandNotStarted`. Raises
     `CommandFailure` before anything runs if the options are wrong.
     """
-    with invocation.client() as client, Recording() as recording, closing(Buffer()) as copy:
+    with (
+        invocation.client() as client,
+        Recording() as recording,
+        closing(MaskedRecording(recording)) as copy,
+    ):
         guard = _guard(client, replace(policy, reader=_reader(invocation)), origin.session)
         shown = _shown(invocation, live=live)
         after = policy.limits(origin.tool).max_bytes
@@ -91,13 +95,13 @@ def run(
     return code
 
 
-def _masked(copy: Buffer, upload: LiveUpload, stored: wire.Entry | None) -> StreamShape | None:
+def _masked(copy: MaskedRecording, upload: LiveUpload, stored: wire.Entry | None) -> StreamShape | None:
     """Return all of the output without its secrets, if the upload has copied that; else free the disk."""
     if upload.masked is None:
         copy.close()
         return None
-    body = copy.finish()
-    if copy.missing:
+    body = copy.finish(stored)
+    if body is None:
         return None
     if stored is None:
         return stream_shape(body, upload.masked)
@@ -119,7 +123,7 @@ def _executed(words: Sequence[str], take: Callable[[bytes], None], shown: LiveOu
 
 
 def _live_capture(
-    client: SyncClient, words: Sequence[str], origin: CommandCall, policy: Policy, copy: Buffer
+    client: SyncClient, words: Sequence[str], origin: CommandCall, policy: Policy, copy: MaskedRecording
 ) -> Callable[[], SyncLiveCapture]:
     redactor = policy.redactor()
     terminal = {wire.TERMINAL_LABEL: wire.fit(origin.tool, LABEL_BYTES)}

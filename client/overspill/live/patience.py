@@ -1,0 +1,92 @@
+"""Makes a live capture's requests again while they may pass, and notes whether the service knows of it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from overspill.errors import OverspillError, ProblemError, Unreachable
+from overspill.execution.backoff import Backoff
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from overspill.live.ports import LiveService
+
+T = TypeVar("T")
+
+_BACKOFF: Final = Backoff(first=0.2, longest=5.0)
+_PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Statuses after which the same request may succeed."""
+
+
+class Patience:
+    """Has `seconds` of patience with each request. `ending` is set once nothing more is written.
+
+    Its methods raise the `OverspillError` of a request that is refused, or the last one.
+    """
+
+    def __init__(self, service: LiveService, ending: asyncio.Event, seconds: float) -> None:
+        self.is_begun: bool = False
+        """Whether the service knows the capture."""
+        self.may_be_known: bool = False
+        """Whether it may know it, although no answer said so."""
+        self._service, self._ending, self._seconds = service, ending, seconds
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether nothing more is written."""
+        return self._ending.is_set()
+
+    async def begin(self) -> None:
+        """Make the capture, in one request."""
+        try:
+            await self._service.begin()
+        except OverspillError as error:
+            self.may_be_known |= error.was_sent if isinstance(error, Unreachable) else may_pass(error)
+            raise
+        self.is_begun = self.may_be_known = True
+
+    async def until_done(
+        self, request: Callable[[], Awaitable[T]], on_failure: Callable[[], Awaitable[None]] | None = None
+    ) -> T:
+        """Return the answer of a request, which is made again while it may pass.
+
+        A stream that has ended before the service knew of it loses nothing by giving up at once: whoever has
+        the whole stores it in another way.
+        """
+        loop = asyncio.get_running_loop()
+        failures, since = 0, loop.time()
+        while True:
+            try:
+                return await request()
+            except OverspillError as error:
+                if on_failure is not None:
+                    await on_failure()
+                is_over = loop.time() - since > self._seconds or self._is_unknown_to_the_end
+                if is_over or not may_pass(error):
+                    raise
+                await self._pause(_BACKOFF.pause(failures))
+                failures += 1
+
+    @property
+    def _is_unknown_to_the_end(self) -> bool:
+        """Whether the stream has ended, and the service has never heard of it."""
+        return self.is_ending and not self.is_begun
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait; until the end of the stream at most, if the service does not know of it yet."""
+        if self.is_begun:
+            await asyncio.sleep(seconds)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._ending.wait()
+
+
+def may_pass(error: OverspillError) -> bool:
+    """Return whether the same request may succeed later."""
+    if isinstance(error, ProblemError):
+        return error.status in _PASSING
+    return isinstance(error, Unreachable)
