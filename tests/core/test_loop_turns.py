@@ -57,6 +57,10 @@ async def until(task: asyncio.Task[Turn]) -> Turn:
     return await asyncio.wait_for(task, 10)
 
 
+async def test_the_first_tenant_of_a_process_is_alone(turns: LoopTurns) -> None:
+    assert len(begun(turns, "a", FEW + 10)) == FEW + 10
+
+
 async def test_the_requests_of_a_tenant_that_is_alone_all_begin_at_once(
     turns: LoopTurns, clock: Clock
 ) -> None:

@@ -234,7 +234,7 @@ async def test_a_key_is_changed_and_a_tenant_removed(machine: Machine) -> None:
 
 async def test_a_tenants_file_is_reloaded_and_a_clock_trusted(machine: Machine, tmp_path: Path) -> None:
     file, key = tmp_path / "tenants.toml", new_key()
-    file.write_text("")
+    file.write_text("# no tenant yet\n")
     machine.configure(TENANTS=str(file))
     await asyncio.to_thread(make_key, machine, "read")  # so that nobody gets in without one
     await asyncio.to_thread(machine.start)

@@ -33,7 +33,7 @@ EXAMPLES = (
 COMMANDS: Final = {
     "run": "Run a command, and store its output if it is long.",
     "ls": "List captures, newest first.",
-    "stat": "Show the facts of a capture: state, size, tool, session, labels, expiry.",
+    "stat": "Show the facts of a capture: state, size, tool, session, labels, expiry, readers.",
     "summary": "Summarise a capture.",
     "top": "Show which tools spill, and how much that keeps out of conversations.",
     "usage": "Show what the tenant has stored, and its limits.",

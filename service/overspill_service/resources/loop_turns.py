@@ -41,7 +41,7 @@ class LoopTurns:
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
         self._clock = clock or asyncio.get_running_loop().time
         self._last = ""
-        """The tenant of the last request."""
+        """The tenant of the last request. Empty before the first one."""
         self._mixed_until = 0.0
         self._new: dict[str, dict[Turn, None]] = {}
         """New requests by tenant, the oldest first."""
@@ -54,7 +54,9 @@ class LoopTurns:
         """Return a turn of the tenant, whose `end` must be called. None if it has to wait for one."""
         now = self._clock()
         if tenant != self._last:
-            self._last, self._mixed_until = tenant, now + MIXED_SECONDS
+            if self._last:
+                self._mixed_until = now + MIXED_SECONDS
+            self._last = tenant
         if now < self._mixed_until and (tenant in self._waiting or not self._room(tenant, now)):
             return None
         return self._begun(tenant, now)

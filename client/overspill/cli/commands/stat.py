@@ -10,7 +10,6 @@ from overspill.cli.facts import print_facts
 from overspill.cli.options import Ref, SessionFilter
 from overspill.cli.table import instant
 from overspill.errors import Forbidden, NoRoute
-from overspill.spools.capture import LocalCapture
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
@@ -38,6 +37,8 @@ def stat(invocation: "Invocation", ref: Ref, *, session: SessionFilter = None) -
 
 def _readers(source: "SyncSource", entry: "Entry") -> "list[Reader] | None":
     """Return who has read a capture, None if the key may not know it, or nobody does."""
+    from overspill.spools.capture import LocalCapture  # here: the help of the command needs no readers
+
     if isinstance(source, LocalCapture):
         return None
     try:
