@@ -96,7 +96,7 @@ def _harmless(scale: Scale) -> Row:
     redactor, size, finds = Redactor(), 0, list[str]()
     for text in itertools.chain([logs(most // 10)], _installed()):
         size += len(text)
-        stream = redactor.found(text, 0, len(text), is_bytes=True)
+        stream = redactor.find(text, 0, len(text), is_bytes=True)
         finds += [f"{found.kind} {text[max(0, found.start - 8) : found.end][:40]!r}" for found in stream]
         if size >= most:
             break

@@ -10,18 +10,20 @@ from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from overspill.redaction.rule import BESIDE, FREQUENT, Probe
+from overspill.redaction.rule import FREQUENT, NEIGHBOURS, Probe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from overspill.redaction.rule import Found, Rule
+    from overspill.redaction.rule import FoundSecret, SecretRule
 
 _LONG_WORD: Final = r"(?=[\w+/%-]{16})"
 _NO_HANDLE: Final = "(?<!ap_)"
 """Handles of captures, `cap_…`, are frequent and look as tokens do."""
-_APART: Final = 550
+_RARE: Final = 550
 """An anchor that comes at most once in this many characters is searched for alone, without its pattern."""
+_FEW: Final = 16
+"""So many of them may stand closer together."""
 
 
 class AnchorGroup:
@@ -32,24 +34,24 @@ class AnchorGroup:
         self.is_behind: bool = any(probe.behind for probe in probes)
         """Whether its secrets are searched for before the anchor."""
         self._probes: dict[str, list[Probe]] = defaultdict(list)
-        self._beside = BESIDE if anchor in FREQUENT else 0
+        self._neighbours = NEIGHBOURS if anchor in FREQUENT else 0
         for probe in probes:
-            self._probes[probe.previous[-self._beside :] if self._beside else ""].append(probe)
-        self._around = _around(anchor, probes)
+            self._probes[probe.previous[-self._neighbours :] if self._neighbours else ""].append(probe)
+        self._source = _anchor_pattern(anchor, probes)
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        return re.compile(self._around, re.ASCII)
+        return re.compile(self._source, re.ASCII)
 
-    def found(self, text: str, start: int, end: int) -> Iterator[Found]:
+    def find(self, text: str, start: int, end: int) -> Iterator[FoundSecret]:
         """Yield the secrets whose anchor is between `start` and `end`."""
-        size = self._beside
-        for at in self._places(text, start, end):
+        size = self._neighbours
+        for at in self._positions(text, start, end):
             for probe in self._probes.get(text[max(0, at - size) : at] if size else "", ()):
-                if (found := probe.found(text, at)) is not None:
+                if (found := probe.find(text, at)) is not None:
                     yield found
 
-    def _places(self, text: str, start: int, end: int) -> Iterator[int]:
+    def _positions(self, text: str, start: int, end: int) -> Iterator[int]:
         """Yield where the anchor stands beside what the prefixes have."""
         at = text.find(self.anchor, start, end)
         if at < 0:
@@ -57,7 +59,7 @@ class AnchorGroup:
         begin = start
         if self.anchor not in FREQUENT:
             find, match, count = text.find, self._pattern.match, 0
-            while at >= 0 and count * _APART <= at - start + _FEW * _APART:
+            while at >= 0 and count * _RARE <= at - start + _FEW * _RARE:
                 if match(text, at) is not None:
                     yield at
                 begin, count = at + 1, count + 1
@@ -69,10 +71,7 @@ class AnchorGroup:
                 yield at
 
 
-_FEW: Final = 16
-
-
-def groups_of(rules: Iterable[Rule]) -> list[AnchorGroup]:
+def groups_of(rules: Iterable[SecretRule]) -> list[AnchorGroup]:
     """Return the rules by their anchors."""
     probes: dict[str, list[Probe]] = defaultdict(list)
     for rule in rules:
@@ -82,21 +81,21 @@ def groups_of(rules: Iterable[Rule]) -> list[AnchorGroup]:
     return [AnchorGroup(anchor, each) for anchor, each in probes.items()]
 
 
-def _around(anchor: str, probes: list[Probe]) -> str:
+def _anchor_pattern(anchor: str, probes: list[Probe]) -> str:
     """Return the pattern of an anchor with what the prefixes have beside it."""
     literal = re.escape(anchor)
     last = [probe for probe in probes if not probe.next and anchor in FREQUENT]
-    ways = {
+    alternatives = {
         re.escape(probe.next) + f"(?<={probe.lead}{re.escape(probe.previous + anchor + probe.next)})"
         for probe in probes
         if probe not in last
     }
     if last:
-        ways.add(f"(?<={_classes(last)}{literal}){_LONG_WORD}{_NO_HANDLE if anchor == '_' else ''}")
-    return literal + "(?:" + "|".join(sorted(ways)) + ")"
+        alternatives.add(f"(?<={_classes(last)}{literal}){_LONG_WORD}{_NO_HANDLE if anchor == '_' else ''}")
+    return literal + "(?:" + "|".join(sorted(alternatives)) + ")"
 
 
 def _classes(probes: list[Probe]) -> str:
     """Return the pattern of the two characters before the anchor, whichever go with each other."""
     pairs = [probe.previous for probe in probes]
-    return "".join(f"[{''.join(sorted({pair[at] for pair in pairs}))}]" for at in range(BESIDE))
+    return "".join(f"[{''.join(sorted({pair[at] for pair in pairs}))}]" for at in range(NEIGHBOURS))

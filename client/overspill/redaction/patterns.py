@@ -5,21 +5,25 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from overspill.redaction.rule import Found
+from overspill.redaction.rule import FoundSecret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _LONGEST_MATCH: Final = 1_024
-_MOST_WAYS: Final = 4_096
+_MOST_ALTERNATIVES: Final = 4_096
+"""In how many ways the repetitions and alternatives of a pattern may share out a text between them."""
 _MOST_PATTERN_CHARS: Final = 1_024
 _KIND: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
+# An escape, or a class such as [^]a-z]: neither holds an operator.
 _CLASS: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _UNBOUNDED: Final = re.compile(r"[*+]|\{\d*,\}")
+# A `?` that makes something optional, and is not the lazy or possessive mark of a quantifier.
 _OPTIONAL: Final = re.compile(r"(?<![}?+])\?(?!\+)")
 _BOUNDS: Final = re.compile(r"\{(\d*)(,?)(\d*)\}(\+?)|\?(\+?)")
 _REFUSED_ESCAPE: Final = re.compile(r"\\[1-9AZz]")
+# The beginnings of groups that are more than a bracket: named, lookaround, flags, atomic.
 _SPECIAL: Final = re.compile(r"\(\?(?:P<\w+>|<?[=!]|[a-zA-Z-]*:|>)")
 _REFUSED: Final = (
     (re.compile(r"\)\{"), "repeats a group; write the repetition out"),
@@ -36,7 +40,7 @@ class PatternPass:
         self._kind = kind
         self._pattern = re.compile(_looked_for(pattern))
 
-    def found(self, text: str, start: int, end: int) -> Iterator[Found]:
+    def find(self, text: str, start: int, end: int) -> Iterator[FoundSecret]:
         """Yield the secrets that begin between `start` and `end`. If the pattern has a group, that is one."""
         for match in self._pattern.finditer(text, start):
             if match.start() >= end:
@@ -44,7 +48,7 @@ class PatternPass:
             group = 2 if self._pattern.groups > 1 and match.start(2) >= 0 else 1
             first, last = match.span(group)
             if last > first:
-                yield Found(first, last, self._kind, None)
+                yield FoundSecret(first, last, self._kind, None)
 
 
 class ValuePass:
@@ -53,12 +57,12 @@ class ValuePass:
     def __init__(self, kind: str, value: str) -> None:
         self._kind, self._value = kind, value
 
-    def found(self, text: str, start: int, end: int) -> Iterator[Found]:
+    def find(self, text: str, start: int, end: int) -> Iterator[FoundSecret]:
         """Yield the places of the value that begin between `start` and `end`."""
         size = len(self._value)
         at = text.find(self._value, start, end + size)
         while 0 <= at < end:
-            yield Found(at, at + size, self._kind, None)
+            yield FoundSecret(at, at + size, self._kind, None)
             at = text.find(self._value, at + 1, end + size)
 
 
@@ -106,17 +110,17 @@ def _problem(pattern: str) -> str:
 def _excess(plain: str) -> str:
     """Return what is too much in a pattern whose repetitions are bounded; empty if nothing is."""
     plain = _SPECIAL.sub("(", plain)
-    longest, ways = len(plain), 1
+    longest, count = len(plain), 1
     for alternatives in re.split(r"[()]", plain):
-        ways *= alternatives.count("|") + 1
+        count *= alternatives.count("|") + 1
     for low, comma, high, possessive, _ in _BOUNDS.findall(plain):
         most, least = int(high or low or 0), int(low or 0)
         longest += most
-        ways *= most - least + 1 if comma and not possessive else 1
-    ways *= 2 ** len(_OPTIONAL.findall(plain))
+        count *= most - least + 1 if comma and not possessive else 1
+    count *= 2 ** len(_OPTIONAL.findall(plain))
     if longest > _LONGEST_MATCH:
         return f"matches about {longest} characters; {_LONGEST_MATCH} is the most"
-    if ways > _MOST_WAYS:
+    if count > _MOST_ALTERNATIVES:
         return "has several repetitions that can share a text in many ways; write {1,64}+ instead of {1,64}"
     return ""
 

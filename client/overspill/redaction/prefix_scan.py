@@ -20,7 +20,7 @@ from overspill.redaction.rule import FREQUENT, Probe, anchor_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from overspill.redaction.rule import Found, Rule
+    from overspill.redaction.rule import FoundSecret, SecretRule
 
 _LONG_WORD: Final = r"[\w+/%-]{16}"
 _MEMORY: Final = 64 * 1024 * 1024
@@ -34,7 +34,7 @@ _RARE: Final = 100
 class PrefixScan:
     """The rules with all their prefixes in one automaton, but for those whose secrets stand before them."""
 
-    def __init__(self, rules: tuple[Rule, ...]) -> None:
+    def __init__(self, rules: tuple[SecretRule, ...]) -> None:
         groups = groups_of(rules)
         self._behind = [group for group in groups if group.is_behind]
         self._groups = [group for group in groups if not group.is_behind]
@@ -51,10 +51,10 @@ class PrefixScan:
     def _finder(self) -> Finder:
         return Finder(Literals(self._prefixes, ignore_case=False, is_whole=False))
 
-    def found(self, text: str, start: int, end: int) -> Iterator[Found]:
+    def find(self, text: str, start: int, end: int) -> Iterator[FoundSecret]:
         """Yield the secrets whose anchor is between `start` and `end`."""
         for group in self._behind:
-            yield from group.found(text, start, end)
+            yield from group.find(text, start, end)
         data, search = text.encode("latin-1", "replace"), self._pattern.search  # a byte a character
         first = at = max(0, start - self._longest)
         if IS_AVAILABLE and end - first >= _LONG:
@@ -70,13 +70,13 @@ class PrefixScan:
             at, count = at + 1, count + 1
             if count * _RARE > at - first + _FEW * _RARE:
                 for group in self._groups:
-                    yield from group.found(text, max(start, at), end)
+                    yield from group.find(text, max(start, at), end)
                 return
 
-    def _found_at(self, text: str, at: int, start: int, end: int) -> Iterator[Found]:
+    def _found_at(self, text: str, at: int, start: int, end: int) -> Iterator[FoundSecret]:
         for prefix, anchor, probe in self._probes[text[at]]:
             if start <= at + anchor < end and text.startswith(prefix, at):
-                found = probe.found(text, at + anchor)
+                found = probe.find(text, at + anchor)
                 if found is not None:
                     yield found
 

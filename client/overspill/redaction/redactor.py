@@ -22,7 +22,7 @@ from overspill.redaction.text_forms import BytesForm, Mark, TextForm
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from overspill.redaction.rule import Found
+    from overspill.redaction.rule import FoundSecret
 
 _AHEAD: Final = LONGEST_HEAD + FURTHEST_BEHIND
 _BEHIND: Final = 2 * FURTHEST_BEHIND
@@ -36,7 +36,7 @@ _WINDOW_CHARS: Final = 1024 * 1024
 class _Pass(Protocol):
     """What finds secrets in a text."""
 
-    def found(self, text: str, start: int, end: int) -> Iterator[Found]:
+    def find(self, text: str, start: int, end: int) -> Iterator[FoundSecret]:
         """Yield the secrets with an anchor or a beginning between `start` and `end`."""
 
 
@@ -106,10 +106,10 @@ class Redactor:
         values = self._byte_values if is_bytes else self._values
         return held_from(text, start, values, is_by_line=self._has_patterns)
 
-    def found(self, text: str, start: int, end: int, *, is_bytes: bool) -> list[Found]:
+    def find(self, text: str, start: int, end: int, *, is_bytes: bool) -> list[FoundSecret]:
         """Return the secrets with an anchor or a beginning between `start` and `end`, in no order."""
         passes = self._byte_passes if is_bytes else self._passes
-        return [found for each in passes for found in each.found(text, start, end)]
+        return [found for each in passes for found in each.find(text, start, end)]
 
 
 def _in_json(value: str) -> str:
@@ -139,8 +139,8 @@ class RedactingStream(Generic[AnyStr]):
         self._text = ""
         self._decided = 0  # secrets that begin before it are known
         self._given = 0  # the text before it was given back, or masked
-        self._known: list[Found] = []
-        self._open: Found | None = None  # the secret that may go on at `_given`
+        self._known: list[FoundSecret] = []
+        self._open: FoundSecret | None = None  # the secret that may go on at `_given`
 
     def feed(self, chunk: AnyStr) -> AnyStr:
         """Take a chunk. Return what can be given back, which may be empty."""
@@ -207,7 +207,7 @@ class RedactingStream(Generic[AnyStr]):
         """Find the secrets that begin between `_decided` and `safe`."""
         first = max(0, self._decided - FURTHEST_BEHIND)
         last = len(self._text) if is_last else safe + FURTHEST_BEHIND
-        found = self._redactor.found(self._text, first, last, is_bytes=self._form.is_bytes)
+        found = self._redactor.find(self._text, first, last, is_bytes=self._form.is_bytes)
         self._known += [each for each in found if self._decided <= each.start < safe]
         self._known.sort(key=_order)
         self._decided = safe
@@ -216,7 +216,7 @@ class RedactingStream(Generic[AnyStr]):
         text, mark = self._text, self._redactor.redaction.mark
         taken = 0
         for found in self._known:
-            if not self._closed(safe, is_last=is_last):
+            if not self._extend_open(safe, is_last=is_last):
                 break
             taken += 1
             if found.end <= self._given:
@@ -226,11 +226,11 @@ class RedactingStream(Generic[AnyStr]):
             self.counts[found.kind] += 1
             self._given, self._open = found.end, found
         del self._known[:taken]
-        if self._closed(safe, is_last=is_last) and self._given < safe:
+        if self._extend_open(safe, is_last=is_last) and self._given < safe:
             yield text[self._given : safe]
             self._given = safe
 
-    def _closed(self, safe: int, *, is_last: bool) -> bool:
+    def _extend_open(self, safe: int, *, is_last: bool) -> bool:
         """Take what continues the open secret. Return whether its end is known."""
         while self._open is not None:
             if self._given >= safe and not is_last:
@@ -257,7 +257,7 @@ class RedactingStream(Generic[AnyStr]):
             self._open = self._open._replace(start=0, end=0)
 
 
-def _order(found: Found) -> tuple[int, int, str]:
+def _order(found: FoundSecret) -> tuple[int, int, str]:
     return found.start, -found.end, found.kind
 
 

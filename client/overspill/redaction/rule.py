@@ -18,7 +18,7 @@ FREQUENT: Final = "_-."
 """Anchors that are frequent in code and logs. Prefixes that end with one are followed by a long word."""
 LONGEST_HEAD: Final = 5_000
 """The most characters that a pattern matches, with what it looks at behind the match."""
-BESIDE: Final = 2
+NEIGHBOURS: Final = 2
 """The characters of a prefix beside its anchor, to either side, by which it is told from other prefixes."""
 FURTHEST_BEHIND: Final = 512
 """The most characters between an anchor and the beginning of its secret, to either side."""
@@ -29,7 +29,7 @@ _LEFT: Final = (
 )
 
 
-class Rule(NamedTuple):
+class SecretRule(NamedTuple):
     """How the secrets of one `kind` look.
 
     A secret begins with one of `prefixes`, and `body` is the pattern of what follows. If `body` has a group,
@@ -52,7 +52,7 @@ class Rule(NamedTuple):
     check: Callable[[str, int, int], bool] | None = None
 
 
-class Found(NamedTuple):
+class FoundSecret(NamedTuple):
     """A secret that is known from `start` to `end`. `more` is the pattern of what continues it."""
 
     start: int
@@ -69,11 +69,11 @@ class Found(NamedTuple):
 class Probe:
     """A rule with one of its prefixes, ready to be tried where the prefix's anchor stands."""
 
-    def __init__(self, rule: Rule, prefix: str) -> None:
+    def __init__(self, rule: SecretRule, prefix: str) -> None:
         at = anchor_of(prefix)
-        self.previous: str = prefix[max(0, at - BESIDE) : at]
+        self.previous: str = prefix[max(0, at - NEIGHBOURS) : at]
         self.anchor: str = prefix[at]
-        self.next: str = prefix[at + 1 : at + 1 + BESIDE]
+        self.next: str = prefix[at + 1 : at + 1 + NEIGHBOURS]
         self.behind: int = rule.behind
         self.lead: str = "" if at else rule.lead
         """The pattern of what stands right before the anchor, if the prefix begins with the anchor."""
@@ -95,7 +95,7 @@ class Probe:
     def _more(self) -> re.Pattern[str] | None:
         return re.compile(self._rule.more, re.ASCII) if self._rule.more else None
 
-    def found(self, text: str, at: int) -> Found | None:
+    def find(self, text: str, at: int) -> FoundSecret | None:
         """Return the secret whose anchor is at `at`, or None."""
         if self.behind:
             match = self._pattern.search(text, max(0, at - self.behind), at + 1)
@@ -106,7 +106,7 @@ class Probe:
         start, end = match.span(self._pattern.groups)
         if self._check is not None and not self._check(text, start, end):
             return None
-        return Found(start, end, self._kind, self._more)
+        return FoundSecret(start, end, self._kind, self._more)
 
 
 def anchor_of(prefix: str) -> int:

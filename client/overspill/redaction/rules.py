@@ -7,34 +7,36 @@ from __future__ import annotations
 
 from typing import Final
 
-from overspill.redaction.checks import (
+from overspill.redaction.placeholders import (
     is_before_host,
     is_in_connection_string,
     is_mixed,
     is_no_placeholder,
     is_varied,
 )
-from overspill.redaction.rule import Rule
+from overspill.redaction.rule import SecretRule
 
 _WORD: Final = r"[A-Za-z0-9]{1,64}"
 _DASHED: Final = r"[\w-]{1,64}"
 _BASE64: Final = r"[A-Za-z0-9+/=]{1,64}"
 
 
-def _token(kind: str, *prefixes: str, least: int, more: str = _DASHED, characters: str = "") -> Rule:
+def _token(kind: str, *prefixes: str, least: int, more: str = _DASHED, characters: str = "") -> SecretRule:
     """Return the rule of a token: a prefix, and at least so many of the characters that `more` has."""
     body = characters or more[: more.rindex("{")]
-    return Rule(kind, prefixes, f"{body}{{{least}}}", more, check=is_varied)
+    return SecretRule(kind, prefixes, f"{body}{{{least}}}", more, check=is_varied)
 
 
-def _hex(kind: str, *prefixes: str, size: int) -> Rule:
+def _hex(kind: str, *prefixes: str, size: int) -> SecretRule:
     """Return the rule of a prefix with hexadecimal digits, lowercase ones only or uppercase ones only."""
-    return Rule(kind, prefixes, rf"(?:[0-9a-f]{{{size}}}|[0-9A-F]{{{size}}})(?![A-Za-z0-9])", check=is_varied)
+    return SecretRule(
+        kind, prefixes, rf"(?:[0-9a-f]{{{size}}}|[0-9A-F]{{{size}}})(?![A-Za-z0-9])", check=is_varied
+    )
 
 
 _VENDORS: Final = (
-    Rule("aws-access-key", ("AKIA", "ASIA"), r"[A-Z2-7]{16}(?![A-Za-z0-9])", check=is_varied),
-    Rule(
+    SecretRule("aws-access-key", ("AKIA", "ASIA"), r"[A-Z2-7]{16}(?![A-Za-z0-9])", check=is_varied),
+    SecretRule(
         "aws-secret-key",
         ("ecretAccessKey", "SECRET_ACCESS_KEY", "secret_access_key", "SECRET_KEY", "SecretKey"),
         r"""\\{0,4}["']?[ \t]{0,8}(?:=|:|=>|,)[ \t]{0,8}\\{0,4}["']?([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])""",
@@ -45,9 +47,11 @@ _VENDORS: Final = (
     _token("google-api-key", "AIza", least=35),
     _token("google-oauth-secret", "GOCSPX-", least=24),
     _token("google-oauth-token", "ya29.", least=30),
-    Rule("azure-client-secret", ("Q~",), r"[\w~.-]{31,34}(?![\w~-])", lead=r"[\w~.]{3}\d", lead_width=4),
-    Rule("azure-storage-key", ("AccountKey=",), r"([A-Za-z0-9+/]{80,88}={0,2})", check=is_varied),
-    Rule(
+    SecretRule(
+        "azure-client-secret", ("Q~",), r"[\w~.-]{31,34}(?![\w~-])", lead=r"[\w~.]{3}\d", lead_width=4
+    ),
+    SecretRule("azure-storage-key", ("AccountKey=",), r"([A-Za-z0-9+/]{80,88}={0,2})", check=is_varied),
+    SecretRule(
         "azure-shared-key",
         ("SharedAccessKey=",),
         r"([A-Za-z0-9+/]{40,60}={0,2})",
@@ -55,33 +59,33 @@ _VENDORS: Final = (
         is_bounded=False,
     ),
     _token("github-token", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", least=36, more=_WORD),
-    Rule("github-token", ("github_pat_",), r"[A-Za-z0-9]{20,22}_[A-Za-z0-9]{20}", _DASHED),
+    SecretRule("github-token", ("github_pat_",), r"[A-Za-z0-9]{20,22}_[A-Za-z0-9]{20}", _DASHED),
     _token("gitlab-token", "glpat-", "gldt-", "glrt-", "glptt-", "glft-", "glsoat-", least=20),
     _token("gitlab-token", "glcbt-", "glagent-", "gloas-", "glimt-", "glffct-", least=20),
     _token("bitbucket-token", "ATBB", least=28, more=_WORD),
-    Rule(
+    SecretRule(
         "slack-token",
         ("xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xoxo-", "xoxc-", "xoxd-"),
         r"[0-9A-Za-z%-]{16}",
         r"[0-9A-Za-z%-]{1,64}",
         check=is_mixed,
     ),
-    Rule("slack-token", ("xapp-",), r"\d-[A-Z0-9]{6,20}-\d{6,20}-[A-Za-z0-9]{16}", _WORD),
-    Rule(
+    SecretRule("slack-token", ("xapp-",), r"\d-[A-Z0-9]{6,20}-\d{6,20}-[A-Za-z0-9]{16}", _WORD),
+    SecretRule(
         "slack-webhook",
         ("hooks.slack.com/services/", "hooks.slack.com/workflows/"),
         r"([A-Za-z0-9]{6,20}/[A-Za-z0-9]{6,20}/[A-Za-z0-9]{16})",
         r"[A-Za-z0-9/]{1,64}",
         is_bounded=False,
     ),
-    Rule(
+    SecretRule(
         "discord-webhook",
         ("discord.com/api/webhooks/", "discordapp.com/api/webhooks/"),
         r"(\d{15,22}/[\w-]{40})",
         _DASHED,
         is_bounded=False,
     ),
-    Rule(
+    SecretRule(
         "teams-webhook",
         (".webhook.office.com/webhookb2/",),
         r"([0-9a-f-]{36}@[0-9a-f-]{36}/IncomingWebhook/[0-9a-f]{32})",
@@ -101,9 +105,9 @@ _VENDORS: Final = (
     ),
     _token("stripe-webhook-secret", "whsec_", least=32, more=_BASE64),
     _token("openai-key", "sk-proj-", "sk-svcacct-", "sk-admin-", least=32),
-    Rule("openai-key", ("sk-",), r"[A-Za-z0-9]{32}", _WORD, check=is_mixed),
-    Rule("anthropic-key", ("sk-ant-",), r"[a-z]{3,8}[0-9]{2}-[\w-]{32}", _DASHED, check=is_varied),
-    Rule("openrouter-key", ("sk-or-",), r"v1-[A-Za-z0-9]{32}", _WORD, check=is_varied),
+    SecretRule("openai-key", ("sk-",), r"[A-Za-z0-9]{32}", _WORD, check=is_mixed),
+    SecretRule("anthropic-key", ("sk-ant-",), r"[a-z]{3,8}[0-9]{2}-[\w-]{32}", _DASHED, check=is_varied),
+    SecretRule("openrouter-key", ("sk-or-",), r"v1-[A-Za-z0-9]{32}", _WORD, check=is_varied),
     _token("langfuse-key", "sk-lf-", least=32),
     _token("langsmith-key", "lsv2_pt_", "lsv2_sk_", least=32),
     _token("groq-key", "gsk_", least=40, more=_WORD),
@@ -127,7 +131,9 @@ _VENDORS: Final = (
     _token("shopify-token", "shpat_", "shpca_", "shppa_", "shpss_", least=32, more=r"[A-Fa-f0-9]{1,64}"),
     _token("square-token", "sq0atp-", "sq0csp-", least=22),
     _token("vault-token", "hvs.", "hvb.", "hvr.", least=24),
-    Rule("terraform-token", (".atlasv1.",), r"[\w-]{60}", _DASHED, lead=r"[A-Za-z0-9]{14}", lead_width=14),
+    SecretRule(
+        "terraform-token", (".atlasv1.",), r"[\w-]{60}", _DASHED, lead=r"[A-Za-z0-9]{14}", lead_width=14
+    ),
     _token("doppler-token", "dp.pt.", "dp.st.", "dp.sa.", "dp.ct.", least=40, more=_WORD),
     _token("pulumi-token", "pul-", least=40, more=r"[0-9a-f]{1,64}"),
     _token("grafana-token", "glsa_", least=32),
@@ -139,7 +145,7 @@ _VENDORS: Final = (
     _token("linear-key", "lin_api_", "lin_oauth_", least=32, more=_WORD),
     _token("notion-token", "ntn_", "secret_", least=43, more=_WORD),
     _token("figma-token", "figd_", "figu_", least=36),
-    Rule("postman-key", ("PMAK-",), r"[0-9a-f]{24}-[0-9a-f]{34}"),
+    SecretRule("postman-key", ("PMAK-",), r"[0-9a-f]{24}-[0-9a-f]{34}"),
     _token("supabase-token", "sbp_", least=40, more=r"[0-9a-f]{1,64}"),
     _token("netlify-token", "nfp_", least=36, more=_WORD),
     _token("tailscale-key", "tskey-auth-", "tskey-api-", "tskey-client-", least=24),
@@ -159,14 +165,14 @@ _QUOTE: Final = r"""\\{0,4}["']?"""
 
 _GENERAL: Final = (
     # RFC 7519 and 7516: two or four dots, the first part is the JSON of the header.
-    Rule(
+    SecretRule(
         "jwt",
         ("eyJ",),
         r"[\w-]{8,4000}+\.(?:eyJ[\w-]{8}|[\w-]{0,700}+\.[\w-]{10,64}+\.[\w-]{16})",
         r"[\w-]{1,64}|\.(?=[\w-])",
     ),
     # RFC 3986, 3.2.1: the user's part before the host.
-    Rule(
+    SecretRule(
         "url-password",
         ("@",),
         r""":\\{0,4}/\\{0,4}/[^\s/:@"'<>\\`,]{0,128}+:([^\s/"'<>\\`,]{5,255})@\Z""",
@@ -175,7 +181,7 @@ _GENERAL: Final = (
         check=is_before_host,
     ),
     # RFC 9110, 11.6.2, as HTTP libraries, curl and JSON print it.
-    Rule(
+    SecretRule(
         "authorization",
         ("uthorization", "UTHORIZATION"),
         _QUOTE
@@ -186,8 +192,8 @@ _GENERAL: Final = (
         is_bounded=False,
         check=is_no_placeholder,
     ),
-    Rule("authorization", ("Bearer ",), r"([\w.~+/=-]{20,64})", r"[\w.~+/=-]{1,64}", check=is_mixed),
-    Rule(
+    SecretRule("authorization", ("Bearer ",), r"([\w.~+/=-]{20,64})", r"[\w.~+/=-]{1,64}", check=is_mixed),
+    SecretRule(
         "connection-password",
         ("Password=", "PWD=", "Pwd="),
         r"([^\s;\"'<>\\&]{4,128})(?=;|\"|')",
@@ -198,7 +204,7 @@ _GENERAL: Final = (
 _SEPARATOR: Final = r"""(?:\\{1,4}[nrt]|[\s"'`,|#*>;:()+.\\-]){0,64}+"""
 _HEADER: Final = r"(?:(?:\\{1,4}[nr]|\s){1,4}[A-Z][A-Za-z-]{1,20}: [^\r\n\\]{0,200}){0,4}"
 # RFC 7468 and OpenPGP armour, also in JSON, in source code, indented, in diffs, behind the prefixes of logs.
-_PRIVATE_KEY: Final = Rule(
+_PRIVATE_KEY: Final = SecretRule(
     "private-key",
     ("-----BEGIN ",),
     rf"[A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?-----{_HEADER}"
@@ -220,7 +226,7 @@ _ENCODED_HEADINGS: Final = (
     "BQR1AgUFJJVkFURSBLRVkgQkxPQ0st",  # PGP PRIVATE KEY BLOCK
 )
 # The same in base64, as Kubernetes has it in its configurations and secrets, and `base64` prints it.
-_ENCODED_KEY: Final = Rule(
+_ENCODED_KEY: Final = SecretRule(
     "private-key",
     ("LS0tLS1CRUdJTi",),  # -----BEGIN
     rf"(?:{'|'.join(_ENCODED_HEADINGS)})[A-Za-z0-9+/]{{20}}",
