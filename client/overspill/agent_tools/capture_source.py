@@ -15,7 +15,7 @@ from overspill.delivery.partitions import partition_for
 from overspill.execution.waiting import result, wait_blocking
 from overspill.spools.holder import Holder
 from overspill.transfer.client import Client
-from overspill.transfer.sync import SyncClient
+from overspill.transfer.sync import SyncClient, synchronous_like
 
 if TYPE_CHECKING:
     from overspill.execution.waiting import Reply
@@ -44,7 +44,7 @@ class CaptureSource:
         self.session: str = usual if session is None else session
         self.partition: Partition | None = partition_for(client, spool)
         self.holder: Holder = Holder(self.partition, session=self.session)
-        self._client = _synchronous(client)
+        self._client = synchronous_like(client) if isinstance(client, Client) else client
         self._loop = LoopCalls()
 
     def run(self, work: Work) -> Answer:
@@ -68,10 +68,3 @@ class CaptureSource:
         if self._client is None:
             return self._loop.begin(work(None))
         return self._client.begin(work)
-
-
-def _synchronous(client: Client | SyncClient | None) -> SyncClient | None:
-    """Return a client that works in the loop thread: an asynchronous one is bound to the loop of its user."""
-    if not isinstance(client, Client):
-        return client
-    return SyncClient(client.address.url, client.address.key, **client.settings)

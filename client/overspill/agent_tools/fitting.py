@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from overspill import wire
-from overspill.agent_tools import waiting
+from overspill.agent_tools import wait_answer
 from overspill.text import token_estimate
 
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ class AnswerFitter:
     def answer(self, found: wire.Text | wire.Summary | wire.Waited) -> InspectAnswer | None:
         """Return the answer, or None if it is too long and less has to be read."""
         answer = self._request.answer(found)
-        answer = self._looks.advised(self._request, self._session, found, answer)
+        answer = self._looks.with_advice(self._request, self._session, found, answer)
         size, room = _size(answer), self._request.max_chars
         if size > room and isinstance(found, wire.Summary):
             return _counted(_shortened(answer, size - room))
         while size > room and isinstance(found, wire.Waited):  # a second wait would wait for something else
-            answer = waiting.shortened(answer, size - room)
+            answer = wait_answer.shortened(answer, size - room)
             size = _size(answer)
         if size > room and self.max_bytes > _LEAST_BYTES:
             other_fields = size - _size({"content": answer["content"], "matches": answer["matches"]})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
-from overspill.agent_tools.inspect_request import MAX_CHARS
+from overspill.agent_tools.inspect_request import USUAL_CHARS
 from overspill.delivery.broken_capture import LiveOutcome
 from overspill.guard import call_context
 from overspill.previews import notice
@@ -27,7 +27,7 @@ _OTHER_FIELDS_CHARS: Final = 1_500
 def answer_limits(guard: Guard, tool: str) -> Limits:
     """Return what the output in an answer may have."""
     usual = guard.policy.limits(tool)
-    most = MAX_CHARS - _OTHER_FIELDS_CHARS
+    most = USUAL_CHARS - _OTHER_FIELDS_CHARS
     return usual._replace(max_chars=most if usual.max_chars is None else min(usual.max_chars, most))
 
 

@@ -18,11 +18,11 @@ from overspill.agent_tools.fitting import AnswerFitter
 from overspill.agent_tools.inspect_request import (
     LEAST_CHARS,
     LINES,
-    MAX_CHARS,
     MAX_CONTEXT,
     MAX_MATCHES,
     MODES,
     MOST_CHARS,
+    USUAL_CHARS,
     WAIT_SECONDS,
     InspectAnswer,
     InspectMode,
@@ -67,7 +67,7 @@ class InspectOutput(Protocol[R_co]):
         offset: int = 0,
         cursor: str | None = None,
         structured: bool = False,  # noqa: FBT001, FBT002
-        max_chars: int = MAX_CHARS,
+        max_chars: int = USUAL_CHARS,
         timeout_seconds: float = WAIT_SECONDS,
     ) -> R_co:
         """Read a part of a tool output that was too long to show and is stored whole.
@@ -139,7 +139,7 @@ INSPECT_OUTPUT_SCHEMA: Final[dict[str, Any]] = {
         "max_chars": _property(
             "integer",
             "Characters of the whole answer, at most.",
-            default=MAX_CHARS,
+            default=USUAL_CHARS,
             minimum=LEAST_CHARS,
             maximum=MOST_CHARS,
         ),

@@ -7,12 +7,19 @@ mean is plain in these cases, and an error would cost the agent a call.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
 
 from overspill import wire
+from overspill.agent_tools.error_answers import InvalidArguments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from msgspec import Struct
+
+T = TypeVar("T", bound="Struct")
 
 _PUNCTUATION: Final = " \t\r\n\"'`“”‘’«»<>()[]{}.,;"  # noqa: RUF001  (quotes of every kind)
 _CLOSING_PUNCTUATION: Final = "\"'`“”‘’«»>)]},; \t\r\n"  # noqa: RUF001
@@ -30,33 +37,42 @@ _IMPLIED_MODES: Final = (("pattern", "grep"), ("start", "range"), ("end", "range
 """The mode that an argument implies if no mode is given."""
 
 
-def read(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `inspect_output`: as `plain`, and with an implied mode."""
-    meant = plain(given)
+def with_implied_mode(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `inspect_output`, cleaned, with the mode that they imply if they name none."""
+    meant = cleaned(given)
     if "mode" not in meant:
         meant |= next(({"mode": mode} for name, mode in _IMPLIED_MODES if name in meant), {})
     return meant
 
 
-def plain(given: Mapping[str, Any]) -> dict[str, Any]:
+def cleaned(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments without nulls, and with plain numbers, modes and handles."""
     return {
-        name: _meant(name, value) if isinstance(value, str) else value
+        name: _cleaned_value(name, value) if isinstance(value, str) else value
         for name, value in given.items()
         if value is not None
     }
 
 
-def _meant(name: str, text: str) -> str | int:
+def _cleaned_value(name: str, text: str) -> str | int:
     if name == "mode":
         return text.strip(_PUNCTUATION).lower()
     if name in _NUMBERS:
         found = _NUMBER.fullmatch(text.strip(_PUNCTUATION))
         return text if found is None else int(found[1].replace(",", ""))
-    return handle(text) if name == "capture" else text
+    return handle_in(text) if name == "capture" else text
 
 
-def handle(text: str) -> str:
+def request_of(kind: type[T], arguments: Mapping[str, Any], tool: str) -> T:
+    """Return the request of a tool from a model's arguments. Raises `InvalidArguments`."""
+    try:
+        return msgspec.convert(cleaned(arguments), kind, strict=False)
+    except msgspec.ValidationError as error:
+        allowed = ", ".join(field.name for field in msgspec.structs.fields(kind))
+        raise InvalidArguments(f"{error}; {tool} takes {allowed}".replace("`$.", "`")) from error
+
+
+def handle_in(text: str) -> str:
     """Return the capture id or `call:` reference in `text`. If there is none, return `text` stripped."""
     text = text.strip()
     if not text.startswith(wire.CALL_PREFIX) and (found := _HANDLE.search(text[:_LONGEST].lower())):

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from overspill import wire
 from overspill.agent_tools import lenient_arguments
-from overspill.agent_tools.error_answers import InvalidArguments, error_answer
+from overspill.agent_tools.error_answers import error_answer
 from overspill.errors import OverspillError
 from overspill.execution.threads import run_blocking
 from overspill.spools.capture import entry_of
@@ -66,11 +66,7 @@ class ListRequest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> ListRequest:
         """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
-        try:
-            asked = msgspec.convert(lenient_arguments.plain(arguments), cls, strict=False)
-        except msgspec.ValidationError as error:
-            allowed = ", ".join(LIST_CAPTURES_SCHEMA["properties"])
-            raise InvalidArguments(f"{error}; {NAME} takes {allowed}".replace("`$.", "`")) from error
+        asked = lenient_arguments.request_of(cls, arguments, NAME)
         return msgspec.structs.replace(asked, limit=min(max(asked.limit, 1), MAX_CAPTURES))
 
 

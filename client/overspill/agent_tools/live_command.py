@@ -12,7 +12,7 @@ from overspill.guard import call_context
 from overspill.guard.band import all_go_to_service
 from overspill.live.commands import command_label
 from overspill.live.upload import PATIENCE_SECONDS, LiveUpload
-from overspill.transfer.sync import SyncClient
+from overspill.transfer.sync import SyncClient, synchronous_like
 
 if TYPE_CHECKING:
     from overspill.agent_tools.recording import Recording
@@ -38,7 +38,7 @@ class LiveCommand:
     def __enter__(self) -> Self:
         given, policy = self._guard.client, self._guard.policy
         if given is not None and all_go_to_service(policy.bands) and not call_context.is_bypassed():
-            client = given if isinstance(given, SyncClient) else self._owned.enter_context(_like(given))
+            client = self._synchronous(given)
             redactor = policy.redactor()
             new_capture = partial(
                 client.live,
@@ -60,6 +60,12 @@ class LiveCommand:
             self._upload = self._owned.enter_context(upload)
         return self
 
+    def _synchronous(self, client: Client | SyncClient) -> SyncClient:
+        """Return a client for this thread: the given one, or one like it, which ends with the block."""
+        if isinstance(client, SyncClient):
+            return client
+        return self._owned.enter_context(synchronous_like(client))
+
     def __exit__(self, *_: object) -> None:
         self._owned.close()
 
@@ -75,8 +81,3 @@ class LiveCommand:
             return LiveOutcome()
         stored = self._upload.ended(status=status, exit_code=exit_code)
         return LiveOutcome.of(stored, self._upload.beginning)
-
-
-def _like(client: Client) -> SyncClient:
-    """Return a client that works in the loop thread: an asynchronous one is bound to the loop of its user."""
-    return SyncClient(client.address.url, client.address.key, **client.settings)

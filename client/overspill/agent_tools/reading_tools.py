@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from overspill.agent_tools import inspect_output, list_captures
 from overspill.agent_tools.agent_tool import AgentTool
 from overspill.agent_tools.capture_source import CaptureSource
-from overspill.agent_tools.inspect_request import MAX_CHARS, MOST_CHARS
+from overspill.agent_tools.inspect_request import MOST_CHARS, USUAL_CHARS
 from overspill.agent_tools.repeated_looks import RepeatedLooks
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _inspecting(source: CaptureSource, max_chars: int | None) -> AgentTool:
 
 
 def _listing(source: CaptureSource, max_chars: int | None) -> AgentTool:
-    most = MAX_CHARS if max_chars is None else min(max_chars, MAX_CHARS)
+    most = USUAL_CHARS if max_chars is None else min(max_chars, USUAL_CHARS)
 
     def work(client: Client | None, given: Arguments, session: str | None) -> Coroutine[Any, Any, Answer]:
         named = source.session if session is None else session
@@ -69,13 +69,13 @@ def _bounded(given: Arguments, max_chars: int | None) -> Arguments:
     """Return the arguments with `max_chars` for what they ask, if that is more, no number, or nothing."""
     if max_chars is None:
         return given
-    asked = given.get("max_chars", MAX_CHARS)
+    asked = given.get("max_chars", USUAL_CHARS)
     return {**given, "max_chars": min(asked, max_chars) if isinstance(asked, int) else max_chars}
 
 
 def _bounded_schema(schema: dict[str, Any], max_chars: int | None) -> dict[str, Any]:
     if max_chars is None:
         return schema
-    bounds = {"default": min(MAX_CHARS, max_chars), "maximum": min(MOST_CHARS, max_chars)}
+    bounds = {"default": min(USUAL_CHARS, max_chars), "maximum": min(MOST_CHARS, max_chars)}
     properties = schema["properties"]
     return {**schema, "properties": {**properties, "max_chars": {**properties["max_chars"], **bounds}}}

@@ -26,7 +26,7 @@ class RepeatedLooks:
         self._advice = _ADVICE.format(waiter)
         self._sizes: OrderedDict[tuple[Any, ...], int] = OrderedDict()
 
-    def advised(
+    def with_advice(
         self, request: InspectRequest, session: str | None, found: Any, answer: InspectAnswer
     ) -> InspectAnswer:
         """Return the answer; if the same look has shown the same bytes before, with advice to wait."""

@@ -71,11 +71,7 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @classmethod
     def of(cls, arguments: Arguments) -> RunRequest:
         """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
-        try:
-            asked = msgspec.convert(lenient_arguments.plain(arguments), cls, strict=False)
-        except msgspec.ValidationError as error:
-            allowed = ", ".join(RUN_COMMAND_SCHEMA["properties"])
-            raise InvalidArguments(f"{error}; {NAME} takes {allowed}".replace("`$.", "`")) from error
+        asked = lenient_arguments.request_of(cls, arguments, NAME)
         if not asked.command.strip() or "\0" in asked.command + asked.directory:
             raise InvalidArguments("the command must have text, and no NUL characters")
         seconds = min(max(asked.timeout_seconds, 1), MOST_SECONDS)

@@ -12,7 +12,6 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 from msgspec import Struct
 
 from overspill.agent_tools import lenient_arguments
@@ -68,11 +67,7 @@ class SearchRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @classmethod
     def of(cls, arguments: Arguments) -> SearchRequest:
         """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
-        try:
-            asked = msgspec.convert(lenient_arguments.plain(arguments), cls, strict=False)
-        except msgspec.ValidationError as error:
-            allowed = ", ".join(SEARCH_FILES_SCHEMA["properties"])
-            raise InvalidArguments(f"{error}; {NAME} takes {allowed}".replace("`$.", "`")) from error
+        asked = lenient_arguments.request_of(cls, arguments, NAME)
         if not asked.pattern or re.search(r"[\0\n]", asked.pattern + asked.path + asked.glob):
             raise InvalidArguments("pattern must have text; NUL and newlines are not allowed in any argument")
         if re.search(r"[/{}\\]", asked.glob):

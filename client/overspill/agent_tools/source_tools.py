@@ -63,19 +63,19 @@ def source_tools(
 
 
 def _answers(
-    job: Callable[[], _Job],
+    new_job: Callable[[], _Job],
 ) -> tuple[Callable[..., Answer], Callable[..., Coroutine[Any, Any, Answer]]]:
     """Return how a tool answers: in the caller's thread, or for a coroutine in a thread of its own."""
 
     def answer(arguments: Arguments, session: str | None) -> Answer:
-        return job().answer(arguments, session)
+        return new_job().answer(arguments, session)
 
     async def answer_async(arguments: Arguments, session: str | None) -> Answer:
-        begun = job()
+        job = new_job()
         try:
-            return await run_alone(copy_context().run, begun.answer, arguments, session)
+            return await run_alone(copy_context().run, job.answer, arguments, session)
         except BaseException:  # the caller was cancelled
-            begun.stop()
+            job.stop()
             raise
 
     return answer, answer_async

@@ -7,7 +7,6 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-import msgspec
 from msgspec import Struct
 
 from overspill import wire
@@ -17,7 +16,7 @@ from overspill.agent_tools.capture_source import CaptureSource
 from overspill.agent_tools.error_answers import InvalidArguments, error_answer
 from overspill.agent_tools.inspect_output import NAME as READER
 from overspill.agent_tools.inspect_output import answered
-from overspill.agent_tools.inspect_request import MAX_CHARS, InspectRequest
+from overspill.agent_tools.inspect_request import USUAL_CHARS, InspectRequest
 from overspill.agent_tools.repeated_looks import RepeatedLooks
 from overspill.text.reasons import one_safe_line
 
@@ -79,11 +78,7 @@ class TerminalRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> TerminalRequest:
         """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
-        try:
-            return msgspec.convert(lenient_arguments.plain(arguments), cls, strict=False)
-        except msgspec.ValidationError as error:
-            allowed = ", ".join(TERMINAL_OUTPUT_SCHEMA["properties"])
-            raise InvalidArguments(f"{error}; {NAME} takes {allowed}".replace("`$.", "`")) from error
+        return lenient_arguments.request_of(cls, arguments, NAME)
 
     def inspect_request(self, capture: str, max_chars: int, now: datetime) -> InspectRequest:
         """Return the read of a capture that this asks for. Raises `InvalidArguments`."""
@@ -96,7 +91,7 @@ class TerminalRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return _ReadSince(capture=capture, mode=self.mode, lines=lines, since=since, max_chars=max_chars)
 
 
-def terminal_tool(guard: Guard, *, max_chars: int = MAX_CHARS) -> AgentTool:
+def terminal_tool(guard: Guard, *, max_chars: int = USUAL_CHARS) -> AgentTool:
     """Return `get_terminal_output`, which reads the terminals of the guard's session.
 
     Those are the live captures of `overspill run`, `overspill shell` and `overspill put --live`, of that
@@ -107,7 +102,7 @@ def terminal_tool(guard: Guard, *, max_chars: int = MAX_CHARS) -> AgentTool:
 
     def work(client: Client | None, given: Arguments, session: str | None) -> Coroutine[Any, Any, Answer]:
         named = source.session if session is None else session
-        return terminal_output(client, named, given, min(max_chars, MAX_CHARS), looks)
+        return terminal_output(client, named, given, min(max_chars, USUAL_CHARS), looks)
 
     return AgentTool(
         NAME,
@@ -124,15 +119,15 @@ async def terminal_output(
     """Answer one call with at most `max_chars` characters. Raises nothing but `CancelledError`."""
     try:
         asked = TerminalRequest.of(arguments)
-        client = _asked(client)
-        entry = await _found(client, session, asked.terminal)
+        client = _require_client(client)
+        entry = await _find_terminal(client, session, asked.terminal)
         request = asked.inspect_request(entry.id, max_chars, datetime.now(UTC))
         return {**_described(entry), **await answered(request, client, session, looks)}
     except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
         return error_answer(error)
 
 
-def _asked(client: Client | None) -> Client:
+def _require_client(client: Client | None) -> Client:
     if client is None:
         raise InvalidArguments("there is no service to ask, and terminals are only there")
     return client
@@ -149,11 +144,11 @@ def instant_of(text: str, now: datetime) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-async def _found(client: Client, session: str, terminal: str) -> Entry:
+async def _find_terminal(client: Client, session: str, terminal: str) -> Entry:
     """Return the terminal that is meant. Raises `InvalidArguments`, and what the service answers."""
     handle = terminal or os.environ.get(TERMINAL_VARIABLE, "")
-    if wire.CAPTURE_ID.fullmatch(lenient_arguments.handle(handle)):
-        return await client.get(lenient_arguments.handle(handle))
+    if wire.CAPTURE_ID.fullmatch(lenient_arguments.handle_in(handle)):
+        return await client.get(lenient_arguments.handle_in(handle))
     for state in (wire.State.LIVE, None):
         for where in dict.fromkeys((session, "")):
             page = await client.list(session=where, state=state, limit=_MOST_LOOKED_AT)

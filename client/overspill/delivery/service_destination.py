@@ -18,7 +18,7 @@ from overspill.delivery.health import ServiceHealth
 from overspill.delivery.upload import Upload, captured
 from overspill.execution import forks, threads
 from overspill.transfer.caller import load_transport
-from overspill.transfer.sync import SyncClient, running
+from overspill.transfer.sync import SyncClient, running, synchronous_like
 from overspill.wire import State
 
 if TYPE_CHECKING:
@@ -133,6 +133,5 @@ class ServiceDestination:
         """Return the client that uploads; it is made on first use."""
         with self._lock:
             if self._sync is None:
-                address = self._client.address
-                self._sync = SyncClient(address.url, address.key, **self._client.settings)
+                self._sync = synchronous_like(self._client)
             return self._sync

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from overspill.agent_tools.inspect_request import MAX_CHARS
+from overspill.agent_tools.inspect_request import USUAL_CHARS
 from overspill.agent_tools.reading_tools import reading_tools
 from overspill.agent_tools.terminal_output import terminal_tool
 from overspill.guard.hosts import HOSTS, host_of_client
@@ -44,6 +44,6 @@ class ClientHosts:
         """Return the tool that reads terminals, for a client."""
         host = host_of_client(client_name)
         if host not in self._terminals:
-            most = MAX_CHARS if host is None else HOSTS[host].answer_chars
+            most = USUAL_CHARS if host is None else HOSTS[host].answer_chars
             self._terminals[host] = terminal_tool(self._guard, max_chars=most)
         return self._terminals[host]

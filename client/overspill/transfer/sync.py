@@ -265,6 +265,11 @@ def running(client: SyncClient) -> tuple[Calls, Client]:
     return client._running()  # noqa: SLF001  (this module's own)
 
 
+def synchronous_like(client: Client | SyncClient) -> SyncClient:
+    """Return a client for the loop thread with the settings of one that is bound to its user's loop."""
+    return SyncClient(client.address.url, client.address.key, **client.settings)
+
+
 def _end(calls: Calls, client: Client) -> None:
     calls.close(client.aclose)
 

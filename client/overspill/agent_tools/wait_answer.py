@@ -1,6 +1,6 @@
 """The answer to a wait, as a model reads it: new lines, why the wait is over, and how to wait on. Pure.
 
-`inspect_output` does the waiting; what can wait is a `Waiting`.
+`inspect_output` does the waiting; what can wait is a `Waiter`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 @runtime_checkable
-class Waiting(Protocol):
+class Waiter(Protocol):
     """A client, which can wait for a capture. What is on this machine cannot: it has ended."""
 
     def wait(self, ref: str, pattern: str | None = None, /, **more: Any) -> Any:
         """Wait for a line."""
 
 
-class _Asked(Protocol):
+class _WaitRequest(Protocol):
     """What a wait waits for."""
 
     @property
@@ -34,7 +34,7 @@ class _Asked(Protocol):
     def timeout_seconds(self) -> float: ...
 
 
-def waited_facts(asked: _Asked, found: wire.Waited) -> dict[str, Any]:
+def wait_answer(asked: _WaitRequest, found: wire.Waited) -> dict[str, Any]:
     """Return what a model is told: the new lines, why the wait is over, and how to wait on."""
     return {
         "content": found.content,
@@ -49,7 +49,7 @@ def waited_facts(asked: _Asked, found: wire.Waited) -> dict[str, Any]:
         "state": str(found.state),
         **_ending(found),
         **({"advice": found.advice} if found.advice else {}),
-        "next": _onward(asked, found) if found.state is State.LIVE else None,
+        "next": _next_wait(asked, found) if found.state is State.LIVE else None,
     }
 
 
@@ -60,7 +60,7 @@ def _ending(found: wire.Waited) -> dict[str, Any]:
     return {"status": found.status, "exit_code": found.exit_code, **gap}
 
 
-def _onward(asked: _Asked, found: wire.Waited) -> dict[str, Any]:
+def _next_wait(asked: _WaitRequest, found: wire.Waited) -> dict[str, Any]:
     pattern = {} if asked.pattern is None else {"pattern": asked.pattern}
     lines = {} if asked.lines is None else {"lines": asked.lines}
     seconds = {"timeout_seconds": asked.timeout_seconds}
