@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 
     from overspill.agent_tools.agent_tool import AgentTool, Answer
 
-PAUSE: Final = 1.0
+LOOK_SECONDS: Final = 1.0
 """Seconds between two looks at a capture that grows."""
 _WAIT_SECONDS: Final = 60.0
 _ANYTHING: Final = "."
 """A pattern that also matches a last line without its end, such as a prompt."""
 _BACKOFF: Final = Backoff(first=1.0, longest=30.0)
-_FOR_GOOD: Final = frozenset({wire.Code.NOT_FOUND, wire.Code.EXPIRED, wire.Code.DELETED, wire.Code.FORBIDDEN})
+_FINAL_ERRORS: Final = frozenset(
+    {wire.Code.NOT_FOUND, wire.Code.EXPIRED, wire.Code.DELETED, wire.Code.FORBIDDEN}
+)
 """Errors after which no capture grows."""
 
 
@@ -63,13 +65,13 @@ class Watch:
 
     async def run(self) -> None:
         """Look at the capture until it has ended."""
-        failed = 0
-        self._tell(await self._look())
+        failures = 0
+        self._note(await self._look())
         while self.growth is not None and self.growth.is_live:
             found = await self._look(after=self.growth)
-            failed = failed + 1 if "error" in found else 0
-            self._tell(found)
-            await asyncio.sleep(_BACKOFF.pause(failed) if failed else PAUSE)
+            failures = failures + 1 if "error" in found else 0
+            self._note(found)
+            await asyncio.sleep(_BACKOFF.pause(failures) if failures else LOOK_SECONDS)
 
     async def _look(self, after: Growth | None = None) -> Answer:
         """Return how far the capture is: at once, or when there is more than `after`, or after a minute."""
@@ -82,7 +84,7 @@ class Watch:
             return await self._look()
         return found
 
-    def _tell(self, answer: Answer) -> None:
+    def _note(self, answer: Answer) -> None:
         """Wake who waits, if the answer says something new."""
         old, new = self.growth, _growth(answer, self.growth)
         if old is not None and (old.total_bytes, old.is_live) == (new.total_bytes, new.is_live):
@@ -98,7 +100,7 @@ def _growth(answer: Answer, old: Growth | None) -> Growth:
         return Growth(answer["total_lines"], answer["total_bytes"], is_live, answer)
     if old is None:
         return Growth(0, 0, is_live=False, answer=answer)
-    return Growth(old.total_lines, old.total_bytes, answer["code"] not in _FOR_GOOD, answer)
+    return Growth(old.total_lines, old.total_bytes, answer["code"] not in _FINAL_ERRORS, answer)
 
 
 class Watches:

@@ -37,7 +37,7 @@ class ToolNames:
 
     def listed(self, page: dict[str, Any], revision: str) -> dict[str, Any]:
         """Return a page of the list as the client gets it: the last page ends with the reading tools."""
-        tools = [self._noted(tool) for tool in page["tools"]]
+        tools = [self._note_tool(tool) for tool in page["tools"]]
         if page.get("nextCursor") is not None:
             return {**page, "tools": tools}
         self.own = {self._free_name(tool.name): tool for tool in self._own}
@@ -48,7 +48,7 @@ class ToolNames:
         """Return what the client calls the reading tool `own`."""
         return next((name for name, tool in self.own.items() if tool.name == own), own)
 
-    def _noted(self, tool: Any) -> Any:
+    def _note_tool(self, tool: Any) -> Any:
         if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
             return tool
         name = tool["name"]

@@ -10,8 +10,10 @@ if TYPE_CHECKING:
 
 _KEPT_ITEMS: Final = 5
 _KEPT_CHARS: Final = 200
+"""What stays of a list or a text that is cut."""
 _MOST_STEPS: Final = 200
-_Place = tuple[Any, Any]
+"""Values that are tried to be cut, before the result is left as long as it is."""
+_Position = tuple[Any, Any]
 """A container and the key or index of one of its values."""
 
 
@@ -46,10 +48,10 @@ def shortened(content: Any, max_chars: int, is_valid: Callable[[Any], bool]) -> 
     for _ in range(_MOST_STEPS):
         if _size(root[0]) <= max_chars:
             break
-        place = max(_places(root, tried), key=lambda place: _size(place[0][place[1]]), default=None)
-        if place is None:
+        position = max(_positions(root, tried), key=lambda at: _size(at[0][at[1]]), default=None)
+        if position is None:
             break
-        holder, key = place
+        holder, key = position
         whole = holder[key]
         holder[key] = _cut(whole)
         if not is_valid(root[0]):
@@ -58,7 +60,7 @@ def shortened(content: Any, max_chars: int, is_valid: Callable[[Any], bool]) -> 
     return root[0]
 
 
-def _places(value: Any, tried: set[int]) -> Iterator[_Place]:
+def _positions(value: Any, tried: set[int]) -> Iterator[_Position]:
     """Yield where a value is that can be cut."""
     pending = [value]
     while pending:

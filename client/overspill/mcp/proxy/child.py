@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from overspill.guard.guard import Guard
     from overspill.mcp.proxy.relay import Choices
 
-_MAX_MESSAGE: Final = 1 << 30
+_MAX_MESSAGE_BYTES: Final = 1 << 30
 """The longest message, in bytes, that is held to be read."""
-_GRACE: Final = 3.0
+_GRACE_SECONDS: Final = 3.0
 """Seconds that the server has to end after its input did, and again after a signal."""
 _LEFT_BEHIND_SECONDS: Final = 0.5
 """So long the output of what the server left in the background is still taken."""
@@ -70,7 +70,7 @@ async def _started(words: Sequence[str]) -> AsyncIterator[asyncio.subprocess.Pro
     loop = asyncio.get_running_loop()
     try:
         transport, protocol = await loop.subprocess_exec(
-            lambda: _ServerStreams(limit=_MAX_MESSAGE, loop=loop),
+            lambda: _ServerStreams(limit=_MAX_MESSAGE_BYTES, loop=loop),
             *words,
             stderr=None,
             env=child_environment(),
@@ -92,11 +92,11 @@ class _ServerStreams(asyncio.subprocess.SubprocessStreamProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self._of_server = transport
+        self._transport = transport
 
     def process_exited(self) -> None:
         super().process_exited()
-        asyncio.get_running_loop().call_later(_LEFT_BEHIND_SECONDS, self._of_server.close)
+        asyncio.get_running_loop().call_later(_LEFT_BEHIND_SECONDS, self._transport.close)
 
 
 class _Session:
@@ -118,13 +118,15 @@ class _Session:
         try:
             await self._from_server(writer, relay)
         except MessageTooLong:
-            _print_error(b"overspill: a message of the MCP server has more than %d bytes" % _MAX_MESSAGE)
+            _print_error(
+                b"overspill: a message of the MCP server has more than %d bytes" % _MAX_MESSAGE_BYTES
+            )
             self._end_in_time(signal.SIGTERM)
         code = await self._exit_code()
         from_client.cancel()
         relay.server_ended(f"the MCP server ended (exit code {code}) before it answered; start it again")
         await relay.finish()
-        await drained(writer)
+        await drain(writer)
         return code
 
     async def _from_client(
@@ -134,7 +136,7 @@ class _Session:
         try:
             async for line in lines(reader):
                 relay.from_client(line)
-                await drained(to_server)
+                await drain(to_server)
         finally:  # also if the client cannot be read on: nobody would end the server
             to_server.close()
             self._end_in_time(None)
@@ -147,7 +149,7 @@ class _Session:
                 relay.from_server(line)
             except NotAMessage:  # a print statement: it belongs on standard error
                 _print_error(line)
-            await drained(writer)
+            await drain(writer)
 
     async def _exit_code(self) -> int:
         self._end_in_time(None)
@@ -166,11 +168,12 @@ class _Session:
         if number is not None:
             _signal(self._child, number)
         if self._ending is None:
-            self._ending = asyncio.create_task(self._ended())
+            self._ending = asyncio.create_task(self._end_by_signals())
 
-    async def _ended(self) -> None:
+    async def _end_by_signals(self) -> None:
+        """Send SIGTERM and then SIGKILL, each after some seconds in which the server has not ended."""
         for number in (signal.SIGTERM, signal.SIGKILL):
-            await asyncio.sleep(_GRACE)
+            await asyncio.sleep(_GRACE_SECONDS)
             _signal(self._child, number)
 
 
@@ -188,7 +191,7 @@ def check_streams() -> None:
 async def standard_streams() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Return standard input and output for asyncio."""
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=_MAX_MESSAGE)
+    reader = asyncio.StreamReader(limit=_MAX_MESSAGE_BYTES)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), _own_file(0, "rb"))
     transport, protocol = await loop.connect_write_pipe(
         lambda: asyncio.streams.FlowControlMixin(loop=loop), _own_file(1, "wb")
@@ -226,7 +229,7 @@ def line_writer(writer: asyncio.StreamWriter) -> Callable[[bytes], None]:
     return send
 
 
-async def drained(writer: asyncio.StreamWriter) -> None:
+async def drain(writer: asyncio.StreamWriter) -> None:
     """Wait until the other side has taken what was sent, or has gone."""
     with contextlib.suppress(ConnectionError, BrokenPipeError):
         await writer.drain()

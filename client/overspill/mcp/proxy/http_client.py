@@ -30,11 +30,11 @@ class ProxyClient(httpx2.AsyncClient):
         except httpx2.TransportError as error:
             return _unreachable(request, error)
         if isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = _Body(response.stream)
+            response.stream = _BreakableBody(response.stream)
         return response
 
 
-class _Body(httpx2.AsyncByteStream):
+class _BreakableBody(httpx2.AsyncByteStream):
     """A body that may break off: the SDK handles `StreamError` alone."""
 
     def __init__(self, inner: httpx2.AsyncByteStream) -> None:
@@ -45,7 +45,7 @@ class _Body(httpx2.AsyncByteStream):
             async for chunk in self._inner:
                 yield chunk
         except httpx2.TransportError as error:
-            raise httpx2.StreamError(_said(error)) from error
+            raise httpx2.StreamError(_error_text(error)) from error
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -53,10 +53,10 @@ class _Body(httpx2.AsyncByteStream):
 
 def _unreachable(request: httpx2.Request, error: httpx2.TransportError) -> httpx2.Response:
     """Return what the transport makes the error of the request from: it puts in the request's own id."""
-    message = f"the MCP server at {request.url.host} cannot be reached: {_said(error)}"
+    message = f"the MCP server at {request.url.host} cannot be reached: {_error_text(error)}"
     body = {"jsonrpc": "2.0", "id": None, "error": {"code": _CONNECTION_CLOSED, "message": message}}
     return httpx2.Response(_BAD_GATEWAY, json=body, request=request)
 
 
-def _said(error: httpx2.TransportError) -> str:
+def _error_text(error: httpx2.TransportError) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

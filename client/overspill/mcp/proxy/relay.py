@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("overspill.mcp")
 _CALL: Final = "tools/call"
 _LIST: Final = "tools/list"
-_OF_TASKS: Final = frozenset({"tasks/result", "tasks/get"})
+_TASK_METHODS: Final = frozenset({"tasks/result", "tasks/get"})
 """How a client gets the result of a call that became a task: the first in 2025-11-25, the other later."""
 _CANCELLED: Final = "notifications/cancelled"
 _SERVER_ENDED: Final = -32000
@@ -70,7 +70,7 @@ class Relay:
         self._task_calls = TaskCalls()
         self._client_name = ""
         self.revision: str | None = None
-        self._own_calls: dict[Key, asyncio.Task[None]] = {}
+        self._reading_calls: dict[Key, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def from_client(self, line: bytes) -> None:
@@ -95,11 +95,11 @@ class Relay:
             if request is None or message.result is UNSET or request.method not in _REWRITTEN:
                 self._to_client(raw)
             else:
-                self._begin(self._answered(raw, message, request))
+                self._begin(self._send_answer(raw, message, request))
 
     def server_ended(self, why: str) -> None:
         """Answer every request that is under way: also reads of our own, for nobody waits for them now."""
-        own = list(self._own_calls.items())
+        own = list(self._reading_calls.items())
         for _, task in own:
             task.cancel()
         error = {"code": _SERVER_ENDED, "message": why}
@@ -121,7 +121,7 @@ class Relay:
         self._note_client(request)
         tool = self._names.own.get(request.tool) if request.method == _CALL else None
         if tool is not None:
-            self._own_calls[message.key] = self._begin(self._read(tool, request))
+            self._reading_calls[message.key] = self._begin(self._read(tool, request))
             return True
         if request.method == _LIST and request.params.get("cursor") is None:
             self._names.begin()
@@ -138,7 +138,7 @@ class Relay:
         """End the call of a reading tool that the client gave up. Return whether it is one."""
         params = request_of(Message(id=None, method=_CANCELLED, params=message.params)).params
         key = id_key(params.get("requestId"))
-        task = self._own_calls.get(key)
+        task = self._reading_calls.get(key)
         if task is not None:
             task.cancel()
             return True
@@ -154,7 +154,7 @@ class Relay:
         try:
             answer = await reporting(tool.acall(arguments), report, self._watches, wanted)
         finally:
-            self._own_calls.pop(id_key(request.id), None)
+            self._reading_calls.pop(id_key(request.id), None)
         found = rendered(answer, request.revision or self.revision or _OLDEST)
         self._to_client(encoded({"jsonrpc": "2.0", "id": request.id, "result": found}))
 
@@ -169,7 +169,7 @@ class Relay:
 
         return report
 
-    async def _answered(self, raw: bytes, message: Message, request: Request) -> None:
+    async def _send_answer(self, raw: bytes, message: Message, request: Request) -> None:
         """Send on the server's answer. If it cannot be rewritten, it goes on as it came."""
         assert message.result is not UNSET
         try:
@@ -187,7 +187,7 @@ class Relay:
         if request.method == _CALL:
             self._task_calls.note(request, result)
             return await self._guarded(request, result)
-        if request.method in _OF_TASKS:
+        if request.method in _TASK_METHODS:
             return await self._of_task(request, result)
         self.revision = str(result.get("protocolVersion", _OLDEST))
         return result
@@ -215,4 +215,4 @@ class Relay:
         return task
 
 
-_REWRITTEN: Final = frozenset({_CALL, _LIST, "initialize", *_OF_TASKS})
+_REWRITTEN: Final = frozenset({_CALL, _LIST, "initialize", *_TASK_METHODS})

@@ -11,7 +11,7 @@ from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from mcp.types.jsonrpc import INVALID_REQUEST, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from overspill.mcp.proxy.child import check_streams, drained, line_writer, lines, standard_streams
+from overspill.mcp.proxy.child import check_streams, drain, line_writer, lines, standard_streams
 from overspill.mcp.proxy.http_client import ProxyClient
 from overspill.mcp.proxy.http_headers import RequestHeaders
 from overspill.mcp.proxy.messages import NotAMessage, encoded, parsed
@@ -35,19 +35,19 @@ async def run(url: str, guard: Guard, choices: Choices, headers: Mapping[str, st
     reader, writer = await standard_streams()
     to_server: asyncio.Queue[bytes | None] = asyncio.Queue()
     relay = Relay(guard, line_writer(writer), to_server.put_nowait, choices)
-    known = RequestHeaders()
+    request_headers = RequestHeaders()
     async with (
         ProxyClient(dict(headers)) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=None) as (received, sent),
     ):
-        sending = asyncio.create_task(_send(to_server, sent, relay, known, line_writer(writer)))
-        receiving = asyncio.create_task(_receive(received, relay, known, writer))
+        sending = asyncio.create_task(_send(to_server, sent, relay, request_headers, line_writer(writer)))
+        receiving = asyncio.create_task(_receive(received, relay, request_headers, writer))
         async for line in lines(reader):
             relay.from_client(line)
         to_server.put_nowait(None)
         await sending
         await relay.finish()
-        await drained(writer)
+        await drain(writer)
         receiving.cancel()
     return 0
 
@@ -56,7 +56,7 @@ async def _send(
     queue: asyncio.Queue[bytes | None],
     sent: Any,
     relay: Relay,
-    known: RequestHeaders,
+    request_headers: RequestHeaders,
     to_client: Callable[[bytes], None],
 ) -> None:
     """Post each message, with the headers that its revision asks for. Answer what is no message."""
@@ -67,18 +67,20 @@ async def _send(
             _log.warning("the client's line is no JSON-RPC message: %s errors", error.error_count())
             to_client(_refusal(line))
             continue
-        metadata = ClientMessageMetadata(headers=known.of(parsed(line), relay.revision))
+        metadata = ClientMessageMetadata(headers=request_headers.of(parsed(line), relay.revision))
         await sent.send(SessionMessage(message, metadata=metadata))
 
 
-async def _receive(received: Any, relay: Relay, known: RequestHeaders, writer: asyncio.StreamWriter) -> None:
+async def _receive(
+    received: Any, relay: Relay, request_headers: RequestHeaders, writer: asyncio.StreamWriter
+) -> None:
     async for item in received:
         if isinstance(item, Exception):
             _log.warning("the MCP server cannot be understood: %s", item)
             continue
-        known.note(getattr(item.message, "result", None) or {})
+        request_headers.note(getattr(item.message, "result", None) or {})
         relay.from_server(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
-        await drained(writer)
+        await drain(writer)
 
 
 def _refusal(line: bytes) -> bytes:

@@ -46,12 +46,12 @@ def run(
             anyio.run(_serve_stdio, guard)
         else:
             host, port = listen
-            app = _Gate(server(guard).streamable_http_app(host="127.0.0.1"), callers)
+            app = _CallerCheck(server(guard).streamable_http_app(host="127.0.0.1"), callers)
             announce(_announcement(host, port, callers))
             uvicorn.run(app, host=host, port=port, log_level="warning")
 
 
-class _Gate:
+class _CallerCheck:
     """Lets the callers of an application through, and no page of another site or of another port."""
 
     def __init__(self, app: ASGIApp, callers: Callers) -> None:

@@ -49,13 +49,13 @@ class Subscriptions:
         if uri not in subscribed:
             if len(subscribed) >= MOST:
                 raise MCPError(types.INVALID_REQUEST, f"a connection has at most {MOST} subscriptions")
-            subscribed[uri] = teller = _Subscription(self._watches, capture, uri)
+            subscribed[uri] = subscription = _Subscription(self._watches, capture, uri)
             try:
-                first = await teller.begin(context.session.send_resource_updated)
+                first = await subscription.begin(context.session.send_resource_updated)
                 resources.checked(first.answer, uri)
             except BaseException:
                 subscribed.pop(uri, None)
-                await teller.end()
+                await subscription.end()
                 raise
         return types.EmptyResult()
 
@@ -63,9 +63,9 @@ class Subscriptions:
         self, context: ServerRequestContext[Any], asked: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
         """Tell this connection of a resource no more."""
-        teller = self._of_connection(context).pop(str(asked.uri), None)
-        if teller is not None:
-            await teller.end()
+        subscription = self._of_connection(context).pop(str(asked.uri), None)
+        if subscription is not None:
+            await subscription.end()
         return types.EmptyResult()
 
     async def listen(
@@ -86,10 +86,10 @@ class Subscriptions:
         """Tell of captures within the block. Yield the addresses that are of captures."""
         known = [uri for uri in dict.fromkeys(uris) if _is_capture(uri)]
         async with AsyncExitStack() as stack:
-            tellers = [_Subscription(self._watches, resources.capture_of(uri), uri) for uri in known]
-            for teller in tellers:
-                stack.push_async_callback(teller.end)
-            await asyncio.gather(*(teller.begin(tell) for teller in tellers))
+            subscriptions = [_Subscription(self._watches, resources.capture_of(uri), uri) for uri in known]
+            for subscription in subscriptions:
+                stack.push_async_callback(subscription.end)
+            await asyncio.gather(*(subscription.begin(tell) for subscription in subscriptions))
             yield known
 
     def _of_connection(self, context: ServerRequestContext[Any]) -> dict[str, _Subscription]:
@@ -132,7 +132,7 @@ class _Subscription:
 
 
 async def _end_all(subscribed: dict[str, _Subscription]) -> None:
-    await asyncio.gather(*(teller.end() for teller in subscribed.values()))
+    await asyncio.gather(*(subscription.end() for subscription in subscribed.values()))
 
 
 def _connection(context: ServerRequestContext[Any]) -> Connection:
