@@ -72,7 +72,7 @@ class Ratio(Struct, frozen=True, kw_only=True):
     def interval(self) -> Interval:
         """The ratio with its interval."""
         reach = t_quantile(self.degrees) * math.sqrt(self.variance())
-        return _around(self.value, reach)
+        return _interval(self.value, reach)
 
     @property
     def has_logarithm(self) -> bool:
@@ -83,7 +83,7 @@ class Ratio(Struct, frozen=True, kw_only=True):
 def difference(first: Ratio, second: Ratio) -> Interval:
     """Return `first` less `second`, by Welch's method."""
     reach = _reach(first, second, first.variance(), second.variance())
-    return _around(first.value - second.value, reach)
+    return _interval(first.value - second.value, reach)
 
 
 def quotient(first: Ratio, second: Ratio) -> Interval | None:
@@ -98,7 +98,7 @@ def quotient(first: Ratio, second: Ratio) -> Interval | None:
     return Interval(value=math.exp(middle), low=math.exp(middle - reach), high=math.exp(middle + reach))
 
 
-def _around(value: float, reach: float) -> Interval:
+def _interval(value: float, reach: float) -> Interval:
     return Interval(value=value, low=value - reach, high=value + reach)
 
 

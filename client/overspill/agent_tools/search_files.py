@@ -109,7 +109,7 @@ class FileSearch:
                     break
                 matches += 1
                 files.add(match.path)
-                recording.take(_shown(self._directory, match))
+                recording.take(_match_line(self._directory, match))
         counts = {"matches": matches, "files": len(files)}
         return {**counts, "incomplete": True} if is_over() else counts
 
@@ -126,7 +126,7 @@ class FileSearch:
         return lambda: self._is_stopped.is_set() or time.monotonic() >= until
 
 
-def _shown(directory: Path, match: FileMatch) -> bytes:
+def _match_line(directory: Path, match: FileMatch) -> bytes:
     """Return a match as a line: path:line number:text."""
     name = os.fsencode(os.path.relpath(match.path, directory))
     line = match.line.rstrip(b"\r")

@@ -34,7 +34,7 @@ def command(
         def run(typer_context: typer.Context, **given: Any) -> None:
             uploads = lazy.spool_fallback.uploaded_afterwards if flushes and options else nullcontext
             common = {option: given.pop(option) for option in options}
-            invocation = lazy.invocation.Invocation(**{**(typer_context.obj or {}), **_said(common)})
+            invocation = lazy.invocation.Invocation(**{**(typer_context.obj or {}), **_given_options(common)})
             with lazy.exit_codes.failures_reported(), uploads(invocation):
                 function(invocation, **_grouped(function, given))
 
@@ -45,7 +45,7 @@ def command(
     return declare
 
 
-def _said(options: Mapping[str, Any]) -> dict[str, Any]:
+def _given_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that were given a value."""
     return {name: value for name, value in options.items() if value}
 

@@ -34,7 +34,7 @@ def put_file(invocation: Invocation, file: str, metadata: CaptureMetadata) -> No
 
     Raises `OSError`, `CommandFailure`, and what storing raises.
     """
-    with _opened(file) as source:
+    with _open_rereadable(file) as source:
         entry = _stored(invocation, source, metadata)
     if invocation.json:
         invocation.answer(entry)
@@ -44,7 +44,7 @@ def put_file(invocation: Invocation, file: str, metadata: CaptureMetadata) -> No
 
 
 @contextmanager
-def _opened(file: str) -> Iterator[IO[bytes]]:
+def _open_rereadable(file: str) -> Iterator[IO[bytes]]:
     """Open a binary file that can be read twice. The content of a pipe is copied to a temporary file."""
     with _source(file) as opened, ExitStack() as stack:
         if opened.seekable():
@@ -61,7 +61,7 @@ def _warn_of_ignored_options(entry: Entry, given: dict[str, Any]) -> None:
     if ignored:
         changing = "changes" if len(ignored) == 1 else "change"
         output.say(
-            f"{entry.id} was stored before, and stays as it was: {_joined(ignored)} {changing} nothing; "
+            f"{entry.id} was stored before, and stays as it was: {_in_words(ignored)} {changing} nothing; "
             "another --call-id makes another capture, `overspill ttl` changes how long it lives"
         )
 
@@ -88,7 +88,7 @@ def _has_other_lifetime(entry: Entry, ttl: int) -> bool:
     return not is_new and abs(left - ttl) > max(_TOLERANCE_SECONDS, _TOLERANCE_SHARE * ttl)
 
 
-def _joined(words: list[str]) -> str:
+def _in_words(words: list[str]) -> str:
     *most, last = words
     return f"{', '.join(most)} and {last}" if most else last
 

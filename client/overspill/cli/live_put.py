@@ -36,7 +36,7 @@ def put_live(
         raise OSError("standard input is closed")
     cast = CastReader() if is_recording else None
     redactor = invocation.policy().redactor()
-    first = b"" if cast is None else _begun(cast)
+    first = b"" if cast is None else _read_header(cast)
     own = {wire.TERMINAL_LABEL: terminal} if terminal else {}
     with (
         invocation.client() as client,
@@ -63,7 +63,7 @@ def put_live(
         raise CommandFailure(f"{what}. From there on {out.id} has what came as it was", ExitCode.FAILED)
 
 
-def _begun(cast: CastReader) -> bytes:
+def _read_header(cast: CastReader) -> bytes:
     """Read up to the header. Return what the terminal showed by it."""
     shown = b""
     while not cast.has_begun and (data := os.read(sys.stdin.fileno(), _READ_BYTES)):

@@ -23,12 +23,12 @@ _ONE_BYTE: Final = 0x100
 
 def printable(text: str) -> str:
     """Return `text` with every unsafe character made visible."""
-    return _UNSAFE.sub(_shown, text)
+    return _UNSAFE.sub(_picture_of, text)
 
 
 def printable_line(text: str) -> str:
     """Return `text` on one line: as `printable`, with tabs and line ends made visible too."""
-    return _NOT_ONE_LINE.sub(_shown, text)
+    return _NOT_ONE_LINE.sub(_picture_of, text)
 
 
 def printable_json(text: str) -> str:
@@ -50,7 +50,7 @@ class PrintableDecoder:
         return printable(text.removesuffix(self._held) if self._held else text)
 
 
-def _shown(match: re.Match[str]) -> str:
+def _picture_of(match: re.Match[str]) -> str:
     code = ord(match.group())
     if code < _FIRST_PRINTABLE:
         return chr(_PICTURES + code)

@@ -218,7 +218,7 @@ class Background:
     def _run(self, name: str) -> None:
         job = self._jobs.get(name)
         try:
-            pause = None if job is None else job(self._opened())
+            pause = None if job is None else job(self._open_client())
             self._in_a_row[name] = 0
         except (OverspillError, OSError, RuntimeError):  # RuntimeError: it was closed meanwhile
             pause = self._pause_after_failure(name)
@@ -234,7 +234,7 @@ class Background:
         self._in_a_row[name] = failures + 1
         return self._backoff.pause(failures)
 
-    def _opened(self) -> SyncClient:
+    def _open_client(self) -> SyncClient:
         with self._lock:
             if self._client is None:
                 at = self.address

@@ -43,7 +43,7 @@ class LoopCalls:
         loop thread itself, which must not wait for its own answer.
         """
         try:
-            calls = self._opened()
+            calls = self._open_calls()
         except BaseException:
             coroutine.close()
             raise
@@ -52,7 +52,7 @@ class LoopCalls:
         except RuntimeError as error:  # it was closed just now
             raise NoLoop(reason(error)) from error
 
-    def _opened(self) -> Calls:
+    def _open_calls(self) -> Calls:
         calls = self.calls
         if calls is None or not calls.is_alive:  # else no lock is taken, which an interrupted thread may hold
             try:

@@ -205,9 +205,9 @@ class Storage:
             except Exception as error:  # noqa: BLE001  (the boundary: whatever fails becomes a reason)
                 result = Failure(reason(error))
             if isinstance(result, StoreResult):
-                return self._noted(result, failure)
+                return self._note_result(result, failure)
             failure = _joined(failure, result)
-        return self._noted(await self._stored_late(request, failure) or self._lost(failure), failure)
+        return self._note_result(await self._stored_late(request, failure) or self._lost(failure), failure)
 
     def keep_here(self, request: StoreRequest, why: str) -> StoreResult:
         """Keep an output in the spool, in the caller's thread. `why` says why no other thread does it."""
@@ -238,7 +238,7 @@ class Storage:
             log.debug("it is not known whether %s is stored: %s", request.id, error)
             return None
 
-    def _noted(self, stored: StoreResult, failure: Failure | None) -> StoreResult:
+    def _note_result(self, stored: StoreResult, failure: Failure | None) -> StoreResult:
         """Log a change. Upload what waits in the spool, also of earlier processes, once the service works."""
         try:
             self._log(stored, failure)

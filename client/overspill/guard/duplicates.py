@@ -53,7 +53,7 @@ class Duplicates:
         """
         key = _key(session, sha256)
         with self._lock:
-            first = self._kept(key)
+            first = self._look_up(key)
         return None if first is None or first.id == own_id else Earlier(first.id, first.repeats)
 
     def remember(self, session: str, sha256: bytes, own_id: str, expires: datetime | None) -> None:
@@ -61,7 +61,7 @@ class Duplicates:
         key = _key(session, sha256)
         until = float("inf") if expires is None else expires.timestamp()
         with self._lock:
-            first = self._kept(key)
+            first = self._look_up(key)
             if first is None or first.id == own_id:
                 self._firsts[key] = _FirstCapture(own_id, until, 0 if first is None else first.repeats)
             else:
@@ -69,7 +69,7 @@ class Duplicates:
             while len(self._firsts) > self._most:
                 self._firsts.popitem(last=False)
 
-    def _kept(self, key: bytes) -> _FirstCapture | None:
+    def _look_up(self, key: bytes) -> _FirstCapture | None:
         """Return what is remembered, and make it the most recent. Forget it if it has expired."""
         first = self._firsts.pop(key, None)
         if first is None or first.expires <= self._clock():

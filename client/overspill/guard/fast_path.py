@@ -61,7 +61,7 @@ class FastPath:
         """
         text = result if type(result) is str else lone_text_of(result)
         if text is None:
-            return self._noted(small_data_size(result, self._fits), session)
+            return self._note_size(small_data_size(result, self._fits), session)
         length = len(text)
         if text.isascii():
             size = length
@@ -75,9 +75,9 @@ class FastPath:
             or (length > self._max_lines and has_more_lines(text, self._max_lines))
         ):
             return None
-        return self._noted(size, session)
+        return self._note_size(size, session)
 
-    def _noted(self, size: int | None, session: str | None) -> int | None:
+    def _note_size(self, size: int | None, session: str | None) -> int | None:
         if size is None:
             return None
         self._sizes.note(size)

@@ -44,7 +44,7 @@ async def captured(content: Any, guarded: Guarded, executor: AsyncExecutor) -> C
             await executor.run_alone(partial(chunks.extend, guarded.value))
     except Exception as error:  # noqa: BLE001  (a tool's own: what came before it is the output)
         return _failed_stream(chunks, error)
-    return await threads.run(_parts, _joined(chunks), guarded)
+    return await threads.run(_parts, _joined_chunks(chunks), guarded)
 
 
 def captured_sync(content: Any, guarded: Guarded) -> CapturedOutput:
@@ -56,10 +56,10 @@ def captured_sync(content: Any, guarded: Guarded) -> CapturedOutput:
         chunks.extend(guarded.value)
     except Exception as error:  # noqa: BLE001  (as above)
         return _failed_stream(chunks, error)
-    return _parts(_joined(chunks), guarded)
+    return _parts(_joined_chunks(chunks), guarded)
 
 
-def _joined(chunks: list[Any]) -> Any:
+def _joined_chunks(chunks: list[Any]) -> Any:
     """Return the chunks of a short stream as one text, or as an iterator if they are not all text."""
     for kind in (str, bytes):
         if chunks and all(isinstance(chunk, kind) for chunk in chunks):
@@ -69,7 +69,9 @@ def _joined(chunks: list[Any]) -> Any:
 
 def _failed_stream(chunks: list[Any], error: Exception) -> CapturedOutput:
     """Return what a stream gave before it failed, and why it failed."""
-    return CapturedOutput.of(_joined(chunks), None, one_safe_line(f"the stream failed: {reason(error)}"))
+    return CapturedOutput.of(
+        _joined_chunks(chunks), None, one_safe_line(f"the stream failed: {reason(error)}")
+    )
 
 
 def _parts(content: Any, guarded: Guarded) -> CapturedOutput:

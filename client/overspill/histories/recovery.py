@@ -178,7 +178,7 @@ class _Recovery:
             if spilled is messages:
                 spilled = await self._shortened(messages)
             if spilled is messages:
-                raise self._noted(attempt.error)
+                raise self._with_note(attempt.error)
             messages, attempt = spilled, await self._called(spilled)
         return Recovered(
             value=attempt.value,
@@ -250,7 +250,7 @@ class _Recovery:
         self.rounds += 1
         return next_results(messages, candidates, refused, self.rounds, self.window)
 
-    def _noted(self, error: Exception) -> Exception:
+    def _with_note(self, error: Exception) -> Exception:
         """Return `error` with a note of what was tried."""
         captures = [guarded.capture for guarded in self.spilled if guarded.capture is not None]
         named = ", ".join([*captures[:_MOST_NAMED], *(["…"] if len(captures) > _MOST_NAMED else [])])

@@ -66,7 +66,7 @@ def _hook(adapter: Adapter) -> Callable[..., Any]:
             return result  # agno streams what it yields, events among it
         if inspect.isawaitable(result):
             return _awaited(adapter, result, function_name, call)
-        return _shown(adapter.process_sync(result, tool=function_name, **call))
+        return _with_metadata(adapter.process_sync(result, tool=function_name, **call))
 
     hook: Any = overspill
     hook.__signature__ = inspect.signature(overspill)  # agno asks for it ten times a call
@@ -74,7 +74,7 @@ def _hook(adapter: Adapter) -> Callable[..., Any]:
 
 
 async def _awaited(adapter: Adapter, running: Awaitable[Any], tool: str, call: dict[str, Any]) -> Any:
-    return _shown(await adapter.guarded(running, tool=tool, passing=_CONTROL_FLOW, **call))
+    return _with_metadata(await adapter.guarded(running, tool=tool, passing=_CONTROL_FLOW, **call))
 
 
 def _reading_tool(tool: AgentTool) -> Function:
@@ -91,7 +91,7 @@ def _reading_tool(tool: AgentTool) -> Function:
     )
 
 
-def _shown(guarded: Guarded) -> Any:
+def _with_metadata(guarded: Guarded) -> Any:
     """Return the guarded result, with the guard's metadata where agno keeps that of tools."""
     value = guarded.value
     if guarded.notice is None:

@@ -105,9 +105,9 @@ class _GuardingWorkbench:
         known = call_id or minted()
         with calling(known):
             result = await super().call_tool(name, arguments, cancellation_token, call_id)  # type: ignore[misc]
-        return await self._shown(result, known)
+        return await self._guarded_result(result, known)
 
-    async def _shown(self, result: ToolResult, call_id: str) -> ToolResult:
+    async def _guarded_result(self, result: ToolResult, call_id: str) -> ToolResult:
         content = _content(result)
         guarded = await self._overspill.process(content, tool=result.name, call_id=call_id)
         return _with_texts(result, guarded)
@@ -129,7 +129,7 @@ class _GuardingStream(_GuardingWorkbench):
         try:
             events = super().call_tool_stream(name, arguments, cancellation_token, call_id)  # type: ignore[misc]
             async for event in events:
-                yield await self._shown(event, known) if isinstance(event, ToolResult) else event
+                yield await self._guarded_result(event, known) if isinstance(event, ToolResult) else event
         finally:
             end()
 

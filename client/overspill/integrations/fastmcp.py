@@ -69,7 +69,7 @@ class OverspillMiddleware(Middleware):
         call_next: CallNext[CallToolRequestParams, ToolResult],
     ) -> ToolResult:
         """Answer a call of a reading tool, or guard the result of another. Raises what the tool does."""
-        names = await self._known(context.fastmcp_context)
+        names = await self._tool_names(context.fastmcp_context)
         request = _request(context)
         session = self._session(context.fastmcp_context)
         if request.tool in names.own:
@@ -102,7 +102,7 @@ class OverspillMiddleware(Middleware):
         answer = await tool.acall(request.params.get("arguments"), session=session)
         return _tool_result(rendered(answer, _RENDERED_AS))
 
-    async def _known(self, context: Context | None) -> ToolNames:
+    async def _tool_names(self, context: Context | None) -> ToolNames:
         """Return the names of all tools: a client may call one without having listed them."""
         if self._names is None:
             assert context is not None

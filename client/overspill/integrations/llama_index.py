@@ -71,7 +71,7 @@ class _Guarding:
             if guarded.value is error:
                 raise
             raise guarded.value from None
-        return _shown(output, guard.process_sync(_content(output), tool=tool, **call))
+        return _guarded_output(output, guard.process_sync(_content(output), tool=tool, **call))
 
     async def acall(self, *args: Any, **named: Any) -> ToolOutput:
         """As `call`, for asynchronous code."""
@@ -85,7 +85,7 @@ class _Guarding:
             if guarded.value is error:
                 raise
             raise guarded.value from None
-        return _shown(output, await guard.process(_content(output), tool=tool, **call))
+        return _guarded_output(output, await guard.process(_content(output), tool=tool, **call))
 
     @property
     def _name(self) -> str:
@@ -105,7 +105,7 @@ def _content(output: ToolOutput) -> Any:
     ]
 
 
-def _shown(output: ToolOutput, guarded: Guarded) -> ToolOutput:
+def _guarded_output(output: ToolOutput, guarded: Guarded) -> ToolOutput:
     """Return the output with the guarded texts in the places of its own."""
     if guarded.notice is None:
         return output

@@ -119,10 +119,10 @@ class _AgentGuard:
         guarded = await self.adapter.process(plain, **named(context, context.tool_name))
         if guarded.notice is None:
             return ToolGuardrailFunctionOutput.allow()
-        value = self.noted(context, guarded)
+        value = self.value_of(context, guarded)
         return ToolGuardrailFunctionOutput.reject_content(value if isinstance(value, str) else _json(value))
 
-    def noted(self, context: Any, guarded: Guarded) -> Any:
+    def value_of(self, context: Any, guarded: Guarded) -> Any:
         """Return the guarded value, and keep the metadata until the SDK asks for the item's custom data."""
         if guarded.notice is not None:
             self._metadata[context] = guarded.metadata
@@ -158,7 +158,7 @@ class _Invoker(StandIn):
             # No shorter object can be made. The SDK shows the model its text.
             text = await adapter.process(str(guarded.value), **call)
             guarded = guarded if text.notice is None else text
-        return self._owner.noted(context, guarded)
+        return self._owner.value_of(context, guarded)
 
     def __getattr__(self, name: str) -> Any:
         found = super().__getattr__(name)

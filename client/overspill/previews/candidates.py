@@ -117,12 +117,12 @@ class CandidateSearch:
         covered = sum(part.end - part.begin for part in parts)
         self._is_all = self._excerpt.is_whole and covered == self._start - self._stop
         self._look(parts)
-        return self._found()
+        return self._candidates()
 
     def further(self) -> FoundCandidates:
         """Search for more words in the parts that were searched for a few words only."""
         self._look(list(spans.further(self._excerpt, self._stop, self._start)))
-        return self._found()
+        return self._candidates()
 
     def _look(self, parts: list[Span]) -> None:
         text = self._excerpt.text
@@ -146,7 +146,7 @@ class CandidateSearch:
         else:
             known.add(line)
 
-    def _found(self) -> FoundCandidates:
+    def _candidates(self) -> FoundCandidates:
         return FoundCandidates(_thinned(self._seen, self._excerpt.text), self._is_all and not self._floods)
 
 

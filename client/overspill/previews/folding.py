@@ -68,7 +68,7 @@ def groups(text: str, lines: Iterable[KeyedLine]) -> Iterator[Group]:
     last, reach = b"", 0
     for begin, end, key in lines:
         if run and key != last and not _are_alike(text, run[-1], (begin, end)):
-            yield _closed(text, run)
+            yield _group_of(text, run)
             run, reach = [], 0
         run.append((begin, end))
         last, reach = key, reach + end - begin
@@ -82,7 +82,7 @@ def groups(text: str, lines: Iterable[KeyedLine]) -> Iterator[Group]:
 
 def unfollowed(text: str, run: list[LineSpan]) -> Group:
     """Return the group of a run that nothing follows. All its lines are shown, unless they are the same."""
-    return _closed(text, run) if _is_same(text, run) else Group(run, len(run))
+    return _group_of(text, run) if _is_same(text, run) else Group(run, len(run))
 
 
 def _are_alike(text: str, one: LineSpan, other: LineSpan) -> bool:
@@ -102,7 +102,7 @@ def _is_same(text: str, run: list[LineSpan]) -> bool:
     return all(text.startswith(first, begin) and end - begin == len(first) for begin, end in run)
 
 
-def _closed(text: str, run: list[LineSpan]) -> Group:
+def _group_of(text: str, run: list[LineSpan]) -> Group:
     """Return the group of a run that another line ended, folded if that saves enough."""
     if len(run) < _MIN_SAME:
         return Group(run, len(run))

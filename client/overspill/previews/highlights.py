@@ -197,14 +197,14 @@ def _offered(
             around = surroundings.surrounding_lines(excerpt.text, group.first, group.verdict.role, within)
             for offset, begin, end in around:
                 number = number_at(group.first.begin) + offset
-                text = f"line {number:,}: {_shown(excerpt.text[begin:end], 0)}"
+                text = f"line {number:,}: {_excerpt_around(excerpt.text[begin:end], 0)}"
                 yield Highlight(number, begin, end, text)
 
 
 def _highlight(group: _Group, number_at: Callable[[int], int], *, is_all: bool) -> Highlight:
     item, more = group.first, group.lines - 1
     number = number_at(item.begin)
-    text = f"line {number:,}: {_shown(item.line, item.word_at)}"
+    text = f"line {number:,}: {_excerpt_around(item.line, item.word_at)}"
     if more:
         least = "" if is_all else "at least "
         last = number_at(group.last)
@@ -212,7 +212,7 @@ def _highlight(group: _Group, number_at: Callable[[int], int], *, is_all: bool) 
     return Highlight(number, item.begin, item.end, text, group.verdict.weight)
 
 
-def _shown(line: str, place: int) -> str:
+def _excerpt_around(line: str, place: int) -> str:
     """Return the part of a line around its word, safe to show.
 
     Leaves out a long prefix, as a time, and what a terminal would have overwritten.

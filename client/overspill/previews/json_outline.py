@@ -90,14 +90,14 @@ def _of_beginning(beginning: str, excerpt: Excerpt) -> JsonOutline | None:
     if excerpt.is_whole and len(excerpt.text) <= WHOLE:
         return None
     try:
-        closed, levels = _closed(beginning)
+        closed, levels = _with_closed_brackets(beginning)
         value = msgspec.json.decode(closed)
     except _NOT_JSON:
         return None
     return JsonOutline(f"JSON (from its beginning): {_shape([value], levels, _DEPTH)}", [])
 
 
-def _closed(text: str) -> tuple[str, int]:
+def _with_closed_brackets(text: str) -> tuple[str, int]:
     """Return a beginning of `text` with all open brackets closed, and how many these are.
 
     It ends at the outermost comma that loses no more than half of the text, so that the last item is whole.

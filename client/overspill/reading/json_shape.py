@@ -29,27 +29,27 @@ def shape_of(data: bytes, *, is_whole: bool) -> str | None:
     """
     data = data.removeprefix(b"\xef\xbb\xbf").strip()
     try:
-        return _shown(msgspec.json.decode(data), "")
+        return _value_text(msgspec.json.decode(data), "")
     except (msgspec.DecodeError, RecursionError):
         pass
     first, newline, _ = data.partition(b"\n")
     if newline:
         try:
-            return f"lines of {_shown(msgspec.json.decode(first), '')}"
+            return f"lines of {_value_text(msgspec.json.decode(first), '')}"
         except (msgspec.DecodeError, RecursionError):
             pass
     return None if is_whole else _shape_of_beginning(data)
 
 
 def _shape_of_beginning(data: bytes) -> str | None:
-    repaired = _closed(data)
+    repaired = _longest_whole(data)
     try:
-        return _shown(msgspec.json.decode(repaired), "+") if repaired else None
+        return _value_text(msgspec.json.decode(repaired), "+") if repaired else None
     except (msgspec.DecodeError, RecursionError):
         return None
 
 
-def _closed(data: bytes) -> bytes | None:
+def _longest_whole(data: bytes) -> bytes | None:
     """Return the longest beginning of `data` that ends with a value, with all open brackets closed."""
     depth, stop = 0, -1
     for token in _TOKEN.finditer(data):
@@ -76,7 +76,7 @@ def _closers(data: bytes) -> bytes:
     return b"".join(reversed(open_))
 
 
-def _shown(value: Any, more: str) -> str:
+def _value_text(value: Any, more: str) -> str:
     text = _shape(value, more, _DEPTH)
     return text if len(text) <= _LENGTH else text[:_LENGTH] + "…"
 

@@ -117,8 +117,8 @@ class Summarizer:
             longest_line=max(lines.longest, lines.held_size),
             mean_line=round(lines.size / lines.number, 1) if lines.number else 0.0,
             empty_lines=lines.empty,
-            first_lines=_shown(self._first.answer()),
-            last_lines=_shown(self._last.answer(), from_end=True),
+            first_lines=_clipped_lines(self._first.answer()),
+            last_lines=_clipped_lines(self._last.answer(), from_end=True),
             repeated=lines.repeats.top(_GROUPS),
             errors=self._errors.answer(),
             warnings=self._warnings.answer(),
@@ -128,7 +128,7 @@ class Summarizer:
         )
 
 
-def _shown(text: Text, *, from_end: bool = False) -> list[str]:
+def _clipped_lines(text: Text, *, from_end: bool = False) -> list[str]:
     """Return the lines of an answer, clipped. `from_end` keeps the end of a line that lost its beginning."""
     count = text.end_line - text.start_line + 1
     *ended, last = text.content.encode().split(b"\n")

@@ -29,7 +29,7 @@ def held_from(text: str, start: int, values: Sequence[str], *, is_by_line: bool)
     `values` are literal secrets. `is_by_line`: a line without an end waits as a whole.
     """
     return min(
-        _line(text, start) if is_by_line else _word(text, start),
+        _line(text, start) if is_by_line else _last_word(text, start),
         _private_key(text, start),
         _encoded_key(text, start),
         *(_value(text, start, value) for value in values),
@@ -40,7 +40,7 @@ def _line(text: str, start: int) -> int:
     return max(start, text.rfind("\n", start) + 1)
 
 
-def _word(text: str, start: int) -> int:
+def _last_word(text: str, start: int) -> int:
     found = _LAST_RUN.search(text, start)
     return len(text) if found is None or not _WORD.search(found[0]) else found.start()
 

@@ -97,7 +97,7 @@ class ChunkStream:
     def take(self, chunk: Any) -> list[Any]:
         """Take the next chunk and return those that pass now. Sets `is_over` once no more can be taken."""
         with self._lock:
-            passing = [] if self.is_over else self._passable(self._taken(chunk))
+            passing = [] if self.is_over else self._passable(self._take_chunk(chunk))
         self.taken += 1
         on_long = self._on_long
         if on_long is not None and self.is_capturing:
@@ -116,7 +116,7 @@ class ChunkStream:
             passing += [kind().join(each)] if kind in {str, bytes} else each
         return [masked_copy(each, redactor).value for each in passing]
 
-    def _taken(self, chunk: Any) -> list[Any]:
+    def _take_chunk(self, chunk: Any) -> list[Any]:
         if is_a(chunk, (bytearray, memoryview)) and self._records is None:
             chunk = bytes(chunk)
         if self._records is not None:

@@ -65,7 +65,7 @@ class ExceptionShape:
     def notices(self) -> list[str]:
         """Return the message if it is a notice already, and the placeholders of a group's members."""
         members = _members_texts(self._error, _MAX_GROUP_DEPTH)
-        return notices_among([_given(self._error, self.message), *members])
+        return notices_among([_copied_message(self._error, self.message), *members])
 
     def replaced(self, notice: Notice) -> Exception:
         """Return an exception of the same type with the notice. Raises `Unchangeable` if none can be made."""
@@ -115,7 +115,7 @@ def message_of(error: BaseException) -> str:
         return unprintable(error, failure)
 
 
-def _given(error: Exception, message: str) -> str:
+def _copied_message(error: Exception, message: str) -> str:
     """Return the message that a copy was given; it may print with more around it."""
     if isinstance(error, ExceptionGroup):
         return str.__str__(error.message)

@@ -36,11 +36,15 @@ def json_pieces(value: Any) -> Iterator[str]:
     """Yield the JSON of `value` on one line in pieces. A long text is a piece as it is, without quotes."""
     open_: list[_OpenContainer] = []
     inside: set[int] = set()
-    yield _begun(value, None, open_, inside)
+    yield _opening(value, None, open_, inside)
     while open_:
         last = open_[-1]
         for before, step, item in last.next:
-            yield before + _begun(item, step, open_, inside) if before else _begun(item, step, open_, inside)
+            yield (
+                before + _opening(item, step, open_, inside)
+                if before
+                else _opening(item, step, open_, inside)
+            )
             if open_[-1] is not last:
                 break
         else:
@@ -49,7 +53,7 @@ def json_pieces(value: Any) -> Iterator[str]:
             yield last.end
 
 
-def _begun(value: Any, step: Any, open_: list[_OpenContainer], inside: set[int]) -> str:
+def _opening(value: Any, step: Any, open_: list[_OpenContainer], inside: set[int]) -> str:
     """Return the JSON of a single value. Of a container, return what opens it, and add it to `open_`."""
     is_inside_picture = bool(open_) and open_[-1].is_picture
     if type(value) in _SHORT_SCALARS or (type(value) is str and len(value) < LONG_TEXT_CHARS):

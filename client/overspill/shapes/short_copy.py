@@ -77,7 +77,7 @@ class _Shortener:
         if hasattr(type(value), "_fields") or (depth and len(value) <= _MAX_TUPLE_ITEMS):
             return self._short_items(value, depth)
         first, following = _first(value, kept)
-        item = self._text if is_a(value, AbstractSet) else self._like(following, depth + 1)
+        item = self._text if is_a(value, AbstractSet) else self._with_notice(following, depth + 1)
         return with_items(value, [*first, item])
 
     def _short_items(self, value: Any, depth: int) -> Any:
@@ -100,7 +100,7 @@ class _Shortener:
         following = next(islice((value[key] for key in value), len(entries), None), None)
         if not _has_text(following):
             return with_entries(value, {**entries, self._name: following})
-        return with_entries(value, {**entries, ENTRY_NAME: self._like(following, depth + 1)})
+        return with_entries(value, {**entries, ENTRY_NAME: self._with_notice(following, depth + 1)})
 
     def _short_record(self, value: Any, depth: int) -> Any:
         """Shorten a record: it keeps all fields, and the longest one gets the notice."""
@@ -127,7 +127,7 @@ class _Shortener:
             return part
         return _Shortener(_OMITTED, _OMITTED).short(part, depth + 1, 0)
 
-    def _like(self, item: Any, depth: int) -> Any:
+    def _with_notice(self, item: Any, depth: int) -> Any:
         """Return an item like `item` with the notice in it; the notice itself if no such item can be made."""
         if is_a(item, str):
             return with_text(item, self._text)

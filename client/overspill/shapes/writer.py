@@ -126,7 +126,7 @@ class Writer:
         if type(value) is str and len(value) > _LONG_TEXT_CHARS:
             self._long(before, value)
             return
-        opened = self._opened(value)
+        opened = self._open_or_encode(value)
         if isinstance(opened, str):
             self._write(before + opened)
             return
@@ -153,7 +153,7 @@ class Writer:
         depth = len(self._open)
         return "\n" + " " * (INDENT * depth) if depth <= MAX_INDENTED_DEPTH else ""
 
-    def _opened(self, value: Any) -> _OpenContainer | str:
+    def _open_or_encode(self, value: Any) -> _OpenContainer | str:
         """Return a container as open, or the JSON of a single value."""
         try:
             if id(value) in self._inside:

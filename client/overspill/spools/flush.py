@@ -250,7 +250,7 @@ def _put(file: IO[bytes], entry: Spooled, client: SyncClient) -> None:
         status=entry.status,
         labels=_labels(entry),
         content_type=entry.content_type,
-        ttl=_left(entry),
+        ttl=_seconds_left(entry),
     )
     if not stored.is_of(entry.sha256):
         raise ProtocolError(f"the service stored {entry.id} with another digest than it was captured with")
@@ -263,7 +263,7 @@ def _labels(entry: Spooled) -> dict[str, str]:
     return {**entry.labels, SPOOLED_LABEL: entry.created.isoformat(timespec="seconds")}
 
 
-def _left(entry: Spooled) -> int | None:
+def _seconds_left(entry: Spooled) -> int | None:
     """Return how many seconds the capture may still live, or None if its `ttl` is the service's choice."""
     if entry.ttl is None:
         return None

@@ -108,7 +108,7 @@ class Buffer:
         Raises `OSError`.
         """
         if self._file is None:
-            return _joined(self._pieces)
+            return _concatenated(self._pieces)
         file, self._file = self._file, None
         body = file.finish()
         self.missing = self.missing or file.missing
@@ -276,7 +276,7 @@ class _Totals:
         self._ends_line = data.endswith(b"\n") if data else self._ends_line
 
 
-def _joined(pieces: list[str | bytes]) -> str | bytes:
+def _concatenated(pieces: list[str | bytes]) -> str | bytes:
     texts = [piece for piece in pieces if isinstance(piece, str)]
     if len(texts) == len(pieces):
         return "".join(texts)

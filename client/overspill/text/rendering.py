@@ -72,7 +72,7 @@ def plain_stats(value: Any, most: int) -> PlainStats | None:
                 values += 2 * len(holder)
                 if values > most:
                     return None
-                found = _noted(holder, below)
+                found = _count_texts(holder, below)
                 chars += found
                 if found > longest:
                     longest = max(longest, found if found < _SHORT else _longest_in(holder))
@@ -82,7 +82,7 @@ def plain_stats(value: Any, most: int) -> PlainStats | None:
     return None if level else PlainStats(values, chars, depth, longest)
 
 
-def _noted(holder: Any, below: list[Any]) -> int:
+def _count_texts(holder: Any, below: list[Any]) -> int:
     """Count the characters of the texts in `holder`, and add the containers in it to `below`.
 
     Raises `TypeError` if it holds anything but plain data.

@@ -174,7 +174,7 @@ def likely(text: str) -> int:
 def at_most(text: str) -> int:
     """Return tokens that `text` does not exceed. A text of more than `WHOLE_CHARS` is sampled."""
     parts = _sample(text, _SAMPLE_CHARS)
-    return math.ceil(_scaled(text, parts, sum(map(_most, parts))))
+    return math.ceil(_scaled(text, parts, sum(map(_estimate_for_limits, parts))))
 
 
 def exceeds(text: str, size: int, limit: int) -> bool:
@@ -192,7 +192,10 @@ def data_exceeds(read: Callable[[int, int], bytes], size: int, limit: int) -> bo
     if not limit < size <= limit * BYTES_PER_TOKEN:
         return size > limit
     parts = _parts(read, size, _SAMPLE_CHARS)
-    return _scaled_to(size, parts, sum(_most(part.decode(errors="replace")) for part in parts)) > limit
+    return (
+        _scaled_to(size, parts, sum(_estimate_for_limits(part.decode(errors="replace")) for part in parts))
+        > limit
+    )
 
 
 def likely_of_data(read: Callable[[int, int], bytes], size: int) -> int:
@@ -203,7 +206,7 @@ def likely_of_data(read: Callable[[int, int], bytes], size: int) -> int:
 
 
 def _parts(read: Callable[[int, int], bytes], size: int, slice_size: int) -> list[bytes]:
-    return [read(begin, length) for begin, length in _places(size, slice_size)]
+    return [read(begin, length) for begin, length in _sample_spans(size, slice_size)]
 
 
 def _scaled_to(size: int, parts: list[bytes], tokens: float) -> float:
@@ -238,7 +241,7 @@ def _block_fits(part: Callable[[int, int], str], begin: int, room: float) -> Cal
     return lambda length: _uncapped(part(begin, begin + length)) <= room
 
 
-def _places(size: int, slice_size: int) -> list[tuple[int, int]]:
+def _sample_spans(size: int, slice_size: int) -> list[tuple[int, int]]:
     """Return offsets and lengths of what is counted: the whole, or samples at equal distances."""
     if size <= (WHOLE_CHARS if slice_size == _SAMPLE_CHARS else _SAMPLES * slice_size):
         return [(0, size)]
@@ -247,14 +250,14 @@ def _places(size: int, slice_size: int) -> list[tuple[int, int]]:
 
 
 def _sample(text: str, slice_size: int) -> list[str]:
-    return [text[begin : begin + length] for begin, length in _places(len(text), slice_size)]
+    return [text[begin : begin + length] for begin, length in _sample_spans(len(text), slice_size)]
 
 
 def _scaled(text: str, parts: list[str], tokens: float) -> float:
     return tokens if len(parts) == 1 else tokens * len(text) / sum(map(len, parts))
 
 
-def _most(text: str) -> float:
+def _estimate_for_limits(text: str) -> float:
     """Estimate for limits: at most one token for each byte."""
     return min(len(_encoded(text)), _uncapped(text))
 

@@ -85,12 +85,12 @@ class FrameDecoder:
     def decode(self, data: bytes) -> Iterator[bytes]:
         """Decode the content that `data` completes, lazily, at most one piece at a time."""
         self._pending += data
-        while self._pending and (frame := self._begun()):
+        while self._pending and (frame := self._open_frame()):
             yield from self._pieces(frame)
             if frame.eof:
                 self._frame, self._pending = None, frame.unused_data
 
-    def _begun(self) -> zstd.ZstdDecompressor | None:
+    def _open_frame(self) -> zstd.ZstdDecompressor | None:
         """Return the open frame; open the next one once its header is here."""
         if self._frame is None and self._is_header_here():
             self._frame = zstd.ZstdDecompressor(options=_LIMITS)

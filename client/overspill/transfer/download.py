@@ -50,7 +50,7 @@ class ContentStream(StreamedAnswer[bytes]):
 
     async def _advance(self) -> None:
         """Do one step: decode more of what has arrived, or read from the network, or end."""
-        transport, progress = await self._opened()
+        transport, progress = await self._open()
         if batch := await progress.take(self._decoding):
             self._ready.extend(batch)
             return
@@ -58,14 +58,14 @@ class ContentStream(StreamedAnswer[bytes]):
         try:
             data = await transport.read(self._response)
         except Unreachable as error:
-            self._ended(transport, progress, error)
+            self._check_end(transport, progress, error)
         else:
             self._decoding = self._decode(data)
             if not data:
                 early = Unreachable(f"{transport.address.url} ended its answer too early")
-                self._ended(transport, progress, early)
+                self._check_end(transport, progress, early)
 
-    async def _opened(self) -> tuple[Transport, _Progress]:
+    async def _open(self) -> tuple[Transport, _Progress]:
         transport = await self._connected()
         if self._response is None:
             self._response = await transport.open(self._next_request())
@@ -93,7 +93,7 @@ class ContentStream(StreamedAnswer[bytes]):
         elif (part.start, part.stop, sha256) != (*self._progress.expects, self._progress.sha256):
             raise ProtocolError(f"a resumed transfer went on with another content: {part}")
 
-    def _ended(self, transport: Transport, progress: _Progress, error: Unreachable) -> None:
+    def _check_end(self, transport: Transport, progress: _Progress, error: Unreachable) -> None:
         """Verify what is complete; let the next step ask for the rest.
 
         Raises `error` if as many tries in a row as the client retries brought nothing new.

@@ -63,16 +63,16 @@ async def screened(metadata: CaptureMetadata, treatment: Redaction, workers: Wor
 def _screened(metadata: CaptureMetadata, treatment: Treatment) -> CaptureMetadata:
     fixed = (metadata.session, metadata.call_id, metadata.tool, metadata.content_type, *metadata.labels)
     free = (metadata.status, *metadata.labels.values())
-    if not _found((*fixed, *free), treatment):
+    if not _secrets_in((*fixed, *free), treatment):
         return metadata
-    if found := _found(fixed if treatment != "refuse" else (*fixed, *free), treatment):
+    if found := _secrets_in(fixed if treatment != "refuse" else (*fixed, *free), treatment):
         raise SecretsFound(found, what="the session, tool call, tool, type, status or labels have")
     redact = redactor(treatment).redact
     labels = {name: redact(value).text for name, value in metadata.labels.items()}
     return replace(
         metadata,
         status=redact(metadata.status).text,
-        labels=with_masked(labels, _found(free, treatment)),
+        labels=with_masked(labels, _secrets_in(free, treatment)),
     )
 
 
@@ -85,5 +85,5 @@ def with_masked(labels: Mapping[str, str], masked: Mapping[str, int]) -> dict[st
     return {**labels, wire.REDACTED_LABEL: wire.fit(counts_text(counts), MOST_LABEL_BYTES)}
 
 
-def _found(texts: Iterable[str], treatment: Treatment) -> Mapping[str, int]:
+def _secrets_in(texts: Iterable[str], treatment: Treatment) -> Mapping[str, int]:
     return redactor(treatment).redact("\n".join(texts)).counts

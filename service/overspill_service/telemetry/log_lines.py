@@ -113,11 +113,11 @@ class TextFormatter(LineFormatter):
         time_ = f"{self._seconds.of(second)},{int((at - second) * 1000):03d}"
         request_id = fields.pop("request_id", "-")
         words = [f"{time_} {level} {logger} [{request_id}] {message}"]
-        words += [f"{name}={_word(value)}" for name, value in fields.items()]
+        words += [f"{name}={_quoted_word(value)}" for name, value in fields.items()]
         return without_secrets(" ".join(words))
 
 
-def _word(value: object) -> object:
+def _quoted_word(value: object) -> object:
     """Return a value as one word of a line: quoted if it has spaces, quotes or unprintable characters."""
     if value.__class__ is int or value.__class__ is float:
         return value

@@ -130,14 +130,14 @@ class Authenticator:
         if len(credentials) > 1:
             raise Unauthorized(f"Authorization is given {len(credentials)} times; send it once")
         if credentials:
-            principal = self._known(credentials[0]) or await self._of_any(credentials[0], address)
+            principal = self._look_up(credentials[0]) or await self._of_any(credentials[0], address)
         elif (claims := await self._sessions.claims(request)) is not None:
             principal = await self.of_hash(claims.key)
         else:
             principal = await self._anonymous()
         return principal
 
-    def _known(self, credential: str) -> Principal | None:
+    def _look_up(self, credential: str) -> Principal | None:
         """Return the principal of a key that was looked up lately, or is in the tenants' file."""
         scheme, _, key = credential.partition(" ")
         if scheme != "Bearer" or len(key) != KEY_LENGTH:

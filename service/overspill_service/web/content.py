@@ -124,7 +124,7 @@ async def _send(
             await response.prepare(context.request)
             return response
         try:
-            async with _place(context, length):
+            async with _long_answer_slot(context, length):
                 await send(context.request, response, pieces, length, context.service.settings.write_timeout)
         finally:
             if response.prepared:
@@ -132,7 +132,9 @@ async def _send(
     return response
 
 
-def _place(context: RequestContext[wire.RefQuery], length: int) -> AbstractAsyncContextManager[None]:
+def _long_answer_slot(
+    context: RequestContext[wire.RefQuery], length: int
+) -> AbstractAsyncContextManager[None]:
     """Return a place for a long answer, whose client may be slow. Raises `TooManyRequests`."""
     if length <= SHORT_ANSWER_BYTES:
         return nullcontext()

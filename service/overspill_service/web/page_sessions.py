@@ -113,10 +113,10 @@ class PageSessions:
         return None if token else found
 
     async def _session(self, sealed: str) -> Claims | None:
-        found = await self._opened(sealed, Use.SESSION) if sealed else None
+        found = await self._unseal(sealed, Use.SESSION) if sealed else None
         if found is None or self._trusted.get(found.nonce, 0.0) > time.monotonic():
             return found
-        if await self._catalog.is_leased(_ended(found)):
+        if await self._catalog.is_leased(_sign_out_lease(found)):
             return None
         if len(self._trusted) >= MAX_TRUSTED:
             self._trusted.clear()
@@ -125,14 +125,14 @@ class PageSessions:
 
     async def end(self, sealed: str) -> None:
         """Sign a session out: who has its cookie can do no more with it, after seconds on other replicas."""
-        found = await self._opened(sealed, Use.SESSION) if sealed else None
+        found = await self._unseal(sealed, Use.SESSION) if sealed else None
         if found is not None:
-            await self._catalog.lease(_ended(found), "page", found.until - self._clock())
+            await self._catalog.lease(_sign_out_lease(found), "page", found.until - self._clock())
             self._trusted.pop(found.nonce, None)
 
     async def redeem(self, code: str) -> Claims | None:
         """Return the claims of a code, None if it is wrong, has ended or was used before on any replica."""
-        found = await self._opened(code, Use.CODE)
+        found = await self._unseal(code, Use.CODE)
         if found is None:
             return None
         is_first = await self._catalog.lease(f"page:{found.nonce}", secrets.token_hex(8), 2.0 * CODE_SECONDS)
@@ -148,7 +148,7 @@ class PageSessions:
         body = _encoded(msgspec.json.encode(claims))
         return f"{body}.{_encoded(_mac(await self._shared_secret(), body.encode()))}", claims
 
-    async def _opened(self, sealed: str, use: Use) -> Claims | None:
+    async def _unseal(self, sealed: str, use: Use) -> Claims | None:
         body, _, seal = sealed.partition(".")
         if len(sealed) > MAX_COOKIE or not sealed.isascii():
             return None
@@ -167,7 +167,7 @@ class PageSessions:
             return self._secret
 
 
-def _ended(claims: Claims) -> str:
+def _sign_out_lease(claims: Claims) -> str:
     """Return the name of the lease that says that a session was signed out."""
     return f"page-ended:{claims.nonce}"
 

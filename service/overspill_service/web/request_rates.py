@@ -97,7 +97,7 @@ class RequestRates:
 
     async def exchange_once(self, catalog: Catalog) -> None:
         """Tell what is asked here, and grant a share of each limit. Raises `CatalogUnavailable`."""
-        asked = self._asked()
+        asked = self._busy_buckets()
         for name in self._divided.keys() - asked.keys():  # hardly anything is asked of it any more
             self._divided.pop(name).set_share(1.0)
         told = (
@@ -108,7 +108,7 @@ class RequestRates:
             bucket.set_share(share_of(bucket.rate, rate, elsewhere))
             self._divided[name] = bucket
 
-    def _asked(self) -> dict[str, tuple[TokenBucket, float]]:
+    def _busy_buckets(self) -> dict[str, tuple[TokenBucket, float]]:
         """Return of whom much was asked since the last time, and how much a second."""
         now, used = self._clock(), self._used
         seconds = max(now - self._exchanged_at, EXCHANGE_SECONDS / 2)

@@ -175,7 +175,7 @@ class Tokens:
     async def principal(self, token: str, directory: TenantDirectory) -> Principal:
         """Return who the token stands for. Raises `Unauthorized`, and `CredentialsUnavailable`."""
         digest = _digest(token)
-        known = self._known(digest)
+        known = self._look_up(digest)
         if known is None:
             claims = await self._verify(token)
             principal = self._principal_of(claims, directory)
@@ -187,9 +187,9 @@ class Tokens:
 
     def is_known(self, token: str) -> bool:
         """Return whether the token was verified a moment ago."""
-        return self._known(_digest(token)) is not None
+        return self._look_up(_digest(token)) is not None
 
-    def _known(self, digest: bytes) -> VerifiedToken | None:
+    def _look_up(self, digest: bytes) -> VerifiedToken | None:
         known = self._cache.get(digest)
         is_fresh = known is not None and known.until > time.monotonic() and known.expires > self._clock()
         return known if is_fresh else None

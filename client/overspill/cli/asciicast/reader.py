@@ -81,7 +81,7 @@ class CastReader:
             return b""
         *lines, rest = bytes(self._rest).split(b"\n")
         self._rest.clear()
-        shown = b"".join(self._shown(line) for line in lines)
+        shown = b"".join(self._shown_bytes(line) for line in lines)
         if not self.problem and len(rest) > MAX_LINE:
             self.problem = f"line {self._lines + 1}: more than {MAX_LINE} bytes"
         if self.problem:
@@ -93,22 +93,22 @@ class CastReader:
         """Return what the last line shows, which may have no end."""
         last = bytes(self._rest)
         self._rest.clear()
-        shown = self._shown(last) if last else b""
+        shown = self._shown_bytes(last) if last else b""
         if not self.has_begun:
             self.problem = "there is no header: the recording is empty"
         return last if self.problem and last else shown
 
-    def _shown(self, line: bytes) -> bytes:
+    def _shown_bytes(self, line: bytes) -> bytes:
         """Return what a line shows. It shows itself if it, or one before it, is no line of a recording."""
         if not self.problem:
             self._lines += 1
             try:
-                return self._taken(line)
+                return self._take_line(line)
             except (ValueError, msgspec.DecodeError, RecursionError) as error:
                 self.problem = f"line {self._lines}: {error}"
         return line + b"\n"
 
-    def _taken(self, line: bytes) -> bytes:
+    def _take_line(self, line: bytes) -> bytes:
         """Take a line of the recording. Raises `ValueError`, `msgspec.DecodeError`, `RecursionError`."""
         is_comment = line.startswith(b"#") and self.header is not None
         if is_comment or not line.strip():

@@ -65,7 +65,7 @@ def terminals(
         _print_sections(invocation, ref, session)
         return
     with invocation.client() as client:
-        found = list(_found(client, session, limit, is_ended_too=everything))
+        found = list(_iterate_terminals(client, session, limit, is_ended_too=everything))
     if invocation.json:
         invocation.answer(wire.Listing(captures=found))
         return
@@ -75,7 +75,9 @@ def terminals(
         output.say("no terminal is live; `overspill run -- COMMAND` and `overspill shell` start one")
 
 
-def _found(client: "SyncClient", session: str | None, limit: int, *, is_ended_too: bool) -> "Iterator[Entry]":
+def _iterate_terminals(
+    client: "SyncClient", session: str | None, limit: int, *, is_ended_too: bool
+) -> "Iterator[Entry]":
     state = None if is_ended_too else wire.State.LIVE
     with client.iterate(session=session, state=state) as entries:
         for looked_at, entry in enumerate(entries):

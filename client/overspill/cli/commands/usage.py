@@ -28,10 +28,10 @@ def usage(invocation: "Invocation") -> None:
     print_facts(
         {
             "tenant": used.tenant,
-            "captures": _of(used.captures, used.max_captures),
-            "content": f"{_of(used.size, used.max_content_size)} bytes",
-            "stored": f"{_of(used.stored_size, used.max_stored_size)} bytes",
-            "metadata": f"{_of(used.metadata_size, used.max_metadata_size)} bytes",
+            "captures": _use_of_limit(used.captures, used.max_captures),
+            "content": f"{_use_of_limit(used.size, used.max_content_size)} bytes",
+            "stored": f"{_use_of_limit(used.stored_size, used.max_stored_size)} bytes",
+            "metadata": f"{_use_of_limit(used.metadata_size, used.max_metadata_size)} bytes",
             "oldest": instant(used.oldest) if used.oldest else "-",
             "largest capture": f"{used.max_capture_size:,} bytes",
             "kept": f"{used.default_ttl:,} s, at most {used.max_ttl:,} s",
@@ -41,7 +41,7 @@ def usage(invocation: "Invocation") -> None:
         output.say("the catalog is being rebuilt: the totals may be too low")
 
 
-def _of(number: int, limit: int) -> str:
+def _use_of_limit(number: int, limit: int) -> str:
     return f"{number:,} of {limit:,}" if limit else f"{number:,}"
 
 

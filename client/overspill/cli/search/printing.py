@@ -101,7 +101,7 @@ class MatchPrinter:
             self._print_backwards(lines)
             return
         found = [line for line in map(_NumberedLine.parsed, lines) if line is not None]
-        for line in self._joined(self._completed(found, total), is_last=is_last):
+        for line in self._new_lines(self._completed(found, total), is_last=is_last):
             self._print(line)
 
     def _completed(self, found: Sequence[_NumberedLine], total: int) -> list[_NumberedLine]:
@@ -117,7 +117,7 @@ class MatchPrinter:
         missing = (_NumberedLine(number, "-", self._lines[number]) for number in wanted - numbers)
         return sorted([*found, *missing])
 
-    def _joined(self, found: Sequence[_NumberedLine], *, is_last: bool) -> Iterator[_NumberedLine]:
+    def _new_lines(self, found: Sequence[_NumberedLine], *, is_last: bool) -> Iterator[_NumberedLine]:
         """Yield the lines that are new: two pages may have the same lines around their matches.
 
         The end of a page waits until the next page shows which of its lines match too.

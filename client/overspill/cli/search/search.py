@@ -50,7 +50,7 @@ class Search:
             text = source.grep(
                 self.ref,
                 **self._on_the_wire(),
-                max_matches=min(self._left(found), _PAGE_MATCHES),
+                max_matches=min(self._lines_left(found), _PAGE_MATCHES),
                 cursor=self.cursor,
                 ansi=invocation.raw,
             )
@@ -60,7 +60,7 @@ class Search:
             if invocation.json:
                 invocation.answer(text)
                 return found
-            is_last = self.cursor is None or self._left(found) <= 0
+            is_last = self.cursor is None or self._lines_left(found) <= 0
             if not self.query.count:
                 printer.page(text.content, text.total_lines, is_last=is_last)
             if is_last:
@@ -70,7 +70,7 @@ class Search:
             output.line(str(found))
         return found
 
-    def _left(self, found: int) -> int:
+    def _lines_left(self, found: int) -> int:
         """Return how many more lines may be found. A count goes to the end unless `-m` says how far."""
         most = self.query.max_matches
         if self.query.everything or (self.query.count and most is None):

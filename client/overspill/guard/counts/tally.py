@@ -217,7 +217,7 @@ class InlineSizes:
 
     def settle(self) -> None:
         """Move what was noted so far into the tally."""
-        if sizes := self._taken():
+        if sizes := self._drain_sizes():
             self._tally.add_inline(self._tool, sizes)
 
     def forget(self) -> None:
@@ -225,7 +225,7 @@ class InlineSizes:
         self._sizes.clear()
         self._most = 0
 
-    def _taken(self) -> list[int]:
+    def _drain_sizes(self) -> list[int]:
         taken: list[int] = []
         try:
             while True:

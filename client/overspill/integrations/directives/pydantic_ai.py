@@ -49,13 +49,13 @@ class DirectivesCapability(AbstractCapability[Any]):
         """
         messages = request_context.messages
         if ctx.run_step == 1 and isinstance(ctx.prompt, str):
-            ctx.messages[:] = [self._taken(ctx, each) for each in ctx.messages]
-            messages = [self._taken(ctx, each) for each in messages]
+            ctx.messages[:] = [self._without_directives(ctx, each) for each in ctx.messages]
+            messages = [self._without_directives(ctx, each) for each in messages]
         if self.directives(ctx).think:
             messages = _thinking(messages)
         return dataclasses.replace(request_context, messages=messages)
 
-    def _taken(self, ctx: RunContext[Any], message: Any) -> Any:
+    def _without_directives(self, ctx: RunContext[Any], message: Any) -> Any:
         """Return a message of this run without directives at the front of its prompt."""
         if not isinstance(message, ModelRequest) or message.run_id != ctx.run_id:
             return message
