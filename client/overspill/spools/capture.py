@@ -172,6 +172,10 @@ class LocalCapture:
         entry = self.get()
         return wire.Timeline(id=entry.id, state=entry.state, size=entry.size, marks=[])
 
+    def readers(self, _ref: str = "") -> wire.Readers:
+        """Return no readers: the spool does not note who reads."""
+        return wire.Readers(readers=[])
+
     @property
     def _extent(self) -> Extent:
         extent = self._chunks.extent

@@ -36,11 +36,7 @@ def stat(invocation: "Invocation", ref: Ref, *, session: SessionFilter = None) -
 
 
 def _readers(source: "SyncSource", entry: "Entry") -> "list[Reader] | None":
-    """Return who has read a capture, None if the key may not know it, or nobody does."""
-    from overspill.spools.capture import LocalCapture  # here: the help of the command needs no readers
-
-    if isinstance(source, LocalCapture):
-        return None
+    """Return who has read a capture, None if the key may not know it or the service does not."""
     try:
         return source.readers(entry.id).readers
     except (Forbidden, NoRoute):  # a key of some sessions; an older service
