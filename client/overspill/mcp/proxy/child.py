@@ -92,11 +92,11 @@ class _ServerStreams(asyncio.subprocess.SubprocessStreamProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self._transport = transport
+        self._process = transport  # the base class forgets its own when all pipes are closed
 
     def process_exited(self) -> None:
         super().process_exited()
-        asyncio.get_running_loop().call_later(_LEFT_BEHIND_SECONDS, self._transport.close)
+        asyncio.get_running_loop().call_later(_LEFT_BEHIND_SECONDS, self._process.close)
 
 
 class _Session:
