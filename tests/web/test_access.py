@@ -15,6 +15,7 @@ from overspill_service.settings.errors import SettingError
 from overspill_service.tenants.keys import hash_key, new_key
 from overspill_service.web.registry import ANY_KEY, PUBLIC, Route
 from overspill_service.web.routes import ROUTES
+from yarl import URL
 
 from tests.web.conftest import Api, id_of, problem
 
@@ -72,15 +73,57 @@ STRANGERS: dict[str, dict[str, str]] = {
 }
 
 
+async def ended_keys(api: Api) -> dict[str, dict[str, str]]:
+    """Keys of all scopes that have opened everything, and do so no more."""
+    catalog = api.service.archive.catalog
+    expired, revoked = new_key(), new_key()
+    for key, expires in ((expired, 1.0), (revoked, None)):
+        await catalog.add_key(
+            KeyRecord(hash=hash_key(key), tenant="acme", scopes=list(Scope), expires=expires)
+        )
+    assert await catalog.revoke_key(hash_key(revoked))
+    return {"expired": bearer(expired), "revoked": bearer(revoked)}
+
+
 @pytest.mark.parametrize(
     "route", [route for route in ROUTES if route.scope is not PUBLIC], ids=lambda route: route.name
 )
 async def test_without_a_known_key_nothing_opens(guarded: Api, route: Route) -> None:
-    for name, headers in STRANGERS.items():
+    for name, headers in (STRANGERS | await ended_keys(guarded)).items():
         response = await guarded.send(route.method, concrete(route), headers=headers)
 
         assert (response.status, (await problem(response)).code) == (401, Code.UNAUTHORIZED), name
         assert "Bearer" in response.headers["WWW-Authenticate"], name
+
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "X")
+ODD_PATHS: tuple[Callable[[str], str], ...] = (
+    lambda path: path + "/",
+    lambda path: "/" + path,
+    lambda path: path.replace("/v1/", "/v1//", 1),
+    lambda path: path.replace("/v1/", "/healthz/../v1/", 1),
+    lambda path: path.replace("/v1/", "/healthz/%2e%2e/v1/", 1),
+    lambda path: path.replace("/v1/", "/v1%2F", 1),
+    lambda path: path.replace("/v1/", "/V1/", 1),
+    lambda path: path + "%00",
+    lambda path: path + ";/healthz",
+    lambda path: path + "?/healthz",
+)
+
+
+async def test_no_method_and_no_odd_path_opens_anything_without_a_key(guarded: Api) -> None:
+    server = guarded.url("/").origin()
+    private = [route for route in ROUTES if route.scope is not PUBLIC]
+    public = {concrete(route) for route in ROUTES if route.scope is PUBLIC}
+    paths = {concrete(route) for route in private} - public
+    asked = [(method, path) for method in METHODS for path in sorted(paths)]
+    asked += [(route.method, odd(concrete(route))) for route in private for odd in ODD_PATHS]
+    for method, path in asked:
+        response = await guarded.request(method, URL(f"{server}{path}", encoded=True))
+        answer = await response.read()
+
+        assert response.status in (400, 401, 404, 405), (method, path)
+        assert CONTENT not in answer, (method, path)
 
 
 @pytest.mark.parametrize(
@@ -106,6 +149,16 @@ async def test_another_tenants_capture_answers_exactly_as_one_that_never_was(
     assert first.detail == second.detail.replace(never, id_of(CONTENT))
 
 
+async def test_a_browser_saves_captured_bytes_and_learns_no_version(guarded: Api) -> None:
+    headers = bearer(KEYS["acme", Scope.READ])
+    for path in (f"/v1/captures/{id_of(CONTENT)}/content", "/v1/usage", "/v1/never"):
+        response = await guarded.get(path, headers=headers)
+
+        assert response.headers["Server"] == "overspill", path
+        if path.endswith("/content"):
+            assert response.headers["Content-Disposition"] == "attachment"
+
+
 async def test_two_tenants_hold_the_same_id_apart(guarded: Api) -> None:
     path = f"/v1/captures/{id_of(CONTENT)}"
     await guarded.send("PUT", path, data=b"globex's own", headers=bearer(KEYS["globex", Scope.WRITE]))
@@ -122,7 +175,7 @@ async def test_listing_and_usage_show_the_own_tenant_alone(guarded: Api) -> None
     assert (await (await guarded.get("/v1/usage", headers=headers)).json())["captures"] == 0
 
 
-async def test_a_key_of_the_catalog_works_until_it_expires_or_is_revoked(guarded: Api) -> None:
+async def test_a_key_of_the_catalog_works_until_it_expires(guarded: Api) -> None:
     catalog = guarded.service.archive.catalog
     key, old = new_key(), new_key()
     await catalog.add_key(KeyRecord(hash=hash_key(key), tenant="acme", scopes=[Scope.READ]))
