@@ -283,6 +283,8 @@ async def test_captures_are_looked_at_when_they_are_due(catalog: Catalog) -> Non
     due = await catalog.due(NOW + 2.6, 10)
 
     assert due == [(TENANT, entry(2).id), (TENANT, entry(1).id)]
+    assert await catalog.due(NOW + 2.6, 1, skip=1) == due[1:]
+    assert await catalog.due(NOW + 2.6, 1, skip=2) == []
     assert await catalog.live_count() == 3
     await catalog.schedule(TENANT, entry(2).id, None)
     assert await catalog.due(NOW + 9, 1) == [(TENANT, entry(1).id)]

@@ -305,16 +305,23 @@ async def test_two_replicas_that_store_at_once_store_each_byte_once(replicas: Re
     )
 
 
-async def test_a_tenant_of_thousands_of_captures_does_not_hold_up_another(api: Api) -> None:
+async def test_a_tenant_of_more_captures_than_are_read_at_once_does_not_hold_up_another(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flushing, "DUE_PAGE", 200)
     flusher, worked = api.service.flusher, list[str]()
+    catalog, now = api.service.archive.catalog, api.service.archive.clock()
 
     def start(tenant: str, capture: str) -> None:
         worked.append(tenant)
 
     flusher.start = start  # type: ignore[method-assign, assignment]
-    flusher._start_due([("large", str(number)) for number in range(5000)] + [("small", "first")])
+    for number in range(500):
+        await catalog.schedule("large", f"{number:03}", now - 2)
+    await catalog.schedule("small", "first", now - 1)
+    await flusher._start_due()
 
-    assert worked.count("large") == flushing.MAX_RUNNING
+    assert worked.count("large") % flushing.MAX_RUNNING == 0  # a look of the service's own may come between
     assert "small" in worked
 
 

@@ -15,6 +15,7 @@ from overspill_service.tenants.directory import FileTenant
 
 from tests.web.conftest import Api, path_of, problem
 from tests.web.raw import parsed
+from tests.web.test_live import Producer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -170,3 +171,32 @@ async def test_a_page_of_a_listing_has_about_a_mebibyte_however_its_captures_are
     assert found == 60
     assert len(sizes) > 1
     assert max(sizes) < 1.1 * 2**20
+
+
+async def test_a_live_capture_takes_no_more_of_a_quota_than_it_has(api: Api) -> None:
+    producer = Producer(api)
+    await producer.begin()
+    await producer.append(b"x" * 1_500_000)
+    await producer.complete()
+
+    rest = b"y" * 2_400_000
+    assert (await api.send("PUT", path_of(rest), data=rest)).status == 201
+    usage = await (await api.get("/v1/usage")).json()
+    assert usage["size"] == 1_500_000 + len(rest)
+
+
+async def test_a_live_capture_grows_to_the_quota_and_stays_readable(api: Api) -> None:
+    producer = Producer(api)
+    await producer.begin()
+    status = 200
+    while status == 200:
+        status, answer = await producer.try_append(b"x" * 500_000)
+
+    assert (status, answer["code"]) == (507, Code.QUOTA_EXCEEDED)
+    assert 3_000_000 <= producer.offset <= 2 * QUOTA
+    await producer.complete()
+    content = await api.get(f"{producer.path}/content")
+    assert len(await content.read()) == producer.offset
+    other = Producer(api, "cap_" + "b" * 20)
+    await other.begin()
+    assert (await other.try_append(b"x" * 600_000))[0] == 507

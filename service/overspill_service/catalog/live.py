@@ -143,8 +143,11 @@ class LiveSchedule(Protocol):
     async def schedule(self, tenant: str, capture: str, at: float | None) -> None:
         """Look at the capture then, in the place of any other time. None: no more."""
 
-    async def due(self, now: float, limit: int) -> list[tuple[str, str]]:
-        """Return tenants and ids of captures that somebody should look at, the longest due first."""
+    async def due(self, now: float, limit: int, *, skip: int = 0) -> list[tuple[str, str]]:
+        """Return tenants and ids of captures that somebody should look at, the longest due first.
+
+        The first `skip` are passed over.
+        """
 
     async def live_count(self) -> int:
         """Return how many captures are scheduled."""

@@ -63,6 +63,12 @@ class Quota(Struct, frozen=True, kw_only=True):
     def needs_totals(self) -> bool:
         return self.is_exact and self.is_limited
 
+    @property
+    def unreserved(self) -> int:
+        """How many bytes of a growing capture may wait to be counted, so that much must be reserved ahead."""
+        sizes = [limit for limit in (self.size, self.stored_size) if limit > 0]
+        return max(1, min([UNRESERVED_BYTES, *(limit // UNRESERVED_SHARE for limit in sizes)]))
+
     def needs_reservation(self, size: int, stored_size: int) -> bool:
         """Return whether an upload of so many bytes must not wait until its end to be counted."""
         return _is_much(size, self.size) or _is_much(stored_size, self.stored_size)

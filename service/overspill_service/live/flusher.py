@@ -54,7 +54,8 @@ PLACES: Final = 8
 PLACE_SECONDS: Final = 30.0
 RETRY_SECONDS: Final = 5.0
 """After how long a capture is looked at again if that failed."""
-MAX_DUE: Final = 10_000
+DUE_PAGE: Final = 10_000
+"""How many due captures are read at once."""
 MAX_RUNNING: Final = 100
 """Captures of one tenant that a process works on, or waits to."""
 MAX_AGE_SECONDS: Final = 60.0
@@ -82,19 +83,23 @@ class Flusher:
         """Look at what is due, until cancelled."""
         while True:
             try:
-                self._start_due(await self._archive.catalog.due(self._archive.clock(), MAX_DUE))
+                await self._start_due()
             except ServiceError as error:
                 log.info("live captures are looked at later: %s", error)
             self.digests.trim()
             await asyncio.sleep(LOOK_SECONDS)
 
-    def _start_due(self, due: list[tuple[str, str]]) -> None:
+    async def _start_due(self) -> None:
         """Work on what is due, on so much of each tenant that the others' captures do not wait for it."""
-        running = Counter(tenant for tenant, _ in self._running)
-        for name in due:
-            if name not in self._running and running[name[0]] < MAX_RUNNING:
-                running[name[0]] += 1
-                self.start(*name)
+        now, running = self._archive.clock(), Counter(tenant for tenant, _ in self._running)
+        skip, due = 0, await self._archive.catalog.due(now, DUE_PAGE)
+        while due:
+            for name in due:
+                if name not in self._running and running[name[0]] < MAX_RUNNING:
+                    running[name[0]] += 1
+                    self.start(*name)
+            skip += len(due)
+            due = await self._archive.catalog.due(now, DUE_PAGE, skip=skip) if len(due) == DUE_PAGE else []
 
     async def close(self) -> None:
         """End the work that runs. Another replica, or the next start, goes on with it."""
@@ -221,7 +226,16 @@ class Flusher:
             if ending is not None:
                 return await self._continue(grown)  # an earlier cut ended before the end
             await self.schedule(grown, record.active)
+        elif grown is not None:
+            await self._free(entry)
         return grown
+
+    async def _free(self, entry: Entry) -> None:
+        """Give back what was reserved for more. If the catalog does not answer, that lapses by itself."""
+        try:
+            await self._archive.catalog.free(entry.tenant, entry.upload)
+        except CatalogUnavailable as error:
+            log.info("a reservation is left to lapse: %s", error)
 
     async def _kept_alive(self, entry: Entry) -> Entry | None:
         """Move the expiry of a capture whose producer gives signs of life and nothing else."""

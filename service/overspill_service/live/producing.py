@@ -46,10 +46,10 @@ if TYPE_CHECKING:
 
 TENANT_BYTES: Final = 256 * 2**20
 """Accepted bytes of one tenant that are not in the object store, at most."""
+MAX_UNCOUNTED: Final = 2 * SEGMENT_BYTES
+"""What may be accepted of a capture and not counted yet. A larger offset is wrong, and refused later."""
 ROOM_SECONDS: Final = 5.0
 """How long an append waits for the object store before it is refused."""
-RESERVED_BYTES: Final = 2 * SEGMENT_BYTES
-"""What a live capture reserves of its tenant's quota, again after every half of it."""
 TRIES: Final = 3
 _FULL: Final = "{} has as much as is accepted before it is stored, and that takes long: try again in a moment"
 
@@ -76,7 +76,7 @@ class Producer(Struct, frozen=True):
         if isinstance(found, Entry) and not found.is_expired(now):
             return await self._again(found, metadata), False
         entry = self._new_entry(capture, metadata, now)
-        await self._reserve(entry)
+        await self._reserve(entry, 1)  # who has no room left begins nothing
         # First of all: whichever step is the last one, somebody looks after the capture.
         await captures.archive.catalog.schedule(entry.tenant, entry.id, now + self.flusher.timeout)
         committed = await captures.archive.catalog.commit(entry, captures.quota)
@@ -152,8 +152,7 @@ class Producer(Struct, frozen=True):
         append = Append(self.word, offset, data, captures.archive.clock())
         if treatment != "off":
             append = await screened(captures.archive, name, append, treatment, is_last=is_last)
-        if offset // SEGMENT_BYTES != (offset + len(append.data)) // SEGMENT_BYTES:
-            await self._reserve(await self._entry(capture))
+        await self._cover(capture, offset, offset + len(append.data))
         append = await fill(self.flusher, captures.archive, name, append, ahead)
         appended = await self._appended(capture, append)
         size = appended.accepted - appended.durable
@@ -211,11 +210,18 @@ class Producer(Struct, frozen=True):
         except (ServiceError, TimeoutError) as error:
             raise BufferFull(_FULL.format(capture)) from error
 
-    async def _reserve(self, entry: Entry) -> None:
+    async def _cover(self, capture: str, offset: int, end: int) -> None:
+        """Now and then reserve what is accepted and not counted yet, and a little more."""
+        quota = self.captures.quota
+        if quota.is_limited and offset // quota.unreserved != end // quota.unreserved:
+            entry = await self._entry(capture)
+            uncounted = min(max(0, end - entry.size), MAX_UNCOUNTED)
+            await self._reserve(entry, uncounted + quota.unreserved)
+
+    async def _reserve(self, entry: Entry, size: int) -> None:
         """Hold the tenant to its limits before it sends more. Raises `QuotaExceeded`."""
         catalog, quota = self.captures.archive.catalog, self.captures.quota
         if quota.is_limited:
-            size = RESERVED_BYTES
             await catalog.reserve(entry.tenant, entry.upload, size, 0, quota, keep=KEEP_SECONDS)
 
     async def _open(self, entry: Entry, now: float) -> None:

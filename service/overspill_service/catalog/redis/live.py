@@ -92,9 +92,9 @@ class RedisLive(RedisAccess):
         when = "" if at is None else repr(at)
         await self._client.step(live_scripts.SCHEDULE, [key_names.LIVE], f"{tenant}/{capture}", when)
 
-    async def due(self, now: float, limit: int) -> list[tuple[str, str]]:
+    async def due(self, now: float, limit: int, *, skip: int = 0) -> list[tuple[str, str]]:
         members = await self._client.call(
-            "ZRANGEBYSCORE", key_names.LIVE, "-inf", repr(now), "LIMIT", 0, limit
+            "ZRANGEBYSCORE", key_names.LIVE, "-inf", repr(now), "LIMIT", skip, limit
         )
         return [
             (tenant, capture) for tenant, _, capture in (each.decode().partition("/") for each in members)

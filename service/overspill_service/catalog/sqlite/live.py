@@ -73,9 +73,9 @@ class SqliteLive(SqliteAccess):
         else:
             await self._write("INSERT OR REPLACE INTO live_due VALUES (?, ?, ?)", (tenant, capture, at))
 
-    async def due(self, now: float, limit: int) -> list[tuple[str, str]]:
-        select = "SELECT tenant, id FROM live_due WHERE at <= ? ORDER BY at LIMIT ?"
-        return [(tenant, capture) for tenant, capture in await self._rows(select, (now, limit))]
+    async def due(self, now: float, limit: int, *, skip: int = 0) -> list[tuple[str, str]]:
+        select = "SELECT tenant, id FROM live_due WHERE at <= ? ORDER BY at LIMIT ? OFFSET ?"
+        return [(tenant, capture) for tenant, capture in await self._rows(select, (now, limit, skip))]
 
     async def live_count(self) -> int:
         return int((await self._rows("SELECT count(*) FROM live_due"))[0][0])
