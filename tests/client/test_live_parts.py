@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from overspill import Spool, SyncClient, Unreachable, wire
 from overspill.live.files import LiveFile, text_file
 from overspill.live.pending_writes import PendingWrites
-from overspill.live.producer import Producer
+from overspill.live.producer import MOST_BYTES, Producer
 from overspill.live.unstored import Unstored
 from overspill.redaction.redactor import Redactor
 from overspill.transfer.events import EventParser, ServerSentEvent
@@ -202,3 +202,16 @@ async def test_a_stream_that_ends_before_the_service_knew_of_it_waits_for_the_se
 
     assert service.asked == 1
     assert isinstance(producer.failure, Unreachable)
+
+
+async def test_what_exists_already_waits_for_room_no_more_if_the_service_knows_nothing_of_it() -> None:
+    service, pending = AwayService(), PendingWrites(None)
+    producer = Producer(service, pending, patience=3600)
+    pending.add(bytes(MOST_BYTES))
+    had_room = producer.has_room
+    service.on_asked = producer.source_ended
+
+    await producer.run()
+    await producer.until_room()
+
+    assert (had_room, service.asked, producer.has_given_up) == (False, 1, True)

@@ -188,6 +188,13 @@ class LiveCapture:
         if self._producer.has_given_up and self._producer.failure is not None:
             raise self._producer.failure
 
+    def source_ended(self) -> None:
+        """Say that all that is still to be written exists already. For the event loop's own thread.
+
+        A service that does not know of the capture yet is then not waited for.
+        """
+        self._producer.source_ended()
+
     def ends_with(self, *, status: str | None = None, exit_code: int | None = None) -> None:
         """Set the status and the exit code that the capture gets when its block is left."""
         self._status, self._exit_code = status, exit_code

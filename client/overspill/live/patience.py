@@ -22,7 +22,7 @@ _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class Patience:
-    """Has `seconds` of patience with each request. `ending` is set once nothing more is written.
+    """Has `seconds` of patience with each request. `ending` is set once nothing more comes into being.
 
     Its methods raise the `OverspillError` of a request that is refused, or the last one.
     """
@@ -36,7 +36,7 @@ class Patience:
 
     @property
     def is_ending(self) -> bool:
-        """Whether nothing more is written."""
+        """Whether all that is still to be written exists already."""
         return self._ending.is_set()
 
     async def begin(self) -> None:
@@ -64,10 +64,10 @@ class Patience:
             except OverspillError as error:
                 if on_failure is not None:
                     await on_failure()
-                is_over = loop.time() - since > self._seconds or self._is_unknown_to_the_end
-                if is_over or not may_pass(error):
+                left = since + self._seconds - loop.time()
+                if left <= 0 or self._is_unknown_to_the_end or not may_pass(error):
                     raise
-                await self._pause(_BACKOFF.pause(failures))
+                await self._pause(min(left, _BACKOFF.pause(failures)))
                 failures += 1
 
     @property

@@ -57,8 +57,9 @@ class Producer:
         self._unstored = Unstored()
         self._written = asyncio.Event()
         self._ending = asyncio.Event()
+        self._source_ended = asyncio.Event()
         self._moved = asyncio.Condition()
-        self._patience = Patience(service, self._ending, patience)
+        self._patience = Patience(service, self._source_ended, patience)
         self._sender = Sender(service, self._unstored, self._patience, self._tell)
         self._preparing = 0
         """Bytes that are being masked: no longer pending, and not yet among the unstored ones."""
@@ -108,8 +109,13 @@ class Producer:
         """Say that something was written. For the event loop's own thread."""
         self._written.set()
 
+    def source_ended(self) -> None:
+        """Say that all that is still to be written exists already, so it can be stored in another way."""
+        self._source_ended.set()
+
     def end(self) -> None:
         """Say that nothing more will be written: `run` returns once everything has arrived."""
+        self.source_ended()
         self._ending.set()
         self._written.set()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from overspill.live.files import LiveFile, text_file
@@ -95,6 +96,11 @@ class SyncLiveCapture:
     def flush(self) -> None:
         """Wait until the service has accepted what was written. Raises as `write` does."""
         self._calls.run(self._capture.flush())
+
+    def source_ended(self) -> None:
+        """Say that all that is still to be written exists already. See `LiveCapture.source_ended`."""
+        with suppress(RuntimeError):  # the loop has ended, and the sending with it
+            self._calls.thread.loop.call_soon_threadsafe(self._capture.source_ended)
 
     def ends_with(self, *, status: str | None = None, exit_code: int | None = None) -> None:
         """Set the status and the exit code that the capture gets when its block is left."""

@@ -94,6 +94,8 @@ class LiveUpload:
         with self._news:
             self._is_over = True
             self._news.notify()
+            if self._capture is not None:
+                self._capture.source_ended()
         if self._thread.ident is not None:
             self._thread.join()
 
@@ -101,7 +103,11 @@ class LiveUpload:
         if not self._is_due():
             return
         with suppress(*_FAILURES):  # the guard stores the output at the end, and says why not
-            capture = self._capture = self._new_capture()
+            capture = self._new_capture()
+            with self._news:
+                self._capture = capture
+                if self._is_over:
+                    capture.source_ended()
             capture.start()
             try:
                 self._store(capture)
