@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from overspill import Client, Guard, Policy, Spool, SyncClient
+from overspill.delivery import health
+from overspill.spools import flush_job
 from overspill.wire import Outcome
 
 from tests.servers import slow_link
@@ -108,8 +110,10 @@ async def test_without_a_spool_the_agent_waits_as_long_as_the_bytes_move(service
 
 @pytest.mark.parametrize("when", ["before", "within"])
 async def test_an_upload_that_stalls_opens_the_circuit_and_is_sent_later(
-    service: ServiceProcess, tmp_path: Path, when: str
+    service: ServiceProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
+    monkeypatch.setattr(flush_job, "RETRY_SECONDS", 3600.0)  # nobody waits for what another process uploads
+    monkeypatch.setattr(health, "FIRST_PAUSE_SECONDS", 1.0)
     spool = Spool(tmp_path / "spool")
     with slow_link.running(service.url, rate=2_000_000) as link, SyncClient(link.url) as client:
         guard = Guard(client, session=f"stalls-{when}", spool=spool)

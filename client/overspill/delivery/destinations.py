@@ -9,6 +9,7 @@ from overspill.execution.threads import is_lack_of_threads
 
 if TYPE_CHECKING:
     from asyncio import Future
+    from collections.abc import Callable
 
     from overspill.previews.notice_facts import StoreResult
     from overspill.spools.entries import Spooled
@@ -21,8 +22,11 @@ class UploadUnderWay(Protocol):
 
     settled: Future[StoreResult | Failure]
 
-    def finish_for(self, partition: Partition, entry: Spooled) -> None:
-        """Remove the spooled copy once the upload has succeeded, and let nobody else upload it meanwhile."""
+    def finish_for(self, partition: Partition, entry: Spooled, on_failed: Callable[[], None]) -> None:
+        """Remove the spooled copy once the upload has succeeded, and let nobody else upload it meanwhile.
+
+        Call `on_failed` if it has failed, so that the copy is uploaded later.
+        """
 
 
 class Failure(NamedTuple):

@@ -67,8 +67,8 @@ class SpoolDestination:
 
         def on_kept(entry: Spooled) -> None:
             if before.upload is not None:
-                before.upload.finish_for(self.partition, entry)
-            if not refused:
+                before.upload.finish_for(self.partition, entry, self._on_kept)
+            elif not refused:
                 self._on_kept()
 
         return Order(request, before.why, refused=refused, claim=Claim(), on_kept=on_kept)

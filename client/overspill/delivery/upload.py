@@ -36,7 +36,7 @@ from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from asyncio import Future, Task
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
     from overspill.delivery.health import ServiceHealth
     from overspill.spools.entries import Spooled
@@ -130,8 +130,11 @@ class Upload:
                 return
             await asyncio.sleep(max(left, 0.05))
 
-    def finish_for(self, partition: Partition, entry: Spooled) -> None:
-        """Remove the spooled copy once the upload has succeeded, and let nobody else upload it meanwhile."""
+    def finish_for(self, partition: Partition, entry: Spooled, on_failed: Callable[[], None]) -> None:
+        """Remove the spooled copy once the upload has succeeded, and let nobody else upload it meanwhile.
+
+        Call `on_failed` if it has failed, unless it was cut off: then nobody here uploads any more.
+        """
         claimed = partition.claim_upload(entry)
 
         def finish(settled: Future[StoreResult | Failure]) -> None:
@@ -143,6 +146,8 @@ class Upload:
             finally:
                 if claimed is not None:
                     claimed.close()
+            if isinstance(settled.result(), Failure) and not self._is_cut_off:
+                on_failed()
 
         def begin(settled: Future[StoreResult | Failure]) -> None:
             threads.begin_blocking(finish, settled)
@@ -152,6 +157,10 @@ class Upload:
         except RuntimeError:  # the loop has ended, and the upload with it
             if claimed is not None:
                 claimed.close()
+
+    @property
+    def _is_cut_off(self) -> bool:
+        return self._call.cancelled() and not self._stalled
 
     def _silence_left(self) -> float:
         """Return how many more seconds of silence are allowed. At 0 or less the upload has stalled."""
