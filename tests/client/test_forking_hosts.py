@@ -14,6 +14,7 @@ from overspill import Guard
 from overspill.errors import ClientClosed
 from overspill.execution import calls
 from overspill.execution.loop_thread import LoopThread
+from overspill.guard.counts import report_job, reporter
 from overspill.spools import flush, own_directory
 from overspill.spools.draft import Draft
 from overspill.spools.partition import Partition
@@ -142,6 +143,8 @@ def test_a_child_does_not_wait_for_what_its_parent_has_open(
     service: ServiceProcess, spool: Spool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[object] = []
+    for module in (report_job, reporter):
+        monkeypatch.setattr(module, "SOON", 0.0)
 
     def dropped() -> bool:
         guards.pop().close()

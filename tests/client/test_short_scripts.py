@@ -50,6 +50,16 @@ client, guard = work(sys.argv[1], 1)
 guard.close()
 client.close()
 """
+KEEPING: Final = """
+from overspill import Band, Policy
+from overspill.delivery import storage
+
+storage.FIRST_RETRY_SECONDS = 1000.0  # what is kept waits for the end
+client, guard = work(sys.argv[1], 1)
+policy = Policy(bands=[Band(destinations=["spool"])])
+print(guard.process_sync("a line" * 60_000, tool="t", call_id="kept", policy=policy).outcome, flush=True)
+guard.close()
+"""
 PREFORK: Final = """
 import os
 client, guard = work(sys.argv[1], 1)
@@ -131,13 +141,13 @@ def test_a_short_script_uploads_what_others_left(
         assert client.get(waiting[0].id).sha256 == waiting[0].sha256
 
 
-def test_a_script_that_may_take_no_time_at_its_end_leaves_what_waits(tmp_path: Path) -> None:
-    with scripted_in_thread(silence) as service:
-        waits = Spool(tmp_path / "spool").partition(service.url, "")
-        waits.keep(spilled(LOG), "down")
-        script(tmp_path, CLOSED, service.url, exit_seconds="0")
+@pytest.mark.parametrize(("exit_seconds", "left"), [("0", 1), ("100", 0)])
+def test_a_script_that_may_take_no_time_at_its_end_leaves_what_waits(
+    service: ServiceProcess, partition: Partition, tmp_path: Path, exit_seconds: str, left: int
+) -> None:
+    told = script(tmp_path, KEEPING, service.url, exit_seconds=exit_seconds)
 
-    assert len(waits.entries()) == 1
+    assert (told, len(partition.entries())) == (["inline", "spooled"], left)
 
 
 def test_a_service_that_hangs_is_asked_by_one_process_and_left_alone_by_the_next(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_catalog_that_is_not_there_ends_the_start(tmp_path: Path, workers: str) -> None:
-    redis = f"redis://127.0.0.1:{free_port()}"
+    redis = f"redis://127.0.0.1:{free_port()}?deadline=1"
     ended = serve(
         "--listen", "127.0.0.1:0", "--data", str(tmp_path), "--catalog", redis, "--workers", workers
     )
@@ -187,7 +187,7 @@ def test_a_user_without_a_home_needs_no_folder_if_nothing_lives_in_it() -> None:
 def test_hosts_that_nobody_knows_are_named(tmp_path: Path) -> None:
     flags = ("--data", str(tmp_path))
     listening = serve("--listen", "nosuch.invalid:8750", *flags)
-    redis = serve("--listen", "127.0.0.1:0", *flags, "--catalog", "redis://nosuch.invalid:1")
+    redis = serve("--listen", "127.0.0.1:0", *flags, "--catalog", "redis://nosuch.invalid:1?deadline=1")
 
     assert (listening.returncode, redis.returncode) == (1, 1)
     assert "cannot listen on nosuch.invalid:8750: its host is not known" in listening.stderr
