@@ -72,9 +72,12 @@ class Servers:
         return self.s3.url(self.s3.create_bucket(), endpoint=endpoint)
 
     def service(self, group: Cgroup | None = None, **settings: object) -> ServiceProcess:
-        """One more service, for its caller alone; in a cgroup where one is given."""
+        """One more service, for its caller alone; in a cgroup where one is given.
+
+        A tenant may ask at any rate, unless the settings say otherwise.
+        """
         self._services += 1
-        process = self._kind(self._root / f"service-{self._services}", **settings)
+        process = self._kind(self._root / f"service-{self._services}", **({"max_request_rate": 0} | settings))
         if group is not None:
             process.program = group.program
         return self._stack.enter_context(overspill.running(process))

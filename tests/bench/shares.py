@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 from overspill.wire import Entry
+from overspill_service.settings.settings import Settings
 from overspill_service.tenants.keys import hash_key, new_key
 
 from tests.bench import texts
@@ -40,7 +41,9 @@ def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
             for name, key in (("hostile", HOSTILE), ("quiet", QUIET))
         )
     )
-    service = servers.service(tenants=file, anonymous=False, metrics_from="127.0.0.1")
+    service = servers.service(
+        tenants=file, anonymous=False, metrics_from="127.0.0.1", max_request_rate=Settings().max_request_rate
+    )
     url = service.url
     with closing(Caller(url, HOSTILE)) as hostile, closing(Caller(url, QUIET)) as quiet:
         yield from rows(url, hostile, quiet, Memory(service.pid), scale)
