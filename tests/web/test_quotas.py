@@ -200,3 +200,13 @@ async def test_a_live_capture_grows_to_the_quota_and_stays_readable(api: Api) ->
     other = Producer(api, "cap_" + "b" * 20)
     await other.begin()
     assert (await other.try_append(b"x" * 600_000))[0] == 507
+
+
+async def test_a_live_capture_that_is_deleted_gives_its_room_back(api: Api) -> None:
+    producer = Producer(api)
+    await producer.begin()
+    await producer.append(b"x" * 1_500_000)
+    assert (await api.send("DELETE", producer.path)).status == 200
+
+    content = b"y" * (2 * QUOTA - 10_000)
+    assert (await api.send("PUT", path_of(content), data=content)).status == 201

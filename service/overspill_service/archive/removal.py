@@ -106,6 +106,7 @@ async def put_tombstones(
         is_replaced = await archive.catalog.remove(entry, tombstone, keep=retention.TOMBSTONE_TTL)
         if is_replaced and entry.is_live:
             await archive.catalog.forget_live(entry.tenant, entry.id)
+            await archive.catalog.free(entry.tenant, entry.upload)
         return is_replaced
 
     replaced = await fan_out(one, removals, concurrency=CONCURRENT_TOMBSTONES)

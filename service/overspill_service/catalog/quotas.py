@@ -64,10 +64,10 @@ class Quota(Struct, frozen=True, kw_only=True):
         return self.is_exact and self.is_limited
 
     @property
-    def unreserved(self) -> int:
-        """How many bytes of a growing capture may wait to be counted, so that much must be reserved ahead."""
-        sizes = [limit for limit in (self.size, self.stored_size) if limit > 0]
-        return max(1, min([UNRESERVED_BYTES, *(limit // UNRESERVED_SHARE for limit in sizes)]))
+    def reservation_step(self) -> int:
+        """After how many more bytes of content a growing capture reserves again, and how many ahead."""
+        limits = (self.size, self.stored_size)
+        return max(1, min((_unreserved(limit) for limit in limits if limit > 0), default=UNRESERVED_BYTES))
 
     def needs_reservation(self, size: int, stored_size: int) -> bool:
         """Return whether an upload of so many bytes must not wait until its end to be counted."""
@@ -85,4 +85,9 @@ class Quota(Struct, frozen=True, kw_only=True):
 
 
 def _is_much(amount: int, limit: int) -> bool:
-    return limit > 0 and amount > min(UNRESERVED_BYTES, limit // UNRESERVED_SHARE)
+    return limit > 0 and amount > _unreserved(limit)
+
+
+def _unreserved(limit: int) -> int:
+    """Return how many bytes under a limit need no reservation."""
+    return min(UNRESERVED_BYTES, limit // UNRESERVED_SHARE)

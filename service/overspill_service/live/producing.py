@@ -213,10 +213,11 @@ class Producer(Struct, frozen=True):
     async def _cover(self, capture: str, offset: int, end: int) -> None:
         """Now and then reserve what is accepted and not counted yet, and a little more."""
         quota = self.captures.quota
-        if quota.is_limited and offset // quota.unreserved != end // quota.unreserved:
+        step = quota.reservation_step
+        if quota.is_limited and offset // step != end // step:
             entry = await self._entry(capture)
             uncounted = min(max(0, end - entry.size), MAX_UNCOUNTED)
-            await self._reserve(entry, uncounted + quota.unreserved)
+            await self._reserve(entry, uncounted + step)
 
     async def _reserve(self, entry: Entry, size: int) -> None:
         """Hold the tenant to its limits before it sends more. Raises `QuotaExceeded`."""
