@@ -91,15 +91,20 @@ class Flusher:
 
     async def _start_due(self) -> None:
         """Work on what is due, on so much of each tenant that the others' captures do not wait for it."""
-        now, running = self._archive.clock(), Counter(tenant for tenant, _ in self._running)
-        skip, due = 0, await self._archive.catalog.due(now, DUE_PAGE)
-        while due:
-            for name in due:
-                if name not in self._running and running[name[0]] < MAX_RUNNING:
-                    running[name[0]] += 1
-                    self.start(*name)
-            skip += len(due)
-            due = await self._archive.catalog.due(now, DUE_PAGE, skip=skip) if len(due) == DUE_PAGE else []
+        running = Counter(tenant for tenant, _ in self._running)
+        async for name in self._due():
+            if name not in self._running and running[name[0]] < MAX_RUNNING:
+                running[name[0]] += 1
+                self.start(*name)
+
+    async def _due(self) -> AsyncIterator[tuple[str, str]]:
+        """Yield tenants and ids of all captures that are due now."""
+        now, skip, is_last = self._archive.clock(), 0, False
+        while not is_last:
+            page = await self._archive.catalog.due(now, DUE_PAGE, skip=skip)
+            for name in page:
+                yield name
+            skip, is_last = skip + len(page), len(page) < DUE_PAGE
 
     async def close(self) -> None:
         """End the work that runs. Another replica, or the next start, goes on with it."""
