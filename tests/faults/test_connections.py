@@ -13,7 +13,6 @@ import pytest
 from overspill import wire
 from overspill_service.resources import request_heads, shunned
 from overspill_service.resources.peers import network_of, peer_of
-from overspill_service.resources.request_heads import MAX_FIELDS_BYTES
 from overspill_service.resources.shunned import ShunnedAddresses
 
 from tests.servers.overspill import ForkedService, ServiceProcess, running
@@ -123,9 +122,8 @@ async def test_long_heads_that_never_end_take_little_memory_and_stop_no_other_he
 async def test_a_head_with_far_too_many_fields_is_refused_before_its_end(service: ServiceProcess) -> None:
     async with connected(service, 1) as [(reader, writer)]:
         writer.write(b"GET /v1/captures HTTP/1.1\r\nHost: localhost\r\n")
-        for number in range(
-            MAX_FIELDS_BYTES // 20_000 + 1
-        ):  # no more: what comes to a closed connection resets it
+        # No more than is refused: what comes to a closed connection resets it.
+        for number in range(request_heads.MAX_FIELDS_BYTES // 20_000 + 1):
             writer.write(b"X-%d: " % number + b"x" * 20_000 + b"\r\n")
         head, _, body = (await asyncio.wait_for(reader.read(), 30)).partition(b"\r\n\r\n")
 
