@@ -8,6 +8,7 @@ it stalls it is cancelled, and the service is left alone for a while.
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 import threading
 from contextlib import suppress
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from overspill.spools.absence import Absence
     from overspill.spools.store_request import StoreRequest
     from overspill.transfer.client import Client
+
+log: Final = logging.getLogger("overspill")
 
 _SLOW_MODULES: Final = frozenset({"overspill.transfer.transport", "overspill.transfer.upload"})
 """The HTTP library and what belongs to it: on a busy machine importing them alone may take seconds."""
@@ -90,7 +93,8 @@ class ServiceDestination:
         try:
             async with asyncio.timeout(_ASK_SECONDS):
                 entry = await calls.task(client.get(request.id))
-        except Exception:  # noqa: BLE001  (whatever fails here, it is not known to be stored)
+        except Exception as error:  # noqa: BLE001  (whatever fails here, it is not known to be stored)
+            log.debug("it is not known whether %s is stored: %s", request.id, error)
             return None
         is_live = bool(request.origin.capture) and entry.state is State.COMPLETE
         is_it = is_live or entry.is_of(request.sha256.hex())
