@@ -100,7 +100,9 @@ class ProblemError(OverspillError):
         self.limit: int | None = problem.limit
         """The limit that the request goes over; None for other problems."""
         self.offset: int | None = problem.offset
-        """Where the next append must begin; None for other problems."""
+        """Where the next append to a live capture must begin; None for other problems."""
+        self.durable: int | None = problem.durable
+        """How many bytes of the live capture are in the object store; None for other problems."""
         self.retry_after: int | None = problem.retry_after
         """Seconds to wait before trying again; None for problems that do not say it."""
 

@@ -144,6 +144,8 @@ class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When the capture expired (code `expired`)."""
     limit: int | None = None
     offset: int | None = None
-    """Where the next append must begin (code `wrong_offset`)."""
+    """The bytes that are accepted of a live capture: where its next append must begin."""
+    durable: int | None = None
+    """How many of them are in the object store."""
     retry_after: int | None = None
     """Seconds to wait before trying again."""

@@ -27,6 +27,8 @@ NEWS_BYTES: Final = 64 * 1024
 """An append of up to this many bytes is part of its news. Followers read larger ones from the buffer."""
 UNKNOWN: Final = -1
 """In place of an offset: bytes may have been accepted that the catalog lost, nobody knows how many."""
+NO_BYTES: Final = 2**53
+"""An offset behind every buffer: a record without bytes."""
 LOOK_AGAIN: Final = -1
 """The offset in news that say: something else has changed, or news may have been lost."""
 

@@ -34,7 +34,9 @@ class ServiceError(Exception):
     expired: datetime | None = None
     limit: int | None = None
     offset: int | None = None
-    """Where an append must begin."""
+    """The accepted bytes of the live capture that was asked for: where its next append must begin."""
+    durable: int | None = None
+    """How many of them are in the object store."""
     retry_after: int | None = None
     failure_name: str = ""
     """One word for a failure of the system, as in the table of `errors.system`. Empty for other failures."""

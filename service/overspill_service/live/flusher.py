@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from overspill import wire
 
 from overspill_service.archive.retention import end_of_life
-from overspill_service.catalog.live import UNKNOWN, LiveRecord
+from overspill_service.catalog.live import NO_BYTES, UNKNOWN, LiveRecord
 from overspill_service.catalog.records import Entry
 from overspill_service.errors import (
     CatalogUnavailable,
@@ -167,7 +167,7 @@ class Flusher:
         catalog, now = self._archive.catalog, self._archive.clock()
         await catalog.schedule(entry.tenant, entry.id, max(active + self.timeout, now + LOOK_SECONDS))
         # Looked up after that: bytes that came before may have been scheduled for an earlier time.
-        record = await catalog.live(entry.tenant, entry.id, since=2**53)
+        record = await catalog.live(entry.tenant, entry.id, since=NO_BYTES)
         if record is not None and record.accepted > record.durable:
             age = min(max(self._age, MAX_AGE_SECONDS), self._age + len(entry.segments) / SEGMENTS_BY_SECOND)
             await catalog.schedule(entry.tenant, entry.id, now + max(age, LOOK_SECONDS))

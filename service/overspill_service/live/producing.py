@@ -35,6 +35,7 @@ from overspill_service.errors import (
 from overspill_service.live.ending import Ending, require_small
 from overspill_service.live.filling import fill, framed_ahead
 from overspill_service.live.flusher import SEGMENT_BYTES, Flusher, reopened
+from overspill_service.live.progress import progress
 from overspill_service.live.screening import screened
 from overspill_service.live.segments import resumed
 from overspill_service.resources.tasks import run_to_completion
@@ -119,17 +120,7 @@ class Producer(Struct, frozen=True):
             raise NotLive(f"{entry.id} is {entry.state.value}: begin another capture")
         if entry.producer != self.word:
             raise OtherProducer(f"{entry.id} was begun by another producer: begin another capture")
-        return await self.status(entry)
-
-    async def status(self, entry: Entry) -> wire.LiveStatus:
-        """Return how far a capture is."""
-        record = await self.captures.archive.catalog.live(entry.tenant, entry.id, since=2**53)
-        if record is None and entry.is_live:
-            record = await reopened(self.captures.archive, entry)
-        accepted, durable = (entry.size,) * 2 if record is None else (record.accepted, record.durable)
-        return wire.LiveStatus(
-            id=entry.id, state=entry.state, accepted=accepted, durable=durable, gap=entry.gap
-        )
+        return await progress(self.captures.archive, entry)
 
     async def append(
         self, capture: str, offset: int, data: bytes, turn: Turn, *, is_last: bool = False
@@ -275,7 +266,7 @@ class Producer(Struct, frozen=True):
             labels=completion.labels,
         )
         if not await archive.catalog.end_live(entry.tenant, entry.id, record.accepted, ending.encode()):
-            raise WrongOffset(completion.offset, (await self.status(entry)).accepted)
+            raise WrongOffset(completion.offset, (await progress(archive, entry)).accepted)
         await archive.catalog.schedule(entry.tenant, entry.id, archive.clock())  # if this process dies now
         finished = await self.flusher.finish(entry.tenant, entry.id)
         return finished or await self.captures.get(entry.id)

@@ -14,6 +14,7 @@ from msgspec.structs import asdict, replace
 from overspill.reading.content_kind import HEAD_BYTES, detect
 
 from overspill_service.archive.growing import GrowingEntry, Tail
+from overspill_service.catalog.live import NO_BYTES
 from overspill_service.catalog.records import Entry, instant
 from overspill_service.errors import CatalogUnavailable
 from overspill_service.live import timeline
@@ -29,8 +30,6 @@ CACHED_BYTES: Final = 32 * 2**20
 """Accepted bytes that a process remembers, compressed ones included."""
 LEVEL: Final = 1
 TRIES: Final = 5
-NOTHING: Final = 2**53
-"""An offset behind every buffer: a record without bytes."""
 
 
 class _Remembered(Struct):
@@ -79,7 +78,7 @@ class LiveViews:
 
     async def shown(self, entry: Entry) -> wire.Entry:
         """Return a live capture as a listing shows it: its accepted bytes, but the lines of stored ones."""
-        record = await self._archive.catalog.live(entry.tenant, entry.id, since=NOTHING)
+        record = await self._archive.catalog.live(entry.tenant, entry.id, since=NO_BYTES)
         if record is None:
             return entry.to_wire()
         active = instant(record.active)

@@ -5,6 +5,7 @@ The fields `Upload-Offset` and `Upload-Complete` are those of draft-ietf-httpbis
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import hdrs
@@ -13,8 +14,18 @@ from overspill.wire import Header, Path, Scope
 from overspill.wire.checksums import is_crc32c
 
 from overspill_service.audit.events import Action
-from overspill_service.errors import BodyTooLarge, CaptureDamaged, DigestMismatch, InvalidHeader
+from overspill_service.errors import (
+    Absent,
+    BodyTooLarge,
+    CaptureDamaged,
+    CatalogUnavailable,
+    Denied,
+    DigestMismatch,
+    InvalidHeader,
+    ServiceError,
+)
 from overspill_service.live.producing import Producer
+from overspill_service.live.progress import progress, progress_for
 from overspill_service.store_format.decoding import BodyDecoder
 from overspill_service.store_format.frames import decompress
 from overspill_service.web.capture_headers import metadata_of
@@ -25,8 +36,11 @@ from overspill_service.web.registry import Route
 from overspill_service.web.uploads import METADATA_HEADERS, body_chunks
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from aiohttp import web
 
+    from overspill_service.live.turns import Turn
     from overspill_service.web.context import RequestContext
 
 INLINE_BYTES: Final = 64 * 1024
@@ -37,46 +51,73 @@ MAX_OFFSET_DIGITS: Final = 15
 
 async def begin(context: RequestContext[wire.NoQuery]) -> web.Response:
     """Begin a live capture. Answer 201 if it is new, 200 if this producer has begun it before."""
-    metadata = metadata_of(context.request.headers)
-    status, is_new = await _producer(context).begin(context.ref, metadata)
+    metadata, producer = metadata_of(context.request.headers), _producer(context)
+    async with _telling_progress(context, producer):
+        status, is_new = await producer.begin(context.ref, metadata)
     return _answer(context, status, 201 if is_new else 200)
 
 
 async def status(context: RequestContext[wire.RefQuery]) -> web.Response:
-    return _answer(context, await _producer(context, word="").status(await context.captured()))
+    return _answer(context, await progress(context.service.archive, await context.captured()))
 
 
 async def append(context: RequestContext[wire.NoQuery]) -> web.Response:
     """Add the body at the end of a live capture. An empty body is a sign of life."""
     offset, producer, tenant = _offset(context), _producer(context), context.principal.tenant.name
-    size = 2 * min(context.request.content_length or wire.MAX_APPEND, wire.MAX_APPEND)
-    with context.service.flusher.turns.take((tenant, context.ref), offset) as turn:
-        await turn.until_body()
-        async with context.service.archive.memory.queue_for(size).shares(size):
-            data = await _body(context)
-            turn.note_body()
-            is_last = single_field(context.request.headers, Header.UPLOAD_COMPLETE) == "?1"
-            appended = await producer.append(context.ref, offset, data, turn, is_last=is_last)
+    async with _telling_progress(context, producer):
+        with context.service.flusher.turns.take((tenant, context.ref), offset) as turn:
+            appended = await _appended(context, producer, offset, turn)
     context.service.metrics.live_append(tenant, appended.accepted - offset)
     return _answer(context, appended)
 
 
+async def _appended(
+    context: RequestContext[wire.NoQuery], producer: Producer, offset: int, turn: Turn
+) -> wire.LiveStatus:
+    """Receive the body, and add it."""
+    size = 2 * min(context.request.content_length or wire.MAX_APPEND, wire.MAX_APPEND)
+    await turn.until_body()
+    async with context.service.archive.memory.queue_for(size).shares(size):
+        data = await _body(context)
+        turn.note_body()
+        is_last = single_field(context.request.headers, Header.UPLOAD_COMPLETE) == "?1"
+        return await producer.append(context.ref, offset, data, turn, is_last=is_last)
+
+
 async def complete(context: RequestContext[wire.NoQuery]) -> web.Response:
     """End a live capture. The answer comes once all of it is stored."""
-    async with context.body(wire.Completion) as completion:
-        entry, is_ended_here = await _producer(context).complete(context.ref, completion)
+    producer = _producer(context)
+    async with _telling_progress(context, producer), context.body(wire.Completion) as completion:
+        entry, is_ended_here = await producer.complete(context.ref, completion)
     shown = entry.to_wire() if is_ended_here else context.shown(entry)
-    return context.json(shown, headers=entry_headers(shown) | {Header.UPLOAD_COMPLETE: "?1"})
+    headers = entry_headers(shown) | _offset_headers(entry.size, entry.size, entry.state)
+    return context.json(shown, headers=headers)
 
 
-def _producer(context: RequestContext[Any], *, word: str | None = None) -> Producer:
-    if word is None:
-        word = single_field(context.request.headers, Header.PRODUCER) or ""
-        if not 1 <= len(word) <= MAX_PRODUCER or not word.isascii():
-            raise InvalidHeader(
-                f"{Header.PRODUCER} must be a random word of 1 to {MAX_PRODUCER} ASCII characters, the same "
-                "for all requests of one producer"
-            )
+@asynccontextmanager
+async def _telling_progress(context: RequestContext[Any], producer: Producer) -> AsyncIterator[None]:
+    """Let a refusal within the block say how far the capture is, if the caller may know that."""
+    try:
+        yield
+    except (CatalogUnavailable, Absent, Denied):
+        raise
+    except ServiceError as error:
+        may_read = Scope.READ in context.principal.scopes
+        with suppress(ServiceError):
+            known = await progress_for(context.captures, context.ref, producer.word, may_read=may_read)
+            if known is not None:
+                error.offset = known.accepted if error.offset is None else error.offset
+                error.durable = min(known.durable, error.offset)
+        raise
+
+
+def _producer(context: RequestContext[Any]) -> Producer:
+    word = single_field(context.request.headers, Header.PRODUCER) or ""
+    if not 1 <= len(word) <= MAX_PRODUCER or not word.isascii():
+        raise InvalidHeader(
+            f"{Header.PRODUCER} must be a random word of 1 to {MAX_PRODUCER} ASCII characters, the same "
+            "for all requests of one producer"
+        )
     return Producer(context.captures, context.service.flusher, word)
 
 
@@ -154,12 +195,16 @@ def _check(context: RequestContext[Any], data: bytes) -> None:
 
 
 def _answer(context: RequestContext[Any], answer: wire.LiveStatus, status: int = 200) -> web.Response:
-    headers = {
-        Header.UPLOAD_OFFSET: str(answer.accepted),
-        Header.DURABLE_OFFSET: str(answer.durable),
-        Header.UPLOAD_COMPLETE: "?0" if answer.state is wire.State.LIVE else "?1",
-    }
+    headers = _offset_headers(answer.accepted, answer.durable, answer.state)
     return context.json(answer, status=status, headers=headers)
+
+
+def _offset_headers(accepted: int, durable: int, state: wire.State) -> dict[str, str]:
+    return {
+        Header.UPLOAD_OFFSET: str(accepted),
+        Header.DURABLE_OFFSET: str(durable),
+        Header.UPLOAD_COMPLETE: "?0" if state is wire.State.LIVE else "?1",
+    }
 
 
 _PRODUCER: Final = {Header.PRODUCER: "A random word of the producer, the same for all its requests."}

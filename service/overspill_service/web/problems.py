@@ -41,6 +41,7 @@ def problem_of(error: Exception, request_id: str) -> Problem:
             expired=error.expired,
             limit=error.limit,
             offset=error.offset,
+            durable=error.durable,
             retry_after=error.retry_after,
         )
     if isinstance(error, web.HTTPException):
@@ -62,6 +63,8 @@ def response_of(problem: Problem) -> web.Response:
         headers["RateLimit"] = f'"max";r=0;t={problem.retry_after or 1}'
     if problem.offset is not None:
         headers[Header.UPLOAD_OFFSET] = str(problem.offset)
+    if problem.durable is not None:
+        headers[Header.DURABLE_OFFSET] = str(problem.durable)
     if problem.code == Code.UNAUTHORIZED:
         headers["WWW-Authenticate"] = 'Bearer realm="overspill"'
     if problem.code == Code.UNSUPPORTED_ENCODING:
