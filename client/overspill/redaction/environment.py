@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -32,12 +33,19 @@ def secret_values(environment: Mapping[str, str]) -> tuple[str, ...]:
     Paths and addresses are left out: a password in an address is found by its own rule. So are values of
     fewer than 8 or more than 4,096 characters, short ones of letters alone or of words, and all beyond 64.
     """
-    found = {value.strip() for name, value in environment.items() if _is_secret(name, value.strip())}
+    values = ((name, environment.get(name, "").strip()) for name in environment if _says_secret(name))
+    found = {value for name, value in values if _is_secret(name, value)}
     return tuple(sorted(found, key=lambda value: (-len(value), value))[:MOST_VALUES])
 
 
+@lru_cache(maxsize=1_024)
+def _says_secret(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None and _NO_SECRET.fullmatch(name) is None
+
+
 def _is_secret(name: str, value: str) -> bool:
-    if not _NAME.fullmatch(name) or _NO_SECRET.fullmatch(name) or _PATH.match(value):
+    """Return whether the value of a variable with such a name is one."""
+    if _PATH.match(value):
         return False
     if not SHORTEST_VALUE <= len(value) <= LONGEST_VALUE or len(set(value)) <= _FEW_CHARACTERS:
         return False

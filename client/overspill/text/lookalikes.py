@@ -70,11 +70,10 @@ def defuse(text: str) -> str:
 
 def _has_own_words(text: str) -> bool:
     """Return whether a text may have a line that reads like ours. ASCII is searched many times as fast."""
-    if text.isascii():
-        reduced = text.encode().translate(_ASCII, _ASCII_UNSEEN)
-        return any(word.encode() in reduced for word in _OWN_WORDS)
-    skeleton = text.translate(_SKELETON)
-    return any(word in skeleton for word in _OWN_WORDS)
+    strange = "" if text.isascii() else "\n".join(line for line in text.split("\n") if not line.isascii())
+    skeleton = strange.translate(_SKELETON)
+    reduced = text.encode("ascii", "ignore").translate(_ASCII, _ASCII_UNSEEN)
+    return any(word in skeleton or word.encode() in reduced for word in _OWN_WORDS)
 
 
 def reads_like_ours(line: str) -> bool:
