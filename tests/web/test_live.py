@@ -413,6 +413,23 @@ async def test_a_listing_shows_what_is_accepted_of_live_captures(api: Api, produ
     assert len((await (await api.get("/v1/captures")).json())["captures"]) == 2
 
 
+async def test_what_has_ended_tells_when_its_producer_was_last_heard_of(api: Api, producer: Producer) -> None:
+    archive, before = api.service.archive, api.service.archive.clock
+    archive.clock = lambda: before() + 60
+    await producer.append(b"one\n")
+    heard = (await producer.entry()).last_append
+    archive.clock = before
+
+    await producer.complete()
+
+    ended = await producer.entry()
+    assert (ended.state, ended.last_append) == (State.COMPLETE, heard)
+
+
+async def test_what_was_stored_at_once_has_no_producer_to_hear_of(api: Api) -> None:
+    assert (await api.put(b"one\n")).last_append is None
+
+
 async def test_the_capture_of_a_producer_that_is_gone_becomes_partial_and_says_so(
     api: Api, producer: Producer
 ) -> None:

@@ -90,7 +90,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     durable: int | None = None
     """Of a live capture: how many bytes of it are in the object store."""
     last_append: datetime | None = None
-    """Of a live capture: when its producer was last heard of."""
+    """Of a capture that is or was live: when its producer was last heard of."""
     gap: Gap | None = None
     """Of a partial capture: what is missing at its end, if anything is known to be."""
     sent_sha256: str | None = None

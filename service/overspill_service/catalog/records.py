@@ -73,6 +73,8 @@ class Entry(Struct, frozen=True, kw_only=True):
     """Seconds that a live capture lives after its last segment."""
     marks: bytes = b""
     """When its bytes were accepted, if it was live: a packed timeline."""
+    last_append: float = 0.0
+    """When its producer was last heard of, as of its last segment, if it was live."""
     lost: int | None = None
     """How many accepted bytes were lost at the end of a partial capture; -1: some, nobody knows how many."""
 
@@ -162,6 +164,7 @@ class Entry(Struct, frozen=True, kw_only=True):
             held=self.is_held,
             first_read=None if self.first_read is None else instant(self.first_read),
             first_reader=self.first_reader,
+            last_append=instant(self.last_append) if self.last_append else None,
             gap=self.gap,
         )
 

@@ -184,6 +184,7 @@ def _draft(archive: Archive, entry: Entry, record: LiveRecord, content: Framed) 
         kind=kind,
         content_type=entry.content_type or (BINARY_TYPE if kind == "binary" else DEFAULT_TYPE),
         marks=timeline.pack(marks),
+        last_append=record.active,
         expires=max(entry.expires, end_of_life(archive.clock(), entry.life)),
     )
 
