@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import pytest
+import redis.asyncio
 from overspill_service.catalog import statistics
+from overspill_service.catalog.redis import key_names
 from overspill_service.catalog.redis import statistics as redis_statistics
 from overspill_service.catalog.sqlite import statistics as sqlite_statistics
 from overspill_service.catalog.statistics import (
     DAYS,
+    EXPERIMENTS,
+    FLEET,
+    MAX_SUM,
     MINUTES,
     OTHER,
     QUARTERS,
     RESOLUTIONS,
+    ROOMS,
     Cell,
     merged,
+    room_of,
+    size_of,
     unpacked,
 )
+from overspill_service.catalog.urls import open_catalog
 
 from tests.contracts.entries import TENANT
 
@@ -29,6 +39,7 @@ if TYPE_CHECKING:
 
 NOON = 1_800_014_400.0
 """The beginning of a bucket of every length but a day's."""
+MIB: Final = 2**20
 GREP = Cell("tool_outputs", "grep", "captured")
 ODD = Cell("tool_outputs", "a\0b\nc{}*✓", "inline")
 
@@ -198,6 +209,86 @@ async def test_beyond_the_bound_new_tools_are_one(catalog: Catalog, monkeypatch:
     rest = Cell("tool_outputs", OTHER, "inline")
     (sums,) = (await kept(catalog, MINUTES)).values()
     assert sums == dict.fromkeys(tools[:3], 11) | {rest: 33}
+
+
+HOSTILE: Final = [Cell("tool_outputs", f"{number:08}".ljust(256, "x"), "inline") for number in range(40)]
+"""Names of 256 bytes, of which a bucket has room for ten in any case and for all if others take nothing."""
+
+
+def make_rooms_small(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Let 20 buckets of minutes have room for about ten hostile names each. Return the bytes of that."""
+    monkeypatch.setitem(ROOMS, MINUTES, (MINUTES.kept // MINUTES.seconds + 2) * 4200)
+    return ROOMS[MINUTES]
+
+
+async def test_whatever_a_tenant_names_its_sums_stay_within_its_room(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together, minutes = make_rooms_small(monkeypatch), MINUTES.buckets
+    for minute in range(minutes):
+        new = {cell._replace(tool=f"{minute:04}{cell.tool[4:]}"): 1 for cell in HOSTILE}
+        assert await add(catalog, new, f"{minute}", now=NOON + 60 * minute)
+        await add(catalog, {GREP: 1}, f"{minute}", now=NOON + 60 * minute, tenant="another")
+
+    until = NOON + 60 * minutes
+    found = await catalog.sums(TENANT, MINUTES, since=NOON, until=until)
+    others = Cell("tool_outputs", OTHER, "inline").encode()
+    taken = sum(size_of(name) for packed in found.values() for name in packed if name != others)
+    assert together < taken <= 2 * together
+    assert min(len(packed) for packed in found.values()) == 11  # its ten first names, and the rest together
+    assert [sum(packed.values()) for packed in found.values()] == [len(HOSTILE)] * minutes
+    other = await catalog.sums("another", MINUTES, since=NOON, until=until)
+    assert [*map(unpacked, other.values())] == [{GREP: 1}] * minutes
+
+
+async def test_what_expired_buckets_took_is_free_again(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_rooms_small(monkeypatch)
+    for minute in range(MINUTES.buckets):
+        new = {cell._replace(tool=f"{minute:04}{cell.tool[4:]}"): 1 for cell in HOSTILE}
+        await add(catalog, new, f"{minute}", now=NOON + 60 * minute)
+    later = NOON + 60 * MINUTES.buckets + MINUTES.kept
+    await add(catalog, dict.fromkeys(HOSTILE, 1), "later", now=later)
+
+    found = await catalog.sums(TENANT, MINUTES, since=later, until=later + 60)
+    assert unpacked(found[int(later)]) == dict.fromkeys(HOSTILE, 1)
+
+
+async def test_a_name_that_has_its_room_keeps_it(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ROOMS, MINUTES, size_of(GREP.encode()))
+    await add(catalog, {GREP: 1}, "one")
+    await add(catalog, {ODD: 2, GREP: 4}, "two")
+
+    assert await kept(catalog, MINUTES) == {NOON: {GREP: 5, Cell("tool_outputs", OTHER, "inline"): 2}}
+
+
+async def test_a_full_tenant_leaves_the_room_of_its_experiments_and_of_the_fleet(catalog: Catalog) -> None:
+    tenants = TENANT, EXPERIMENTS + TENANT, FLEET
+    rooms = [room_of(tenant, each).together for tenant in tenants for each in RESOLUTIONS]
+
+    assert rooms == [6 * MIB, 20 * MIB, 14 * MIB, 0.75 * MIB, 2.5 * MIB, 1.75 * MIB, *[MAX_SUM] * 3]
+    for number, tenant in enumerate(tenants):
+        await add(catalog, {GREP: 1}, f"{number}", tenant=tenant)
+    for tenant in tenants:
+        assert await catalog.sums(tenant, MINUTES, since=NOON, until=NOON + 1) == {NOON: {GREP.encode(): 1}}
+
+
+async def test_a_sum_takes_about_as_many_bytes_of_redis_as_are_charged(redis_url: str) -> None:
+    client = redis.asyncio.Redis.from_url(redis_url)
+    catalog = open_catalog(redis_url, data_dir=Path())
+    named = [Cell("tool_outputs", f"{number:08}".ljust(256, "x"), "inline") for number in range(2000)]
+    short = [Cell("reads", f"t{number}", "grep") for number in range(2000)]
+    for number, cells in enumerate((named, short)):
+        await add(catalog, dict.fromkeys(cells, 2**62), f"{number}", tenant=f"tenant-{number}")
+
+        charged = sum(size_of(cell.encode()) for cell in cells)
+        key = key_names.statistics(f"tenant-{number}", MINUTES.seconds, int(NOON))
+        taken = await client.memory_usage(key, samples=0)
+        assert taken is not None
+        assert charged / 2 < taken <= charged
+    await catalog.close()
+    await client.aclose()
 
 
 async def test_buckets_beyond_their_time_go(catalog: Catalog) -> None:

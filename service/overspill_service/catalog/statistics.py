@@ -1,7 +1,8 @@
 """How statistics are kept, the same in every adapter: sums by tenant, in buckets of three lengths.
 
-A bucket begins at a multiple of its length since the epoch (UTC). It is kept for a fixed time, so that the
-room of a tenant is bounded. A bucket of a new tool beyond `MAX_CELLS` counts it as `other`.
+A bucket begins at a multiple of its length since the epoch (UTC), and is kept for a fixed time. Clients name
+the tools, so what names take is bounded: in one bucket by `MAX_CELLS`, in all of a tenant by its rooms. New
+names beyond that are counted as `other`, and no sum is lost.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ EXPERIMENTS: Final = "*"
 the tool. They take no room of the tenant's other sums."""
 MAX_CELLS: Final = 4000
 """Sums in one bucket. Those of `other` come on top."""
+CELL_BYTES: Final = 128
+"""Bytes that a sum takes beside its name, about, in Redis."""
 MAX_BATCHES: Final = 100_000
 """Batches of one tenant that are remembered, the last ones. An older one that comes again counts again."""
 MAX_SUM: Final = 2**63 - 1
@@ -39,9 +42,31 @@ class Resolution(NamedTuple):
     kept: int
     """How long a bucket is kept after its end, in seconds."""
 
+    @property
+    def buckets(self) -> int:
+        """How many there are at once, with the one that is being filled and one that is about to go."""
+        return self.kept // self.seconds + 2
+
 
 RESOLUTIONS: Final = tuple(Resolution(*each) for each in STEPS.items())
 MINUTES, QUARTERS, DAYS = RESOLUTIONS
+
+
+class Room(NamedTuple):
+    """Bytes that sums of one length may take: all buckets together, and in any case each of them.
+
+    So names of one hour may fill what is free, but not what later buckets need for theirs. All together never
+    take more than twice `together`, besides the sums of `other`.
+    """
+
+    together: int
+    each: int
+
+
+ROOMS: Final = {MINUTES: 6 * 2**20, QUARTERS: 20 * 2**20, DAYS: 14 * 2**20}
+"""What a tenant's buckets of each length may take together."""
+EXPERIMENTS_PART: Final = 8
+"""The sums of its experiments may take an eighth of that."""
 
 
 class Cell(NamedTuple):
@@ -83,6 +108,20 @@ def of_tool(sums: Packed, tool: str) -> Packed:
 def unpacked(sums: Mapping[str, int]) -> Sums:
     """Return packed sums by their cells."""
     return dict(zip(map(Cell.decode, sums), sums.values(), strict=True))
+
+
+def room_of(tenant: str, resolution: Resolution) -> Room:
+    """Return the room of what is kept under this name. The sums of the fleet have `MAX_CELLS` alone."""
+    if tenant == FLEET:
+        return Room(MAX_SUM, MAX_SUM)
+    part = EXPERIMENTS_PART if tenant.startswith(EXPERIMENTS) else 1
+    together = ROOMS[resolution] // part
+    return Room(together, together // resolution.buckets)
+
+
+def size_of(cell: str) -> int:
+    """Return the bytes that an encoded cell takes."""
+    return len(cell.encode()) + CELL_BYTES
 
 
 def bucket_start(now: float, resolution: Resolution) -> int:

@@ -26,6 +26,7 @@ names have no braces.
     ov1:{tenant}:news:{id}          channel a + 8 bytes offset + bytes of an append; s: look again
     ov1:live                        zset    tenant/id -> when to look at a live capture next
     ov1:stats:{tenant}:{length}:{start}  hash  sums of one bucket: see `catalog.statistics`; expires
+    ov1:stats:{tenant}:{length}:sizes    hash    start -> bytes of this bucket, `all` -> of all; expires
     ov1:stats:{tenant}:rollups           hash    name -> what was computed from past buckets; expires
     ov1:backlogs                         set     tenants with backlogs
     ov1:backlogs:{tenant}                hash    spool -> captures, bytes, oldest, and until when
@@ -129,6 +130,10 @@ def news(tenant: str, capture_id: str) -> str:
 
 def statistics(tenant: str, seconds: int | str, start: int | str) -> str:
     return f"ov1:stats:{{{tenant}}}:{seconds}:{start}"
+
+
+def statistics_sizes(tenant: str, seconds: int) -> str:
+    return f"ov1:stats:{{{tenant}}}:{seconds}:sizes"
 
 
 def batches(tenant: str) -> str:

@@ -229,9 +229,10 @@ return {totals[1] or 0, totals[2] or 0, totals[3] or 0, totals[4] or 0, oldest[1
 """)
 
 ADD_SUMS: Final = Script("""
--- KEYS: batches, then a bucket of each length. ARGV: batch, moment in µs, memory in ms, most batches, most
--- cells, the highest sum, then the lifetime in seconds for each bucket, then for each sum: field, the same of
--- other tools, amount.
+-- KEYS: batches, then for each length a bucket and the sizes of all buckets. ARGV: batch, moment in µs,
+-- memory in ms, most batches, most cells, the highest sum, bytes of a cell beside its name; then for each
+-- length: the bucket's start, the first start that is kept, the lifetime in seconds, and the room of all and
+-- of each; then for each sum: field, the same of other tools, amount.
 -- Returns 1, or 0 if another caller has added the batch. Its moment tells an earlier attempt of this call.
 local stored, oldest = redis.call('ZSCORE', KEYS[1], ARGV[1]), ARGV[2] - ARGV[3] * 1000
 if stored and tonumber(stored) > oldest then
@@ -242,20 +243,40 @@ redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', oldest)
 redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -ARGV[4] - 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
-for bucket = 2, #KEYS do
-    local key, room = KEYS[bucket], tonumber(ARGV[5]) - redis.call('HLEN', KEYS[bucket])
-    for i = #KEYS + 6, #ARGV, 3 do
+local function sizes_of(key, start, first)
+    local size = redis.call('HGET', key, start)
+    if size then return tonumber(size), tonumber(redis.call('HGET', key, 'all')) end
+    local all, total = redis.call('HGETALL', key), 0  -- a new bucket: expired ones take nothing
+    for i = 1, #all, 2 do
+        local each = tonumber(all[i])
+        if each and each < first then redis.call('HDEL', key, all[i])
+        elseif each then total = total + all[i + 1] end
+    end
+    return 0, total
+end
+local lengths = (#KEYS - 1) / 2
+for length = 1, lengths do
+    local key, sizes, at = KEYS[2 * length], KEYS[2 * length + 1], 3 + 5 * length
+    local start, together, each = ARGV[at], tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
+    local size, all = sizes_of(sizes, start, tonumber(ARGV[at + 1]))
+    local cells = tonumber(ARGV[5]) - redis.call('HLEN', key)
+    for i = 8 + 5 * lengths, #ARGV, 3 do
         local field = ARGV[i]
-        if room <= 0 and redis.call('HEXISTS', key, field) == 0 then field = ARGV[i + 1] end
+        local bytes = #field + ARGV[7]
+        local fits = cells > 0 and (all + bytes <= together or size + bytes <= each)
+        if not fits and redis.call('HEXISTS', key, field) == 0 then field = ARGV[i + 1] end
         local sum = redis.pcall('HINCRBY', key, field, ARGV[i + 2])
         if type(sum) == 'table' then
             if not string.find(sum.err, 'overflow', 1, true) then return sum end
             redis.call('HSET', key, field, ARGV[6])
         elseif sum == tonumber(ARGV[i + 2]) then
-            room = room - 1
+            bytes = #field + ARGV[7]
+            cells, size, all = cells - 1, size + bytes, all + bytes
         end
     end
-    redis.call('EXPIRE', key, ARGV[bucket + 5])
+    redis.call('HSET', sizes, start, size, 'all', all)
+    redis.call('EXPIRE', sizes, ARGV[at + 2])
+    redis.call('EXPIRE', key, ARGV[at + 2])
 end
 return 1
 """)

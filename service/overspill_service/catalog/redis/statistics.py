@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -12,6 +12,7 @@ from overspill_service.catalog.redis import key_names, scripts
 from overspill_service.catalog.redis.access import RedisAccess
 from overspill_service.catalog.redis.scripts import milliseconds
 from overspill_service.catalog.statistics import (
+    CELL_BYTES,
     MAX_BATCHES,
     MAX_CELLS,
     MAX_SUM,
@@ -24,6 +25,7 @@ from overspill_service.catalog.statistics import (
     bucket_starts,
     of_tool,
     part_of_cell,
+    room_of,
 )
 
 if TYPE_CHECKING:
@@ -42,15 +44,13 @@ class RedisStatistics(RedisAccess):
     async def add_sums(
         self, tenant: str, sums: Mapping[Cell, int], *, now: float, batch: str, memory: float
     ) -> bool:
-        buckets = [
-            key_names.statistics(tenant, each.seconds, bucket_start(now, each)) for each in RESOLUTIONS
-        ]
-        lifetimes = [each.seconds + each.kept for each in RESOLUTIONS]
+        lengths = [_Length.of(tenant, each, now) for each in RESOLUTIONS]
         added = await self._client.step(
             scripts.ADD_SUMS,
-            [key_names.batches(tenant), *buckets],
+            [key_names.batches(tenant), *(key for each in lengths for key in each.keys)],
             *(batch, int(now) * 10**6 + secrets.randbelow(10**6), milliseconds(memory), MAX_BATCHES),
-            *(MAX_CELLS, str(MAX_SUM), *lifetimes),
+            *(MAX_CELLS, str(MAX_SUM), CELL_BYTES),
+            *(value for each in lengths for value in each.values),
             *(word for cell, amount in sums.items() for word in _words(cell, amount)),
         )
         return bool(added == scripts.DONE)
@@ -88,6 +88,23 @@ class RedisStatistics(RedisAccess):
 
     async def forget_rollups(self, tenant: str) -> None:
         await self._client.call("DEL", key_names.rollups(tenant))
+
+
+class _Length(NamedTuple):
+    """What `ADD_SUMS` needs to know of the buckets of one length."""
+
+    keys: list[str]
+    values: list[int]
+
+    @classmethod
+    def of(cls, tenant: str, resolution: Resolution, now: float) -> _Length:
+        start, room = bucket_start(now, resolution), room_of(tenant, resolution)
+        bucket = key_names.statistics(tenant, resolution.seconds, start)
+        first = start - resolution.kept - resolution.seconds
+        return cls(
+            [bucket, key_names.statistics_sizes(tenant, resolution.seconds)],
+            [start, first, resolution.seconds + resolution.kept, *room],
+        )
 
 
 def _words(cell: Cell, amount: int) -> tuple[str, str, int]:

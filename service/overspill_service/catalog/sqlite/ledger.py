@@ -18,7 +18,16 @@ class SqliteLedger(SqliteAccess):
         return [name for (name,) in await self._rows("SELECT tenant FROM totals ORDER BY tenant")]
 
     async def forget_tenant(self, tenant: str) -> None:
-        for table in ("captures", "readers", "totals", "sums", "rollups", "batches", "reservations"):
+        for table in (
+            "captures",
+            "readers",
+            "totals",
+            "sums",
+            "sum_sizes",
+            "rollups",
+            "batches",
+            "reservations",
+        ):
             await self._write(f"DELETE FROM {table} WHERE tenant = ?", (tenant,))  # noqa: S608  (a constant)
 
     async def totals(self, tenant: str) -> Totals:

@@ -184,9 +184,19 @@ CREATE TABLE readers (
 ALTER TABLE totals ADD COLUMN readers INTEGER NOT NULL DEFAULT 0;  -- bytes of all readers
 """
 
+SUM_SIZES: Final = """
+CREATE TABLE sum_sizes (
+    tenant  TEXT NOT NULL,
+    seconds INTEGER NOT NULL,     -- length of the bucket
+    start   INTEGER NOT NULL,
+    size    INTEGER NOT NULL,     -- bytes of its sums
+    PRIMARY KEY (tenant, seconds, start)
+) WITHOUT ROWID;
+"""
+
 STEPS: Final = (
     *(TABLES, STATISTICS, BACKLOGS, LIMITS, LIVE, SIZES, UNSTORED, REACHED, ROLLUPS),
-    *(FIGURES, READERS),
+    *(FIGURES, READERS, SUM_SIZES),
 )
 """What each version of the schema adds to the one before."""
 VERSION: Final = len(STEPS)

@@ -19,6 +19,8 @@ from overspill_service.catalog.statistics import (
     bucket_start,
     of_tool,
     part_of_cell,
+    room_of,
+    size_of,
 )
 
 if TYPE_CHECKING:
@@ -99,17 +101,45 @@ def _remember(batch: tuple[str, str], now: float, until: float, db: sqlite3.Conn
 def _add(tenant: str, sums: Mapping[Cell, int], now: float, db: sqlite3.Connection) -> bool:
     named = [(cell.encode(), cell._replace(tool=OTHER).encode(), amount) for cell, amount in sums.items()]
     for resolution in RESOLUTIONS:
-        bucket = tenant, resolution.seconds, bucket_start(now, resolution)
-        select = "SELECT cell FROM sums WHERE tenant = ? AND seconds = ? AND start = ?"
-        known = {cell for (cell,) in db.execute(select, bucket)}
-        amounts: dict[str, int] = {}  # many cells of one batch may be the same of other tools
+        ended = tenant, resolution.seconds, now - resolution.seconds - resolution.kept
+        for table in ("sums", "sum_sizes"):
+            db.execute(f"DELETE FROM {table} WHERE tenant = ? AND seconds = ? AND start < ?", ended)  # noqa: S608  (constants)
+        bucket = _Bucket(tenant, resolution, now, db)
         for own, other, amount in named:
-            name = own if own in known or len(known) < MAX_CELLS else other
-            known.add(name)
-            amounts[name] = bounded(amounts.get(name, 0) + amount)
-        db.executemany(_ADD, [(*bucket, name, amount, MAX_SUM) for name, amount in amounts.items()])
-        db.execute(
-            "DELETE FROM sums WHERE tenant = ? AND seconds = ? AND start < ?",
-            (tenant, resolution.seconds, now - resolution.seconds - resolution.kept),
-        )
+            bucket.add(own, other, amount)
+        bucket.write(db)
     return True
+
+
+class _Bucket:
+    """The bucket of an instant, and what is added to it in one step."""
+
+    def __init__(self, tenant: str, resolution: Resolution, now: float, db: sqlite3.Connection) -> None:
+        self._name = tenant, resolution.seconds, bucket_start(now, resolution)
+        self._room = room_of(tenant, resolution)
+        select = "SELECT cell FROM sums WHERE tenant = ? AND seconds = ? AND start = ?"
+        self._known = {cell for (cell,) in db.execute(select, self._name)}
+        self._size = sum(map(size_of, self._known))
+        others = (
+            "SELECT coalesce(sum(size), 0) FROM sum_sizes WHERE tenant = ? AND seconds = ? AND start != ?"
+        )
+        (elsewhere,) = db.execute(others, self._name).fetchone()
+        self._elsewhere = int(elsewhere)
+        self._amounts: dict[str, int] = {}
+        """By cells: many cells of one batch may be the same of other tools."""
+
+    def add(self, own: str, other: str, amount: int) -> None:
+        name = own if own in self._known or self._has_room(own) else other
+        if name not in self._known:
+            self._known.add(name)
+            self._size += size_of(name)
+        self._amounts[name] = bounded(self._amounts.get(name, 0) + amount)
+
+    def _has_room(self, cell: str) -> bool:
+        size = self._size + size_of(cell)
+        is_small = size <= self._room.each or self._elsewhere + size <= self._room.together
+        return is_small and len(self._known) < MAX_CELLS
+
+    def write(self, db: sqlite3.Connection) -> None:
+        db.executemany(_ADD, [(*self._name, name, amount, MAX_SUM) for name, amount in self._amounts.items()])
+        db.execute("INSERT OR REPLACE INTO sum_sizes VALUES (?, ?, ?, ?)", (*self._name, self._size))
