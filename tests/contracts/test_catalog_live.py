@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from msgspec.structs import replace
 from overspill.wire import State
 from overspill_service.catalog.live import LOOK_AGAIN, MARK, UNKNOWN, Append, AppendStatus, LiveRecord
 from overspill_service.catalog.quotas import Quota, Totals
 from overspill_service.catalog.records import Entry, Query, Segment
 from overspill_service.catalog.redis.catalog import RedisCatalog
+from overspill_service.errors import QuotaExceeded
 
-from tests.contracts.entries import NOW, TENANT, entry
+from tests.contracts.entries import NOW, TENANT, entry, rebuilt
 
 if TYPE_CHECKING:
     from overspill_service.catalog import Catalog
@@ -187,6 +189,19 @@ async def test_an_ended_capture_takes_no_appends_and_leaves_no_buffer(catalog: C
     assert stored == whole
     assert await catalog.live(TENANT, made.id) is None
     assert await append(catalog, made.id, 5, b"late") == (AppendStatus.UNKNOWN, 0, 0)
+
+
+async def test_the_end_of_a_capture_frees_what_it_had_reserved(catalog: Catalog) -> None:
+    await rebuilt(catalog)
+    made, quota = await begun(catalog), Quota(size=100)
+    await catalog.reserve(TENANT, made.upload, 100, 0, quota, keep=60, captures=0)
+    grown = replace(made, segments=[Segment(1, 0, 0)])
+    await catalog.replace(made, grown)
+    with pytest.raises(QuotaExceeded):
+        await catalog.reserve(TENANT, "other", 1, 0, quota, keep=60)
+    await catalog.replace(grown, replace(grown, state=State.COMPLETE, producer=""))
+
+    await catalog.reserve(TENANT, "other", 100, 0, quota, keep=60)
 
 
 async def test_a_capture_whose_end_was_told_does_not_grow_beyond_it(catalog: Catalog) -> None:

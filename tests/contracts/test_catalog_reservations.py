@@ -38,8 +38,9 @@ async def reserve(
     size: int = 0,
     keep: float = KEEP,
     quota: Quota = QUOTA,
+    captures: int = 1,
 ) -> None:
-    await catalog.reserve(TENANT, upload, size, stored_size, quota, keep=keep)
+    await catalog.reserve(TENANT, upload, size, stored_size, quota, keep=keep, captures=captures)
 
 
 async def test_reservations_of_all_uploads_and_the_totals_share_one_quota(catalog: Catalog) -> None:
@@ -79,6 +80,21 @@ async def test_a_commit_takes_the_place_of_its_reservation(catalog: Catalog) -> 
     await reserve(catalog, "b", 40)
     with pytest.raises(QuotaExceeded):
         await reserve(catalog, "c", 1)
+
+
+async def test_a_capture_that_grows_is_counted_once(catalog: Catalog) -> None:
+    quota = Quota(captures=2, stored_size=100)
+    one, two = entry(1, stored_size=20), entry(2, stored_size=20)
+    for each in (one, two):
+        await reserve(catalog, each.upload, 1, quota=quota)
+        await catalog.commit(each, quota)
+        await reserve(catalog, each.upload, 25, quota=quota, captures=0)
+
+    with pytest.raises(QuotaExceeded, match="2 captures"):
+        await reserve(catalog, "third", 1, quota=quota)
+    with pytest.raises(QuotaExceeded, match="100 stored bytes"):
+        await reserve(catalog, two.upload, 36, quota=quota, captures=0)
+    await reserve(catalog, two.upload, 35, quota=quota, captures=0)
 
 
 async def test_a_freed_reservation_leaves_its_room_to_others(catalog: Catalog) -> None:

@@ -210,3 +210,42 @@ async def test_a_live_capture_that_is_deleted_gives_its_room_back(api: Api) -> N
 
     content = b"y" * (2 * QUOTA - 10_000)
     assert (await api.send("PUT", path_of(content), data=content)).status == 201
+
+
+@pytest.mark.parametrize("catalog", ["memory:", "redis"])
+@pytest.mark.parametrize("size", [0, 30_000_000])
+async def test_as_many_live_captures_grow_as_the_tenant_may_have(
+    request: pytest.FixtureRequest, start_api: Callable[..., Any], catalog: str, size: int
+) -> None:
+    url = request.getfixturevalue("redis_url") if catalog == "redis" else catalog
+    api: Api = await start_api(catalog=url, max_captures=3, max_content_size=size)
+    while not await api.service.archive.catalog.is_complete():  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    producers = [Producer(api, "cap_" + letter * 20) for letter in "abc"]
+    for each in producers:
+        await each.begin()
+        await each.append(b"x" * 1_500_000)
+    for each in producers:
+        await each.append(b"y" * 1_500_000)
+
+    refused = await Producer(api, "cap_" + "d" * 20).begin(expected=507)
+    assert (refused["code"], refused["limit"]) == (Code.QUOTA_EXCEEDED, 3)
+    for each in producers:
+        assert (await each.complete())["size"] == 3_000_000
+
+
+@pytest.mark.parametrize("size", [0, QUOTA])
+async def test_the_end_of_a_live_capture_costs_no_request_of_its_own_for_what_it_had_reserved(
+    start_api: Callable[..., Any], size: int
+) -> None:
+    api: Api = await start_api(max_content_size=size)
+    producer = Producer(api)
+    await producer.begin()
+    await producer.append(b"x" * 1000)
+    await producer.complete()
+
+    metrics = await (await api.get("/metrics")).text()
+    assert 'operation="free",result="done"} 0.0' in metrics
+    assert (await (await api.get("/v1/usage")).json())["size"] == 1000
+    rest = b"y" * (QUOTA - 2000)
+    assert (await api.send("PUT", path_of(rest), data=rest)).status == 201

@@ -121,11 +121,20 @@ class Reservations(Protocol):
     """What uploads take of their tenant's quota before they are complete."""
 
     async def reserve(
-        self, tenant: str, upload: str, size: int, stored_size: int, quota: Quota, *, keep: float
+        self,
+        tenant: str,
+        upload: str,
+        size: int,
+        stored_size: int,
+        quota: Quota,
+        *,
+        keep: float,
+        captures: int = 1,
     ) -> None:
         """Reserve so much for an upload, in the place of what it had reserved.
 
-        It lapses after `keep` seconds. Raises what `commit` raises, and then leaves it as it was.
+        `captures` is 0 for a capture that grows: its entry counts already. The reservation lapses after
+        `keep` seconds. Raises what `commit` raises, and then leaves it as it was.
         """
 
     async def free(self, tenant: str, upload: str) -> None:

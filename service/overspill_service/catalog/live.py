@@ -130,9 +130,9 @@ class LiveBuffers(Protocol):
         """Replace an entry by one of more segments or other objects, and forget the buffer before its size.
 
         A capture whose end was told does not grow beyond it: then return the old entry. If the new entry is
-        not live, forget the whole buffer. With twice the same entry, only put the buffer
-        right. Tell everybody who watches it. Return the stored entry: `new` if this, or an earlier attempt,
-        has replaced it, else what others have made of it. None if the capture is gone.
+        not live, forget the whole buffer, and free what the old one had reserved. With twice the same entry,
+        only put the buffer right. Tell everybody who watches it. Return the stored entry: `new` if this, or
+        an earlier attempt, has replaced it, else what others have made of it. None if the capture is gone.
         """
 
     async def forget_live(self, tenant: str, capture: str) -> None:

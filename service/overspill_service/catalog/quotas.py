@@ -64,6 +64,11 @@ class Quota(Struct, frozen=True, kw_only=True):
         return self.is_exact and self.is_limited
 
     @property
+    def limits_growth(self) -> bool:
+        """Whether a capture that is counted may grow beyond a limit."""
+        return bool(self.size or self.stored_size)
+
+    @property
     def reservation_step(self) -> int:
         """After how many more bytes of content a growing capture reserves again, and how many ahead."""
         limits = (self.size, self.stored_size)

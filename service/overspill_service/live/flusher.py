@@ -231,16 +231,7 @@ class Flusher:
             if ending is not None:
                 return await self._continue(grown)  # an earlier cut ended before the end
             await self.schedule(grown, record.active)
-        elif grown is not None:
-            await self._free(entry)
         return grown
-
-    async def _free(self, entry: Entry) -> None:
-        """Give back what was reserved for more. If the catalog does not answer, that lapses by itself."""
-        try:
-            await self._archive.catalog.free(entry.tenant, entry.upload)
-        except CatalogUnavailable as error:
-            log.info("a reservation is left to lapse: %s", error)
 
     async def _kept_alive(self, entry: Entry) -> Entry | None:
         """Move the expiry of a capture whose producer gives signs of life and nothing else."""

@@ -77,7 +77,7 @@ class Producer(Struct, frozen=True):
         if isinstance(found, Entry) and not found.is_expired(now):
             return await self._again(found, metadata), False
         entry = self._new_entry(capture, metadata, now)
-        await self._reserve(entry, 1)  # who has no room left begins nothing
+        await self._reserve(entry, 1, captures=1)  # who has no room left begins nothing
         # First of all: whichever step is the last one, somebody looks after the capture.
         await captures.archive.catalog.schedule(entry.tenant, entry.id, now + self.flusher.timeout)
         committed = await captures.archive.catalog.commit(entry, captures.quota)
@@ -205,16 +205,18 @@ class Producer(Struct, frozen=True):
         """Now and then reserve what is accepted and not counted yet, and a little more."""
         quota = self.captures.quota
         step = quota.reservation_step
-        if quota.is_limited and offset // step != end // step:
+        if quota.limits_growth and offset // step != end // step:
             entry = await self._entry(capture)
             uncounted = min(max(0, end - entry.size), MAX_UNCOUNTED)
-            await self._reserve(entry, uncounted + step)
+            await self._reserve(entry, uncounted + step, captures=0)
 
-    async def _reserve(self, entry: Entry, size: int) -> None:
+    async def _reserve(self, entry: Entry, size: int, *, captures: int) -> None:
         """Hold the tenant to its limits before it sends more. Raises `QuotaExceeded`."""
         catalog, quota = self.captures.archive.catalog, self.captures.quota
         if quota.is_limited:
-            await catalog.reserve(entry.tenant, entry.upload, size, 0, quota, keep=KEEP_SECONDS)
+            await catalog.reserve(
+                entry.tenant, entry.upload, size, 0, quota, keep=KEEP_SECONDS, captures=captures
+            )
 
     async def _open(self, entry: Entry, now: float) -> None:
         record = LiveRecord(producer=self.word, accepted=0, start=0, durable=0, active=now)

@@ -21,7 +21,15 @@ UNKNOWN: Final = "?"
 
 class RedisLimits(RedisAccess):
     async def reserve(
-        self, tenant: str, upload: str, size: int, stored_size: int, quota: Quota, *, keep: float
+        self,
+        tenant: str,
+        upload: str,
+        size: int,
+        stored_size: int,
+        quota: Quota,
+        *,
+        keep: float,
+        captures: int = 1,
     ) -> None:
         async def step() -> Any:
             return await self._client.step(
@@ -30,7 +38,7 @@ class RedisLimits(RedisAccess):
                 upload,
                 milliseconds(keep),
                 self._complete_state(quota),
-                *Charge(1, size, stored_size, 0),
+                *Charge(captures, size, stored_size, 0),
                 *quota.limits,
             )
 

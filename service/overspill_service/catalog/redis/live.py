@@ -65,7 +65,7 @@ class RedisLive(RedisAccess):
         keys = [
             *(key_names.capture(tenant, old.id), key_names.expiry(tenant), key_names.totals(tenant)),
             *(key_names.state(tenant, old.state), *key_names.of_live(tenant, old.id)),
-            key_names.sizes(tenant),
+            *(key_names.sizes(tenant), key_names.reserved(tenant)),
         ]
         if new.state is State.PARTIAL:
             keys.append(key_names.state(tenant, new.state))
@@ -75,7 +75,7 @@ class RedisLive(RedisAccess):
             keys,
             *(encoding.encode_entry(old), encoding.encode_entry(new), new.id, repr(new.expires), new.size),
             *(new.size - old.size, new.stored_size - old.stored_size, new.metadata_size - old.metadata_size),
-            *(encoding.position(new.created, new.id), news, key_names.news(tenant, new.id)),
+            *(encoding.position(new.created, new.id), news, key_names.news(tenant, new.id), old.upload),
         )
         self._completeness.note_write()
         if answer == 1:

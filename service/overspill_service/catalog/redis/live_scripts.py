@@ -101,11 +101,11 @@ end
 REPLACE: Final = Script(
     _FORGET
     + """
--- KEYS: capture, expiry, totals, index of the old state, of_live, sizes, and the index of the new state,
---       if any
+-- KEYS: capture, expiry, totals, index of the old state, of_live, sizes, reserved, and the index of the new
+--       state, if any
 -- ARGV: value, new value, id, expires, size, then what the totals grow by: size, stored size, metadata, then
 --       position, what is new (grown: it is still live; ended: it is in another state; moved: in the same),
---       channel
+--       channel, the old upload
 -- Returns 1, or what is stored instead of the value.
 local stored = redis.call('GET', KEYS[1])
 if stored ~= ARGV[1] and stored ~= ARGV[2] then return stored end
@@ -135,7 +135,8 @@ if ARGV[10] == 'grown' then
     end
 elseif ARGV[10] == 'ended' then
     redis.call('ZREM', KEYS[4], ARGV[9])
-    if KEYS[10] then redis.call('ZADD', KEYS[10], 0, ARGV[9]) end
+    if KEYS[11] then redis.call('ZADD', KEYS[11], 0, ARGV[9]) end
+    redis.call('HDEL', KEYS[10], ARGV[12])
     forget(KEYS[5], KEYS[6], KEYS[7], KEYS[8])
 end
 redis.call('PUBLISH', ARGV[11], 's')

@@ -19,10 +19,18 @@ class SqliteEntries(SqliteAccess):
         return await self._writer.run(partial(steps.commit, entry, quota, self._clock()))
 
     async def reserve(
-        self, tenant: str, upload: str, size: int, stored_size: int, quota: Quota, *, keep: float
+        self,
+        tenant: str,
+        upload: str,
+        size: int,
+        stored_size: int,
+        quota: Quota,
+        *,
+        keep: float,
+        captures: int = 1,
     ) -> None:
         now = self._clock()
-        row = tenant, upload, size, stored_size, now + keep
+        row = tenant, upload, captures, size, stored_size, now + keep
         await self._writer.run(partial(steps.reserve, row, quota, now))
 
     async def free(self, tenant: str, upload: str) -> None:

@@ -157,6 +157,7 @@ def replace(old: Entry, new: Entry, db: sqlite3.Connection) -> Entry | None:
         _trim(name, new.size, db)
     else:
         forget(name, db)
+        steps.free(old.tenant, old.upload, db)
     return new
 
 

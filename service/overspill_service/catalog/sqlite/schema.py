@@ -194,9 +194,13 @@ CREATE TABLE sum_sizes (
 ) WITHOUT ROWID;
 """
 
+GROWING: Final = """
+ALTER TABLE reservations ADD COLUMN captures INTEGER NOT NULL DEFAULT 1;
+"""
+
 STEPS: Final = (
     *(TABLES, STATISTICS, BACKLOGS, LIMITS, LIVE, SIZES, UNSTORED, REACHED, ROLLUPS),
-    *(FIGURES, READERS, SUM_SIZES),
+    *(FIGURES, READERS, SUM_SIZES, GROWING),
 )
 """What each version of the schema adds to the one before."""
 VERSION: Final = len(STEPS)

@@ -40,8 +40,11 @@ def commit(entry: Entry, quota: Quota, now: float, db: sqlite3.Connection) -> En
     return entry
 
 
-def reserve(row: tuple[str, str, int, int, float], quota: Quota, now: float, db: sqlite3.Connection) -> None:
-    db.execute("INSERT OR REPLACE INTO reservations VALUES (?, ?, ?, ?, ?)", row)
+def reserve(
+    row: tuple[str, str, int, int, int, float], quota: Quota, now: float, db: sqlite3.Connection
+) -> None:
+    columns = "tenant, upload, captures, size, stored_size, until"
+    db.execute(f"INSERT OR REPLACE INTO reservations ({columns}) VALUES (?, ?, ?, ?, ?, ?)", row)  # noqa: S608  (a constant)
     _require_quota(row[0], quota, now, db)
 
 
@@ -95,7 +98,7 @@ def _require_quota(tenant: str, quota: Quota, now: float, db: sqlite3.Connection
     held = db.execute(
         "SELECT sum(captures), sum(size), sum(stored_size), sum(metadata) FROM ("
         "SELECT captures, size, stored_size, metadata FROM totals WHERE tenant = :tenant UNION ALL "
-        "SELECT 1, size, stored_size, 0 FROM reservations WHERE tenant = :tenant)",
+        "SELECT captures, size, stored_size, 0 FROM reservations WHERE tenant = :tenant)",
         {"tenant": tenant},
     ).fetchone()
     quota.require(Charge(*held))
