@@ -24,7 +24,16 @@ if TYPE_CHECKING:
 
 RELOADED: Final = (
     *("tenants", "log_level", "log_format"),
-    *("max_capture_size", *TOTALS, "default_ttl", "max_ttl", "max_scan_cpu", "max_request_rate", "redaction"),
+    *(
+        "max_capture_size",
+        *TOTALS,
+        "default_ttl",
+        "max_ttl",
+        "max_scan_cpu",
+        "max_request_rate",
+        "max_key_share",
+        "redaction",
+    ),
 )
 """Settings that take effect without a restart."""
 DEFAULTS: Final = {field.name: field.default for field in msgspec.structs.fields(Settings)}
@@ -44,6 +53,7 @@ def directory_of(settings: Settings) -> TenantDirectory:
         max_ttl=settings.max_ttl,
         max_scan_cpu=settings.max_scan_cpu,
         max_request_rate=settings.max_request_rate,
+        max_key_share=settings.max_key_share,
         redaction=settings.redaction,
     )
     try:

@@ -13,14 +13,21 @@ from overspill.transfer.client import Client
 from overspill.wire import Code, Scope
 from overspill_service.errors import RateExceeded
 from overspill_service.resources.token_buckets import TokenBucket, TokenBuckets
-from overspill_service.tenants.directory import Limits, Tenant
+from overspill_service.tenants.directory import Limits, Principal, Tenant
 from overspill_service.tenants.keys import hash_key, new_key
-from overspill_service.web.request_rates import LEAST_SHARE, UNKNOWN_KEYS_BURST, RequestRates, share_of
+from overspill_service.web.request_rates import (
+    LEAST_SHARE,
+    SCRAPES_BURST,
+    SEVERAL_SECONDS,
+    UNKNOWN_KEYS_BURST,
+    RequestRates,
+    share_of,
+)
 
 from tests.web.conftest import Api, problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 
@@ -34,18 +41,18 @@ class Clock:
 
 def test_a_bucket_gives_what_it_has_and_then_what_flows_in() -> None:
     clock = Clock()
-    bucket = TokenBucket(2, 3, clock)
+    bucket = TokenBucket("a", 2, 3, clock)
 
     assert [bucket.take() for _ in range(4)] == [0, 0, 0, 1]
     clock.now += 0.5
     assert [bucket.take(), bucket.take()] == [0, 1]
     clock.now += 3600
     assert [bucket.take() for _ in range(4)] == [0, 0, 0, 1]
-    assert TokenBucket(0.01, 0, clock).wait() == 100
+    assert TokenBucket("a", 0.01, 0, clock).wait() == 100
 
 
 def test_of_many_names_the_longest_unused_is_forgotten() -> None:
-    buckets = TokenBuckets(1, 1, Clock(), most=2)
+    buckets = TokenBuckets("a", 1, 1, Clock(), most=2)
     first = buckets.of("a")
     first.take()
     buckets.of("b")
@@ -82,7 +89,7 @@ async def test_a_tenant_that_sends_too_much_waits_and_others_do_not(limited: tup
     assert statuses[:10] == [200] * 10
     assert statuses.count(429) >= 15
     assert (found.code, found.limit, refused.headers["Retry-After"]) == (Code.TOO_MANY_REQUESTS, 5, "1")
-    assert refused.headers["RateLimit-Policy"] == '"max";q=5'
+    assert refused.headers["RateLimit-Policy"] == '"tenant";q=10;w=2'
     assert [await status(api, quiet) for _ in range(30)] == [200] * 30
 
 
@@ -122,6 +129,71 @@ def test_the_addresses_of_one_ipv6_network_try_keys_together() -> None:
     assert rates.require_patience("192.0.2.1").wait() == 0
 
 
+async def test_every_answer_says_how_much_of_the_rate_is_left(limited: tuple[Api, str, str]) -> None:
+    api, busy, quiet = limited
+    answers = [
+        await api.get(path, headers={"Authorization": f"Bearer {busy}"}) for path in ("/v1/usage",) * 3
+    ]
+    unknown = await api.get("/v1/captures/none", headers={"Authorization": f"Bearer {quiet}"})
+    health = await api.get("/healthz")
+
+    assert {each.headers["RateLimit-Policy"] for each in answers} == {'"tenant";q=10;w=2'}
+    assert answers[0].headers["RateLimit"] == '"tenant";r=9;t=1'
+    assert (unknown.status, unknown.headers["RateLimit"]) == (422, '"tenant";r=1999;t=1')
+    assert "RateLimit" not in health.headers
+
+
+async def test_a_key_leaves_half_of_the_rate_to_the_other_keys_of_its_tenant(
+    start_api: Callable[..., Any],
+) -> None:
+    api: Api = await start_api(max_request_rate=10, anonymous=False)
+    now = api.service.archive.clock()
+    one, two = [(await api.service.issuer.issue("busy", [Scope.READ], now=now)).key for _ in range(2)]
+    for key in (one, two):
+        assert await status(api, key) == 200
+    while (refused := await api.get("/v1/usage", headers={"Authorization": f"Bearer {one}"})).status == 200:
+        assert refused.headers["RateLimit-Policy"] == '"key";q=10;w=2'
+    found = await problem(refused)
+
+    assert (refused.status, found.limit, refused.headers["Retry-After"]) == (429, 5, "1")
+    assert refused.headers["RateLimit-Policy"] == '"key";q=10;w=2'
+    assert refused.headers["RateLimit"] == '"key";r=0;t=1'
+    assert [await status(api, two) for _ in range(5)] == [200] * 5
+
+
+async def test_scrapes_of_an_address_have_a_rate_and_health_has_none(start_api: Callable[..., Any]) -> None:
+    api: Api = await start_api(metrics_from="127.0.0.1")
+    answers = [await api.get("/metrics") for _ in range(SCRAPES_BURST + 20)]
+    refused = [each for each in answers if each.status == 429]
+
+    assert [each.status for each in answers[:SCRAPES_BURST]] == [200] * SCRAPES_BURST
+    assert refused
+    assert refused[0].headers["RateLimit-Policy"] == f'"scrapes";q={SCRAPES_BURST};w=30'
+    assert (await api.get("/healthz")).status == 200
+
+
+def test_a_key_that_is_used_alone_may_send_all_that_its_tenant_may() -> None:
+    rates = RequestRates(clock := Clock())
+
+    assert granted(rates, 5 * LIMIT, key="one") == 2 * LIMIT
+    clock.now += 1
+    assert granted(rates, 5 * LIMIT, key="one") == LIMIT
+
+
+def test_while_several_keys_are_used_each_has_its_part() -> None:
+    rates = RequestRates(clock := Clock())
+    granted(rates, 1, key="quiet")
+    granted(rates, 10 * LIMIT, key="greedy")
+    for _ in range(5):
+        clock.now += 1
+        assert granted(rates, 5 * LIMIT, key="greedy") == LIMIT / 2
+        assert granted(rates, LIMIT // 2, key="quiet") == LIMIT / 2
+    clock.now += SEVERAL_SECONDS
+
+    assert granted(rates, 5 * LIMIT, key="greedy") == 2 * LIMIT
+    assert granted(rates, 5 * LIMIT, "another", key="greedy") == 2 * LIMIT
+
+
 # --- across replicas ----------------------------------------------------------------------------------
 
 
@@ -140,17 +212,18 @@ class Exchange:
 LIMIT = 100
 
 
-def tenant(name: str = "busy") -> Tenant:
+def principal(name: str = "busy", key: str = "") -> Principal:
     limits = Limits(max_capture_size=1, max_stored_size=1, max_captures=1, default_ttl=1, max_ttl=1)
-    return Tenant(name=name, limits=replace(limits, max_request_rate=LIMIT))
+    limits = replace(limits, max_request_rate=LIMIT, max_key_share=50)
+    return Principal(tenant=Tenant(name=name, limits=limits), scopes=frozenset(), key_hash=key)
 
 
-def granted(rates: RequestRates, count: int, name: str = "busy") -> int:
+def granted(rates: RequestRates, count: int, name: str = "busy", key: str = "") -> int:
     """How many of so many requests pass."""
     found = 0
     for _ in range(count):
         with suppress(RateExceeded):
-            rates.count(tenant(name))
+            rates.count(principal(name, key))
             found += 1
     return found
 
@@ -162,13 +235,14 @@ class Replicas:
         self.clock, self.catalog = Clock(), cast("Any", Exchange())
         self.all = [RequestRates(self.clock) for _ in range(count)]
 
-    async def second(self, *asked: int) -> list[int]:
-        """How many requests of each replica pass within a second, if so many come to it."""
+    async def second(self, *asked: int, keys: Sequence[str] = ()) -> list[int]:
+        """How many requests of each replica pass within a second, if so many come to it with its key."""
         passed = [0] * len(self.all)
         for _ in range(20):
             self.clock.now += 1 / 20
             for number, rates in enumerate(self.all):
-                passed[number] += granted(rates, asked[number] // 20)
+                key = keys[number] if keys else ""
+                passed[number] += granted(rates, asked[number] // 20, key=key)
         for rates in self.all:
             await rates.exchange_once(self.catalog)
         return passed
@@ -192,6 +266,26 @@ async def test_each_replica_grants_in_proportion_to_what_is_asked_of_it() -> Non
 
     assert first == pytest.approx(900, rel=0.15)
     assert second == pytest.approx(100, rel=0.3)
+
+
+async def test_a_greedy_key_leaves_the_rest_to_those_that_ask_other_replicas() -> None:
+    replicas = Replicas(2)
+    for _ in range(5):
+        await replicas.second(900, 40, keys=["greedy", "quiet"])
+    seconds = [await replicas.second(900, 40, keys=["greedy", "quiet"]) for _ in range(10)]
+    greedy, quiet = (sum(each) for each in zip(*seconds, strict=True))
+
+    assert quiet == 400
+    assert greedy == pytest.approx(10 * LIMIT / 2, rel=0.1)
+
+
+async def test_a_key_that_is_used_alone_on_all_replicas_has_the_whole_rate() -> None:
+    replicas = Replicas(2)
+    for _ in range(5):
+        await replicas.second(900, 100, keys=["one", "one"])
+    seconds = [await replicas.second(900, 100, keys=["one", "one"]) for _ in range(10)]
+
+    assert sum(map(sum, seconds)) == pytest.approx(10 * LIMIT, rel=0.1)
 
 
 async def test_below_the_limit_nothing_is_refused_wherever_it_is_asked() -> None:
@@ -245,4 +339,4 @@ async def test_two_replicas_on_redis_hear_of_each_other_by_themselves(
     answers = await asyncio.gather(*(pair[0].get("/v1/usage") for _ in range(60)))
     refused = [each for each in answers if each.status == 429]
     assert refused
-    assert refused[0].headers["RateLimit-Policy"] == '"max";q=20'
+    assert refused[0].headers["RateLimit-Policy"] == '"tenant";q=40;w=2'

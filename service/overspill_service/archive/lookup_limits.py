@@ -61,7 +61,7 @@ class LookupLimits:
     async def _run(
         self, tenant: str, lookup: Callable[[], Awaitable[T | None]], *, is_limited: bool
     ) -> T | None:
-        bucket = self._buckets.setdefault(tenant, TokenBucket(RATE, BURST, self._clock))
+        bucket = self._buckets.setdefault(tenant, TokenBucket("look-ups", RATE, BURST, self._clock))
         if is_limited:
             _require(bucket.wait())  # do not wait for a slot only to be refused then
         async with self._slots:

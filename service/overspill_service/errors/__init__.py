@@ -231,13 +231,16 @@ class TooManyRequests(Refused):
 
 
 class RateExceeded(Refused):
-    """Too many requests within a time. `what` says of what, and how many are allowed."""
+    """Too many requests within a time. `what` says of what, and how many are allowed.
+
+    `policy` is the same for programs, as a `token_buckets.TokenBucket` has it.
+    """
 
     code = Code.TOO_MANY_REQUESTS
 
-    def __init__(self, what: str, limit: int, retry_after: int) -> None:
+    def __init__(self, what: str, limit: int, retry_after: int, policy: str) -> None:
         super().__init__(f"{what}; try again in {retry_after} s")
-        self.limit, self.retry_after = limit, retry_after
+        self.limit, self.retry_after, self.policy = limit, retry_after, policy
 
 
 class CpuTimeUsed(Refused):

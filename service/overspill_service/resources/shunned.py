@@ -22,7 +22,7 @@ class ShunnedAddresses:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._offences = TokenBuckets(RATE, BURST, clock, most=MAX_ADDRESSES)
+        self._offences = TokenBuckets("offences", RATE, BURST, clock, most=MAX_ADDRESSES)
         self._until: dict[str, float] = {}
 
     def note_offence(self, address: str) -> None:

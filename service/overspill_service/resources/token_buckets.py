@@ -12,15 +12,31 @@ if TYPE_CHECKING:
 
 
 class TokenBucket:
-    """A bucket with `burst` tokens, refilled by `rate` tokens a second. `clock` gives seconds."""
+    """A bucket with `burst` tokens, refilled by `rate` tokens a second. `clock` gives seconds.
 
-    def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
-        self.rate, self._burst, self._clock = rate, burst, clock
+    `kind` says in the fields of answers what they are for.
+    """
+
+    def __init__(self, kind: str, rate: float, burst: float, clock: Callable[[], float]) -> None:
+        self._kind, self.rate, self._burst, self._clock = kind, rate, burst, clock
         self._tokens, self._at = float(burst), clock()
         self.share = 1.0
         """The part of rate and burst that may be used here."""
+        self.policy = f'"{kind}";q={int(burst)};w={math.ceil(burst / rate)}'
+        """What it grants, as `RateLimit-Policy` says it: tokens (`q`) within seconds (`w`)."""
         self.asked = 0
         """How often a token was asked for."""
+
+    @property
+    def state(self) -> str:
+        """What is left, as `RateLimit` says it: tokens (`r`), and seconds until it is full again (`t`)."""
+        missing = self._burst - self._tokens
+        return f'"{self._kind}";r={int(self._tokens)};t={math.ceil(missing / self.rate)}'
+
+    @property
+    def left(self) -> float:
+        """The tokens that were left when it was asked last."""
+        return self._tokens
 
     def wait(self) -> int:
         """Return in how many whole seconds there is a token, 0 if there is one now."""
@@ -49,8 +65,10 @@ class TokenBucket:
 class TokenBuckets:
     """A bucket for each name. At most `most` are kept: the longest unused one goes, as if it were full."""
 
-    def __init__(self, rate: float, burst: float, clock: Callable[[], float], *, most: int) -> None:
-        self._new: Callable[[], TokenBucket] = partial(TokenBucket, rate, burst, clock)
+    def __init__(
+        self, kind: str, rate: float, burst: float, clock: Callable[[], float], *, most: int
+    ) -> None:
+        self._new: Callable[[], TokenBucket] = partial(TokenBucket, kind, rate, burst, clock)
         self._most = most
         self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
 

@@ -153,6 +153,15 @@ class Settings(Struct, frozen=True, kw_only=True):
             "twice as many at once",
         ),
     ] = 1000
+    max_key_share: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=100,
+            description="percent of its tenant's max_request_rate that one key may use, at most, while other "
+            "keys of the tenant are in use (100: all)",
+        ),
+    ] = 50
     answer_lines: Annotated[int, Meta(ge=1, description="lines of one bounded read, at most")] = 1000
     answer_bytes: Annotated[
         int, Meta(ge=256, description="bytes of one bounded read, at most", extra=BYTES)

@@ -54,6 +54,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     max_scan_cpu: int = 0
     """Seconds of CPU time of scans a minute in one process."""
     max_request_rate: int = 0
+    max_key_share: int = 100
+    """Percent of the rate that one key may use while others are in use."""
     redaction: Redaction = "off"
     """What becomes of secrets in what is stored: nothing, stars, a tag with their kind, or a refusal."""
 
@@ -143,6 +145,7 @@ class FileTenant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     min_ttl: Annotated[int, Meta(ge=1, extra=SECONDS)] | None = None
     max_scan_cpu: Annotated[int, Meta(ge=0, extra=SECONDS)] | None = None
     max_request_rate: Annotated[int, Meta(ge=0)] | None = None
+    max_key_share: Annotated[int, Meta(ge=1, le=100)] | None = None
     redaction: Redaction | None = None
     audit_reads: bool = False
 

@@ -9,6 +9,7 @@ from aiohttp import web
 
 if TYPE_CHECKING:
     from overspill_service.audit.events import Action
+    from overspill_service.resources.token_buckets import TokenBucket
     from overspill_service.telemetry.spans import RequestSpan
     from overspill_service.web.service import Service
 
@@ -25,6 +26,8 @@ class Exchange:
     """The fields of the request's log lines."""
     key_expires: str = ""
     """When the key of the request expires, if that is soon."""
+    bucket: TokenBucket | None = None
+    """What the request was counted in, if its tenant or key has a rate."""
     response: web.StreamResponse | None = None
     """The response whose header may have been sent already."""
     action: Action | None = None

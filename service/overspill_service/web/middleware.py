@@ -25,7 +25,14 @@ from overspill_service.telemetry import logs
 from overspill_service.web import auditing, request_span
 from overspill_service.web.exchange import EXCHANGE, Exchange
 from overspill_service.web.header_fields import is_framed_plainly, require_small, require_well_formed
-from overspill_service.web.problems import allow_header, problem_of, response_of, underlying
+from overspill_service.web.problems import (
+    RATE_LIMIT,
+    RATE_LIMIT_POLICY,
+    allow_header,
+    problem_of,
+    response_of,
+    underlying,
+)
 from overspill_service.web.service import SERVICE
 
 if TYPE_CHECKING:
@@ -159,6 +166,9 @@ async def set_headers(request: web.Request, response: web.StreamResponse) -> Non
             headers[name] = value
     if exchange.key_expires:
         headers[Header.KEY_EXPIRES] = exchange.key_expires
+    if exchange.bucket is not None and RATE_LIMIT not in headers:
+        headers[RATE_LIMIT_POLICY] = exchange.bucket.policy
+        headers[RATE_LIMIT] = exchange.bucket.state
     service = exchange.service
     if service.is_stopping or service.connections.is_full or not is_framed_plainly(request):
         response.force_close()
@@ -178,7 +188,7 @@ def _problem_response(exchange: Exchange, error: Exception) -> web.Response:
     logs.bind_fields(code=problem.code)
     if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         logs.bind_fields(detail=problem.detail, cause=logs.causes(error))
-    response = response_of(problem)
+    response = response_of(problem, error)
     if isinstance(error, web.HTTPException):
         response.headers.update(allow_header(error))
     return response

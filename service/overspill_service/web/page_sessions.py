@@ -77,7 +77,9 @@ class PageSessions:
         self._trusted: dict[str, float] = {}
         """By the nonces of sessions: until when, by the monotonic clock, they are not looked up again."""
         self._lock = asyncio.Lock()
-        self._rates = TokenBuckets(SIGN_INS_RATE, SIGN_INS_BURST, time.monotonic, most=MAX_TENANTS)
+        self._rates = TokenBuckets(
+            "sign-ins", SIGN_INS_RATE, SIGN_INS_BURST, time.monotonic, most=MAX_TENANTS
+        )
 
     async def session_for(self, principal: Principal) -> tuple[str, Claims]:
         """Return a new session for a key. Raises `RateExceeded`."""
@@ -90,8 +92,9 @@ class PageSessions:
         return await self._sealed(principal.key_hash, Use.CODE, CODE_SECONDS)
 
     def _count(self, principal: Principal) -> None:
-        if seconds := self._rates.of(principal.tenant.name).take():
-            raise RateExceeded("the tenant signs in too often", SIGN_INS_BURST, seconds)
+        bucket = self._rates.of(principal.tenant.name)
+        if seconds := bucket.take():
+            raise RateExceeded("the tenant signs in too often", SIGN_INS_BURST, seconds, bucket.policy)
 
     async def claims(self, request: web.Request) -> Claims | None:
         """Return the claims of a request's session, None if it has none, or one that has ended.

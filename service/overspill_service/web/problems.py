@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import web
 from overspill.wire import PROBLEM_TYPE, Code, Header, Problem
 
-from overspill_service.errors import ServiceError, Unavailable
+from overspill_service.errors import RateExceeded, ServiceError, TooManyRequests, Unavailable
 from overspill_service.errors.system import resource_failure
 from overspill_service.web.negotiation import CODINGS
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TYPE_PREFIX: Final = "urn:overspill:problem:"
+RATE_LIMIT_POLICY: Final = "RateLimit-Policy"
+RATE_LIMIT: Final = "RateLimit"
 
 log = logging.getLogger(__name__)
 
@@ -52,15 +54,12 @@ def problem_of(error: Exception, request_id: str) -> Problem:
     )
 
 
-def response_of(problem: Problem) -> web.Response:
-    """Return the problem as an answer, with the headers that its status requires (RFC 9110)."""
+def response_of(problem: Problem, error: Exception) -> web.Response:
+    """Return the problem of an error as an answer, with the headers that its status requires (RFC 9110)."""
     headers: dict[str, str] = {}
     if problem.retry_after is not None:
         headers["Retry-After"] = str(problem.retry_after)
-    if problem.code == Code.TOO_MANY_REQUESTS and problem.limit is not None:
-        # draft-ietf-httpapi-ratelimit-headers-10
-        headers["RateLimit-Policy"] = f'"max";q={problem.limit}'
-        headers["RateLimit"] = f'"max";r=0;t={problem.retry_after or 1}'
+    headers |= _rate_limit_fields(error)
     if problem.offset is not None:
         headers[Header.UPLOAD_OFFSET] = str(problem.offset)
     if problem.durable is not None:
@@ -76,9 +75,22 @@ def response_of(problem: Problem) -> web.Response:
     )
 
 
+def _rate_limit_fields(error: Exception) -> dict[str, str]:
+    """Return what a refused request had too much of (draft-ietf-httpapi-ratelimit-headers-10)."""
+    if isinstance(error, RateExceeded):
+        name = error.policy.partition(";")[0]
+        return {RATE_LIMIT_POLICY: error.policy, RATE_LIMIT: f"{name};r=0;t={error.retry_after}"}
+    if isinstance(error, TooManyRequests):
+        return {
+            RATE_LIMIT_POLICY: f'"places";q={error.limit};qu="concurrent-requests"',
+            RATE_LIMIT: '"places";r=0',
+        }
+    return {}
+
+
 def bytes_of(error: ServiceError) -> bytes:
     """Return the answer to a client that nobody has read a request of."""
-    response = response_of(problem_of(error, ""))
+    response = response_of(problem_of(error, ""), error)
     assert isinstance(response.body, bytes)
     fields = dict(response.headers) | {"Content-Length": str(len(response.body)), "Connection": "close"}
     lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())

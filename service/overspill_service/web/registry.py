@@ -138,12 +138,14 @@ def _handler_of(route: Route) -> Callable[[web.Request], Awaitable[web.StreamRes
         service = request.app[SERVICE]
         if service.audit.is_on:
             await auditing.require_log(service, request)
+        if route.scope is SCRAPER:
+            service.rates.count_scrape(request[EXCHANGE].address)
         if _is_open(service, route, request):  # health is told also in the middle of a flood
             return await serve(request, service, service.directory.anonymous())
         principal = await _principal(service, request)
         turn = await _turn(service, request, principal)
         try:
-            service.rates.count(principal.tenant)
+            request[EXCHANGE].bucket = service.rates.count(principal)
             _require(route, principal)
             return await serve(request, service, principal)
         finally:

@@ -1,4 +1,6 @@
-"""How many requests a tenant may send, and how many unknown keys an address may try.
+"""How many requests a tenant and each of its keys may send; scrapes and unknown keys of an address.
+
+A key that is used alone may send all that its tenant may. While others are in use, it may send a part.
 
 Each process counts for itself. Once a second, replicas tell each other through the catalog how much is asked
 of them by those who come near a limit. Then each grants its part of the limit, in proportion, so the limit
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import secrets
 import time
 from typing import TYPE_CHECKING, Final
@@ -16,16 +19,27 @@ from typing import TYPE_CHECKING, Final
 from overspill_service.errors import RateExceeded, ServiceError
 from overspill_service.resources.peers import network_of
 from overspill_service.resources.token_buckets import TokenBucket, TokenBuckets
+from overspill_service.tenants.directory import KEY_ID_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from overspill_service.catalog import Catalog
-    from overspill_service.tenants.directory import Tenant
+    from overspill_service.tenants.directory import Principal
 
 BURST_SECONDS: Final = 2
 """After a quiet time, a tenant may send the requests of this many seconds at once."""
-MAX_TENANTS: Final = 10_000
+MAX_NAMES: Final = 10_000
+"""Tenants, and keys, that are known at once."""
+SEVERAL_SECONDS: Final = 10.0
+"""How long a key counts as in use."""
+ALL: Final = 100
+"""Percent."""
+OF_KEY: Final = " key "
+"""Between a tenant and its key, in the names that replicas have for buckets."""
+SCRAPES_RATE: Final = 2.0
+SCRAPES_BURST: Final = 60
+"""Requests for the metrics from one address: each costs milliseconds. Prometheus asks every 15 seconds."""
 UNKNOWN_KEYS_RATE: Final = 1.0
 UNKNOWN_KEYS_BURST: Final = 60
 """Keys that are not known, from one address: each costs a question to the catalog."""
@@ -43,33 +57,109 @@ MOST_EXCHANGED: Final = 200
 log = logging.getLogger(__name__)
 
 
+class KeysInUse:
+    """Whether several keys of one tenant are in use."""
+
+    def __init__(self) -> None:
+        self._last, self._at, self._until = "", -math.inf, -math.inf
+
+    def note(self, key: str, now: float) -> bool:
+        """Note a request with a key. Return whether another one was used lately."""
+        if key != self._last:
+            self._until = max(self._until, self._at + SEVERAL_SECONDS)
+            self._last = key
+        self._at = now
+        return now < self._until
+
+    def note_elsewhere(self, now: float) -> None:
+        """Note that another replica is asked with another key."""
+        self._until = max(self._until, now + KEEP_SECONDS)
+
+
 class RequestRates:
     """Belongs to one event loop."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._holder = clock, secrets.token_hex(8)
-        self._tenants: dict[int, TokenBuckets] = {}
-        """The buckets of tenants with the same limit."""
-        self._unknown_keys = TokenBuckets(UNKNOWN_KEYS_RATE, UNKNOWN_KEYS_BURST, clock, most=MAX_ADDRESSES)
+        self._limited: dict[tuple[str, float], TokenBuckets] = {}
+        """The buckets of tenants, and those of keys, with the same limit."""
+        self._keys: dict[str, KeysInUse] = {}
+        """The keys of tenants."""
+        self._scrapes = TokenBuckets("scrapes", SCRAPES_RATE, SCRAPES_BURST, clock, most=MAX_ADDRESSES)
+        self._unknown_keys = TokenBuckets(
+            "unknown-keys", UNKNOWN_KEYS_RATE, UNKNOWN_KEYS_BURST, clock, most=MAX_ADDRESSES
+        )
         self._used: dict[str, TokenBucket] = {}
         """Buckets that were asked since the last exchange, by the names that replicas have for them."""
         self._divided: dict[str, TokenBucket] = {}
         """Buckets of which only a part may be used here."""
         self._exchanged_at = clock()
 
-    def count(self, tenant: Tenant) -> None:
-        """Count a request of the tenant. Raises `RateExceeded` if it has sent too many."""
-        rate = tenant.limits.max_request_rate
+    def count(self, principal: Principal) -> TokenBucket | None:
+        """Count a request. Return the bucket that has the least left, None without a limit.
+
+        Raises `RateExceeded` if the tenant has sent too many, or its key while others are in use.
+        """
+        tenant, rate = principal.tenant, principal.tenant.limits.max_request_rate
         if not rate:
-            return
-        buckets = self._tenants.get(rate)
-        if buckets is None:
-            buckets = TokenBuckets(rate, rate * BURST_SECONDS, self._clock, most=MAX_TENANTS)
-            self._tenants[rate] = buckets
-        self._used[tenant.name] = bucket = buckets.of(tenant.name)
+            return None
+        key = self._count_key(principal, rate)
+        bucket = self._bucket("tenant", tenant.name, rate)
         if seconds := bucket.take():
             raise RateExceeded(
-                f"a tenant may send {rate} requests a second (max_request_rate)", rate, seconds
+                f"a tenant may send {rate} requests a second (max_request_rate)",
+                rate,
+                seconds,
+                bucket.policy,
+            )
+        return bucket if key is None or bucket.left <= key.left else key
+
+    def _count_key(self, principal: Principal, rate: int) -> TokenBucket | None:
+        """Count a request of a key. Return its bucket if other keys of its tenant are in use.
+
+        What is refused here does not count for the tenant: the others may have it.
+        """
+        tenant, share = principal.tenant.name, principal.tenant.limits.max_key_share
+        key = principal.key_hash[:KEY_ID_LENGTH] or principal.subject
+        if share >= ALL or not key:
+            return None
+        bucket = self._bucket("key", f"{tenant}{OF_KEY}{key}", rate * share / ALL)
+        if not self._keys_of(tenant).note(key, self._clock()):
+            bucket.asked += 1
+            return None
+        if seconds := bucket.take():
+            raise RateExceeded(
+                f"a key may send {bucket.rate:g} requests a second while others of its tenant are in use "
+                "(max_key_share)",
+                int(bucket.rate),
+                seconds,
+                bucket.policy,
+            )
+        return bucket
+
+    def _bucket(self, kind: str, name: str, rate: float) -> TokenBucket:
+        buckets = self._limited.get((kind, rate))
+        if buckets is None:
+            burst = rate * BURST_SECONDS
+            buckets = TokenBuckets(kind, rate, burst, self._clock, most=MAX_NAMES)
+            self._limited[kind, rate] = buckets
+        self._used[name] = bucket = buckets.of(name)
+        return bucket
+
+    def _keys_of(self, tenant: str) -> KeysInUse:
+        keys = self._keys.get(tenant)
+        if keys is None:
+            if len(self._keys) >= MAX_NAMES:
+                self._keys.clear()
+            keys = self._keys[tenant] = KeysInUse()
+        return keys
+
+    def count_scrape(self, address: str) -> None:
+        """Count a request for the metrics. Raises `RateExceeded` if the address has sent too many."""
+        bucket = self._scrapes.of(network_of(address))
+        if seconds := bucket.take():
+            raise RateExceeded(
+                "your address asks for the metrics too often", SCRAPES_BURST, seconds, bucket.policy
             )
 
     def require_patience(self, address: str) -> TokenBucket:
@@ -82,7 +172,10 @@ class RequestRates:
         self._used[f"address {network}"] = bucket = self._unknown_keys.of(network)
         if seconds := bucket.wait():
             raise RateExceeded(
-                "too many unknown keys and tokens came from your address", UNKNOWN_KEYS_BURST, seconds
+                "too many unknown keys and tokens came from your address",
+                UNKNOWN_KEYS_BURST,
+                seconds,
+                bucket.policy,
             )
         return bucket
 
@@ -107,6 +200,14 @@ class RequestRates:
         for (name, (bucket, rate)), elsewhere in zip(asked.items(), others, strict=True):
             bucket.set_share(share_of(bucket.rate, rate, elsewhere))
             self._divided[name] = bucket
+        self._note_keys_elsewhere(dict(zip(asked, others, strict=True)))
+
+    def _note_keys_elsewhere(self, others: dict[str, float]) -> None:
+        """Look for keys that are asked less elsewhere than their tenant is: it has others in use there."""
+        for name, elsewhere in others.items():
+            tenant, of_key, _ = name.partition(OF_KEY)
+            if of_key and others.get(tenant, 0.0) > 2 * elsewhere:
+                self._keys_of(tenant).note_elsewhere(self._clock())
 
     def _busy_buckets(self) -> dict[str, tuple[TokenBucket, float]]:
         """Return of whom much was asked since the last time, and how much a second."""
