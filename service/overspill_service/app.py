@@ -30,6 +30,7 @@ from overspill_service.web.client_address import ClientAddresses
 from overspill_service.web.middleware import middleware, set_headers
 from overspill_service.web.page_sessions import PageSessions
 from overspill_service.web.registry import add_routes
+from overspill_service.web.replicas import ScanCpu, SharedLimits, run_exchange
 from overspill_service.web.request_rates import RequestRates
 from overspill_service.web.routes import ROUTES
 from overspill_service.web.service import SERVICE, Service
@@ -89,7 +90,7 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
             _maintained(service, is_settled=is_settled),
             _watched(TenantsFile(service, stamp)),
             _flushed(service.flusher),
-            _exchanged(service.rates, archive.catalog),
+            _exchanged(archive.catalog, service.rates, ScanCpu(scans)),
         ):
             yield
 
@@ -190,9 +191,9 @@ async def _flushed(flusher: Flusher) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _exchanged(rates: RequestRates, catalog: Catalog) -> AsyncIterator[None]:
-    """Let limits on rates hold across replicas during the block."""
-    running = asyncio.create_task(rates.run(catalog), name="request rates")
+async def _exchanged(catalog: Catalog, *limits: SharedLimits) -> AsyncIterator[None]:
+    """Let limits hold across replicas during the block."""
+    running = asyncio.create_task(run_exchange(catalog, *limits), name="limits of all replicas")
     try:
         yield
     finally:

@@ -194,6 +194,38 @@ async def test_cpu_time_is_counted_down_by_the_minute(scans: ScanThreads, clock:
         pass
 
 
+async def test_what_other_replicas_used_counts_too_and_all_regain_it_together(
+    scans: ScanThreads, clock: Clock
+) -> None:
+    async with scans.turn(HOSTILE, 30) as hostile:
+        hostile._tenant.charge(10.0)
+        hostile._tenant.spent_elsewhere = 25.0
+    with pytest.raises(CpuTimeUsed) as refused:
+        async with scans.turn(HOSTILE, 30):
+            pass
+    clock.now += 14
+    async with scans.turn(HOSTILE, 30):
+        pass
+
+    assert refused.value.retry_after == 11
+    assert hostile._tenant.spent == pytest.approx(8.0)
+    assert hostile._tenant.spent_elsewhere == pytest.approx(20.0)
+
+
+async def test_replicas_need_to_know_of_tenants_alone_that_come_near_their_limit(
+    scans: ScanThreads, clock: Clock
+) -> None:
+    for name, limit, seconds in ((HOSTILE, 30, 20.0), (OTHER, 30, 0.1), (QUIET, 30, 0.0), ("free", 0, 99.0)):
+        async with scans.turn(name, limit) as turn:
+            if seconds:
+                turn._tenant.charge(seconds)
+    found = [[each.name for each in scans.spenders(clock.now)] for _ in range(2)]
+    clock.now += 60
+
+    assert found == [[HOSTILE, OTHER], [HOSTILE]]
+    assert scans.spenders(clock.now) == []
+
+
 async def test_a_scan_that_finds_no_place_is_refused(
     scans: ScanThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:

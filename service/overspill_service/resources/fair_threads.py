@@ -23,6 +23,9 @@ MINUTE: Final = 60.0
 PAUSES: Final = 4
 """A tenant may hold the interpreter's lock for a fifth of the time: then others get it in between."""
 
+LITTLE: Final = 0.01
+"""The part of a limit on CPU time below which other replicas need not know."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -117,8 +120,12 @@ class Tenant:
         """Held while work of the tenant holds the interpreter's lock, and for a while after it."""
         self.used = 0.0
         """Seconds of CPU time, to compare tenants by."""
-        self._spent, self._at = 0.0, -math.inf
-        """Seconds that count against the limit, and when they were counted down last."""
+        self.spent = self.spent_elsewhere = 0.0
+        """Seconds that count against the limit: used here, and by other replicas."""
+        self._limit, self._at = 0, -math.inf
+        """The limit, in seconds a minute, and when the seconds were counted down last."""
+        self._has_worked = False
+        """Whether it used CPU time since `counts` was asked last."""
 
     @property
     def is_idle(self) -> bool:
@@ -126,14 +133,29 @@ class Tenant:
 
     def charge(self, seconds: float) -> None:
         self.used += seconds
-        self._spent += seconds
+        self.spent += seconds
+        self._has_worked = True
 
     def require_cpu(self, limit: int, now: float) -> None:
         """Raise `CpuTimeUsed` if `limit` seconds a minute are spent; 0 is no limit."""
-        regained = (now - self._at) * limit / MINUTE if limit else math.inf
-        self._spent, self._at = max(0.0, self._spent - regained), now
-        if limit and self._spent >= limit:
-            raise CpuTimeUsed(limit, 1 + int((self._spent - limit) * MINUTE / limit))
+        self._limit = limit
+        total = self._count_down(now)
+        if limit and total >= limit:
+            raise CpuTimeUsed(limit, 1 + int((total - limit) * MINUTE / limit))
+
+    def counts(self, now: float) -> bool:
+        """Return whether other replicas should know of its seconds, and it of theirs."""
+        total, has_worked = self._count_down(now), self._has_worked
+        self._has_worked = False
+        return self._limit > 0 and (has_worked or total > LITTLE * self._limit)
+
+    def _count_down(self, now: float) -> float:
+        """Take off what is regained, here and elsewhere in proportion. Return the seconds that are left."""
+        total = self.spent + self.spent_elsewhere
+        regained = (now - self._at) * self._limit / MINUTE if self._limit else math.inf
+        left = max(0.0, 1 - regained / total) if total else 0.0
+        self.spent, self.spent_elsewhere, self._at = self.spent * left, self.spent_elsewhere * left, now
+        return total * left
 
 
 class Batch:

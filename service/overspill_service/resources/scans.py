@@ -61,6 +61,11 @@ class ScanThreads(FairThreads):
             finally:
                 turn.is_over = True
 
+    def spenders(self, now: float) -> list[Tenant]:
+        """Return the tenants that come near their limit of CPU time, or have used some lately; most first."""
+        found = [each for each in self._tenants.values() if each.counts(now)]
+        return sorted(found, key=lambda each: -each.spent)
+
 
 class ScanTurn(TenantThreads):
     """One scan's use of the threads."""

@@ -173,8 +173,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         int,
         Meta(
             ge=0,
-            description="seconds of CPU time that greps and summaries of one tenant may use a minute, in one "
-            "process (0: no limit)",
+            description="seconds of CPU time that greps and summaries of one tenant may use a minute, on all "
+            "replicas (0: no limit)",
             extra=SECONDS,
         ),
     ] = 60

@@ -52,7 +52,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     max_ttl: int
     min_ttl: int = 1
     max_scan_cpu: int = 0
-    """Seconds of CPU time of scans a minute in one process."""
+    """Seconds of CPU time of scans a minute, on all replicas."""
     max_request_rate: int = 0
     max_key_share: int = 100
     """Percent of the rate that one key may use while others are in use."""

@@ -2,29 +2,27 @@
 
 A key that is used alone may send all that its tenant may. While others are in use, it may send a part.
 
-Each process counts for itself. Once a second, replicas tell each other through the catalog how much is asked
-of them by those who come near a limit. Then each grants its part of the limit, in proportion, so the limit
-holds for all of them together, a second or two late.
+Each process counts for itself. Once a second, replicas tell each other how much is asked of them by those who
+come near a limit. Then each grants its part of the limit, in proportion, so the limit holds for all of them
+together, a second or two late.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import math
-import secrets
 import time
 from typing import TYPE_CHECKING, Final
 
-from overspill_service.errors import RateExceeded, ServiceError
+from overspill_service.errors import RateExceeded
 from overspill_service.resources.peers import network_of
 from overspill_service.resources.token_buckets import TokenBucket, TokenBuckets
 from overspill_service.tenants.directory import KEY_ID_LENGTH
+from overspill_service.web.replicas import EXCHANGE_SECONDS, KEEP_SECONDS, MOST_EXCHANGED, Replica
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from overspill_service.catalog import Catalog
+    from overspill_service.catalog import Coordination
     from overspill_service.tenants.directory import Principal
 
 BURST_SECONDS: Final = 2
@@ -44,17 +42,10 @@ UNKNOWN_KEYS_RATE: Final = 1.0
 UNKNOWN_KEYS_BURST: Final = 60
 """Keys that are not known, from one address: each costs a question to the catalog."""
 MAX_ADDRESSES: Final = 10_000
-EXCHANGE_SECONDS: Final = 1.0
-KEEP_SECONDS: Final = 3.0
-"""How long others count on what a replica has told."""
 NEAR: Final = 0.1
 """The part of a limit from which on replicas tell each other."""
 LEAST_SHARE: Final = 0.05
 """What a replica grants in any case: more may be asked of it in the next moment."""
-MOST_EXCHANGED: Final = 200
-"""Names that are told in one round, at most: those of whom most is asked."""
-
-log = logging.getLogger(__name__)
 
 
 class KeysInUse:
@@ -80,7 +71,7 @@ class RequestRates:
     """Belongs to one event loop."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._holder = clock, secrets.token_hex(8)
+        self._clock, self._replica = clock, Replica()
         self._limited: dict[tuple[str, float], TokenBuckets] = {}
         """The buckets of tenants, and those of keys, with the same limit."""
         self._keys: dict[str, KeysInUse] = {}
@@ -179,28 +170,16 @@ class RequestRates:
             )
         return bucket
 
-    async def run(self, catalog: Catalog) -> None:
-        """Exchange with other replicas once a second, until cancelled."""
-        while True:
-            await asyncio.sleep(EXCHANGE_SECONDS)
-            try:
-                await self.exchange_once(catalog)
-            except ServiceError as error:  # until then the shares stay as they are
-                log.info("request rates are exchanged later: %s", error)
-
-    async def exchange_once(self, catalog: Catalog) -> None:
+    async def exchange_once(self, catalog: Coordination) -> None:
         """Tell what is asked here, and grant a share of each limit. Raises `CatalogUnavailable`."""
         asked = self._busy_buckets()
         for name in self._divided.keys() - asked.keys():  # hardly anything is asked of it any more
             self._divided.pop(name).set_share(1.0)
-        told = (
-            catalog.exchange(name, self._holder, rate, keep=KEEP_SECONDS) for name, (_, rate) in asked.items()
-        )
-        others = await asyncio.gather(*told)
-        for (name, (bucket, rate)), elsewhere in zip(asked.items(), others, strict=True):
-            bucket.set_share(share_of(bucket.rate, rate, elsewhere))
+        others = await self._replica.tell(catalog, {name: rate for name, (_, rate) in asked.items()})
+        for name, (bucket, rate) in asked.items():
+            bucket.set_share(share_of(bucket.rate, rate, others[name]))
             self._divided[name] = bucket
-        self._note_keys_elsewhere(dict(zip(asked, others, strict=True)))
+        self._note_keys_elsewhere(others)
 
     def _note_keys_elsewhere(self, others: dict[str, float]) -> None:
         """Look for keys that are asked less elsewhere than their tenant is: it has others in use there."""

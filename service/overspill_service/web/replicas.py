@@ -1,0 +1,78 @@
+"""What replicas tell each other through the catalog, so that limits hold for all of them together.
+
+Once a second each tells how much is used of it, by names, and only of those that come near a limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from typing import TYPE_CHECKING, Final, Protocol
+
+from overspill_service.errors import ServiceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from overspill_service.catalog import Coordination
+    from overspill_service.resources.scans import ScanThreads
+
+EXCHANGE_SECONDS: Final = 1.0
+KEEP_SECONDS: Final = 3.0
+"""How long others count on what a replica has told."""
+MOST_EXCHANGED: Final = 200
+"""Names that are told in one round, at most: those of which most is used."""
+
+log = logging.getLogger(__name__)
+
+
+class SharedLimits(Protocol):
+    async def exchange_once(self, catalog: Coordination) -> None:
+        """Tell what is used here, and hear what is used elsewhere. Raises `CatalogUnavailable`."""
+
+
+async def run_exchange(catalog: Coordination, *limits: SharedLimits) -> None:
+    """Exchange once a second, until cancelled."""
+    while True:
+        await asyncio.sleep(EXCHANGE_SECONDS)
+        for each in limits:
+            try:
+                await each.exchange_once(catalog)
+            except ServiceError as error:  # until then each replica goes by what it knows
+                log.info("limits are exchanged later: %s", error)
+
+
+class Replica:
+    """The name under which this process tells figures."""
+
+    def __init__(self) -> None:
+        self._holder = secrets.token_hex(8)
+
+    async def tell(self, catalog: Coordination, figures: Mapping[str, float]) -> dict[str, float]:
+        """Tell figures by name. Return what all others have told of them. Raises `CatalogUnavailable`."""
+        told = (
+            catalog.exchange(name, self._holder, figure, keep=KEEP_SECONDS)
+            for name, figure in figures.items()
+        )
+        return dict(zip(figures, await asyncio.gather(*told), strict=True))
+
+
+class ScanCpu:
+    """Lets a tenant's CPU seconds a minute hold for its scans on all replicas.
+
+    Each tells what its own scans have used and not regained yet. They regain the limit together, each its
+    part of it.
+    """
+
+    def __init__(self, scans: ScanThreads, clock: Callable[[], float] = time.monotonic) -> None:
+        self._scans, self._clock, self._replica = scans, clock, Replica()
+
+    async def exchange_once(self, catalog: Coordination) -> None:
+        """See `SharedLimits`."""
+        spenders = self._scans.spenders(self._clock())[:MOST_EXCHANGED]
+        used = {f"scan-cpu {each.name}": each.spent for each in spenders}
+        elsewhere = await self._replica.tell(catalog, used)
+        for tenant, seconds in zip(spenders, elsewhere.values(), strict=True):
+            tenant.spent_elsewhere = seconds
