@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import time
+
 
 class Clock:
+    """A clock that stands still until a test moves it, or lets it go."""
+
     def __init__(self) -> None:
         self.now = 100.0
+        self._since: float | None = None
 
     def __call__(self) -> float:
-        return self.now
+        return self.now + (0.0 if self._since is None else time.monotonic() - self._since)
+
+    def go(self) -> None:
+        self._since = time.monotonic()
 
 
 class Exchange:
