@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from typing import TYPE_CHECKING
+import shutil
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from overspill import SyncClient
@@ -16,7 +17,14 @@ from tests.client.shell import CAPTURE_ID, Shell
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.client.shell import Terminal
     from tests.servers.overspill import ServiceProcess
+
+START_FILES: Final = {
+    "bash": (".bashrc", "PS1='ready> '\nHISTCONTROL=ignoreboth\n"),
+    "zsh": (".zshrc", "PS1='ready> '\n"),
+    "fish": (".config/fish/config.fish", "function fish_prompt; echo -n 'ready> '; end\n"),
+}
 
 
 @pytest.fixture
@@ -60,6 +68,95 @@ def test_each_command_of_a_shell_can_be_found(overspill: Shell, service: Service
     assert f"{handle}\na terminal\n" in tail.replace("\x1b]133;C\x07", "")
 
 
+def press_line(terminal: Terminal, line: str) -> None:
+    """Run one command, and wait for the prompt behind it."""
+    shown = len(terminal.shown)
+    terminal.press(line.encode() + b"\r")
+    terminal.wait_for(b"133;D;", after=shown)
+    terminal.wait_for(b"ready> ", after=terminal.shown.index(b"133;D;", shown))
+
+
+def output_of(content: str, section: dict[str, int]) -> str:
+    """Return the text of a section's lines, without what the shell wrote before and behind it."""
+    text = "\n".join(content.split("\n")[section["start"] - 1 : section["end"]])
+    return text.rpartition("\x1b]133;C\x07")[2].partition("\x1b]133;D;")[0].rpartition("\r")[2]
+
+
+@pytest.mark.parametrize("name", START_FILES)
+def test_sections_have_the_command_its_exit_code_and_its_lines(
+    overspill: Shell, service: ServiceProcess, tmp_path: Path, name: str
+) -> None:
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    file, text = START_FILES[name]
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).write_text(text)
+    commands = {
+        "echo one; seq 2": (0, "one\n1\n2"),
+        "sh -c 'exit 4'": (4, ""),
+        "printf 'no line end'": (0, "no line end"),
+        'echo "a;b\\\\ é"': (0, "a;b\\ é"),
+        "for i in 1 2; do echo $i; done" if name != "fish" else "for i in 1 2; echo $i; end": (0, "1\n2"),
+    }
+    terminal = overspill.terminal("shell", "--shell", name, LANG="C.UTF-8")
+    terminal.wait_for(b"ready> ")
+    handle = CAPTURE_ID.findall(terminal.shown.decode())[0]
+    for line in (*commands, "false", "false"):
+        press_line(terminal, line)
+    terminal.press(b"exit 5\r")
+    code = terminal.ended()
+    with SyncClient(service.url) as client:
+        content = client.content(handle).decode()
+    sections = json.loads(overspill("terminals", "--json", handle).out)[:7]
+
+    assert code == 5
+    assert [each["command"] for each in sections] == [*commands, "false", "false"]
+    assert [each["exit_code"] for each in sections] == [0, 4, 0, 0, 0, 1, 1]
+    assert [output_of(content, each) for each in sections[:5]] == [shown for _, shown in commands.values()]
+    assert all(each["end"] == each["start"] - 1 for each in (sections[1], *sections[5:]))
+
+
+def test_bash_names_no_command_that_its_history_leaves_out(overspill: Shell) -> None:
+    terminal = overspill.terminal("shell", "--shell", "bash")
+    terminal.wait_for(b"ready> ")
+    handle = CAPTURE_ID.findall(terminal.shown.decode())[0]
+    for line in ("HISTCONTROL=ignorespace", "echo one", " echo two", "echo one"):
+        press_line(terminal, line)
+    terminal.press(b"exit\r")
+    terminal.ended()
+    sections = json.loads(overspill("terminals", "--json", handle).out)
+
+    assert [each["command"] for each in sections[1:4]] == ["echo one", "", "echo one"]
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+def test_zsh_reads_the_persons_own_start_files_from_their_own_folder(
+    overspill: Shell, tmp_path: Path
+) -> None:
+    (tmp_path / "dots").mkdir()
+    (tmp_path / ".zshenv").write_text("export ZDOTDIR=$HOME/dots FROM_ENV=env\n")
+    (tmp_path / "dots" / ".zshrc").write_text("PS1='ready> '\nfrom_rc=rc\n")
+    terminal = overspill.terminal("shell", "--shell", "zsh", columns=200)
+    terminal.wait_for(b"ready> ")
+    press_line(terminal, 'echo "<$ZDOTDIR|$FROM_ENV|$from_rc|${OVERSPILL_ZDOTDIR-unset}>"')
+    terminal.press(b"exit\r")
+    terminal.ended()
+
+    assert f"<{tmp_path}/dots|env|rc|unset>" in terminal.shown.decode()
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+def test_zsh_without_a_folder_of_its_own_has_none_afterwards(overspill: Shell, tmp_path: Path) -> None:
+    (tmp_path / ".zshrc").write_text("PS1='ready> '\nsetopt nopromptsp\n")
+    terminal = overspill.terminal("shell", "--shell", "zsh", columns=200)
+    terminal.wait_for(b"ready> ")
+    press_line(terminal, 'echo "<${ZDOTDIR-unset}>"')
+    terminal.press(b"exit\r")
+    terminal.ended()
+
+    assert "<unset>" in terminal.shown.decode()
+
+
 def test_a_shell_needs_a_terminal(overspill: Shell) -> None:
     assert overspill("shell").code == 2
 
@@ -83,3 +180,15 @@ def test_marks_are_found_in_any_pieces() -> None:
             Section(command="", start=4, end=4),
             Section(command="", start=5),
         ]
+
+
+def test_two_integrations_of_one_shell_make_one_section_of_a_command() -> None:
+    marks = ShellMarks()
+    marks.feed(b"\x1b]133;A\x07$ ls\n\x1b]133;C\x07\x1b[30m\x1b(B\x1b]633;E;ls\x07\x1b]133;C\x07one\n")
+    marks.feed(b"\x1b]133;D;0\x07\x1b]133;D;0\x07\x1b]633;E;cd\x07\x1b]133;C\x07\x1b]133;C\x07\x1b[m\r")
+    marks.feed(b"\x1b]133;D;1\x07$ ")
+
+    assert marks.sections == [
+        Section(command="ls", start=2, end=2, exit_code=0),
+        Section(command="cd", start=3, end=2, exit_code=1),
+    ]

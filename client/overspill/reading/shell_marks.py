@@ -20,6 +20,13 @@ LONGEST_MARK: Final = 8_192
 MOST_SECTIONS: Final = 10_000
 _MARK: Final = re.compile(rb"\x1b\](?:133|633);([A-E])(?:;([^\x07\x1b]{0,8192}))?(?:\x07|\x1b\\)")
 _ESCAPE: Final = re.compile(r"\\(x[0-9a-fA-F]{2}|\\)")
+_UNSEEN: Final = re.compile(
+    rb"\x1b\[[\x20-\x3f]*[\x40-\x7e]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[\x20-\x2f]*[\x30-\x7e]|[\0-\x20]"
+)
+"""Control sequences (CSI, OSC, short ones), control characters and blanks: nothing that a person sees."""
+_UNFINISHED: Final = re.compile(
+    rb"\x1b(?:\[[\x20-\x3f]{0,64}|\][^\x07\x1b]{0,8192}\x1b?|[\x20-\x2f]{1,8})?\Z"
+)
 _LONGEST_LINE: Final = 1_000
 
 
@@ -51,17 +58,16 @@ class ShellMarks:
             self._count(data[at : match.start()])
             self._take(match[1], (match[2] or b"").decode("utf-8", "replace"))
             at = match.end()
-        begun = data.rfind(b"\x1b]", at)
-        cut = begun if begun >= 0 and len(data) - begun < LONGEST_MARK else len(data)
-        if cut == len(data) and data.endswith(b"\x1b"):
-            cut -= 1
+        unfinished = _UNFINISHED.search(data, max(at, len(data) - LONGEST_MARK))
+        cut = len(data) if unfinished is None else unfinished.start()
         self._count(data[at:cut])
         self._pending = data[cut:]
 
     def _count(self, text: bytes) -> None:
+        _, end, last = text.rpartition(b"\n")
         self._line += text.count(b"\n")
-        if text:
-            self._is_line_begun = not text.endswith(b"\n")
+        is_seen = bool(_UNSEEN.sub(b"", last))
+        self._is_line_begun = is_seen or (self._is_line_begun and not end)
 
     def _take(self, letter: bytes, value: str) -> None:
         if letter == b"E":
@@ -72,9 +78,14 @@ class ShellMarks:
             self._end(value)
 
     def _begin(self) -> None:
-        self.sections.append(Section(command=self._command, start=self._line))
+        """Begin a section, if it is not the last one that a second integration of the shell marks too."""
+        command, self._command = self._command, ""
+        if self._is_open and not self._is_line_begun and self.sections[-1].start == self._line:
+            known = self.sections.pop().command
+            command = command or known
+        self.sections.append(Section(command=command, start=self._line))
         del self.sections[:-MOST_SECTIONS]
-        self._is_open, self._command = True, ""
+        self._is_open, self._is_line_begun = True, False
 
     def _end(self, value: str) -> None:
         if not self._is_open:

@@ -1,6 +1,7 @@
 r"""Lets a shell mark its commands on the terminal, so that each is found in what is stored.
 
-Bash and zsh read a start file of ours, which reads the person's own first. Other shells start as they are.
+Bash, zsh and fish read a start file of ours, which reads the person's own first. Other shells start as they
+are.
 """
 
 from __future__ import annotations
@@ -27,21 +28,44 @@ _BASH: Final = (
 """
     + _ESCAPED
     + r"""
+# Only the history knows the line. If its last entry is still that of the prompt, the line was kept out of it,
+# as one with a space before it, and stays unnamed. So that repeated lines have a name, they are kept in it.
+HISTCONTROL=${HISTCONTROL//ignoreboth/ignorespace}; HISTCONTROL=${HISTCONTROL//ignoredups/}
+__overspill_last() { HISTTIMEFORMAT= builtin history 1; }
 __overspill_begin() {
-  local line
-  line=$(HISTTIMEFORMAT= builtin history 1)
-  [[ $line =~ ^[[:space:]]*[0-9]+\*?[[:space:]]+(.*)$ ]] && line=${BASH_REMATCH[1]}
+  local line=$(__overspill_last)
+  if [[ $line == "$__overspill_known" ]]; then
+    line=
+  elif [[ $line =~ ^[[:space:]]*[0-9]+\*?[[:space:]]+(.*)$ ]]; then
+    line=${BASH_REMATCH[1]}
+  fi
   printf '\e]633;E;%s\a\e]133;C\a' "$(__overspill_escaped "$line")"
 }
-__overspill_prompt() { local code=$?; printf '\e]133;D;%s\a\e]133;A\a' "$code"; return $code; }
+__overspill_prompt() {
+  local code=$?
+  __overspill_known=$(__overspill_last)
+  printf '\e]133;D;%s\a\e]133;A\a' "$code"
+  return $code
+}
 PROMPT_COMMAND="__overspill_prompt${PROMPT_COMMAND:+; $PROMPT_COMMAND}"
 PS0='$(__overspill_begin)'"${PS0-}"
 """
 )
 
+_ZSH_START: Final = """
+__overspill_folder=$ZDOTDIR
+if [[ -n $OVERSPILL_ZDOTDIR ]]; then ZDOTDIR=$OVERSPILL_ZDOTDIR; else unset ZDOTDIR; fi
+[[ -f ${ZDOTDIR:-$HOME}/%(name)s ]] && . "${ZDOTDIR:-$HOME}/%(name)s"
+OVERSPILL_ZDOTDIR=${ZDOTDIR-}
+%(after)s
+"""
+"""Each start file reads the person's own, in the folder that is theirs, which their `.zshenv` may name."""
+_ZSH_AGAIN: Final = "ZDOTDIR=$__overspill_folder"
+
 _ZSH: Final = (
-    """ZDOTDIR=${OVERSPILL_ZDOTDIR:-$HOME}
-[ -f "$ZDOTDIR/.zshrc" ] && . "$ZDOTDIR/.zshrc"
+    """
+[[ ${HISTFILE-} == $__overspill_folder/* ]] && HISTFILE=${ZDOTDIR:-$HOME}/${HISTFILE:t}
+unset OVERSPILL_ZDOTDIR __overspill_folder
 """
     + _ESCAPED
     + r"""
@@ -50,8 +74,21 @@ __overspill_prompt() { local code=$?; printf '\e]133;D;%s\a\e]133;A\a' "$code"; 
 autoload -Uz add-zsh-hook
 add-zsh-hook preexec __overspill_begin
 precmd_functions=(__overspill_prompt $precmd_functions)
+# What marks the lack of a line end is shown before any hook runs: the output ends before it.
+PROMPT_EOL_MARK=$'%{\e]133;D;%?\a%}'"${PROMPT_EOL_MARK-%B%S%#%s%b}"
 """
 )
+
+_FISH: Final = r"""
+function __overspill_begin --on-event fish_preexec
+  set -l line (string sub -l 1000 -- $argv[1] | string collect)
+  set line (string replace -a '\\' '\\\\' -- $line | string replace -a ';' '\x3b' | string join '\x0a')
+  printf '\e]633;E;%s\a\e]133;C\a' (string replace -ra '[\x01-\x1f]' ' ' -- $line)
+end
+function __overspill_end --on-event fish_postexec
+  printf '\e]133;D;%s\a' $status
+end
+"""
 
 
 @contextmanager
@@ -63,12 +100,19 @@ def integrated(shell: str, environment: dict[str, str]) -> Iterator[tuple[list[s
     words, name = shlex.split(shell), PurePath(shlex.split(shell)[0]).name
     with tempfile.TemporaryDirectory(prefix="overspill-shell-") as folder:
         if name == "bash":
-            start = Path(folder) / "bashrc"
-            start.write_text(_BASH, encoding="utf-8")
-            yield [*words, "--rcfile", str(start), "-i"], {}
+            yield [*words, "--rcfile", _written(folder, "bashrc", _BASH), "-i"], {}
         elif name == "zsh":
-            (Path(folder) / ".zshrc").write_text(_ZSH, encoding="utf-8")
-            own = environment.get("ZDOTDIR") or environment.get("HOME", "")
-            yield words, {"ZDOTDIR": folder, "OVERSPILL_ZDOTDIR": own}
+            for file in (".zshenv", ".zprofile"):
+                _written(folder, file, _ZSH_START % {"name": file, "after": _ZSH_AGAIN})
+            _written(folder, ".zshrc", _ZSH_START % {"name": ".zshrc", "after": _ZSH})
+            yield words, {"ZDOTDIR": folder, "OVERSPILL_ZDOTDIR": environment.get("ZDOTDIR", "")}
+        elif name == "fish":
+            yield [*words, "--init-command", f"source {shlex.quote(_written(folder, 'fish', _FISH))}"], {}
         else:
             yield words, {}
+
+
+def _written(folder: str, name: str, text: str) -> str:
+    path = Path(folder, name)
+    path.write_text(text, encoding="utf-8")
+    return str(path)

@@ -32,8 +32,8 @@ def shell(
     """Start your shell on a terminal whose output is stored while you work.
 
     `overspill terminals` lists it, `overspill tail -f` and agents read it. Secrets are masked before anything
-    is sent. With bash and zsh `overspill terminals REF` lists the commands, with their lines and exit codes.
-    Programs in it find the handle in OVERSPILL_TERMINAL. The exit code is the shell's.
+    is sent. With bash, zsh and fish `overspill terminals REF` lists the commands, with their lines and exit
+    codes. Programs in it find the handle in OVERSPILL_TERMINAL. The exit code is the shell's.
     """
     started = program or os.environ.get("SHELL") or "/bin/sh"
     try:

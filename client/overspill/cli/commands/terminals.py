@@ -57,7 +57,7 @@ def terminals(
 ) -> None:
     """List the terminals and commands whose output is stored while they run, newest first.
 
-    They are those of `overspill run`, `overspill shell` and `overspill put --live`. A terminal shows how long
+    They are those of `overspill run`, `overspill shell` and `put --live --name`. A terminal shows how long
     ago each was started and last wrote something; a pipe gets exact times. With REF list the commands that a
     shell ran there: the lines of their outputs, their exit codes.
     """
@@ -99,7 +99,7 @@ def _print_sections(invocation: "Invocation", ref: str, session: str | None) -> 
     table = Table(_SECTIONS, Paint(invocation.color))
     table.print([_section_row(each) for each in marks.sections])
     if not marks.sections:
-        output.say(f"no shell has marked commands in {ref}; `overspill shell` with bash or zsh does")
+        output.say(f"no shell has marked commands in {ref}; `overspill shell` with bash, zsh or fish does")
 
 
 def _section_row(section: Section) -> tuple[str, ...]:
