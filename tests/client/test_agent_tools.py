@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
-from overspill import Client, Guard, Spool, SyncClient, inspection_tool
+from overspill import Client, Guard, Policy, Spool, SyncClient, inspection_tool
 from overspill.agent_tools.agent_tool import AgentTool
 from overspill.agent_tools.reading_tools import reading_tools
 
@@ -42,6 +42,19 @@ def test_an_agent_gets_a_tool_that_reads_and_one_that_lists(guard: Guard) -> Non
 
     assert names == ["inspect_output", "list_captures"]
     assert set(names) <= guard.policy.exempt
+
+
+def test_an_agent_gets_a_tool_that_reads_terminals_if_its_policy_says_so(tmp_path: Path) -> None:
+    (tmp_path / "policy.toml").write_text("version = 1\nterminals = true\n")
+    guard = Guard(policy=Policy.load(tmp_path / "policy.toml"), spool=False)
+    *_, third = reading_tools(guard)
+
+    assert third.name == "get_terminal_output"
+    assert "no service" in third.call({})["error"]
+    assert len(reading_tools(guard, terminals=False)) == 2
+    assert len(reading_tools(Guard(spool=False), terminals=True)) == 3
+    with pytest.raises(ValueError, match="terminals must be true or false"):
+        Policy(terminals="yes")  # type: ignore[arg-type]
 
 
 async def test_a_call_answers_the_same_from_synchronous_and_asynchronous_code(guard: Guard) -> None:

@@ -56,6 +56,15 @@ async def test_an_adapter_knows_its_own_tools_whatever_others_are_called() -> No
     assert adapter.process_sync(answer, **call).value is answer
 
 
+@pytest.mark.parametrize("tool", ["get_terminal_output", "inspect_output"])
+@pytest.mark.parametrize("exempt", [Policy().exempt, frozenset[str]()])
+def test_an_own_answer_never_spills_whatever_the_policy_exempts(tool: str, exempt: frozenset[str]) -> None:
+    adapter = Adapter(Guard(policy=Policy(max_bytes=1_000, exempt=exempt, terminals=True), spool=False))
+    for result, is_own in (("x" * 30_000, True), (OwnAnswer("x" * 30_000), False)):
+        assert adapter.process_sync(result, tool=tool, call_id="c", is_own=is_own).value is result
+    assert adapter.process_sync("x" * 30_000, tool=tool, call_id="c").outcome is Outcome.TRUNCATED
+
+
 @pytest.mark.parametrize(
     ("tool", "own"),
     [

@@ -13,6 +13,7 @@ from overspill.agent_tools.agent_tool import AgentTool
 from overspill.agent_tools.capture_source import CaptureSource
 from overspill.agent_tools.inspect_request import MOST_CHARS, USUAL_CHARS
 from overspill.agent_tools.repeated_looks import RepeatedLooks
+from overspill.agent_tools.terminal_output import terminal_tool
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -22,14 +23,20 @@ if TYPE_CHECKING:
     from overspill.transfer.client import Client
 
 
-def reading_tools(guard: Guard, *, max_chars: int | None = None) -> tuple[AgentTool, ...]:
+def reading_tools(
+    guard: Guard, *, max_chars: int | None = None, terminals: bool | None = None
+) -> tuple[AgentTool, ...]:
     """Return the tools that read what `guard` stores: `inspect_output` and `list_captures`.
 
-    Give them to the agent before its first call: a model that meets a notice needs them at once. Answers have
-    at most 20,000 characters, and 40,000 if a call asks for more; with a `max_chars` never more than that.
+    With `terminals` there is `get_terminal_output` too; None leaves that to the guard's policy. Give them to
+    the agent before its first call: a model that meets a notice needs them at once. Answers have at most
+    20,000 characters, and 40,000 if a call asks for more; with a `max_chars` never more than that.
     """
     source = CaptureSource(guard.client, session=guard.session, spool=guard.spool)
-    return _inspecting(source, max_chars), _listing(source, max_chars)
+    tools = _inspecting(source, max_chars), _listing(source, max_chars)
+    if not (guard.policy.terminals if terminals is None else terminals):
+        return tools
+    return *tools, terminal_tool(guard, max_chars=USUAL_CHARS if max_chars is None else max_chars)
 
 
 def _inspecting(source: CaptureSource, max_chars: int | None) -> AgentTool:

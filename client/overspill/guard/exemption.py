@@ -24,6 +24,11 @@ def is_exempt(policy: Policy, tool: str, shape: Shape) -> bool:
     return tool in policy.exempt and (tool not in READING_TOOLS or not shape.exceeds(_ANSWER))
 
 
+def policy_for_own_tool(policy: Policy, tool: str) -> Policy:
+    """Return the policy for a tool that is known to be one of ours: its answers never spill."""
+    return policy if tool in policy.exempt else replace(policy, exempt=policy.exempt | {tool})
+
+
 def policy_for_foreign_tool(policy: Policy) -> Policy:
     """Return the policy for a tool that is known to be none of ours, whatever its name is."""
     return replace(policy, exempt=policy.exempt - READING_TOOLS)

@@ -53,8 +53,7 @@ class Policy:
     more tokens than the share `context_share` of a context window of `context_tokens`. None is no limit.
     `tools` maps a tool's name to its limit in bytes, or to whole `Limits`; it is merged over `TOOL_BYTES`.
     The tools in `exempt` never spill: the host vouches for them. By default they are `inspect_output` and
-    `list_captures`, without which the model could never see a capture; under these two names a result of
-    more than 40,000 characters, which no answer of theirs has, spills all the same.
+    `list_captures`; under these names a result of more than 40,000 characters, which none has, spills too.
     An output stays if a notice would not be shorter by the share `least_gain` of the output; None lets it
     spill in any case. A stream of more than `max_stream_bytes` is ended there, and its notice says so.
 
@@ -74,6 +73,8 @@ class Policy:
 
     Storing: `bands` say where outputs go, by size. `ttl` is how many seconds a capture lives; None leaves it
     to the service. `wait` is how many seconds an agent waits for the service at most; see `deadline`.
+
+    With `terminals`, `reading_tools` and every adapter give the agent `get_terminal_output` too.
 
     Raises `ValueError`, which names the setting, for a value that makes no sense.
     """
@@ -104,6 +105,7 @@ class Policy:
     redaction: Redaction | str = Redaction.TAG
     redact_patterns: Mapping[str, str] = field(default_factory=dict)
     redact_inline: bool = False
+    terminals: bool = False
     _usual: Limits = field(init=False, repr=False, compare=False)
     _limits: Mapping[str, Limits] = field(init=False, repr=False, compare=False)
 

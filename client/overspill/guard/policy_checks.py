@@ -78,6 +78,7 @@ def _check_types(policy: Any) -> None:
         ),
         ("identical", policy.identical, isinstance(policy.identical, bool), "true or false"),
         ("redact_inline", policy.redact_inline, isinstance(policy.redact_inline, bool), "true or false"),
+        ("terminals", policy.terminals, isinstance(policy.terminals, bool), "true or false"),
         (
             "redact_patterns",
             dict(policy.redact_patterns),

@@ -30,7 +30,7 @@ SETTINGS: Final = (
     *("max_bytes", "max_lines", "max_chars", "max_tokens", "context_tokens", "context_share"),
     *("strategy", "style", "preview_bytes", "preview_lines", "lost_preview_bytes", "least_gain"),
     *("identical", "max_stream_bytes", "ttl", "wait", "reader"),
-    *("redaction", "redact_inline", "redact_patterns"),
+    *("redaction", "redact_inline", "redact_patterns", "terminals"),
 )
 """The settings of a `Policy` that a file may have."""
 OTHER_LIMITS: Final = ("max_lines", "max_chars", "max_tokens")

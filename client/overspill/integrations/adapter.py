@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from overspill.agent_tools.reading_tools import reading_tools
 from overspill.guard.call_context import calling
 from overspill.guard.environment_policy import environment_policy
-from overspill.guard.exemption import policy_for_foreign_tool
+from overspill.guard.exemption import policy_for_foreign_tool, policy_for_own_tool
 from overspill.guard.guard import Guard
 from overspill.guard.policy_defaults import READING_TOOLS
 from overspill.transfer.sync import SyncClient
@@ -27,7 +27,7 @@ class OwnAnswer(str):
 
 
 class Adapter:
-    """The guard of one agent, and its `reading_tools`.
+    """The guard of one agent, and its `reading_tools`: with `Policy(terminals=True)` those of terminals too.
 
     Without a `guard` it makes one for the service that `OVERSPILL_URL` and `OVERSPILL_KEY` name, with the
     policy file of `OVERSPILL_POLICY`. Raises what `SyncClient` and `Policy.load` do if they make no sense.
@@ -82,6 +82,8 @@ class Adapter:
         return self.guard.process_sync(result, tool=tool, call_id=call_id, session=session, policy=policy)
 
     def _policy(self, result: Any, tool: str, session: str | None, *, is_own: bool) -> Policy | None:
-        if is_own or tool not in READING_TOOLS or isinstance(result, OwnAnswer):
+        if is_own or isinstance(result, OwnAnswer):
+            return policy_for_own_tool(self.guard.policy_for(session), tool)
+        if tool not in READING_TOOLS:
             return None
         return policy_for_foreign_tool(self.guard.policy_for(session))

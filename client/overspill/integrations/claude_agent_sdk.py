@@ -66,24 +66,34 @@ def _is_guarded(options: ClaudeAgentOptions) -> bool:
     return any(isinstance(getattr(hook, "__self__", None), _Hooks) for hook in hooks)
 
 
+@dataclasses.dataclass
+class _OwnCall:
+    """A call of a reading tool. Of its session the server of the tools is told nothing but the call's id."""
+
+    session: str | None
+    is_answered: bool = False
+
+
 class _Hooks:
     """The hooks of one agent, and the server of the tools that read."""
 
     def __init__(self, adapter: Adapter) -> None:
         self.adapter = adapter
-        self._sessions: OrderedDict[str, str | None] = OrderedDict()
-        """The sessions of calls of the reading tools: MCP tells only the id of a call."""
+        self._calls: OrderedDict[str, _OwnCall] = OrderedDict()
 
     async def begin(self, called: Any, call_id: str | None, _: Any) -> dict[str, Any]:
         """Remember in which session a tool that reads is called."""
         if call_id is not None:
-            self._sessions[call_id] = called.get("session_id")
-            while len(self._sessions) > _MAX_REMEMBERED:
-                self._sessions.popitem(last=False)
+            self._calls[call_id] = _OwnCall(called.get("session_id"))
+            while len(self._calls) > _MAX_REMEMBERED:
+                self._calls.popitem(last=False)
         return {}
 
-    async def end(self, called: Any, *_: Any) -> dict[str, Any]:
-        """Answer with what the model sees of a result, if that is shorter."""
+    async def end(self, called: Any, call_id: str | None, _: Any) -> dict[str, Any]:
+        """Answer with what the model sees of a result, if that is shorter. An answer of ours stays."""
+        own = self._calls.pop(call_id or "", None)
+        if own is not None and own.is_answered:
+            return {}
         return await post_tool_use_async(self.adapter.guard, called)
 
     def server(self) -> McpSdkServerConfig:
@@ -94,8 +104,9 @@ class _Hooks:
             return ListToolsResult(tools=[_wire_tool(tool) for tool in tools.values()])
 
         async def call_tool(_: Any, call: Any) -> CallToolResult:
-            session = self._sessions.pop((call.meta or {}).get("claudecode/toolUseId", ""), None)
-            answer = await tools[call.name].acall(call.arguments, session=session)
+            own = self._calls.get((call.meta or {}).get("claudecode/toolUseId", ""), _OwnCall(None))
+            own.is_answered = True
+            answer = await tools[call.name].acall(call.arguments, session=own.session)
             text = TextContent(type="text", text=json.dumps(answer, ensure_ascii=False))
             return CallToolResult(content=[text], is_error="error" in answer)
 

@@ -6,6 +6,7 @@ agent = guard_agent(Agent(chat_generator=generator, tools=tools))
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from haystack.components.agents import Agent
@@ -17,7 +18,7 @@ from haystack.tools import Tool, Toolset
 
 from overspill.guard.call_context import minted
 from overspill.guard.guarded import METADATA
-from overspill.integrations.adapter import Adapter
+from overspill.integrations.adapter import Adapter, OwnAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,13 +67,13 @@ class OverspillHook:
         """Guard the results of the step, in the messages of the state."""
         messages = _messages_of_step(state)
         calls = [_call(each, state) for each in messages]
-        _put(state, messages, [self.adapter.guard.process_sync(**call) for call in calls])
+        _put(state, messages, [self.adapter.process_sync(**call) for call in calls])
 
     async def run_async(self, state: State) -> None:
         """As `run`, for asynchronous code. The results are guarded at the same time."""
         messages = _messages_of_step(state)
         calls = [_call(each, state) for each in messages]
-        running = [self.adapter.guard.process(**call) for call in calls]
+        running = [self.adapter.process(**call) for call in calls]
         _put(state, messages, [await running[0]] if len(running) == 1 else await asyncio.gather(*running))
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,7 +115,13 @@ def _reading_tool(tool: AgentTool) -> Tool:
         parameters=dict(tool.parameters),
         function=call,
         async_function=acall,
+        outputs_to_string={"handler": _as_own},
     )
+
+
+def _as_own(answer: dict[str, Any]) -> OwnAnswer:
+    """Return an answer as the model reads it: the hook sees no more of a call than the name and this text."""
+    return OwnAnswer(json.dumps(answer, ensure_ascii=False))
 
 
 def _messages_of_step(state: State) -> list[ChatMessage]:

@@ -22,7 +22,6 @@ from pydantic_ai.models import Model
 
 from overspill.guard.call_context import minted
 from overspill.guard.guarded import METADATA
-from overspill.guard.policy_defaults import READING_TOOLS
 from overspill.integrations.adapter import Adapter
 
 if TYPE_CHECKING:
@@ -51,6 +50,7 @@ class OverspillCapability(AbstractCapability[Any]):
 
     def __init__(self, guard: Guard | None = None) -> None:
         self.adapter: Adapter = Adapter(guard)
+        self._own_names = {each.name for each in self.adapter.reading_tools}
 
     @classmethod
     def combine(cls, capabilities: Sequence[AbstractCapability[Any]]) -> AbstractCapability[Any]:
@@ -81,7 +81,7 @@ class OverspillCapability(AbstractCapability[Any]):
             "tool": tool_def.name,
             "call_id": call.tool_call_id or minted(),
             "session": ctx.conversation_id,
-            "is_own": tool_def.name in READING_TOOLS,  # an agent never has two tools of one name
+            "is_own": tool_def.name in self._own_names,  # an agent never has two tools of one name
         }
         running = _completed(handler, args)
         try:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from overspill.agent_tools.inspect_request import USUAL_CHARS
 from overspill.agent_tools.reading_tools import reading_tools
-from overspill.agent_tools.terminal_output import terminal_tool
 from overspill.guard.hosts import HOSTS, host_of_client
 
 if TYPE_CHECKING:
@@ -16,13 +14,16 @@ if TYPE_CHECKING:
 
 
 class ClientHosts:
-    """The policies and reading tools of one guard, by what an MCP client calls itself (`clientInfo.name`)."""
+    """The policies and reading tools of one guard, by what an MCP client calls itself (`clientInfo.name`).
 
-    def __init__(self, guard: Guard) -> None:
+    `terminals` is that of `reading_tools`.
+    """
+
+    def __init__(self, guard: Guard, *, terminals: bool | None = None) -> None:
         self._guard = guard
+        self._terminals = terminals
         self._policies: dict[str, Policy] = {}
-        self._terminals: dict[str | None, AgentTool] = {}
-        self._tools: dict[str | None, tuple[AgentTool, ...]] = {None: reading_tools(guard)}
+        self._tools: dict[str | None, tuple[AgentTool, ...]] = {}
 
     def policy(self, client_name: str) -> Policy | None:
         """Return the policy for a client, or None if its program is not known: then the guard's own holds."""
@@ -36,14 +37,7 @@ class ClientHosts:
     def tools(self, client_name: str) -> tuple[AgentTool, ...]:
         """Return the reading tools for a client."""
         host = host_of_client(client_name)
-        if host is not None and host not in self._tools:
-            self._tools[host] = reading_tools(self._guard, max_chars=HOSTS[host].answer_chars)
+        if host not in self._tools:
+            most = None if host is None else HOSTS[host].answer_chars
+            self._tools[host] = reading_tools(self._guard, max_chars=most, terminals=self._terminals)
         return self._tools[host]
-
-    def terminal_tool(self, client_name: str) -> AgentTool:
-        """Return the tool that reads terminals, for a client."""
-        host = host_of_client(client_name)
-        if host not in self._terminals:
-            most = USUAL_CHARS if host is None else HOSTS[host].answer_chars
-            self._terminals[host] = terminal_tool(self._guard, max_chars=most)
-        return self._terminals[host]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from tests.integrations.kit.harness import Call
 
-READING = {"inspect_output", "list_captures"}
+READING = {"inspect_output", "list_captures", "get_terminal_output"}
 
 
 def picture(count: int) -> dict[str, Any]:

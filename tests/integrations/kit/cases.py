@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from overspill import Guard, Policy, SyncClient
+from overspill.wire import COMMAND_LABEL, TERMINAL_LABEL
 
 from tests.integrations.kit import tools
 from tests.integrations.kit.fixtures import guard, possible, session, way
@@ -146,6 +147,7 @@ def test_the_reading_tools_are_offered_before_anything_spills(way: str, guard: G
     )
 
     assert {"inspect_output", "list_captures", "lines"} <= set(run.offered)
+    assert "get_terminal_output" not in run.offered
 
 
 def test_the_agent_reads_its_capture_back(way: str, guard: Guard, session: str) -> None:
@@ -164,6 +166,25 @@ def test_the_agent_reads_its_capture_back(way: str, guard: Guard, session: str) 
     assert "is not a handle" in results["call_4"].text
     assert capture in results["call_5"].text
     assert all("[overspill]" not in result.text for result in results.values())
+
+
+def test_terminals_are_read_if_the_policy_says_so(way: str, session: str) -> None:
+    calls = [
+        Call("get_terminal_output", {"terminal": session, "lines": 300}, "call_1"),
+        Call("get_terminal_output", {"terminal": "no such"}, "call_2"),
+    ]
+    labels = {TERMINAL_LABEL: session, COMMAND_LABEL: "make all"}
+    with SyncClient(URL, session=session) as client, client.live(labels=labels, session="") as out:
+        out.write(tools.lines(900))
+        out.flush()
+        guard = Guard(client, Policy(max_bytes=1_000, terminals=True), spool=False)
+        run = HARNESS.run(way, [tools.lines], [calls], guard=guard, session=session)
+
+    assert {"get_terminal_output", "inspect_output", "list_captures", "lines"} <= set(run.offered)
+    assert "make all" in run.results["call_1"].text
+    assert all(text in run.results["call_1"].text for text in ("line 600", "line 899"))
+    assert "no terminal has the name" in run.results["call_2"].text
+    assert all("[overspill]" not in result.text for result in run.results.values())
 
 
 def test_a_question_about_a_log_of_20_mb_is_answered(guard: Guard, session: str) -> None:

@@ -35,7 +35,7 @@ _MOST_LINKS: Final = 20
 
 def server(guard: Guard) -> Server[Any]:
     """Return the server of what `guard` stores. It speaks the current revision and those before it."""
-    inspecting, listing = reading_tools(guard)
+    inspecting, listing = reading_tools(guard, terminals=False)
     watches = Watches(inspecting)
     return Server(
         "overspill",
@@ -50,11 +50,10 @@ def server(guard: Guard) -> Server[Any]:
 
 def _tools(guard: Guard, watches: Watches) -> dict[str, Any]:
     """Return what answers requests about tools, by the names that `Server` gives them."""
-    hosts = ClientHosts(guard)
+    hosts = ClientHosts(guard, terminals=True)
 
     def offered(context: ServerRequestContext[Any]) -> dict[str, AgentTool]:
-        tools = hosts.tools(client_name(context))
-        return {tool.name: tool for tool in (*tools, hosts.terminal_tool(client_name(context)))}
+        return {tool.name: tool for tool in hosts.tools(client_name(context))}
 
     async def list_tools(context: ServerRequestContext[Any], _: Any) -> types.ListToolsResult:
         known = [definition(tool, context.protocol_version) for tool in offered(context).values()]
