@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from overspill.wire import Code
 from overspill_service.access import directory_of
+from overspill_service.catalog.records import FIXED_BYTES, LIVE_BYTES
 from overspill_service.settings.settings import Settings
 from overspill_service.tenants.directory import FileTenant
 
@@ -200,6 +201,22 @@ async def test_a_live_capture_grows_to_the_quota_and_stays_readable(api: Api) ->
     other = Producer(api, "cap_" + "b" * 20)
     await other.begin()
     assert (await other.try_append(b"x" * 600_000))[0] == 507
+
+
+async def test_live_captures_are_begun_as_long_as_there_is_room_for_what_they_take(
+    start_api: Callable[..., Any],
+) -> None:
+    api: Api = await start_api(max_metadata_size=4 * (FIXED_BYTES + LIVE_BYTES) + LIVE_BYTES)
+    producers = [Producer(api, f"cap_{letter * 20}") for letter in "abcdefg"]
+    for each in producers[:4]:  # with its texts each takes a little more
+        await each.begin()
+    refused = [await each.begin(507) for each in producers[4:]]
+    await producers[0].complete()
+
+    assert {each["code"] for each in refused} == {Code.QUOTA_EXCEEDED}
+    await producers[4].begin(507)  # what has ended takes less, and not nothing
+    await api.send("DELETE", producers[0].path)
+    await producers[4].begin()
 
 
 async def test_a_live_capture_that_is_deleted_gives_its_room_back(api: Api) -> None:

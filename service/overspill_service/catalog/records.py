@@ -18,6 +18,10 @@ from overspill_service.store_format.object_keys import segment_key
 
 FIXED_BYTES: Final = 1024
 """Bytes that an entry takes in Redis without its texts, labels, index and segments, about."""
+NAMED_BYTES: Final = 160
+"""Bytes that it takes for each of session, tool call and tool: it may be alone in their indexes."""
+LIVE_BYTES: Final = 1024
+"""Bytes that a live capture takes beside its entry: its record, its buffer without bytes, its turn."""
 SEGMENT_BYTES: Final = 24
 """Bytes of an entry for each segment."""
 _EXIT_CODE: Final = re.compile(r"-?\d{1,10}", re.ASCII)
@@ -89,7 +93,9 @@ class Entry(Struct, frozen=True, kw_only=True):
         labels = (part for label in self.labels.items() for part in label)
         written = sum(len(text.encode("utf-8", "surrogatepass")) for text in chain(texts, labels))
         packed = len(self.index or b"") + len(self.marks)
-        return FIXED_BYTES + written + packed + SEGMENT_BYTES * len(self.segments)
+        named = NAMED_BYTES * sum(map(bool, (self.session, self.call_id, self.tool)))
+        live = LIVE_BYTES if self.is_live else 0
+        return FIXED_BYTES + named + live + written + packed + SEGMENT_BYTES * len(self.segments)
 
     @property
     def version(self) -> str:
