@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.servers.redis import RedisServer
 
 COUNT: Final = 3000
-BARE: Final = {"session": "", "call_id": "", "tool": "", "status": "", "labels": {}}
+BARE: Final[dict[str, Any]] = {"session": "", "call_id": "", "tool": "", "status": "", "labels": {}}
 
 
 def named(number: int) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def named(number: int) -> dict[str, Any]:
 
 
 def capture(kind: str, number: int) -> Entry:
-    when = {"created": time.time(), "expires": time.time() + 3600}
+    when: dict[str, Any] = {"created": time.time(), "expires": time.time() + 3600}
     if kind in ("live", "appended"):
         return live_entry(number, **named(number), **when)
     return entry(number, index=b"", **(BARE if kind == "bare" else named(number)), **when)

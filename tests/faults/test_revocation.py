@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import ClientSession
 from overspill.wire import Path as Route
@@ -44,7 +44,11 @@ async def test_a_revoked_key_ends_on_every_replica_within_15_seconds(
 ) -> None:
     file, admin, in_file = tmp_path / "tenants.toml", new_key(), new_key()
     file.write_text(tenants(admin, in_file))
-    back_ends = {"store": f"file://{tmp_path}/objects", "catalog": redis_url, "anonymous": False}
+    back_ends: dict[str, Any] = {
+        "store": f"file://{tmp_path}/objects",
+        "catalog": redis_url,
+        "anonymous": False,
+    }
     urls = [each.url for each in start_services(2, tenants=file, **back_ends)]
     flags = [word for name in ("store", "catalog") for word in (f"--{name}", back_ends[name])]
     made = [service_command("keys", "create", "--tenant", "a", *flags).stdout.strip() for _ in range(2)]
