@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from overspill import Client, Guard, Policy, SyncClient, clamp_messages, spill_messages
 from overspill.guard.holdout import Holdout
+from overspill.redaction.environment import secret_values
 from overspill.redaction.masking import Redaction
 from overspill.spools.spool import Spool
 from overspill.wire import REDACTED_LABEL, Outcome
@@ -20,7 +21,7 @@ from overspill.wire import REDACTED_LABEL, Outcome
 from tests.redaction.corpus import pem
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Mapping
 
     from tests.servers.overspill import ServiceProcess
 
@@ -233,6 +234,26 @@ def test_secrets_of_the_environment_are_masked(monkeypatch: pytest.MonkeyPatch) 
         in Guard().process_sync('login with tr0ub4dor "&3"\n' + LOG, tool="t").value
     )
     assert Guard().process_sync(rows, tool="t").value["login"] == "[REDACTED environment]"
+
+
+def test_the_environment_is_looked_through_again_only_once_it_has_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks, guard = [], Guard(policy=Policy(redact_inline=True))
+
+    def look(environment: Mapping[str, str]) -> tuple[str, ...]:
+        looks.append(len(environment))
+        return secret_values(environment)
+
+    monkeypatch.setattr("overspill.guard.redacting.secret_values", look)
+    for value in ("first-3cret-!", "other-3cret-!"):
+        monkeypatch.setenv("BILLING_PASSWORD", value)
+        shown = [guard.process_sync(f"login with {value}", tool="t").value for _ in range(3)]
+
+        assert shown == ["login with [REDACTED environment]"] * 3
+    monkeypatch.delenv("BILLING_PASSWORD")
+    assert guard.process_sync("login with other-3cret-!", tool="t").value == "login with other-3cret-!"
+    assert len(looks) == 3
 
 
 def test_a_pattern_of_your_own_is_masked_by_its_kind() -> None:

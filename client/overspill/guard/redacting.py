@@ -22,6 +22,28 @@ if TYPE_CHECKING:
 _NONE: Final[Mapping[str, int]] = {}
 
 
+class _Environment:
+    """The environment of this process, whose secrets are picked again only if it has changed.
+
+    `os.environ` decodes each name and value anew, which takes longer than masking a short output. So what is
+    behind it is compared; another Python may keep it otherwise.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[object, tuple[str, ...]] = (None, ())
+
+    def secrets(self) -> tuple[str, ...]:
+        """Return the values that are secrets as the environment is now."""
+        data, (seen, values) = vars(os.environ).get("_data"), self._last
+        if data is None or data != seen:
+            seen, values = None if data is None else dict(data), secret_values(os.environ)
+            self._last = seen, values
+        return values
+
+
+_ENVIRONMENT: Final = _Environment()
+
+
 class MaskedContent(NamedTuple):
     """An output whose text has no secrets, and how many of each kind were masked."""
 
@@ -36,7 +58,7 @@ def redactor_of(redaction: Redaction, patterns: Mapping[str, str]) -> Redactor |
     """
     if redaction is Redaction.OFF:
         return None
-    return _redactor(redaction, tuple(patterns.items()), secret_values(os.environ))
+    return _redactor(redaction, tuple(patterns.items()), _ENVIRONMENT.secrets())
 
 
 @functools.lru_cache(maxsize=16)

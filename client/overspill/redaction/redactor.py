@@ -82,6 +82,8 @@ class Redactor:
 
         A text without any is not copied, however long it is.
         """
+        if isinstance(text, str) and self._is_short_and_clean(text):
+            return Redacted(text, Counter())
         stream, unchanged = RedactingStream(self, type(text)), 0
         pieces: list[AnyStr] = []
         last_window = max(0, len(text) - 1) // _WINDOW_CHARS * _WINDOW_CHARS
@@ -96,6 +98,10 @@ class Redactor:
             return Redacted(text, stream.counts)
         parts: list[Any] = [text[:unchanged], *pieces, last]
         return Redacted(text[:0].join(parts), stream.counts)
+
+    def _is_short_and_clean(self, text: str) -> bool:
+        """Return whether one search tells that nothing is to be masked, which is most often so."""
+        return len(text) <= _BATCH_CHARS and not self.find(text, 0, len(text), is_bytes=False)
 
     def stream(self, kind: type[AnyStr]) -> RedactingStream[AnyStr]:
         """Return what masks the secrets of one text that comes in chunks: of `str`, or of `bytes`."""
