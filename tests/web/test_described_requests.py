@@ -15,12 +15,12 @@ import requests
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 from overspill.wire import Scope
-from overspill_service.tenants.keys import hash_key, new_key
+from overspill_service.tenants.keys import KEY_LENGTH, hash_key, new_key
 from overspill_service.web.registry import PUBLIC, Route
 from overspill_service.web.routes import ROUTES
 
 from tests.lazy import LazyModule
-from tests.servers.overspill import ForkedService, ServiceProcess, running
+from tests.servers.overspill import ForkedService, ServiceProcess, running, service_command
 from tests.web.conftest import path_of
 
 if TYPE_CHECKING:
@@ -37,9 +37,16 @@ KEYS: Final[Mapping[str, tuple[Scope, ...] | None]] = {
     **{scope.value: (scope,) for scope in Scope},
     "everything": EVERYTHING,
     "reading and writing of one session": (Scope.READ, Scope.WRITE),
+    "reading and writing of some sessions": (Scope.READ, Scope.WRITE),
     "unknown": None,
+    "expired": None,
+    "revoked": None,
 }
-OF_ONE_SESSION: Final = "reading and writing of one session"
+OF_SESSIONS: Final = {
+    "reading and writing of one session": 'session = "theirs"\n',
+    "reading and writing of some sessions": 'session = "theirs/"\nis_prefix = true\n',
+}
+"""Kinds of keys that are bound, and how the tenants' file says so."""
 OPERATIONS: Final = {route.name: route for route in ROUTES}
 
 
@@ -63,11 +70,21 @@ class Tenants:
 def table(name: str, keys: Mapping[str, tuple[Scope, ...] | None], made: Mapping[str, str]) -> str:
     rows = [f'[[tenants]]\nname = "{name}"']
     for kind, scopes in keys.items():
-        if scopes is not None:
-            listed = ", ".join(f'"{scope}"' for scope in scopes)
-            bound = 'session = "theirs"\n' if kind == OF_ONE_SESSION else ""
-            rows.append(f'[[tenants.keys]]\nhash = "{hash_key(made[kind])}"\nscopes = [{listed}]\n{bound}')
+        if scopes is not None or kind == "expired":
+            listed = ", ".join(f'"{scope}"' for scope in scopes or EVERYTHING)
+            more = OF_SESSIONS.get(kind, "") if scopes is not None else "expires = 1\n"
+            rows.append(f'[[tenants.keys]]\nhash = "{hash_key(made[kind])}"\nscopes = [{listed}]\n{more}')
     return "\n".join(rows) + "\n"
+
+
+def revoked_key(service: ServiceProcess) -> str:
+    """Return a key with every scope that is in the catalog no more, and that no process has seen before."""
+    flags = "--data", service.data
+    words = "keys", "create", "--tenant", "own", "--scopes", ",".join(EVERYTHING)
+    key = service_command(*words, *flags).stdout.strip()
+    revoked = service_command("keys", "revoke", hash_key(key), *flags)
+    assert (len(key), revoked.returncode) == (KEY_LENGTH, 0), revoked.stderr
+    return key
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +95,7 @@ def tenants(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenants]:
     file.write_text(table("own", KEYS, keys) + table("other", {"everything": EVERYTHING}, others))
     with running(ForkedService(folder, tenants=file, anonymous=False)) as service:
         document = requests.get(f"{service.url}/openapi.json", timeout=60).json()
+        keys["revoked"] = revoked_key(service)
         found = Tenants(service, keys, SCHEMATHESIS.openapi.from_dict(document))
         found.put(found.other, SECRET, others["everything"])
         yield found
@@ -91,7 +109,7 @@ def is_allowed(route: Route, kind: str) -> bool:
     if route.scope is PUBLIC:
         return True
     scopes = KEYS[kind]
-    if scopes is None or (kind == OF_ONE_SESSION and not route.is_of_session):
+    if scopes is None or (kind in OF_SESSIONS and not route.is_of_session):
         return False
     return route.needed is None or route.needed in scopes
 
