@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import msgspec
 import pytest
@@ -85,7 +85,7 @@ async def test_stored_frames_come_whatever_memory_there_is(
     for memory in (1, 2**20, MEMORY):
         read = await reader(cpu, FRAMES, MemoryBudget(memory))
 
-        assert b"".join([piece async for piece in read.stored_frames()]) == STORED
+        assert b"".join([stored async for _, stored in read.stored_frames()]) == STORED
         assert b"".join([piece async for piece in read.content(0, len(CONTENT))]) == CONTENT
 
 
@@ -100,9 +100,10 @@ async def test_what_a_read_held_is_free_when_it_ends_wherever_it_does(cpu: CpuTh
         await pieces.aclose()
 
         assert memory.free == memory.size
-    for pieces in damaged.content(0, len(CONTENT)), damaged.stored_frames():
+    reads: list[AsyncIterator[object]] = [damaged.content(0, len(CONTENT)), damaged.stored_frames()]
+    for each in reads:
         with pytest.raises(CaptureDamaged, match="checksum"):
-            [piece async for piece in pieces]
+            [piece async for piece in each]
 
         assert memory.free == memory.size
 

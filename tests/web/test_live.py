@@ -402,6 +402,20 @@ async def test_a_capture_that_was_stored_at_once_has_no_timeline(api: Api) -> No
     assert (await (await api.get(f"/v1/captures/{entry.id}/timeline")).json())["marks"] == []
 
 
+async def test_stored_frames_that_may_move_come_in_chunks(api: Api, producer: Producer) -> None:
+    await producer.append(b"one\n")
+    asked = {"Accept-Encoding": "zstd"}
+    live = await api.get(f"{producer.path}/content", headers=asked)
+    head = await api.send("HEAD", f"{producer.path}/content", headers=asked)
+    await producer.complete()
+    ended = await api.get(f"{producer.path}/content", headers=asked)
+
+    assert live.headers["Transfer-Encoding"] == "chunked"
+    assert not {"Content-Length"} & {*live.headers, *head.headers}
+    assert zstd.decompress(await live.read()) == zstd.decompress(await ended.read()) == b"one\n"
+    assert ended.headers["Content-Length"] == str(len(await ended.read()))
+
+
 async def test_a_listing_shows_what_is_accepted_of_live_captures(api: Api, producer: Producer) -> None:
     await api.put(b"whole\n")
     await producer.append(b"12345")

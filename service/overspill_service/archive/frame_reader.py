@@ -74,8 +74,11 @@ class Reader:
             for share in self._held:
                 share.close()
 
-    async def stored_frames(self) -> AsyncGenerator[bytes, None]:
-        """Yield the capture as stored frames. Each frame's checksum is compared with the frame map's."""
+    async def stored_frames(self) -> AsyncGenerator[tuple[range, bytes], None]:
+        """Yield the numbers and the stored bytes of all frames, some at a time.
+
+        Each frame's checksum is compared with the frame map's.
+        """
         frames, pace = range(len(self.frames)), Pace()
         stored, _ = self.frames.largest(frames)
         fetcher = Fetcher(self._fetch, self.frames, frames)
@@ -86,7 +89,7 @@ class Reader:
             async for block in blocks:
                 self.frames.check_stored(block.frames, block.data)
                 pace.sent()
-                yield block.data
+                yield block.frames, block.data
                 pace.consumed(len(block.data))
 
     async def chunks(self, frames: range) -> AsyncGenerator[Sequence[Chunk], None]:

@@ -3,18 +3,56 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from overspill.wire import State
 
+from overspill_service.archive.uploading import SEGMENT_SIZE
 from overspill_service.catalog.records import Entry
 from overspill_service.errors import ObjectMissing
+from overspill_service.store_format.frames import compress
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from overspill_service.archive.archive import Archive
     from overspill_service.archive.frame_reader import Reader
+
+
+WORTHWHILE: Final = 4
+"""A capture is moved if that makes so many times fewer objects of it."""
+LARGE_SEGMENT: Final = 2**20
+"""Stored bytes of a segment. A capture whose segments have more on average stays as it is."""
+LEVEL: Final = 1
+
+
+def is_scattered(entry: Entry) -> bool:
+    """Return whether the objects of a capture are so many and so small that they should become few."""
+    fewest = 1 + entry.stored_size // SEGMENT_SIZE
+    is_small = entry.stored_size < len(entry.segments) * LARGE_SEGMENT
+    return is_small and len(entry.segments) >= WORTHWHILE * fewest
+
+
+def may_move(entry: Entry) -> bool:
+    """Return whether a capture may lie in other objects before a read of it has ended."""
+    return entry.state is not State.COMPLETE or is_scattered(entry)
+
+
+async def stored_frames(archive: Archive, reader: Reader) -> AsyncGenerator[bytes, None]:
+    """Yield the capture as zstd frames: those that are stored, and others in place of those that are gone.
+
+    Raises as `Reader.stored_frames`, and `content`, do.
+    """
+    sent = 0
+    try:
+        async with aclosing(reader.stored_frames()) as blocks:
+            async for frames, stored in blocks:
+                yield stored
+                sent = reader.frames.raw_start(frames.stop)
+    except ObjectMissing:
+        async with aclosing(content(archive, reader, sent, reader.frames.size)) as pieces:
+            async for piece in pieces:
+                yield await archive.cpu.run(compress, piece, LEVEL)
 
 
 async def content(archive: Archive, reader: Reader, start: int, stop: int) -> AsyncGenerator[bytes, None]:

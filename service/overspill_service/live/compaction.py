@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from overspill_service.archive.archive import inline_index
+from overspill_service.archive.moved import is_scattered
 from overspill_service.archive.recovery.entries import encode_entry
 from overspill_service.archive.reservations import Reservation
 from overspill_service.archive.upload_leases import renewing
 from overspill_service.archive.upload_memory import upload_memory
-from overspill_service.archive.uploading import SEGMENT_SIZE, Upload
+from overspill_service.archive.uploading import Upload
 from overspill_service.catalog.quotas import Quota
 from overspill_service.errors import CaptureDamaged
 from overspill_service.store_format import object_keys
@@ -32,14 +33,9 @@ if TYPE_CHECKING:
 
     from overspill_service.archive.archive import Archive
     from overspill_service.catalog.records import Entry
-    from overspill_service.store_format.frame_map import FrameMap
     from overspill_service.store_format.frames import Frame
     from overspill_service.store_format.ingest import Framed
 
-WORTHWHILE: Final = 4
-"""A capture is moved if that makes so many times fewer objects of it."""
-LARGE_SEGMENT: Final = 2**20
-"""Stored bytes of a segment. A capture whose segments have more on average stays as it is."""
 SMALL_FRAME: Final = FRAME_SIZE // 2
 """Bytes of content from which on a frame stays as it is."""
 MAX_BATCH_FRAMES: Final = 4
@@ -49,11 +45,7 @@ log = logging.getLogger(__name__)
 
 
 def is_worth_compacting(entry: Entry) -> bool:
-    fewest = 1 + entry.stored_size // SEGMENT_SIZE
-    if entry.is_live or entry.is_held:  # the hold is on these objects
-        return False
-    is_small = entry.stored_size < len(entry.segments) * LARGE_SEGMENT
-    return is_small and len(entry.segments) >= WORTHWHILE * fewest
+    return is_scattered(entry) and not entry.is_live and not entry.is_held  # the hold is on these objects
 
 
 async def compact(archive: Archive, entry: Entry) -> Entry | None:
@@ -98,26 +90,15 @@ async def _copy(archive: Archive, entry: Entry, upload: Upload) -> Entry:
 async def _frames(archive: Archive, entry: Entry, content: _Content) -> AsyncGenerator[list[Framed], None]:
     """Yield the frames of the new segments."""
     workers = archive.upload_workers(entry.tenant)
-    reader, first = await archive.reader(entry, workers), 0
+    reader = await archive.reader(entry, workers)
     async with aclosing(reader.stored_frames()) as blocks:
-        async for block in blocks:
-            listed = _frames_in(reader.frames, first, len(block))
-            first += len(listed)
-            rest = memoryview(block)
-            for number in range(0, len(listed), MAX_BATCH_FRAMES):
-                batch = listed[number : number + MAX_BATCH_FRAMES]
+        async for frames, stored in blocks:
+            rest = memoryview(stored)
+            for first in range(0, len(frames), MAX_BATCH_FRAMES):
+                batch = [reader.frames[each] for each in frames[first : first + MAX_BATCH_FRAMES]]
                 yield await workers.run(content.take, batch, rest)
                 rest = rest[sum(frame.stored_size for frame in batch) :]
     yield await workers.run(content.finish)
-
-
-def _frames_in(frames: FrameMap, first: int, size: int) -> list[Frame]:
-    """Return the frames from `first` on that have `size` stored bytes."""
-    found: list[Frame] = []
-    while size > 0:
-        found.append(frames[first + len(found)])
-        size -= found[-1].stored_size
-    return found
 
 
 class _Content:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import aclosing, nullcontext
 from typing import TYPE_CHECKING, Final
 
-from aiohttp import hdrs, web
+from aiohttp import HttpVersion11, hdrs, web
 from overspill import wire
 from overspill.wire import ByteRange, ContentRange, Header, Path, Scope
 
@@ -88,10 +88,15 @@ def _resolve(asked: ByteRange, entry: Entry) -> ContentRange:
 async def _send_stored(
     context: RequestContext[wire.RefQuery], reader: Reader, headers: dict[str, str]
 ) -> web.StreamResponse:
-    """Send the stored frames as they are: the client decodes them."""
+    """Send the stored frames as they are: the client decodes them.
+
+    If the capture may be moved meanwhile, nobody knows how many bytes that are: the answer is in chunks.
+    """
     headers[hdrs.CONTENT_ENCODING] = "zstd"
     length = reader.frames.stored_start(len(reader.frames))
-    return await _send(context, reader.entry, 200, headers, length, reader.stored_frames())
+    is_exact = context.request.version < HttpVersion11 or not moved.may_move(reader.entry)
+    pieces = moved.stored_frames(context.service.archive, reader)
+    return await _send(context, reader.entry, 200, headers, length, pieces, is_exact=is_exact)
 
 
 async def _send_decoded(
@@ -116,16 +121,19 @@ async def _send(
     headers: dict[str, str],
     length: int,
     pieces: AsyncGenerator[bytes, None],
+    *,
+    is_exact: bool = True,
 ) -> web.StreamResponse:
-    response = web.StreamResponse(status=status, headers=headers)
+    """Send `pieces`. They have `length` bytes; about so many if that is not exact."""
+    response, told = web.StreamResponse(status=status, headers=headers), length if is_exact else None
     async with aclosing(pieces):
         if context.request.method == "HEAD":
-            response.content_length = length
+            response.content_length = told
             await response.prepare(context.request)
             return response
         try:
             async with _long_answer_slot(context, length):
-                await send(context.request, response, pieces, length, context.service.settings.write_timeout)
+                await send(context.request, response, pieces, told, context.service.settings.write_timeout)
         finally:
             if response.prepared:
                 context.count_read(entry, "content", length)

@@ -190,7 +190,7 @@ def _require(route: Route, principal: Principal) -> None:
 async def _paced(route: Route, context: RequestContext[Any]) -> web.StreamResponse:
     async with context.service.loop_time.turn(context.principal.tenant.name) as account:
         response = await _answer(route, context)
-        received, sent = context.request.content.total_bytes, response.content_length or 0
+        received, sent = context.request.content.total_bytes, response.content_length or response.body_length
         account.charge(received * SECONDS_BY_BYTE_RECEIVED + sent * SECONDS_BY_BYTE_SENT)
     return response
 

@@ -1,4 +1,4 @@
-"""Answers of known length, written piece by piece to clients that may be slow, stalled or gone.
+"""Answers written piece by piece to clients that may be slow, stalled or gone.
 
 A piece is made only when the client's system has room for it. A client that accepts nothing is cut off,
 because its read holds memory that other requests wait for.
@@ -43,10 +43,10 @@ async def send(
     request: web.Request,
     response: web.StreamResponse,
     pieces: AsyncGenerator[bytes, None],
-    length: int,
+    length: int | None,
     stall_seconds: float,
 ) -> None:
-    """Prepare the response and write `length` bytes to it.
+    """Prepare the response and write `length` bytes to it; with None, all that there are, in chunks.
 
     If the first piece fails the response is not prepared. A client that accepts no byte for `stall_seconds`
     is cut off. Raises `CaptureDamaged` if the pieces have another length.
@@ -61,20 +61,24 @@ async def send(
     await response.write(b"")  # the header alone: aiohttp would copy header and piece together
     with ProgressWatch(request.transport, stall_seconds) as watch:
         while piece:
-            await _write(response, piece, length - watch.sent, watch)
+            await _write(response, piece, length, watch)
             piece = b""  # free it before the next one is made
             piece = await anext(pieces, b"")
-        if watch.sent != length:
+        if length is None:
+            await response.write_eof()
+        elif watch.sent != length:
             raise CaptureDamaged(f"an answer of {length} bytes ended after {watch.sent}")
 
 
-async def _write(response: web.StreamResponse, piece: bytes, missing: int, watch: ProgressWatch) -> None:
-    """Write one piece, and wait until it is sent. `missing` bytes of the answer were missing before it."""
+async def _write(
+    response: web.StreamResponse, piece: bytes, length: int | None, watch: ProgressWatch
+) -> None:
+    """Write one piece, and wait until it is sent."""
     with memoryview(piece) as view:
         for start in range(0, len(view), watch.piece_bytes):
             part = view[start : start + watch.piece_bytes]
             watch.sent += len(part)
-            if start + len(part) < missing:
+            if length is None or watch.sent < length:
                 await response.write(part)
             else:
                 await response.write_eof(bytes(part))  # it waits until the bytes are sent
