@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import zstandard
 
+from tests import bytecode
 from tests.bench import (
     dashboard,
     fetched,
@@ -88,6 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(table.head(), flush=True)
     missing = []
     with tempfile.TemporaryDirectory(prefix="overspill-bench-") as root, Servers(Path(root)) as servers:
+        bytecode.keep(Path(root) / "bytecode")
         for name in options.names or BENCHMARKS:
             try:
                 for row in BENCHMARKS[name](servers, scale):

@@ -1,4 +1,7 @@
-"""What `overspill run` of a long output takes, over the command into a file and then `zstd`."""
+"""What `overspill run` of a long output takes, over the command into a file and then `zstd`.
+
+Its start counts: half a second, and more where no bytecode is kept.
+"""
 
 from __future__ import annotations
 

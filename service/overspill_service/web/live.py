@@ -6,6 +6,7 @@ The fields `Upload-Offset` and `Upload-Complete` are those of draft-ietf-httpbis
 from __future__ import annotations
 
 from contextlib import asynccontextmanager, suppress
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import hdrs
@@ -162,13 +163,12 @@ def _of_one_frame(coding: str, data: bytes) -> bytes:
 
 async def _collected(context: RequestContext[Any]) -> bytes:
     """Return a body that is still coming, with little more of it than an append may have."""
-    pieces, size = [], 0
+    collected = BytesIO()  # unlike pieces that are joined at the end, it is in memory once
     async for chunk in body_chunks(context):
-        pieces.append(chunk)
-        size += len(chunk)
-        if size > wire.MAX_APPEND:
+        collected.write(chunk)
+        if collected.tell() > wire.MAX_APPEND:
             break
-    return b"".join(pieces)
+    return collected.getvalue()
 
 
 def _decoded(coding: str, data: bytes) -> bytes:
