@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import copyfileobj
@@ -13,13 +13,17 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from overspill import wire
 from overspill.cli import output
+from overspill.cli.masked_file import masked_file
 from overspill.cli.progress import file_with_progress
 from overspill.cli.spool_fallback import SERVICE_AWAY, keep_in_spool
+from overspill.live.ending import redacted_label
+from overspill.redaction.masking import counts_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from overspill.cli.invocation import Invocation
+    from overspill.cli.masked_file import MaskedFile
     from overspill.cli.spool_fallback import CaptureMetadata
     from overspill.wire import Entry
 
@@ -29,13 +33,23 @@ _TOLERANCE_SHARE: Final = 0.03
 """A lifetime that differs by no more than this is what was asked for."""
 
 
-def put_file(invocation: Invocation, file: str, metadata: CaptureMetadata) -> None:
+def put_file(invocation: Invocation, file: str, metadata: CaptureMetadata, *, is_exact: bool = False) -> None:
     """Store the content of a file, - for standard input, and print its handle.
 
-    Raises `OSError`, `CommandFailure`, and what storing raises.
+    Secrets are masked as the policy says, unless `is_exact`. Raises `OSError`, `CommandFailure`, and what
+    storing raises.
     """
-    with _open_rereadable(file) as source:
-        entry = _stored(invocation, source, metadata)
+    redactor = None if is_exact else invocation.policy().redactor()
+    with (
+        _open_rereadable(file) as source,
+        file_with_progress(source) as shown,
+        masked_file(shown, redactor) as content,
+    ):
+        metadata = _labelled(metadata, content.masked)
+        entry = _stored(invocation, content, metadata)
+    if content.masked:
+        kinds = counts_text(content.masked)
+        output.say(f"secrets were masked: {kinds}; with --exact the bytes are stored as they are")
     if invocation.json:
         invocation.answer(entry)
     else:
@@ -93,15 +107,23 @@ def _in_words(words: list[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _stored(invocation: Invocation, source: IO[bytes], metadata: CaptureMetadata) -> Entry:
+def _labelled(metadata: CaptureMetadata, masked: Mapping[str, int]) -> CaptureMetadata:
+    """Return the metadata with the label that says what was masked, if anything was."""
+    if not masked:
+        return metadata
+    told = metadata.description(id="")
+    return replace(metadata, labels={**metadata.labels, **redacted_label(masked, told)})
+
+
+def _stored(invocation: Invocation, content: MaskedFile, metadata: CaptureMetadata) -> Entry:
     """Store the content, or keep it on this machine. Raises what storing raises, and `CommandFailure`."""
-    start = source.tell()
+    start = content.file.tell()
     try:
-        with invocation.client() as client, file_with_progress(source) as content:
-            return client.put(content, **asdict(metadata))
+        with invocation.client() as client:
+            return client.put(content.file, sha256=content.sha256, **asdict(metadata))
     except SERVICE_AWAY as error:
-        source.seek(start)
-        return keep_in_spool(invocation, source, metadata, error)
+        content.file.seek(start)
+        return keep_in_spool(invocation, content.file, metadata, error)
 
 
 def _source(file: str) -> IO[bytes]:

@@ -25,17 +25,23 @@ _RECORDING: Final = "recording"
 
 
 def put_live(
-    invocation: Invocation, metadata: CaptureMetadata, terminal: str, *, is_recording: bool = False
+    invocation: Invocation,
+    metadata: CaptureMetadata,
+    terminal: str,
+    *,
+    is_recording: bool = False,
+    is_exact: bool = False,
 ) -> None:
     """Print the handle at once, and store what comes until the input ends. Raises what storing raises.
 
-    With the name of a `terminal` it is listed as one. Of an asciicast recording what the terminal showed is
-    stored; raises `CommandFailure` at the end if it is none, with all of it stored.
+    Secrets are masked as the policy says, unless `is_exact`. With the name of a `terminal` it is listed as
+    one. Of an asciicast recording what the terminal showed is stored; raises `CommandFailure` at the end if
+    it is none, with all of it stored.
     """
     if sys.stdin is None:
         raise OSError("standard input is closed")
     cast = CastReader() if is_recording else None
-    redactor = invocation.policy().redactor()
+    redactor = None if is_exact else invocation.policy().redactor()
     first = b"" if cast is None else _read_header(cast)
     own = {wire.TERMINAL_LABEL: terminal} if terminal else {}
     with (

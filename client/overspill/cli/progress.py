@@ -48,6 +48,10 @@ class ProgressFile(io.BufferedIOBase):
     def __init__(self, file: IO[bytes], update: Callable[[int], Any]) -> None:
         self._file, self._update = file, update
 
+    def beside(self, file: IO[bytes]) -> ProgressFile:
+        """Return another file that reports to the same place."""
+        return ProgressFile(file, self._update)
+
     def read(self, size: int | None = -1, /) -> bytes:
         """Read up to `size` bytes, or all, and report how many came."""
         data = self._file.read(-1 if size is None else size)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from overspill.cli.invocation import Invocation
+    from overspill.cli.progress import ProgressFile
     from overspill.spools.entries import Spooled
     from overspill.spools.partition import Partition
     from overspill.text.body import Body
@@ -51,8 +52,13 @@ class CaptureMetadata:
     def entry(self, body: Body, *, url: str, reason: str) -> Spooled:
         """Return the description of a capture of `body` that waits for the service at `url`, and why."""
         kept = Digested.of(body)
-        description = Description(
-            id=wire.capture_id(self.session, self.call_id, kept.sha256),
+        description = self.description(id=wire.capture_id(self.session, self.call_id, kept.sha256))
+        return new_entry(description, kept, datetime.now(UTC), url=url, reason=reason)
+
+    def description(self, *, id: str) -> Description:  # noqa: A002  (the field's own name)
+        """Return what is told of a capture with this id."""
+        return Description(
+            id=id,
             session=self.session,
             call_id=self.call_id,
             tool=self.tool,
@@ -61,11 +67,10 @@ class CaptureMetadata:
             ttl=self.ttl,
             labels=self.labels,
         )
-        return new_entry(description, kept, datetime.now(UTC), url=url, reason=reason)
 
 
 def keep_in_spool(
-    invocation: Invocation, file: IO[bytes], metadata: CaptureMetadata, error: OverspillError
+    invocation: Invocation, file: IO[bytes] | ProgressFile, metadata: CaptureMetadata, error: OverspillError
 ) -> wire.Entry:
     """Keep the content of `file` in the spool, because the service failed with `error`, and say so.
 
@@ -85,7 +90,9 @@ def keep_in_spool(
         return capture.get()
 
 
-def _spooled(partition: Partition, file: IO[bytes], metadata: CaptureMetadata, reason: str) -> Spooled:
+def _spooled(
+    partition: Partition, file: IO[bytes] | ProgressFile, metadata: CaptureMetadata, reason: str
+) -> Spooled:
     buffer = Buffer()
     try:
         while block := file.read(_READ_BYTES):

@@ -32,6 +32,7 @@ _Format = Annotated[
     Literal["asciicast"] | None,
     typer.Option("--format", help="With --live: what standard input is.", show_default=False),
 ]
+_Exact = Annotated[bool, typer.Option("--exact", help="Store the exact bytes: mask no secrets.")]
 
 
 def put(  # noqa: PLR0913  (one option for each thing that is kept with a capture)
@@ -50,12 +51,13 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
         str, typer.Option(metavar="NAME", help="With --live: list it as the terminal of this name.")
     ] = "",
     form: _Format = None,
+    exact: _Exact = False,
 ) -> None:
     """Store a file or standard input, and print its handle.
 
-    If the service is down, keep it on this machine and upload it later, under the same handle. With --live
-    others read what came so far, with secrets masked as a guard masks them. With --format asciicast, version
-    2 or 3, that is what the recorded terminal showed.
+    Secrets in text are masked as a guard masks them. If the service is down, keep it on this machine and
+    upload it later, under the same handle. With --live others read what came so far. With --format
+    asciicast, version 2 or 3, that is what the recorded terminal showed.
     """
     _check(file, form, name, live=live)
     try:
@@ -69,9 +71,10 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
             labels=labels_of(label or []),
         )
         if live:
-            lazy.live_put.put_live(invocation, metadata, name, is_recording=form is not None)
+            recording = form is not None
+            lazy.live_put.put_live(invocation, metadata, name, is_recording=recording, is_exact=exact)
         else:
-            lazy.file_put.put_file(invocation, file, metadata)
+            lazy.file_put.put_file(invocation, file, metadata, is_exact=exact)
     except ValueError as error:
         raise lazy.exit_codes.CommandFailure(str(error), lazy.exit_codes.ExitCode.USAGE) from error
 
