@@ -8,10 +8,16 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from overspill import Client, capture_process
+from overspill import Client, Spool, SyncClient, capture_process, wire
+from overspill.live import process
+from overspill.spools.flush import flush
+
+from tests.faults.traffic import until
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from overspill.live.live_capture import LiveCapture
 
     from tests.servers.overspill import ServiceProcess
 
@@ -24,6 +30,13 @@ async def captured(
         async with client.live() as out:
             code = await capture_process(out, words, encoding=encoding)
         return await client.content(out.id), code, (await client.get(out.id)).status
+
+
+async def until_accepted(out: LiveCapture, size: int) -> None:
+    async def is_accepted() -> bool:
+        return out.accepted > size
+
+    await until(is_accepted)
 
 
 async def test_both_outputs_are_stored_in_their_order_with_the_exit_code(service: ServiceProcess) -> None:
@@ -48,6 +61,11 @@ async def test_a_long_output_is_stored_whole(service: ServiceProcess) -> None:
         (b"\xfe\xff" + "größe\n".encode("utf-16-be"), None, "größe\n".encode()),
         ("größe\n".encode("cp1252"), None, "größe\n".encode("cp1252")),
         ("größe\n".encode("cp1252"), "cp1252", "größe\n".encode()),
+        ("größe █\n".encode("cp437"), "cp437", "größe █\n".encode()),
+        ("日本語\n".encode("shift-jis"), "shift-jis", "日本語\n".encode()),
+        (b"caf\xe9 \xff\n", None, b"caf\xe9 \xff\n"),
+        (b"a\x81\xffb\x81", "shift-jis", "a\ufffd\ufffdb\ufffd".encode()),
+        ("größe\n".encode("utf-16") + b"x", None, "größe\n\ufffd".encode()),
         (b"x", None, b"x"),
         (b"", None, b""),
     ],
@@ -84,3 +102,101 @@ async def test_a_cancelled_call_ends_its_command(service: ServiceProcess, tmp_pa
 async def test_a_command_that_there_is_not_raises(service: ServiceProcess) -> None:
     with pytest.raises(FileNotFoundError):
         await captured(service, "no-such-command")
+
+
+async def test_bytes_that_are_no_text_are_seen_as_such_and_kept(service: ServiceProcess) -> None:
+    async with Client(service.url) as client:
+        async with client.live() as out:
+            await capture_process(out, ["printf", r"caf\351 \377\n"])
+
+        assert (await client.tail(out.id, 1)).content == "caf\ufffd \ufffd\n"
+        assert await client.content(out.id) == b"caf\xe9 \xff\n"
+
+
+async def test_a_command_that_closes_its_outputs_is_waited_for(
+    service: ServiceProcess, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "go-on")
+    script = f"echo one; exec >&- 2>&-; read answer < {tmp_path}/go-on; exit $answer"
+    async with Client(service.url) as client, client.live() as out:
+        running = asyncio.create_task(capture_process(out, ["sh", "-c", script]))
+        await asyncio.to_thread((tmp_path / "go-on").write_text, "4\n")
+
+        assert await running == 4
+
+
+async def test_a_signal_that_ends_the_command_is_its_negative_exit_code(service: ServiceProcess) -> None:
+    async with Client(service.url) as client:
+        async with client.live() as out:
+            code = await capture_process(out, ["sh", "-c", "echo dying; kill -KILL $$"])
+        entry = await client.get(out.id)
+
+        assert (code, entry.status, entry.labels[wire.EXIT_CODE_LABEL]) == (-9, "exit -9", "-9")
+        assert await client.content(out.id) == b"dying\n"
+
+
+async def test_cancelling_kills_a_command_that_will_not_end_and_leaves_a_partial_capture(
+    service: ServiceProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_ENDING_SECONDS", 0.1)
+    os.mkfifo(tmp_path / "pid")
+    script = f"trap '' TERM; echo so far; echo $$ > {tmp_path}/pid; while :; do sleep 0.05; done"
+    async with Client(service.url) as client:
+        out = client.live()
+
+        async def capture() -> None:
+            async with out:
+                await capture_process(out, ["sh", "-c", script])
+
+        running = asyncio.create_task(capture())
+        command = int(await asyncio.to_thread((tmp_path / "pid").read_text))
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        entry = await client.get(out.id)
+
+        assert (entry.state, entry.status) == (wire.State.PARTIAL, "CancelledError")
+        with pytest.raises(ProcessLookupError):
+            os.kill(command, 0)
+
+
+async def test_a_command_goes_on_while_its_service_is_killed_and_comes_back(
+    own_service: ServiceProcess, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "go-on")
+    script = f"seq 100000; read answer < {tmp_path}/go-on; seq 100000; exit $answer"
+    async with Client(own_service.url) as client:
+        async with client.live() as out:
+            running = asyncio.create_task(capture_process(out, ["sh", "-c", script]))
+            await until_accepted(out, 500_000)
+            own_service.kill()
+            await asyncio.to_thread((tmp_path / "go-on").write_text, "3\n")
+            own_service.start()
+            code = await running
+
+        assert code == 3
+        assert await client.content(out.id) == 2 * b"".join(b"%d\n" % n for n in range(1, 100_001))
+
+
+async def test_a_command_whose_service_is_gone_is_captured_whole_in_the_spool(
+    own_service: ServiceProcess, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "go-on")
+    script = f"seq 100000; read answer < {tmp_path}/go-on; seq 100000; exit $answer"
+    spool = Spool(tmp_path / "spool")
+    async with Client(own_service.url, retries=0) as client:
+        async with client.live(spool=spool, patience=0.2) as out:
+            running = asyncio.create_task(capture_process(out, ["sh", "-c", script]))
+            await until_accepted(out, 500_000)
+            own_service.kill()
+            await asyncio.to_thread((tmp_path / "go-on").write_text, "3\n")
+            code = await running
+        spooled = out.spooled
+        own_service.start()
+        with SyncClient(own_service.url) as uploads:
+            flushed = flush(spool.partition(client.address.url, client.address.key), uploads)
+        entry = await client.get(out.id)
+
+        assert (code, bool(spooled), flushed.uploaded) == (3, True, 1)
+        assert (entry.state, entry.status) == (wire.State.COMPLETE, "exit 3")
+        assert await client.content(out.id) == 2 * b"".join(b"%d\n" % n for n in range(1, 100_001))
