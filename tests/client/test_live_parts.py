@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import array
+import csv
+import io
+import logging
 import random
-from typing import TYPE_CHECKING
+import shutil
+import subprocess
+from typing import IO, TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -109,6 +115,27 @@ def test_files_write_through_and_keep_smuggled_bytes() -> None:
     assert written.data == b"gr\xc3\xbcn \xff\nraw"
     with pytest.raises(ValueError, match="closed"):
         file.write(b"more")
+
+
+def test_what_writes_to_files_writes_to_them() -> None:
+    written = Lines()
+    table = csv.writer(text_file(written))
+    table.writerows([["name", "größe"], ["a\nb", 1]])
+    handler = logging.StreamHandler(text_file(written))
+    handler.emit(logging.makeLogRecord({"msg": "logged"}))
+    shutil.copyfileobj(io.BytesIO(b"copied\n" * 50_000), LiveFile(written))
+    with io.BufferedWriter(LiveFile(written)) as buffered:
+        buffered.writelines([b"buf", b"fered\n"])
+    LiveFile(written).write(array.array("i", [7]))
+
+    lines = 'name,größe\r\n"a\nb",1\r\nlogged\n'.encode()
+    assert written.data == lines + b"copied\n" * 50_000 + b"buffered\n" + array.array("i", [7]).tobytes()
+
+
+@pytest.mark.parametrize("file", [LiveFile, text_file])
+def test_a_child_process_cannot_have_them_and_is_told_what_to_do(file: Callable[[Lines], IO[bytes]]) -> None:
+    with pytest.raises(io.UnsupportedOperation, match="capture_process"):
+        subprocess.run(["true"], stdout=file(Lines()), check=True)
 
 
 def test_without_the_service_the_stream_is_kept_under_its_own_handle(tmp_path: Path) -> None:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+
+_NO_DESCRIPTOR: Final = (
+    "a live capture has no file descriptor that a child process could write to: "
+    "run the command with `capture_process`, or copy its pipe"
+)
 
 
 class _Written(Protocol):
@@ -25,6 +31,10 @@ class LiveFile(io.RawIOBase):
     def writable(self) -> bool:
         """Return True."""
         return True
+
+    def fileno(self) -> int:
+        """Raise `io.UnsupportedOperation`, as files without a descriptor do."""
+        raise io.UnsupportedOperation(_NO_DESCRIPTOR)
 
     def write(self, data: ReadableBuffer, /) -> int:
         """Write all of `data`."""
