@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import asyncio
 import csv
 import io
 import logging
@@ -16,7 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overspill import Spool, SyncClient, Unreachable, wire
 from overspill.live.files import LiveFile, text_file
+from overspill.live.live_capture import LiveCapture
 from overspill.live.pending_writes import PendingWrites
+from overspill.live.ports import Description
 from overspill.live.producer import MOST_BYTES, Producer
 from overspill.live.unstored import Unstored
 from overspill.redaction.redactor import Redactor
@@ -242,3 +245,23 @@ async def test_what_exists_already_waits_for_room_no_more_if_the_service_knows_n
     await producer.until_room()
 
     assert (had_room, service.asked, producer.has_given_up) == (False, 1, True)
+
+
+class BrokenCopy:
+    missing = ""
+
+    def keep(self, data: bytes, *, is_masked: bool) -> None:
+        raise RuntimeError("can't start new thread")
+
+
+async def test_a_writer_does_not_wait_for_one_that_has_broken_down() -> None:
+    description = Description(id="cap_x", session="")
+    out = LiveCapture(AwayService(), description, copy=BrokenCopy(), patience=3600)
+    out.start()
+    async with asyncio.timeout(60):
+        with pytest.raises(RuntimeError, match="new thread"):
+            await out.write(bytes(2 * MOST_BYTES))
+        with pytest.raises(RuntimeError, match="new thread"):
+            await out.flush()
+    with pytest.raises(RuntimeError, match="new thread"):
+        await out.complete()

@@ -171,8 +171,7 @@ class LiveCapture:
             raise ValueError("this live capture has ended: nothing can be written to it")
         if self._sending is None:
             raise ValueError("this live capture has not begun: write to it inside its `with` block")
-        if self._producer.has_given_up and self._producer.failure is not None:
-            raise self._producer.failure
+        self._raise_failure()
         if not self._producer.has_room:
             return False
         self._pending.add(data)
@@ -185,8 +184,14 @@ class LiveCapture:
     async def flush(self) -> None:
         """Wait until the service has accepted what was written. Raises as `write` does."""
         await self._producer.until_sent()
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        """Raise what ended sending, if something did: also what nobody expected, as no memory."""
         if self._producer.has_given_up and self._producer.failure is not None:
             raise self._producer.failure
+        if self._sending is not None and self._sending.done():
+            self._sending.result()
 
     def source_ended(self) -> None:
         """Say that all that is still to be written exists already. For the event loop's own thread.

@@ -53,6 +53,8 @@ class Producer:
         self.sha256: hashlib._Hash = hashlib.sha256()
         self.is_drained: bool = False
         """Whether all of a stream that has ended was prepared."""
+        self._is_over = False
+        """Whether nothing is prepared or sent any more."""
         self._pending, self._copy = pending, copy
         self._unstored = Unstored()
         self._written = asyncio.Event()
@@ -120,9 +122,9 @@ class Producer:
         self._written.set()
 
     async def until_room(self) -> None:
-        """Wait until another write is taken, or sending has failed."""
+        """Wait until another write is taken, or never will be."""
         async with self._moved:
-            await self._moved.wait_for(lambda: self.has_room or self.has_given_up)
+            await self._moved.wait_for(lambda: self.has_room or self.has_given_up or self._is_over)
 
     async def until_sent(self) -> None:
         """Wait until the service has accepted all that was written before, or sending has failed.
@@ -132,7 +134,7 @@ class Producer:
         self.wake()
         with self._sender.hurried():
             async with self._moved:
-                await self._moved.wait_for(lambda: self._is_idle or self.failure is not None)
+                await self._moved.wait_for(lambda: self._is_idle or self.failure is not None or self._is_over)
 
     async def begin(self) -> None:
         """Make the capture, once. Raises `OverspillError`."""
@@ -150,6 +152,7 @@ class Producer:
         finally:
             for task in tasks:
                 task.cancel()
+            self._is_over = True
             await self._tell()
 
     async def _prepare_all(self) -> None:
