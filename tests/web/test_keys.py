@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from aiohttp.test_utils import make_mocked_request
 from overspill.wire import Scope
 from overspill_service.__main__ import main
 from overspill_service.errors import KeyRefused
@@ -52,6 +53,39 @@ def keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Keys:
 async def status(api: Api, key: str) -> int:
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     return (await api.get("/v1/usage", headers=headers)).status
+
+
+class Nobody:
+    """A catalog that must not be asked."""
+
+    def __getattr__(self, name: str) -> None:
+        raise AssertionError(f"{name} was asked for")
+
+
+async def test_a_key_that_was_just_checked_is_checked_again_by_one_hash_and_no_question(
+    start_api: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "overspill_service.web.authentication.KEY_CACHE_SECONDS", 3600.0
+    )  # a test may be slow
+    api: Api = await start_api(anonymous=False)
+    now, checked = api.service.archive.clock(), []
+    issued = await api.service.issuer.issue("own", [Scope.READ], now=now)
+    assert await status(api, issued.key) == 200
+    authenticator = api.service.authenticator
+    for part in (authenticator, authenticator._mode):
+        monkeypatch.setattr(part, "_catalog", Nobody())
+
+    def hashed(key: str, secret: str = "") -> str:
+        checked.append(key)
+        return hash_key(key, secret)
+
+    monkeypatch.setattr("overspill_service.web.authentication.hash_key", hashed)
+    request = make_mocked_request("GET", "/v1/usage", headers={"Authorization": f"Bearer {issued.key}"})
+    found = [await authenticator.principal(request, "127.0.0.1") for _ in range(100)]
+
+    assert {each.key_id for each in found} == {issued.record.id}
+    assert checked == [issued.key] * 100
 
 
 async def test_the_list_says_when_a_key_was_last_used(
