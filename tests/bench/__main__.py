@@ -86,7 +86,11 @@ ROUNDS: Final = 5
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
-    scale = Scale(rounds=options.rounds or (1 if options.quick else ROUNDS), is_quick=options.quick)
+    scale = Scale(
+        rounds=options.rounds or (1 if options.quick else ROUNDS),
+        is_quick=options.quick,
+        minutes=options.minutes,
+    )
     print(f"{_machine()}, {scale.rounds} rounds{', quick: no figures to rely on' * scale.is_quick}\n")
     print(table.head(), flush=True)
     missing = []
@@ -106,6 +110,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", type=_name, metavar="NAME", help=", ".join(BENCHMARKS))
     parser.add_argument("--quick", action="store_true", help="small sizes and one round: only a try-out")
     parser.add_argument("--rounds", type=int, help=f"rounds of every comparison (default {ROUNDS})")
+    parser.add_argument("--minutes", type=float, default=0, help="also a soak of `shares` of so many minutes")
     return parser.parse_args(arguments)
 
 

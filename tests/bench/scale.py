@@ -17,6 +17,8 @@ class Scale:
 
     rounds: int = 5
     is_quick: bool = False
+    minutes: float = 0
+    """How long the abusive tenant goes on at the end of `shares`; 0 leaves that out."""
 
     def pick(self, full: T, quick: T) -> T:
         return quick if self.is_quick else full

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 GOAL: Final = Goal(2.0)
 MEMORY_GOAL: Final = Goal(512 * 2**20)
+GROWTH_GOAL: Final = Goal(64 * 2**20)
+SOAK_PARTS: Final = 5
 HOSTILE, QUIET = new_key(), new_key()
 SMALL: Final = b"the first line\n" + b"one line like any other\n" * 2_000 + b"error: the last line\n"
 
@@ -72,6 +74,26 @@ def rows(url: str, hostile: Caller, quiet: Caller, memory: Memory, scale: Scale)
             detail=listed(ratios),
         )
         yield Row(f"{way}: peak memory of the service", memory.peak, MEMORY_GOAL, mebibytes)
+    if scale.minutes:
+        with abusing(url, HOSTILE, "all together", large, small):
+            yield from soak(quiet, own, memory, 60 * scale.minutes)
+
+
+def soak(quiet: Caller, own: str, memory: Memory, seconds: float) -> Iterator[Row]:
+    """Yield how much memory the service takes beside a tenant that goes on for long, and whether it grows."""
+    peaks: list[float] = []
+    requests = 0
+    for _ in range(SOAK_PARTS):
+        memory.begin()
+        until = time.monotonic() + seconds / SOAK_PARTS
+        while time.monotonic() < until:
+            quiet.times(own, 1)
+            requests += 1
+        peaks.append(memory.peak)
+    detail = f"{requests} rounds of the quiet tenant; peaks {', '.join(map(mebibytes, peaks))}"
+    what = f"all together for {seconds / 60:g} minutes"
+    yield Row(f"{what}: peak memory of the service", max(peaks), MEMORY_GOAL, mebibytes, detail)
+    yield Row(f"{what}: peak of the last fifth over the first", peaks[-1] - peaks[0], GROWTH_GOAL, mebibytes)
 
 
 Times = dict[str, list[float]]
