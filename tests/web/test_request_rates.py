@@ -177,6 +177,21 @@ def test_a_key_that_is_used_alone_may_send_all_that_its_tenant_may() -> None:
     assert granted(rates, 5 * LIMIT, key="one") == LIMIT
 
 
+def test_a_small_part_of_a_small_rate_lets_a_key_wait_and_not_for_ever() -> None:
+    rates, limits = RequestRates(clock := Clock()), principal().tenant.limits
+    tenant = Tenant(name="slow", limits=replace(limits, max_request_rate=1, max_key_share=20))
+    one, two = (Principal(tenant=tenant, scopes=frozenset(), key_hash=key) for key in ("one", "two"))
+    rates.count(one)
+    rates.count(two)
+    with pytest.raises(RateExceeded) as refused:
+        rates.count(two)
+    clock.now += 5
+    rates.count(two)
+
+    assert (refused.value.limit, refused.value.retry_after) == (1, 5)
+    assert refused.value.policy == '"key";q=1;w=5'
+
+
 def test_while_several_keys_are_used_each_has_its_part() -> None:
     rates = RequestRates(clock := Clock())
     granted(rates, 1, key="quiet")

@@ -122,7 +122,7 @@ class RequestRates:
             raise RateExceeded(
                 f"a key may send {bucket.rate:g} requests a second while others of its tenant are in use "
                 "(max_key_share)",
-                int(bucket.rate),
+                math.ceil(bucket.rate),
                 seconds,
                 bucket.policy,
             )
@@ -131,7 +131,7 @@ class RequestRates:
     def _bucket(self, kind: str, name: str, rate: float) -> TokenBucket:
         buckets = self._limited.get((kind, rate))
         if buckets is None:
-            burst = rate * BURST_SECONDS
+            burst = max(1.0, rate * BURST_SECONDS)  # a small part of a small limit is less than a request
             buckets = TokenBuckets(kind, rate, burst, self._clock, most=MAX_NAMES)
             self._limited[kind, rate] = buckets
         self._used[name] = bucket = buckets.of(name)
