@@ -24,12 +24,14 @@ if TYPE_CHECKING:
 KEYS = {name: new_key() for name in ("acme", "operators", "empty")}
 LOG = "".join(f"{'ERROR' if n % 1000 == 7 else 'WARN'} line {n} of the log\n" for n in range(1, 5_001))
 COLOURS = "".join(f"\x1b[{style};{ground}mtext\x1b[0m" for style in (1, 3, 4, 9) for ground in range(30, 48))
+SHELL = "$ ls\n\x1b]633;E;ls\x07\x1b]133;C\x07a\n\x1b]133;D;0\x07$ x\n\x1b]133;C\x07\x1b]133;D;1\x07"
 FILES = {
     "log": ("acme/log", {"labels": {wire.SEEN_LABEL: "1-3,1007"}, "status": "error"}, LOG),
     "colours": ("acme/log", {"status": "success"}, f"{COLOURS}\n"),
     "table": ("acme/data", {"content_type": "text/csv"}, "name,amount\n" + "ada,1\n" * 50),
     "tree": ("acme/data", {}, '{"user": {"name": "ada", "tags": ["x", 1, null, true]}}'),
     "nothing": ("acme/data", {}, ""),
+    "shell": ("acme/log", {"labels": {wire.TERMINAL_LABEL: "work"}, "status": "exit 1"}, SHELL),
     "long": ("acme/data", {}, f"{'x' * 200_000}\nnext\n"),
 }
 VIEWS = (
@@ -42,6 +44,8 @@ VIEWS = (
     "/captures?tool=none&range=1h",
     "/sessions",
     "/sessions?name=none",
+    "/terminals",
+    "/terminals?all=1",
     "/sessions/acme%2Flog",
     "/sessions/none",
     "/no/such/view",
@@ -50,6 +54,7 @@ VIEWS = (
     "/captures/{log}?q=ERROR&only=2&seen=1",
     "/captures/{log}?q=(&regex=1",
     "/captures/{colours}",
+    "/captures/{shell}",
     "/captures/{table}?as=data",
     "/captures/{tree}",
     "/captures/{nothing}",
@@ -142,6 +147,7 @@ async def test_no_dialog_menu_or_table_that_opens_has_a_violation(
         (f"/captures/{ids['log']}", lambda: page.keyboard.press("?")),
         (f"/captures/{ids['log']}", lambda: page.keyboard.press("z")),
         (f"/captures/{ids['log']}", lambda: page.keyboard.press("w")),
+        (f"/captures/{ids['shell']}", lambda: page.get_by_role("button", name="Commands").click()),
         ("/captures", lambda: page.get_by_role("button", name=re.compile("^acme")).click()),
         ("/?range=1h&compare=1", lambda: page.get_by_text("These charts as tables").click()),
         ("/?range=1h", lambda: page.get_by_text("All of it as a policy file").click()),
@@ -169,7 +175,7 @@ async def test_no_view_of_somebody_new_or_of_an_operator_has_a_violation(
     page = watched.page
     complaints = {}
     for key, views in {
-        "empty": ("/", "/captures", "/sessions"),
+        "empty": ("/", "/captures", "/sessions", "/terminals"),
         "operators": ("/?fleet=1&range=1h",),
     }.items():
         await watched.sign_in(KEYS[key])

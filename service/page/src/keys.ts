@@ -7,7 +7,7 @@ export const HELP: [heading: string, keys: [names: string, meaning: string][]][]
   [
     "Everywhere",
     [
-      ["d c s", "dashboard, captures, sessions"],
+      ["d c T s", "dashboard, captures, terminals, sessions"],
       ["?", "these keys"],
       ["Esc", "leave a field, close what is open"],
     ],

@@ -8,6 +8,7 @@ import { CapturesPage } from "./lists/captures.tsx";
 import { OwnSessions } from "./lists/own_sessions.tsx";
 import { SessionPage } from "./lists/session.tsx";
 import { SessionsPage } from "./lists/sessions.tsx";
+import { TerminalsPage } from "./lists/terminals.tsx";
 import { Empty, Trouble, Waiting } from "./parts/states.tsx";
 import { link, useRoute } from "./route.ts";
 import { signIn, whenSignedOut, whoAmI } from "./service/api.ts";
@@ -61,6 +62,7 @@ function Page({ who, onLeft }: { who: SignedIn; onLeft(): void }) {
     d: () => (location.hash = link([])),
     c: () => (location.hash = link(["captures"])),
     s: () => (location.hash = link(["sessions"])),
+    T: () => (location.hash = link(["terminals"])),
   });
   useEffect(() => {
     document.title = [...path.slice(0, 2), "Overspill"].join(" · ");
@@ -82,6 +84,7 @@ function View({ path, who }: { path: string[]; who: SignedIn }) {
   if (view === undefined) return who.session === null ? <Dashboard who={who} /> : <OwnSessions session={who.session} isPrefix={who.is_prefix} />;
   if (view === "captures" && name) return <CapturePage key={name} reference={name} who={who} />;
   if (view === "captures") return <CapturesPage who={who} />;
+  if (view === "terminals") return <TerminalsPage who={who} />;
   if (view === "sessions" && name) return <SessionPage key={name} session={name} />;
   if (view === "sessions") return <SessionsPage />;
   return (

@@ -36,3 +36,13 @@ test("a line of a terminal is what it was last rewritten to", () => {
   assert.equal(lastWritten(" 10%\r 50%\r100%\r\x1b[K"), "100%");
   assert.equal(lastWritten("plain"), "plain");
 });
+
+test("a line of a terminal is without what backspaces went back over, and keeps its colours", () => {
+  assert.equal(lastWritten("$ \x1b[32me\x1b[39m\becho\x1b=\b\b\b\bls 😀\bx"), "$ \x1b[32m\x1b[39m\x1b=ls x");
+  assert.equal(lastWritten("\b\ba\b\b\bb"), "b");
+  assert.equal(lastWritten(`${"\x1b[1m".repeat(20_000)}${"a\b".repeat(20_000)}`).length, 80_000);
+});
+
+test("keypad modes and character sets, which shells send, are not shown", () => {
+  assert.equal(plain("\x1b=\x1b(B$ ls\x1b>\x1b7"), "$ ls");
+});

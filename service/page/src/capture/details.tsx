@@ -5,7 +5,7 @@ import { Name, Time } from "../parts/text.tsx";
 import { link } from "../route.ts";
 import type { Entry, SignedIn } from "../service/wire.ts";
 import { SEEN_LABEL } from "../viewer/seen.ts";
-import { TERMINAL_LABEL, visible } from "../viewer/text.ts";
+import { COMMAND_LABEL, TERMINAL_LABEL, visible } from "../viewer/text.ts";
 import { Changes } from "./changes.tsx";
 import { ReadBy, Who } from "./readers.tsx";
 
@@ -16,7 +16,7 @@ const LABELS: Record<string, string> = {
   "overspill.redacted": "Masked secrets",
   "overspill.cohort": "Cohort",
   "overspill.exit_code": "Exit code",
-  "overspill.command": "Command",
+  [COMMAND_LABEL]: "Command",
   "overspill.terminal_size": "Terminal size",
   [TERMINAL_LABEL]: "Terminal",
 };

@@ -7,6 +7,7 @@ import { Name, Outcome, StatePill, Time } from "../parts/text.tsx";
 import { link } from "../route.ts";
 import { address, pathOf } from "../service/api.ts";
 import type { Entry } from "../service/wire.ts";
+import { COMMAND_LABEL, TERMINAL_LABEL } from "../viewer/text.ts";
 import { neighbourOf } from "./neighbours.ts";
 
 interface HeaderProps {
@@ -22,10 +23,11 @@ export function Header({ entry, hasFacts, onFacts, isAlone, onAlone }: HeaderPro
     <header class="capture-head">
       <div class="what">
         <h1>
-          <Name text={entry.tool} empty="a tool without a name" /> <StatePill state={entry.state} /> {entry.held && <span class="state">on hold</span>}
+          <Name text={entry.labels[TERMINAL_LABEL] || entry.tool} empty="a tool without a name" /> <StatePill state={entry.state} /> {entry.held && <span class="state">on hold</span>}
         </h1>
         <p class="facts-line small">
           {entry.state === "complete" && entry.status && <Outcome entry={entry} />}
+          {entry.labels[COMMAND_LABEL] && <code><Name text={entry.labels[COMMAND_LABEL]} /></code>}
           <span>{bytes(entry.size)}, {lineCount(entry.lines)}</span>
           {entry.session && <span class="in">in <a href={link(["sessions", entry.session])}><Name text={entry.session} /></a></span>}
           <span>{entry.state === "live" ? "began " : ""}<Time at={entry.created} /></span>

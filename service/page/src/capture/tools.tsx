@@ -3,6 +3,7 @@ import type { RefObject } from "preact";
 import type { Entry, Summary } from "../service/wire.ts";
 import type { Range } from "../viewer/seen.ts";
 import type { Asked } from "./asked.ts";
+import { Commands, mayHaveCommands } from "./commands.tsx";
 import { OnlyMatches, SearchField, SearchResult } from "./search.tsx";
 import { Moves, SeenCount, Severities } from "./toolbar.tsx";
 import type { Searching } from "./use_search.ts";
@@ -32,6 +33,7 @@ export function Tools({ entry, view, field, searching, summary, seen, isWrapped,
         {wanted.pattern && <OnlyMatches context={context} />}
       </span>
       <span class="tools">
+        {mayHaveCommands(entry) && <Commands entry={entry} onGo={onGo} />}
         <Severities summary={summary} onNext={onWalk} />
         {seen.length > 0 && <SeenCount seen={seen} isBeside={isBeside} onNext={onWalk} />}
       </span>

@@ -28,8 +28,8 @@ export function Name({ text, empty = "–" }: { text: string; empty?: string }) 
   return <bdi class="name" title={shown.length > 30 ? shown : undefined}>{shown}</bdi>;
 }
 
-const GOOD = /^(ok|success|succeeded|passed|completed?|done|0)$/i;
-const BAD = /^(err(or)?|fail(ed|ure)?|exception|timeout|timed.?out|denied|cancel(l?ed)?|killed|crashed)\b/i;
+const GOOD = /^(ok|success|succeeded|passed|completed?|done|(exit )?0)$/i;
+const BAD = /^(err(or)?|fail(ed|ure)?|exception|timeout|timed.?out|denied|cancel(l?ed)?|killed|crashed|exit [1-9]\d*)\b/i;
 
 /** How a call ended as far as anybody said, or that its output is not whole. */
 export function Outcome({ entry, empty = "–" }: { entry: Entry; empty?: string }) {

@@ -21,6 +21,7 @@ export function TopBar({ view, who, onHelp, onLeft }: TopBarProps) {
       <nav aria-label="Views">
         <a href={link([])} aria-current={view === undefined ? "page" : undefined}>{firstOf(who)}</a>
         <a href={link(["captures"])} aria-current={view === "captures" ? "page" : undefined}>Captures</a>
+        {!who.is_prefix && <a href={link(["terminals"])} aria-current={view === "terminals" ? "page" : undefined}>Terminals</a>}
         {who.session === null && <a href={link(["sessions"])} aria-current={view === "sessions" ? "page" : undefined}>Sessions</a>}
       </nav>
       <span class="who">

@@ -3,6 +3,8 @@
 
 /** The label of a capture of a terminal: the terminal's name. */
 export const TERMINAL_LABEL = "overspill.terminal";
+/** The label with the command that runs there. */
+export const COMMAND_LABEL = "overspill.command";
 
 export interface Span {
   text: string;
@@ -22,15 +24,33 @@ export function visible(text: string): string {
   });
 }
 
-// CSI sequences, OSC strings up to BEL or ST, other strings, and two-character escapes (ECMA-48, section 5).
-const ESCAPE = /\u001b(?:\[([0-?]*)[ -/]*([@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[PX^_][^\u001b]*(?:\u001b\\)?|[@-Z\\-_])/g;
+// CSI sequences, OSC strings up to BEL or ST, other strings, character sets, and two-character escapes (ECMA-48, section 5).
+const ESCAPE = /\u001b(?:\[([0-?]*)[ -/]*([@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[PX^_][^\u001b]*(?:\u001b\\)?|[ -/]+[0-~]|[0-Z\\-~])/g;
+const PART = new RegExp(`${ESCAPE.source}|[^]`, "gu");
 
 /** Return what a line of a terminal was last rewritten to: progress bars go back to its start with `\r`. */
 export function lastWritten(line: string): string {
   const writings = line.split("\r");
   let last = writings.length - 1;
   while (last > 0 && !writings[last]!.replace(ESCAPE, "")) last -= 1;
-  return writings[last]!;
+  return overwritten(writings[last]!);
+}
+
+/** Return a line without what backspaces went back over: so a shell draws a command anew while it is typed. */
+function overwritten(line: string): string {
+  if (!line.includes("\b")) return line;
+  const parts: string[] = [];
+  const characters: number[] = [];
+  for (const [part] of line.matchAll(PART)) {
+    if (part === "\b") {
+      const gone = characters.pop();
+      if (gone !== undefined) parts[gone] = "";
+    } else {
+      if (!part.startsWith("\u001b")) characters.push(parts.length);
+      parts.push(part);
+    }
+  }
+  return parts.join("");
 }
 
 const COLOURS = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
