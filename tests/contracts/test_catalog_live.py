@@ -277,6 +277,18 @@ async def test_the_timeline_has_a_mark_each_quarter_of_a_second(catalog: Catalog
     assert [*MARK.iter_unpack(record.marks)] == [(base, 0), (base + 250, 2), (base + 600, 4)]
 
 
+async def test_a_producer_is_never_heard_of_earlier_than_before(catalog: Catalog) -> None:
+    made = await begun(catalog)
+    heard = []
+    for moment in (NOW + 10, NOW - 3600, NOW + 20):  # one replica's clock is wrong
+        await append(catalog, made.id, 0, b"", now=moment)
+        record = await catalog.live(TENANT, made.id)
+        assert record is not None
+        heard.append(record.active)
+
+    assert heard == [NOW + 10, NOW + 10, NOW + 20]
+
+
 async def test_a_removed_capture_leaves_nothing(catalog: Catalog) -> None:
     made = await begun(catalog)
     await append(catalog, made.id, 0, b"12345")
@@ -296,8 +308,11 @@ async def test_captures_are_looked_at_when_they_are_due(catalog: Catalog) -> Non
     await catalog.schedule(TENANT, entry(1).id, NOW + 2.5)
 
     due = await catalog.due(NOW + 2.6, 10)
+    late = await catalog.scheduled_after(NOW + 2.5, 10)
 
     assert due == [(TENANT, entry(2).id), (TENANT, entry(1).id)]
+    assert late == [(TENANT, entry(3).id)]
+    assert await catalog.scheduled_after(NOW, 2) == [(TENANT, entry(3).id), (TENANT, entry(1).id)]
     assert await catalog.due(NOW + 2.6, 1, skip=1) == due[1:]
     assert await catalog.due(NOW + 2.6, 1, skip=2) == []
     assert await catalog.live_count() == 3

@@ -42,7 +42,7 @@ class LiveRecord(Struct, frozen=True, kw_only=True):
     """The offset of the first byte of `buffer`."""
     durable: int
     active: float
-    """When the producer was last heard of, in seconds since the epoch."""
+    """When the producer was last heard of, in seconds since the epoch. It never goes back."""
     opened: int = 0
     """Where the buffer began. If not at 0, an earlier one was lost with the catalog."""
     reached: int = 0
@@ -150,6 +150,9 @@ class LiveSchedule(Protocol):
 
         The first `skip` are passed over.
         """
+
+    async def scheduled_after(self, instant: float, limit: int) -> list[tuple[str, str]]:
+        """Return tenants and ids of captures that are scheduled for later than that, the last ones first."""
 
     async def live_count(self) -> int:
         """Return how many captures are scheduled."""

@@ -21,8 +21,6 @@ from overspill_service.catalog.live import NO_BYTES, UNKNOWN, LiveRecord
 from overspill_service.catalog.records import Entry
 from overspill_service.errors import (
     CatalogUnavailable,
-    ClockJumped,
-    ClockSkewed,
     DeadlineExceeded,
     ServiceError,
     TooManyRequests,
@@ -30,6 +28,7 @@ from overspill_service.errors import (
 from overspill_service.live.compaction import compact, is_worth_compacting
 from overspill_service.live.digests import Digests
 from overspill_service.live.ending import Ending
+from overspill_service.live.hearing import JUMP_SECONDS, Hearing
 from overspill_service.live.segments import resumed, store_segment
 from overspill_service.live.turns import Turns
 from overspill_service.resources.fair_places import FairPlaces
@@ -71,17 +70,19 @@ class Flusher:
     def __init__(self, archive: Archive, *, age: float, timeout: float, on_ended: OnStored) -> None:
         """`on_ended` is told of each capture that has ended here."""
         self._archive, self._age, self.timeout, self._on_ended = archive, age, timeout, on_ended
+        self._latest = max(timeout, age, MAX_AGE_SECONDS) + JUMP_SECONDS
+        """How far ahead a capture may be scheduled."""
         self._holder = secrets.token_hex(8)
         self._places = FairPlaces(PLACES, "segments of live captures")
         self._running: dict[tuple[str, str], asyncio.Future[Entry | None]] = {}
         self.digests = Digests()
         self.turns = Turns()
-        self.begun = archive.clock()
-        """When this process began to hear producers."""
+        self.hearing = Hearing(archive, timeout)
 
     async def run(self) -> None:
         """Look at what is due, until cancelled."""
         while True:
+            self.hearing.note_jump()
             try:
                 await self._start_due()
             except ServiceError as error:
@@ -98,8 +99,11 @@ class Flusher:
                 self.start(*name)
 
     async def _due(self) -> AsyncIterator[tuple[str, str]]:
-        """Yield tenants and ids of all captures that are due now."""
+        """Yield tenants and ids of all captures that are due now, by whatever clock they were scheduled."""
         now, skip, is_last = self._archive.clock(), 0, False
+        # Nothing is scheduled for so late, unless the clock has gone back since.
+        for name in await self._archive.catalog.scheduled_after(now + self._latest, DUE_PAGE):
+            yield name
         while not is_last:
             page = await self._archive.catalog.due(now, DUE_PAGE, skip=skip)
             for name in page:
@@ -165,7 +169,8 @@ class Flusher:
     async def schedule(self, entry: Entry, active: float) -> None:
         """Note when to look at a capture next: when its bytes are old, or its producer is late."""
         catalog, now = self._archive.catalog, self._archive.clock()
-        await catalog.schedule(entry.tenant, entry.id, max(active + self.timeout, now + LOOK_SECONDS))
+        late = min(active, now) + self.timeout
+        await catalog.schedule(entry.tenant, entry.id, max(late, now + LOOK_SECONDS))
         # Looked up after that: bytes that came before may have been scheduled for an earlier time.
         record = await catalog.live(entry.tenant, entry.id, since=NO_BYTES)
         if record is not None and record.accepted > record.durable:
@@ -221,7 +226,7 @@ class Flusher:
             await self._archive.catalog.schedule(entry.tenant, entry.id, self._archive.clock())
             return await self._archive.catalog.replace(entry, entry)
         ending = None if record.ending is None else Ending.decode(record.ending)
-        if ending is None and await self._is_abandoned(record):
+        if ending is None and await self.hearing.has_lost(record):
             return await self._end_for(entry, record)
         if ending is None and not record.buffer and record.cut is None:
             await self.schedule(entry, record.active)
@@ -247,21 +252,6 @@ class Flusher:
         if record is None:
             record = await reopened(self._archive, entry)
         return record
-
-    async def _is_abandoned(self, record: LiveRecord) -> bool:
-        """Return whether the producer is gone, by clocks that agree.
-
-        While nobody could hear it, it is not: before this process began, and in a catalog that is older than
-        what it has appended.
-        """
-        heard = max(record.active, self.begun)
-        if self._archive.clock() - heard <= self.timeout or not await self._archive.catalog.is_complete():
-            return False
-        try:
-            await self._archive.shared_clock.require_agreement()
-        except (ClockSkewed, ClockJumped):
-            return False
-        return self._archive.clock() - heard > self.timeout
 
     async def _end_for(self, entry: Entry, record: LiveRecord) -> Entry | None:
         """End a capture whose producer is gone, unless it has just come back."""

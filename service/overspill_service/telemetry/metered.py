@@ -162,6 +162,7 @@ class MeteredCatalog(_Metered[Catalog]):
     forget_live = _counted(Catalog.forget_live)
     schedule = _counted(Catalog.schedule)
     due = _counted(Catalog.due)
+    scheduled_after = _counted(Catalog.scheduled_after)
     live_count = _counted(Catalog.live_count)
     watch = _counted(Catalog.watch)
     unwatch = _counted(Catalog.unwatch)

@@ -96,12 +96,21 @@ class RedisLive(RedisAccess):
         members = await self._client.call(
             "ZRANGEBYSCORE", key_names.LIVE, "-inf", repr(now), "LIMIT", skip, limit
         )
-        return [
-            (tenant, capture) for tenant, _, capture in (each.decode().partition("/") for each in members)
-        ]
+        return [*map(_name_of, members)]
+
+    async def scheduled_after(self, instant: float, limit: int) -> list[tuple[str, str]]:
+        members = await self._client.call(
+            "ZREVRANGEBYSCORE", key_names.LIVE, "+inf", f"({instant!r}", "LIMIT", 0, limit
+        )
+        return [*map(_name_of, members)]
 
     async def live_count(self) -> int:
         return int(await self._client.call("ZCARD", key_names.LIVE))
+
+
+def _name_of(member: bytes) -> tuple[str, str]:
+    tenant, _, capture = member.decode().partition("/")
+    return tenant, capture
 
 
 def milliseconds_of(instant: float) -> int:

@@ -30,7 +30,7 @@ APPEND: Final = Script(f"""
 -- Returns a status, the accepted and the durable offset. An attempt whose answer was lost finds another
 -- offset when it is repeated: that is what its sender needs to know too.
 local held = redis.call('HMGET', KEYS[1], 'producer', 'accepted', 'durable', 'ending', 'marked', 'began',
-                        'reached')
+                        'reached', 'active')
 if not held[2] then return {{-1, 0, 0}} end
 if held[1] ~= ARGV[1] then return {{-2, 0, 0}} end
 local accepted, durable, size = tonumber(held[2]), tonumber(held[3]), #ARGV[3]
@@ -60,7 +60,8 @@ if size > 0 then
     accepted = accepted + size
 end
 if reached ~= 0 and accepted >= reached then redis.call('HDEL', KEYS[1], 'reached') end
-redis.call('HSET', KEYS[1], 'accepted', string.format('%.0f', accepted), 'active', ARGV[4])
+local active = now > tonumber(held[8]) and ARGV[4] or held[8]
+redis.call('HSET', KEYS[1], 'accepted', string.format('%.0f', accepted), 'active', active)
 return answer(1)
 """)
 

@@ -77,6 +77,10 @@ class SqliteLive(SqliteAccess):
         select = "SELECT tenant, id FROM live_due WHERE at <= ? ORDER BY at LIMIT ? OFFSET ?"
         return [(tenant, capture) for tenant, capture in await self._rows(select, (now, limit, skip))]
 
+    async def scheduled_after(self, instant: float, limit: int) -> list[tuple[str, str]]:
+        select = "SELECT tenant, id FROM live_due WHERE at > ? ORDER BY at DESC LIMIT ?"
+        return [(tenant, capture) for tenant, capture in await self._rows(select, (instant, limit))]
+
     async def live_count(self) -> int:
         return int((await self._rows("SELECT count(*) FROM live_due"))[0][0])
 

@@ -60,7 +60,7 @@ def append(name: Name, sent: Append, most: int, most_of_tenant: int, db: sqlite3
         db.execute("INSERT INTO live_bytes VALUES (?, ?, ?, ?)", (*name, accepted, sent.data))
     accepted += len(sent.data)
     reached = reached if reached > accepted else 0
-    update = f"UPDATE live SET accepted = ?, active = ?, reached = ? {_OF}"  # noqa: S608  (constants)
+    update = f"UPDATE live SET accepted = ?, active = max(active, ?), reached = ? {_OF}"  # noqa: S608  (constants)
     db.execute(update, (accepted, sent.now, reached, *name))
     if sent.data:
         _note_change(name, db)
