@@ -69,6 +69,19 @@ def test_bytes_that_are_not_utf8_are_replaced_and_said() -> None:
         (b"one\n50%\r\x1b[K\x1b[32mdone\x1b[0m\r\ntwo", "one\ndone\r\ntwo"),
         (b"100%\r    \r\n", "    \r\n"),
         (b"\r\n\r\n", "\r\n\r\n"),
+        (b"$ \x1b[32me\x1b[39m\x08echo\x08\x08\x08\x08ls\n", "$ ls\n"),
+        ("caf\u00e9\x08\x08fe\x08\n\x08\x08x".encode(), "caf\nx"),
+        (b"|\x08/\x08-\x08done", "done"),
+        (
+            b"result\x1b[1m\x1b[7m%\x1b[27m\x1b[1m\x1b[0m" + b" " * 79 + b"\r \r\r\x1b[0mvm% ",
+            "result\u23ce vm% ",
+        ),
+        (
+            b"\nresult\x1b[2m\xe2\x8f\x8e\x1b(B\x1b[m" + b" " * 79 + b"\r\xe2\x8f\x8e \r\x1b[Kvm# ",
+            "\nresult\u23ce vm# ",
+        ),
+        (b"50%\rresult#" + b" " * 79 + b"\r \rvm# \rvm# l", "result\u23ce vm# l"),
+        (b"one\n%" + b" " * 79 + b"\r \rvm% ", "one\nvm% "),
     ],
 )
 def test_of_a_line_of_a_terminal_stays_what_was_written_last(written: bytes, shown: str) -> None:

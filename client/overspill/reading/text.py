@@ -28,6 +28,16 @@ _ESCAPES: Final = re.compile(
 # All of a line before its last carriage return that something follows.
 _REWRITTEN: Final = re.compile(rb"^[^\n]*\r(?=[^\r\n])", re.MULTILINE)
 
+# How zsh (`%` or `#`) and fish (`⏎`) say that an output has no line end: the sign, blanks up to the edge of
+# the terminal, and back. A terminal goes on in its next row, so the prompt overwrites nothing.
+_NO_LINE_END: Final = re.compile(rb"(?<=[^\r\n])(?:[%#] {8,}+\r \r|\xe2\x8f\x8e {8,}+\r\xe2\x8f\x8e \r)\r*")
+_NO_LINE_END_SIGN: Final = "⏎ ".encode()
+
+# A character and the backspace that goes back over it, or backspaces at the beginning of a line.
+_ERASED: Final = re.compile(rb"(?:[^\x08\r\n\x80-\xff]|[\xc0-\xff][\x80-\xbf]{1,3})\x08|^\x08+", re.MULTILINE)
+_MAX_ERASED: Final = 64
+"""Characters that are erased at once, at most: each takes a pass over the text."""
+
 LONGEST_ESCAPE: Final = 4_200
 """Bytes that an escape sequence can have, at least."""
 _UNFINISHED: Final = re.compile(
@@ -49,13 +59,13 @@ class Decoded(NamedTuple):
     replaced: bool
     """Whether U+FFFD stands for bytes that are not UTF-8."""
     rewritten: bool = False
-    r"""Whether what was overwritten after a `\r` was left out."""
+    r"""Whether what was overwritten after a `\r`, or erased by backspaces, was left out."""
 
 
 def decode(data: bytes, *, ansi: bool = False, is_terminal: bool = False) -> Decoded:
     r"""Return `data` as text, without escape sequences unless `ansi`.
 
-    If a terminal has shown it, what `\r` has overwritten goes with them.
+    If a terminal has shown it, what `\r` has overwritten and backspaces have erased goes with them.
     """
     rewritten = False
     if not ansi:
@@ -128,9 +138,17 @@ def strip_escapes(data: bytes) -> bytes:
 def last_written(data: bytes) -> bytes:
     r"""Return lines without what was overwritten: progress bars go back to the start of a line with `\r`.
 
-    Of each line stays what follows its last `\r`. Those at its end overwrite nothing.
+    Of each line stays what follows its last `\r`. Those at its end overwrite nothing. An output without a
+    line end stays before the prompt of zsh or fish, with `⏎` between them. What backspaces erase goes, too.
     """
-    return _REWRITTEN.sub(b"", data) if b"\r" in data else data
+    if b"\r" in data:
+        parts = _NO_LINE_END.split(data)
+        data = _NO_LINE_END_SIGN.join(_REWRITTEN.sub(b"", part) for part in parts)
+    for _ in range(_MAX_ERASED):
+        if b"\x08" not in data:
+            break
+        data = _ERASED.sub(b"", data)
+    return data
 
 
 def written_at(line: bytes, at: int | None) -> tuple[int, int]:

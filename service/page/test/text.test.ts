@@ -46,3 +46,14 @@ test("a line of a terminal is without what backspaces went back over, and keeps 
 test("keypad modes and character sets, which shells send, are not shown", () => {
   assert.equal(plain("\x1b=\x1b(B$ ls\x1b>\x1b7"), "$ ls");
 });
+
+test("an output without a line end stays before the prompt that follows it", () => {
+  const blanks = " ".repeat(79);
+
+  const zsh = `result\x1b[1m\x1b[7m%\x1b[27m\x1b[1m\x1b[0m${blanks}\r \r\r\x1b[0mvm% `;
+  const fish = `result\x1b[2m⏎\x1b(B\x1b[m${blanks}\r⏎ \r\x1b[Kvm# \x1b[K\r\x1b[11Cprintf \r`;
+
+  assert.equal(lastWritten(zsh), "result⏎ \x1b[0mvm% ");
+  assert.match(lastWritten(fish), /^result⏎ /);
+  assert.equal(lastWritten(`\x1b[1m\x1b[7m%\x1b[27m${blanks}\r \r\r\x1b[0mvm% `), "\x1b[0mvm% ");
+});

@@ -28,8 +28,20 @@ export function visible(text: string): string {
 const ESCAPE = /\u001b(?:\[([0-?]*)[ -/]*([@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[PX^_][^\u001b]*(?:\u001b\\)?|[ -/]+[0-~]|[0-Z\\-~])/g;
 const PART = new RegExp(`${ESCAPE.source}|[^]`, "gu");
 
-/** Return what a line of a terminal was last rewritten to: progress bars go back to its start with `\r`. */
+// How zsh (`%` or `#`) and fish (`⏎`) say that an output has no line end: the sign, blanks up to the edge of the terminal, and
+// back. A terminal goes on in its next row, so the prompt overwrites nothing.
+const STYLE = "(?:\\u001b(?:\\[[0-?]*[ -/]*[@-~]|[ -/]+[0-~]))*";
+const NO_LINE_END = new RegExp(`${STYLE}(?:[%#]${STYLE} {8,}\\r \\r|⏎${STYLE} {8,}\\r⏎ \\r)\\r*`);
+
+/** Return what a line of a terminal was last rewritten to, with `⏎` between an output without a line end and a prompt. */
 export function lastWritten(line: string): string {
+  const [first, ...others] = line.split(NO_LINE_END).map(lastOf);
+  const shown = first!.replace(ESCAPE, "") || !others.length ? [first!, ...others] : others;
+  return shown.join("⏎ ");
+}
+
+/** Return what was written last: progress bars go back to the start of a line with `\r`. */
+function lastOf(line: string): string {
   const writings = line.split("\r");
   let last = writings.length - 1;
   while (last > 0 && !writings[last]!.replace(ESCAPE, "")) last -= 1;
