@@ -29,6 +29,7 @@ CONFIGURATION: Final = Path(__file__).parents[2] / "service" / "deploy" / "hapro
 READY_SECONDS: Final = 30
 STOP_SECONDS: Final = 10
 SERVICE_BIND: Final = 'bind :8750 "${BALANCER_BIND[*]}"'
+PATIENCE: Final = "90s"
 OPERATIONS_BIND: Final = "bind :8405"
 REPLICAS: Final = re.compile(r"^ +server-template .*\n", re.MULTILINE)
 
@@ -41,9 +42,15 @@ def executable() -> str:
     return program
 
 
-def render(port: int, operations_port: int, replicas: Sequence[int]) -> str:
-    """The deployment's configuration, listening on these ports of loopback, with replicas on those."""
+def render(port: int, operations_port: int, replicas: Sequence[int], patience: str = PATIENCE) -> str:
+    """The deployment's configuration, listening on these ports of loopback, with replicas on those.
+
+    `patience`: how long a side may stay silent, as its timeouts say it.
+    """
     text = CONFIGURATION.read_text(encoding="utf-8")
+    for side in ("client", "server"):
+        assert text.count(f"    timeout {side} {PATIENCE}\n") == 1
+        text = text.replace(f"    timeout {side} {PATIENCE}\n", f"    timeout {side} {patience}\n")
     for line, bound in ((SERVICE_BIND, port), (OPERATIONS_BIND, operations_port)):
         assert text.count(f"    {line}\n") == 1, f"{CONFIGURATION} has no line {line!r}"
         _, _, options = line.removeprefix("bind ").partition(" ")
@@ -88,11 +95,16 @@ def status_of(url: str) -> int:
 
 
 @contextmanager
-def run_balancer(directory: Path, replicas: Sequence[int], *, bind: str = "") -> Iterator[Balancer]:
-    """A balancer in front of services that listen on these ports of loopback; `bind` has options of TLS."""
+def run_balancer(
+    directory: Path, replicas: Sequence[int], *, bind: str = "", patience: str = PATIENCE
+) -> Iterator[Balancer]:
+    """A balancer in front of services that listen on these ports of loopback.
+
+    `bind` has options of TLS, `patience` is as `render` has it.
+    """
     port, operations_port = _free_ports(2)
     configuration, log = directory / "haproxy.cfg", directory / "haproxy.log"
-    configuration.write_text(render(port, operations_port, replicas), encoding="utf-8")
+    configuration.write_text(render(port, operations_port, replicas, patience), encoding="utf-8")
     with log.open("wb") as output:
         process = subprocess.Popen(
             [executable(), "-db", "-f", configuration],

@@ -1,4 +1,7 @@
-"""A real nginx on loopback that serves one folder of files: an oracle for ranges and preconditions."""
+"""A real nginx on loopback.
+
+It serves one folder of files, as an oracle for ranges and preconditions, or passes requests on to a service.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ http {{
     default_type text/plain;
     client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
-    server {{ listen 127.0.0.1:{port}; root {folder}/files; max_ranges 1; }}
+    server {{ listen 127.0.0.1:{port}; {server} }}
 }}
 """
 SECONDS: Final = 10
@@ -44,11 +47,29 @@ def executable() -> str:
 @contextmanager
 def serving(folder: Path, **files: bytes) -> Iterator[int]:
     """Serve files by their names; the port."""
-    program, port = executable(), free_port()
     (folder / "files").mkdir(parents=True)
     for name, content in files.items():
         (folder / "files" / name).write_bytes(content)
-    (folder / "nginx.conf").write_text(CONFIG.format(folder=folder, port=port))
+    with _running(folder, f"root {folder}/files; max_ranges 1;") as port:
+        yield port
+
+
+@contextmanager
+def passing_on(folder: Path, service: int, *, patience: int = 60) -> Iterator[int]:
+    """Pass requests on to the service at a port of loopback, as nginx does by default; the port.
+
+    A service that is silent for `patience` seconds is given up.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    passed = f"proxy_pass http://127.0.0.1:{service}; proxy_read_timeout {patience}s;"
+    with _running(folder, f"location / {{ {passed} proxy_set_header Host $http_host; }}") as port:
+        yield port
+
+
+@contextmanager
+def _running(folder: Path, server: str) -> Iterator[int]:
+    program, port = executable(), free_port()
+    (folder / "nginx.conf").write_text(CONFIG.format(folder=folder, port=port, server=server))
     process = subprocess.Popen(
         [program, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(folder / "error.log")]
     )
