@@ -39,9 +39,8 @@ async def turns(clock: Clock) -> LoopTurns:
 def mixed(turns: LoopTurns) -> None:
     """Let another tenant than the tests' own have sent a request."""
     for tenant in ("a", "b"):
-        turn = turns.try_begin(tenant)
-        assert turn is not None
-        turn.end()
+        if turn := turns.try_begin(tenant):
+            turn.end()
 
 
 def begun(turns: LoopTurns, tenant: str, count: int) -> list[Turn]:
@@ -75,11 +74,32 @@ async def test_beside_another_tenant_few_begin_and_the_other_one_never_waits(tur
     mixed(turns)
 
     assert len(begun(turns, "loud", 50)) == FEW
-    for _ in range(50):
-        quiet = turns.try_begin("quiet")
-        assert quiet is not None
-        quiet.end()
+    quiet = turns.try_begin("quiet")
+    assert quiet is not None
     assert begun(turns, "loud", 50) == []
+
+
+async def test_a_request_that_ends_at_once_keeps_its_place_for_a_moment(turns: LoopTurns) -> None:
+    mixed(turns)
+    for turn in begun(turns, "loud", FEW):
+        turn.end()
+
+    assert begun(turns, "loud", 1) == []
+    await asyncio.sleep(2 * NEW_SECONDS)
+    assert len(begun(turns, "loud", 5)) == FEW
+
+
+async def test_a_flood_of_small_requests_begins_so_many_a_second_and_no_more() -> None:
+    turns, loop, count = LoopTurns(), asyncio.get_running_loop(), 0
+    start = loop.time()
+    while (seconds := loop.time() - start) < 20 * NEW_SECONDS:
+        mixed(turns)
+        for turn in begun(turns, "loud", 5):
+            turn.end()
+            count += 1
+        await asyncio.sleep(0)
+
+    assert FEW < count <= FEW * (seconds / NEW_SECONDS + 1)
 
 
 async def test_those_that_wait_begin_in_their_order_as_others_end(turns: LoopTurns) -> None:
@@ -192,6 +212,7 @@ async def test_nothing_is_kept_of_requests_that_have_ended(turns: LoopTurns, clo
         assert turn is not None
         turn.end()
         clock.now += 1
+    await asyncio.sleep(20 * NEW_SECONDS)
 
     assert (turns._new, turns._waiting, turns._timer) == ({}, {}, None)
 

@@ -2,8 +2,8 @@
 
     alone      while one tenant sends requests, each begins at once
     mixed      while several do, a tenant has at most `FEW` new ones; its others wait for their turns
-    new        a request is new until it ends, but not for long: what takes longer waits for something itself
-    late       while the loop comes late to what is due, requests are new for longer, so fewer begin
+    new        a request is new for a moment, also if it ends sooner: so a flood of small ones leaves time
+    late       while the loop comes late to what is due, what has not ended is new for longer, so fewer begin
 
 So what comes in the middle of a flood finds few requests before it at each of its steps.
 """
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FEW: Final = 2
-"""New requests of one tenant at once. It may begin `FEW / NEW_SECONDS` a second, however long they take."""
-NEW_SECONDS: Final = 0.005
+"""New requests of one tenant at once. It may begin `FEW / NEW_SECONDS` a second, 500, whatever they take."""
+NEW_SECONDS: Final = 0.004
 LATE_NEW_SECONDS: Final = 0.05
-"""The same while the loop comes late."""
+"""The same for what has not ended, while the loop comes late."""
 LATE_SECONDS: Final = 0.002
 SMOOTHING: Final = 0.1
 """The weight of each tick in the average of how late they are."""
@@ -77,6 +77,15 @@ class LoopTurns:
             raise
 
     def end(self, turn: Turn) -> None:
+        now = self._clock()
+        left = turn.since + NEW_SECONDS - now
+        if left > 0 and now < self._mixed_until:
+            asyncio.get_running_loop().call_later(left, self._forget, turn)
+        else:
+            self._forget(turn)
+
+    def _forget(self, turn: Turn) -> None:
+        """Let another request begin in the place of one that has ended."""
         new = self._new.get(turn.tenant)
         if new is None or turn not in new:  # it is new no more
             return
