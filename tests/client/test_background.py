@@ -18,8 +18,10 @@ from overspill.guard.guard import Guard
 from overspill.transfer.address import Address
 from overspill.transfer.sync import SyncClient
 
+from tests.waiting import until
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 PATIENCE: Final = 30.0
 
@@ -54,12 +56,6 @@ class Job:
 
     def ended(self) -> bool:
         return self.is_done.wait(PATIENCE)
-
-
-def until(condition: Callable[[], bool]) -> bool:
-    """Whether it comes true, looked at again and again while other threads run."""
-    waiting = threading.Event()
-    return any(condition() or waiting.wait(0.01) for _ in range(int(PATIENCE * 100)))
 
 
 def test_what_has_nothing_to_do_has_no_thread(background: Background) -> None:

@@ -16,9 +16,10 @@ from overspill.delivery import slots
 from overspill.wire import Outcome
 
 from tests.client.scripted import scripted_in_thread, silence
+from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from overspill.guard.guarded import Guarded
 
@@ -170,11 +171,6 @@ async def test_threads_end_when_there_is_nothing_left_to_do(tmp_path: Path) -> N
         await all_processed(guard)
 
     assert await asyncio.to_thread(until, lambda: _threads() <= before + 1)  # the one that looks
-
-
-def until(condition: Callable[[], bool]) -> bool:
-    waiting = threading.Event()
-    return any(condition() or waiting.wait(0.05) for _ in range(600))
 
 
 def test_clients_with_keys_of_their_own_share_threads_and_connections(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from overspill.transfer.sync import SyncClient
 
 from tests.client.scripted import scripted_in_thread, silence
 from tests.client.spooling import spilled
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,11 +62,6 @@ def opened_below(path: Path) -> list[str]:
     names = os.listdir("/proc/self/fd")  # noqa: PTH208  (the directory is open only while it is listed)
     found = [os.readlink(link) for name in names if os.path.islink(link := f"/proc/self/fd/{name}")]  # noqa: PTH114, PTH115
     return [file for file in found if file.startswith(str(path))]
-
-
-def until(condition: Callable[[], object]) -> bool:
-    waiting = threading.Event()
-    return any(condition() or waiting.wait(0.01) for _ in range(int(PATIENCE * 100)))
 
 
 def flushed_until_closed(partition: Partition, client: SyncClient) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -13,9 +12,9 @@ from overspill.spools import flush_job
 from overspill.wire import Outcome
 
 from tests.servers import slow_link
+from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from overspill.delivery.circuit import Circuit
@@ -29,12 +28,6 @@ SMALL: Final = "a line of a small output\n" * 2_500
 IMPATIENT: Final = Policy(wait=0.5)
 PATIENT: Final = Policy(wait=120)
 SECONDS: Final = 120.0
-
-
-def until(condition: Callable[[], bool]) -> bool:
-    """Whether it comes true, looked at again and again while other threads run."""
-    pause = threading.Event()
-    return any(condition() or pause.wait(0.05) for _ in range(int(SECONDS * 20)))
 
 
 def is_spooled(spool: Spool) -> bool:

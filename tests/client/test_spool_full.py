@@ -278,8 +278,9 @@ import sys
 from overspill.spools.spool import Spool
 from tests.client.spooling import spilled
 partition = Spool(sys.argv[1], max_bytes=3_000_000).partition("http://127.0.0.1:1", "")
-print("begins", flush=True)
 for number in range(10_000):
+    if number == 1:
+        print("begun", flush=True)  # not before: on a slow machine none would be killed later than that
     kept = partition.keep(spilled(f"{sys.argv[2]} {number}\\n" + "x" * 100_000), "down")
     if number % 3 == 0:
         partition.uploaded(kept)

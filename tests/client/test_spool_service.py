@@ -35,6 +35,7 @@ from overspill.wire import Outcome
 from tests.client.shell import Shell
 from tests.client.spooling import put, put_sync, spilled
 from tests.servers.overspill import clean_environment
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -73,12 +74,6 @@ def under(policy: Policy, call_id: str = "call_1", session: str = "") -> StoreRe
 
 
 SHORTLY: Final = Policy(wait=1.0)
-
-
-def until(condition: Callable[[], bool]) -> bool:
-    """Whether it comes true, looked at again and again while other threads run."""
-    pause = threading.Event()
-    return any(condition() or pause.wait(0.05) for _ in range(int(PATIENCE * 20)))
 
 
 @pytest.fixture

@@ -11,13 +11,10 @@ import pytest
 from overspill.execution import workers
 from overspill.execution.workers import Workers
 
+from tests.waiting import until
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-def until(condition: Callable[[], bool]) -> bool:
-    waiting = threading.Event()
-    return any(condition() or waiting.wait(0.02) for _ in range(1500))
 
 
 def idle(most: int) -> Workers:

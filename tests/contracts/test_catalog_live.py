@@ -312,7 +312,7 @@ async def test_captures_are_looked_at_when_they_are_due(catalog: Catalog) -> Non
 
     assert due == [(TENANT, entry(2).id), (TENANT, entry(1).id)]
     assert late == [(TENANT, entry(3).id)]
-    assert await catalog.scheduled_after(NOW, 2) == [(TENANT, entry(3).id), (TENANT, entry(1).id)]
+    assert await catalog.scheduled_after(NOW, 2) == [(TENANT, entry(2).id), (TENANT, entry(1).id)]
     assert await catalog.due(NOW + 2.6, 1, skip=1) == due[1:]
     assert await catalog.due(NOW + 2.6, 1, skip=2) == []
     assert await catalog.live_count() == 3

@@ -153,7 +153,8 @@ async def test_hostile_names_of_terminals_and_commands_do_nothing(watched: Watch
         listed = await page.locator("tbody").inner_text()
         await page.locator(".row-link").first.click()
         await page.get_by_role("button", name="Commands").click()
-        command = await page.get_by_role("dialog").get_by_role("listitem").inner_text()
+        # Not `inner_text`: it is empty until the browser has drawn an item of this list for the first time.
+        command = await page.get_by_role("dialog").get_by_role("listitem").text_content() or ""
 
     assert await page.locator("img").count() == 0
     for shown in (listed, command):

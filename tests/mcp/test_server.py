@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import sys
-import time
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
@@ -25,9 +24,10 @@ from overspill.transfer.sync import SyncClient
 from tests.client.shell import OVERSPILL
 from tests.servers.launcher import Launcher
 from tests.servers.overspill import clean_environment
+from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from tests.servers.overspill import ServiceProcess
 
@@ -151,17 +151,10 @@ def over_http(service: ServiceProcess) -> Iterator[str]:
         host = f"127.0.0.1:{free.getsockname()[1]}"
     environment = {**clean_environment(), "OVERSPILL_URL": service.url}
     with OVERSPILL.piped(["mcp", "--http", host], environment, seconds=60) as server:
-        until(lambda: status(f"http://{host}/") == 404)
+        assert until(lambda: status(f"http://{host}/") == 404)
         yield f"http://{host}/mcp"
         server.process.terminate()
         server.process.wait(60)
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def status(url: str, **headers: str) -> int:

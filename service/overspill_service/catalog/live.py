@@ -152,7 +152,7 @@ class LiveSchedule(Protocol):
         """
 
     async def scheduled_after(self, instant: float, limit: int) -> list[tuple[str, str]]:
-        """Return tenants and ids of captures that are scheduled for later than that, the last ones first."""
+        """Return tenants and ids of captures that are scheduled for later than that, the next one first."""
 
     async def live_count(self) -> int:
         """Return how many captures are scheduled."""

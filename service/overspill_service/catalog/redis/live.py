@@ -100,7 +100,7 @@ class RedisLive(RedisAccess):
 
     async def scheduled_after(self, instant: float, limit: int) -> list[tuple[str, str]]:
         members = await self._client.call(
-            "ZREVRANGEBYSCORE", key_names.LIVE, "+inf", f"({instant!r}", "LIMIT", 0, limit
+            "ZRANGEBYSCORE", key_names.LIVE, f"({instant!r}", "+inf", "LIMIT", 0, limit
         )
         return [*map(_name_of, members)]
 

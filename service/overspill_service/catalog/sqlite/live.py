@@ -78,7 +78,7 @@ class SqliteLive(SqliteAccess):
         return [(tenant, capture) for tenant, capture in await self._rows(select, (now, limit, skip))]
 
     async def scheduled_after(self, instant: float, limit: int) -> list[tuple[str, str]]:
-        select = "SELECT tenant, id FROM live_due WHERE at > ? ORDER BY at DESC LIMIT ?"
+        select = "SELECT tenant, id FROM live_due WHERE at > ? ORDER BY at LIMIT ?"
         return [(tenant, capture) for tenant, capture in await self._rows(select, (instant, limit))]
 
     async def live_count(self) -> int:
