@@ -19,7 +19,8 @@ from overspill.wire import Outcome
 
 from tests.client.scripted import scripted_in_thread, silence
 from tests.client.spooling import spilled
-from tests.client.test_fleet import NOWHERE, outcomes, until
+from tests.client.test_fleet import NOWHERE, outcomes
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,9 +18,9 @@ from overspill.mcp import callers
 
 from tests.client.shell import OVERSPILL
 from tests.client.test_gateway import gateway
-from tests.mcp.test_server import until
 from tests.servers.overspill import clean_environment
 from tests.servers.redis import free_port
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,7 +106,7 @@ def mcp_server(service: ServiceProcess, *words: str, **variables: str) -> Iterat
     host = f"{HOST}:{free_port()}"
     environment = {**clean_environment(), "OVERSPILL_URL": service.url, **variables}
     with OVERSPILL.piped(["mcp", "--http", host, *words], environment, seconds=60) as server:
-        until(lambda: is_listening(host))
+        assert until(lambda: is_listening(host))
         yield f"http://{host}/mcp", server.stdout.readline().decode().strip()
         server.process.terminate()
         server.process.wait(60)
