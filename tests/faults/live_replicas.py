@@ -91,21 +91,25 @@ class Replica:
             await self.flush(capture)
 
     @contextmanager
-    def dying(self, step: str) -> Iterator[None]:
-        """Fail before or after a step within the block, as a process that dies there."""
+    def dying(self, step: str) -> Iterator[list[str]]:
+        """Fail before or after a step within the block, as a process that dies there.
+
+        Give a list that has the step once for each time that it was reached.
+        """
         where, _, name = step.partition(" ")
         archive = self.service.archive
         owner: Any = archive.store if name == "put" else archive.catalog
-        method = getattr(owner, name)
+        method, reached = getattr(owner, name), list[str]()
 
-        async def die(*args: Any) -> Any:
+        async def die(*args: Any, **kwargs: Any) -> Any:
+            reached.append(step)
             if where == "after":
-                await method(*args)
+                await method(*args, **kwargs)
             raise StoreUnavailable("the process dies here")
 
         setattr(owner, name, die)
         try:
-            yield
+            yield reached
         finally:
             delattr(owner, name)
 
