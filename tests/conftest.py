@@ -34,6 +34,5 @@ pytest_plugins = [
 
 def pytest_collection_finish() -> None:
     """Keep the garbage collector from what was collected: else it goes through it, all tests long."""
-    gc.collect()
     gc.freeze()
     gc.enable()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import struct
 from typing import Final
@@ -12,6 +13,7 @@ from overspill_service.store_format.index import Index, trailer
 ENTRY: Final = b"\x81\xa2id\xa3cap"
 
 
+@functools.cache
 def log(size: int, seed: int = 0) -> bytes:
     """About `size` bytes of a service's log, always the same ones for a seed."""
     count = size // 75

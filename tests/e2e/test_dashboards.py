@@ -169,7 +169,7 @@ def test_the_dashboards_ask_only_for_series_that_there_are() -> None:
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Prometheus, float]]:
     """A Prometheus that has scraped a service under a load of everything, and when that began."""
     directory = tmp_path_factory.mktemp("loaded")
-    service = ForkedService(directory / "service", workers=2, max_captures=60)
+    service = ForkedService(directory / "service", workers=2, max_captures=20)  # soon over its limit
     with running(service):
         port = urlsplit(service.url).port
         assert port is not None
