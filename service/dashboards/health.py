@@ -29,6 +29,7 @@ def health() -> Dashboard:
     groups = {
         "Now": _requests_now() + _state_now(),
         "Requests": _requests(),
+        "Live captures": _growing() + _watched(),
         "Back ends": _back_ends() + _upkeep(),
         "Processes": _processes() + _starts(),
     }
@@ -78,7 +79,7 @@ def _state_now() -> tuple[p.Panel, ...]:
             "Live captures",
             "Captures that grow, of all replicas.",
             p.COUNT,
-            Query(f"max({q.selector(d.LIVE_CAPTURES, ON)})", "live"),
+            Query(f"sum(max by (tenant) ({q.selector(d.LIVE_CAPTURES, ON)}))", "live"),
         ),
         p.number(
             "Clock skew",
@@ -129,6 +130,62 @@ def _requests() -> tuple[p.Panel, ...]:
             "How long head, tail, lines, grep and summary take.",
             p.SECONDS,
             Query(q.rate(d.HTTP_REQUEST_SECONDS, ON, q.READS, by="le", suffix="_bucket"), "{{le}}"),
+        ),
+    )
+
+
+def _growing() -> tuple[p.Panel, ...]:
+    return (
+        p.graph(
+            "Bytes that are not durable",
+            "Accepted bytes that the catalog has alone, of the ten tenants with the most.",
+            p.BYTES,
+            Query(q.top(10, f"max by (tenant) ({q.selector(d.LIVE_UNSTORED_BYTES, ON)})"), "{{tenant}}"),
+            width=8,
+        ),
+        p.graph(
+            "Delay until they are durable",
+            "From the acceptance of a segment's first byte until it was stored.",
+            p.SECONDS,
+            Query(q.quantile(0.5, d.LIVE_DURABLE_DELAY, ON), "50 %"),
+            Query(q.quantile(0.99, d.LIVE_DURABLE_DELAY, ON), "99 %"),
+            width=8,
+        ),
+        p.graph(
+            "Segments",
+            "Segments of live captures by result. What failed is tried again.",
+            p.PER_SECOND,
+            Query(q.rate(d.LIVE_SEGMENTS, ON, by="result"), "{{result}}"),
+            width=8,
+        ),
+    )
+
+
+def _watched() -> tuple[p.Panel, ...]:
+    return (
+        p.graph(
+            "Followers and waits",
+            "Clients that follow captures or wait for something in one.",
+            p.COUNT,
+            Query(f"sum({q.selector(d.FOLLOWERS, ON)})", "followers"),
+            Query(f"sum({q.selector(d.WAITS, ON)})", "waits"),
+            width=8,
+        ),
+        p.graph(
+            "Waits by why they ended",
+            "Many timeouts: agents wait for what does not come. Gone: the client hung up.",
+            p.PER_SECOND,
+            Query(q.rate(d.WAITS_ENDED, ON, by="reason"), "{{reason}}"),
+            width=8,
+            stacked=True,
+        ),
+        p.graph(
+            "Vanished producers and compaction",
+            "Captures that became partial in the last hour, and finished ones of many objects.",
+            p.COUNT,
+            Query(f"sum(increase({q.selector(d.VANISHED_PRODUCERS, ON)}[1h]))", "vanished"),
+            Query(f"max({q.selector(d.UNCOMPACTED_CAPTURES, ON)})", "to be compacted"),
+            width=8,
         ),
     )
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from grafana_foundation_sdk.builders.dashboard import Dashboard
 
 TENANT = 'tenant="$tenant"'
+BUFFER_FULL = 'code="buffer_full"'
 
 
 def tenant() -> Dashboard:
@@ -91,11 +92,44 @@ def _stored() -> tuple[p.Panel, ...]:
 
 def _live() -> tuple[p.Panel, ...]:
     return (
+        p.number(
+            "Live now",
+            "Captures that grow.",
+            p.COUNT,
+            Query(f"max({q.selector(d.LIVE_CAPTURES, TENANT)})", "live"),
+            width=6,
+        ),
+        p.number(
+            "Not durable",
+            "Accepted bytes that the catalog has alone. At most 256 MiB.",
+            p.BYTES,
+            Query(f"max({q.selector(d.LIVE_UNSTORED_BYTES, TENANT)})", "bytes"),
+            width=6,
+        ),
+        p.number(
+            "Producers that vanished",
+            "Captures that became partial, in the dashboard's time.",
+            p.COUNT,
+            Query(q.total(d.VANISHED_PRODUCERS, TENANT), "vanished"),
+            Step(None, p.GREEN),
+            Step(1, p.AMBER),
+            width=6,
+        ),
+        p.number(
+            "Appends refused",
+            "As much is accepted as may wait for the object store (buffer_full), in the dashboard's time.",
+            p.COUNT,
+            Query(f"({q.total(d.TENANT_REQUESTS, TENANT, BUFFER_FULL)}) or vector(0)", "refused"),
+            Step(None, p.GREEN),
+            Step(1, p.AMBER),
+            width=6,
+        ),
         p.graph(
             "Appends",
-            "Appends to live captures.",
+            "Appends to live captures, and segments that they became.",
             p.PER_SECOND,
             Query(q.rate(d.LIVE_APPENDS, TENANT), "appends"),
+            Query(q.rate(d.LIVE_SEGMENTS, TENANT, by="result"), "segments {{result}}"),
         ),
         p.graph(
             "Bytes appended",

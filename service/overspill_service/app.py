@@ -130,6 +130,7 @@ async def _assemble(
             age=settings.live_flush_seconds,
             timeout=settings.live_timeout,
             on_ended=metrics.capture,
+            metrics=metrics.live,
         ),
         live_views=(views := LiveViews(archive)),
         streams=Streams(archive, views),

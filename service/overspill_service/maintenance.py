@@ -121,12 +121,15 @@ class Maintenance:
         self._service.metrics.clock_skew(abs(self._archive.shared_clock.skew))
 
     async def measure_totals(self) -> None:
-        """Set the metrics of what every tenant has stored, and of what waits in its clients' spools."""
+        """Set the metrics of what tenants have: stored, live, and in their clients' spools."""
         catalog = self._archive.catalog
         tenants = await catalog.tenants()
         totals = await asyncio.gather(*map(catalog.totals, tenants))
         self._service.metrics.stored(dict(zip(tenants, totals, strict=True)))
-        self._service.metrics.live_captures(await catalog.live_count())
+        live = await asyncio.gather(*map(catalog.live_totals, tenants))
+        self._service.metrics.live.totals(
+            dict(zip(tenants, live, strict=True)), await catalog.scheduled_count()
+        )
         now = self._archive.clock()
         self._service.metrics.spooled(await catalog.backlogs(now), now)
 

@@ -302,6 +302,22 @@ async def test_a_removed_capture_leaves_nothing(catalog: Catalog) -> None:
     assert (await append(catalog, other.id, 0, b"12345", most_of_tenant=5))[0] is AppendStatus.DONE
 
 
+async def test_what_is_live_of_a_tenant_is_added_up(catalog: Catalog) -> None:
+    first, second = await begun(catalog, 1), await begun(catalog, 2)
+    begun_both = await catalog.live_totals(TENANT)
+    await append(catalog, first.id, 0, b"12345")
+    await append(catalog, second.id, 0, b"678")
+    appended = await catalog.live_totals(TENANT)
+    grown = replace(first, size=4, lines=1, segments=[Segment(20, 4, 0)])
+    await catalog.replace(first, grown)
+    stored = await catalog.live_totals(TENANT)
+    await catalog.replace(second, replace(second, state=State.COMPLETE, size=3, segments=[Segment(9, 3, 0)]))
+    ended = await catalog.live_totals(TENANT)
+
+    assert (begun_both, appended, stored, ended) == ((2, 0), (2, 8), (2, 4), (1, 1))
+    assert await catalog.live_totals("nobody") == (0, 0)
+
+
 async def test_captures_are_looked_at_when_they_are_due(catalog: Catalog) -> None:
     for number in (1, 2, 3):
         await catalog.schedule(TENANT, entry(number).id, NOW + number)
@@ -315,7 +331,7 @@ async def test_captures_are_looked_at_when_they_are_due(catalog: Catalog) -> Non
     assert await catalog.scheduled_after(NOW, 2) == [(TENANT, entry(2).id), (TENANT, entry(1).id)]
     assert await catalog.due(NOW + 2.6, 1, skip=1) == due[1:]
     assert await catalog.due(NOW + 2.6, 1, skip=2) == []
-    assert await catalog.live_count() == 3
+    assert await catalog.scheduled_count() == 3
     await catalog.schedule(TENANT, entry(2).id, None)
     assert await catalog.due(NOW + 9, 1) == [(TENANT, entry(1).id)]
 

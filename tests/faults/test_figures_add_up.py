@@ -13,9 +13,10 @@ import struct
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import msgspec
 import pytest
@@ -25,6 +26,7 @@ from overspill.wire import Observation, Observations, Outcome
 from prometheus_client import parser
 
 from tests.client.shell import Shell
+from tests.servers.redis import wait_until
 
 if TYPE_CHECKING:
     from tests.faults.conftest import StartServices
@@ -222,6 +224,29 @@ def test_captures_whose_sender_hangs_up_are_counted_if_they_are_stored(own_servi
     assert counted is not None
     assert int(counted[1]) == stored
     assert stored > 0
+
+
+def test_followers_and_waits_of_all_workers_are_added_up_until_they_hang_up(
+    start_services: StartServices,
+) -> None:
+    [service] = start_services(workers=2)
+    address = urlsplit(service.url)
+    capture, host = "cap_" + "a" * 20, (str(address.hostname), address.port or 0)
+    begin = Request(f"{service.url}/v1/captures/{capture}/live", method="PUT")
+    begin.add_header(wire.Header.PRODUCER, "me")
+    urlopen(begin).close()
+
+    def until_shown(followers: int, waits: int) -> None:
+        wanted = {f"overspill_followers {followers}.0", f"overspill_waits {waits}.0"}
+        wait_until(lambda: wanted <= {*scraped(service.url).splitlines()}, f"{wanted}")
+
+    with ExitStack() as clients:
+        for question in ["follow"] * 8 + ["wait?timeout=600"] * 4:
+            client = clients.enter_context(socket.create_connection(host))
+            target = f"/v1/captures/{capture}/{question}"
+            client.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        until_shown(8, 4)
+    until_shown(0, 0)
 
 
 def scraped(url: str) -> str:

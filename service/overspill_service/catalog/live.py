@@ -93,6 +93,14 @@ class Appended(NamedTuple):
     durable: int = 0
 
 
+class LiveTotals(NamedTuple):
+    """What a tenant has that is live."""
+
+    captures: int = 0
+    unstored: int = 0
+    """Bytes that are accepted, and not in the object store yet."""
+
+
 class LiveBuffers(Protocol):
     """Buffers of live captures. Any replica may append to any of them."""
 
@@ -116,6 +124,9 @@ class LiveBuffers(Protocol):
 
     async def live(self, tenant: str, capture: str, *, since: int = 0) -> LiveRecord | None:
         """Return a buffer, without its bytes before the offset `since`. None if there is none."""
+
+    async def live_totals(self, tenant: str) -> LiveTotals:
+        """Return how much of a tenant is live."""
 
     async def plan_cut(self, tenant: str, capture: str, end: int) -> int | None:
         """Decide that the next segment ends at `end`. Return where it ends if that was decided before."""
@@ -154,8 +165,8 @@ class LiveSchedule(Protocol):
     async def scheduled_after(self, instant: float, limit: int) -> list[tuple[str, str]]:
         """Return tenants and ids of captures that are scheduled for later than that, the next one first."""
 
-    async def live_count(self) -> int:
-        """Return how many captures are scheduled."""
+    async def scheduled_count(self) -> int:
+        """Return how many captures are scheduled: live ones, and finished ones until they are compacted."""
 
 
 class LiveNews(Protocol):

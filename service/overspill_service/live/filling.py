@@ -89,7 +89,8 @@ async def _filled(
         return None
     try:
         made = ahead if ahead is not None and _is_of(ahead, append, record.start, end) else None
-        grown = await store_at_once(archive, flusher.digests, entry, record, end, made)
+        storing = store_at_once(archive, flusher.digests, entry, record, end, made)
+        grown = await flusher.segments.counted(entry, record, storing)
     finally:
         archive.memory.large.give_back(needed)
     return None if grown is None or grown.size != end else end

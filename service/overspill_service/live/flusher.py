@@ -30,6 +30,7 @@ from overspill_service.live.digests import Digests
 from overspill_service.live.ending import Ending
 from overspill_service.live.hearing import JUMP_SECONDS, Hearing
 from overspill_service.live.segments import resumed, store_segment
+from overspill_service.live.stored_segments import StoredSegments
 from overspill_service.live.turns import Turns
 from overspill_service.resources.fair_places import FairPlaces
 from overspill_service.telemetry.logs import fields
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from overspill_service.archive.archive import Archive
     from overspill_service.archive.storing import OnStored
+    from overspill_service.telemetry.live import LiveMetrics
 
 SEGMENT_BYTES: Final = 8 * 2**20
 """Accepted bytes after which a segment is stored."""
@@ -67,9 +69,12 @@ log = logging.getLogger(__name__)
 class Flusher:
     """One process's part of the work. `age` and `timeout` in seconds, as the settings say."""
 
-    def __init__(self, archive: Archive, *, age: float, timeout: float, on_ended: OnStored) -> None:
+    def __init__(
+        self, archive: Archive, *, age: float, timeout: float, on_ended: OnStored, metrics: LiveMetrics
+    ) -> None:
         """`on_ended` is told of each capture that has ended here."""
         self._archive, self._age, self.timeout, self._on_ended = archive, age, timeout, on_ended
+        self._metrics, self.segments = metrics, StoredSegments(archive, metrics)
         self._latest = max(timeout, age, MAX_AGE_SECONDS) + JUMP_SECONDS
         """How far ahead a capture may be scheduled."""
         self._holder = secrets.token_hex(8)
@@ -231,7 +236,8 @@ class Flusher:
         if ending is None and not record.buffer and record.cut is None:
             await self.schedule(entry, record.active)
             return await self._kept_alive(entry)
-        grown = await store_segment(self._archive, self.digests, entry, record, ending)
+        storing = store_segment(self._archive, self.digests, entry, record, ending)
+        grown = await self.segments.counted(entry, record, storing)
         if grown is not None and grown.is_live:
             if ending is not None:
                 return await self._continue(grown)  # an earlier cut ended before the end
@@ -261,6 +267,7 @@ class Flusher:
         if await catalog.end_live(entry.tenant, entry.id, record.accepted, ending.encode()):
             details = fields(tenant=entry.tenant, capture=entry.id, seconds=self.timeout)
             log.info("ended a live capture whose producer is gone", extra=details)
+            self._metrics.vanished(entry.tenant)
             return await self._continue(entry)
         await self.schedule(entry, self._archive.clock())
         return entry

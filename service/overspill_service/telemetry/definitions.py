@@ -218,9 +218,40 @@ SCAN_WAIT: Final = Metric(
     buckets=(0.001, 0.01, 0.1, 1, 10),
     is_detail=True,
 )
-LIVE_CAPTURES: Final = _gauge("live_captures", "Live captures, in the whole catalog.", merge=Merge.MAX)
+LIVE_CAPTURES: Final = _gauge(
+    "live_captures", "Captures that are live now. The same on every replica.", _TENANT, merge=Merge.MAX
+)
+LIVE_UNSTORED_BYTES: Final = _gauge(
+    "live_unstored_bytes",
+    "Bytes of live captures that are accepted and not durable. The same on every replica.",
+    _TENANT,
+    merge=Merge.MAX,
+)
+UNCOMPACTED_CAPTURES: Final = _gauge(
+    "uncompacted_captures",
+    "Finished captures that wait to be moved into fewer objects. The same on every replica.",
+    merge=Merge.MAX,
+)
 LIVE_APPENDS: Final = _counter("live_appends", "Appends to live captures.", _TENANT)
 LIVE_APPEND_BYTES: Final = _counter("live_append_bytes", "Bytes of content that they added.", _TENANT)
+LIVE_SEGMENTS: Final = _counter(
+    "live_segments", "Segments of live captures by result.", _TENANT, _DONE_OR_FAILED
+)
+LIVE_DURABLE_DELAY: Final = _histogram(
+    "live_durable_delay_seconds",
+    "Time from the acceptance of a segment's first byte until it was durable.",
+    (0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900),
+)
+VANISHED_PRODUCERS: Final = _counter(
+    "vanished_producers", "Captures that became partial because their producers were gone.", _TENANT
+)
+FOLLOWERS: Final = _gauge("followers", "Clients that follow captures now.")
+WAITS: Final = _gauge("waits", "Waits that go on now.")
+WAITS_ENDED: Final = _counter(
+    "waits_ended",
+    "Waits by why they ended. Gone: the client hung up.",
+    Label("reason", ("pattern", "lines", "ended", "timeout", "gone", "failed")),
+)
 UPLOADS_IN_PROGRESS: Final = _gauge("uploads_in_progress", "Uploads in progress.")
 SWEPT_CAPTURES: Final = _counter("swept_captures", "Captures removed by sweeps.")
 SWEEPS: Final = _counter("sweeps", "Sweeps by result.", _DONE_OR_FAILED)

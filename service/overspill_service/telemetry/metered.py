@@ -156,6 +156,7 @@ class MeteredCatalog(_Metered[Catalog]):
     doubt_live = _counted(Catalog.doubt_live)
     append_live = _counted(Catalog.append_live)
     live = _counted(Catalog.live)
+    live_totals = _counted(Catalog.live_totals)
     plan_cut = _counted(Catalog.plan_cut)
     end_live = _counted(Catalog.end_live)
     replace = _counted(Catalog.replace)
@@ -163,7 +164,7 @@ class MeteredCatalog(_Metered[Catalog]):
     schedule = _counted(Catalog.schedule)
     due = _counted(Catalog.due)
     scheduled_after = _counted(Catalog.scheduled_after)
-    live_count = _counted(Catalog.live_count)
+    scheduled_count = _counted(Catalog.scheduled_count)
     watch = _counted(Catalog.watch)
     unwatch = _counted(Catalog.unwatch)
 

@@ -11,10 +11,12 @@ from overspill import wire
 from overspill_service.catalog.statistics import OTHER
 from overspill_service.telemetry import definitions as d
 from overspill_service.telemetry.cohorts import CohortCounts
+from overspill_service.telemetry.live import LiveMetrics
 from overspill_service.telemetry.names import MAX_TENANTS, BoundedNames, ToolNames
 from overspill_service.telemetry.pending import PendingReads, PendingSums
 from overspill_service.telemetry.process_usage import ProcessUsage
 from overspill_service.telemetry.series import Series
+from overspill_service.telemetry.tenant_gauges import TenantGauges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -57,10 +59,9 @@ class Metrics:
         self._tenants, self._tools, self._key = BoundedNames(MAX_TENANTS), ToolNames(), BoundedNames(MAX_KEYS)
         self._sums, self._reads = PendingSums(), PendingReads()
         self._cohorts = CohortCounts(self._sums)
-        self._storing: set[str] = set()
-        """The labels of tenants that have something stored, or had."""
-        self._spooling: set[str] = set()
-        """The labels of tenants that have something in spools, or had."""
+        self._stored = TenantGauges(_STORED, self._of, self._tenant)
+        self._spooled = TenantGauges(_SPOOLED, self._of, self._tenant, join=max)
+        self.live = LiveMetrics(self._of, self._tenant)
         self._prepared: set[tuple[str, ...]] = set()
         self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         """The series of a request, by route, method and status."""
@@ -130,15 +131,6 @@ class Metrics:
                 self._of(d.SPOOL_UPLOADS, tenant).inc()
                 self._of(d.SPOOL_WAIT, tenant).observe(waited)
             self._cohorts.capture(entry)
-
-    def live_append(self, tenant: str, size: int) -> None:
-        """Count an append to a live capture."""
-        label = self._tenant(tenant)
-        self._of(d.LIVE_APPENDS, label).inc()
-        self._of(d.LIVE_APPEND_BYTES, label).inc(size)
-
-    def live_captures(self, count: int) -> None:
-        self._of(d.LIVE_CAPTURES).set(count)
 
     def read(self, entry: Entry, mode: str, size: int, now: float, reader: str = "") -> None:
         """Count one read and the bytes of its answer. `reader` is the id of a key."""
@@ -212,27 +204,18 @@ class Metrics:
 
     def stored(self, totals: Mapping[str, Totals]) -> None:
         """Set what is stored, by tenant. Tenants beyond the bound are added up."""
-        sums = {label: [0, 0, 0] for label in self._storing}  # of a tenant that has gone, nothing is stored
-        for tenant, each in totals.items():
-            amounts = each.captures, each.stored_size, each.size
-            label = self._tenant(tenant)
-            sums[label] = [*map(int.__add__, sums.get(label, [0, 0, 0]), amounts)]
-        self._storing = set(sums)
-        for label, total in sums.items():
-            for metric, amount in zip(_STORED, total, strict=True):
-                self._of(metric, label).set(amount)
+        self._stored.set(
+            {tenant: (each.captures, each.stored_size, each.size) for tenant, each in totals.items()}
+        )
 
     def spooled(self, backlogs: Mapping[str, Backlog], now: float) -> None:
         """Set what waits in clients' spools, by tenant. Of tenants beyond the bound the worst is shown."""
-        worst: dict[str, tuple[float, float, float]] = dict.fromkeys(self._spooling, (0.0, 0.0, 0.0))
-        for tenant, each in backlogs.items():
-            amounts = float(each.captures), float(each.size), max(0.0, now - each.oldest)
-            label = self._tenant(tenant)
-            worst[label] = max(worst.get(label, amounts), amounts)
-        self._spooling = set(worst)
-        for label, amounts in worst.items():
-            for metric, amount in zip(_SPOOLED, amounts, strict=True):
-                self._of(metric, label).set(amount)
+        self._spooled.set(
+            {
+                tenant: (each.captures, each.size, max(0.0, now - each.oldest))
+                for tenant, each in backlogs.items()
+            }
+        )
 
     def free_space(self, backend: str, free_bytes: int, free_inodes: int) -> None:
         """Set the free space of a disk."""

@@ -23,7 +23,7 @@ from overspill_service.web.header_fields import single_field
 from overspill_service.web.registry import Route
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from overspill.reading.patterns import Pattern
 
@@ -52,19 +52,30 @@ async def follow(context: RequestContext[wire.FollowQuery]) -> web.StreamRespons
     if context.request.method == "HEAD":
         await response.prepare(context.request)
         return response
-    sent = 0
     async with service.follow_places.hold(tenant, QUEUE_SECONDS):
         await response.prepare(context.request)
-        try:
-            async with aclosing(service.streams.follow(entry, offset)) as events:
-                async for event in _while_allowed(context, events):
-                    async with asyncio.timeout(service.settings.write_timeout):
-                        await response.write(event)
-                    sent += len(event)
-                    context.note_reader(entry)
-        finally:
-            context.count_read(entry, "follow", sent)
+        with service.metrics.live.follower():
+            await _send(context, response, service.streams.follow(entry, offset), entry)
     return response
+
+
+async def _send(
+    context: RequestContext[Any],
+    response: web.StreamResponse,
+    follower: AsyncGenerator[bytes, None],
+    entry: Entry,
+) -> None:
+    """Send events as they come, and count them."""
+    sent = 0
+    try:
+        async with aclosing(follower) as events:
+            async for event in _while_allowed(context, events):
+                async with asyncio.timeout(context.service.settings.write_timeout):
+                    await response.write(event)
+                sent += len(event)
+                context.note_reader(entry)
+    finally:
+        context.count_read(entry, "follow", sent)
 
 
 async def _while_allowed(context: RequestContext[Any], events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -115,7 +126,9 @@ async def wait(context: RequestContext[wire.WaitQuery]) -> web.Response:
         scan_seconds=service.settings.scan_seconds,
     )
     async with service.follow_places.hold(context.principal.tenant.name, QUEUE_SECONDS):
-        answer, entry = await waiting.run(service.streams)
+        with service.metrics.live.wait() as end:
+            answer, entry = await waiting.run(service.streams)
+            end.reason = answer.reason
     await context.require_still(Scope.READ)
     context.count_read(entry, "wait", len(answer.content.encode()))
     return context.json(answer)

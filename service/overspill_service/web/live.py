@@ -68,7 +68,7 @@ async def append(context: RequestContext[wire.NoQuery]) -> web.Response:
     async with _telling_progress(context, producer):
         with context.service.flusher.turns.take((tenant, context.ref), offset) as turn:
             appended = await _appended(context, producer, offset, turn)
-    context.service.metrics.live_append(tenant, appended.accepted - offset)
+    context.service.metrics.live.append(tenant, appended.accepted - offset)
     return _answer(context, appended)
 
 

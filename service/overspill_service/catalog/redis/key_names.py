@@ -121,7 +121,11 @@ def tombstones(tenant: str) -> str:
 def of_live(tenant: str, capture_id: str) -> list[str]:
     """Return the keys of a live capture: live, buffer, marks, buffered."""
     each = [f"ov1:{{{tenant}}}:{kind}:{capture_id}" for kind in ("live", "buffer", "marks")]
-    return [*each, f"ov1:{{{tenant}}}:buffered"]
+    return [*each, buffered(tenant)]
+
+
+def buffered(tenant: str) -> str:
+    return f"ov1:{{{tenant}}}:buffered"
 
 
 def news(tenant: str, capture_id: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from overspill.wire import State
 
 from overspill_service.catalog import encoding
-from overspill_service.catalog.live import Append, Appended, AppendStatus, LiveRecord
+from overspill_service.catalog.live import Append, Appended, AppendStatus, LiveRecord, LiveTotals
 from overspill_service.catalog.records import Entry
 from overspill_service.catalog.redis import key_names, live_scripts
 from overspill_service.catalog.redis.access import RedisAccess
@@ -51,6 +51,11 @@ class RedisLive(RedisAccess):
             buffer=buffer,
             marks=marks,
         )
+
+    async def live_totals(self, tenant: str) -> LiveTotals:
+        keys = [key_names.state(tenant, State.LIVE), key_names.buffered(tenant)]
+        captures, unstored = await self._client.step(live_scripts.TOTALS, keys)
+        return LiveTotals(int(captures), int(unstored or 0))
 
     async def plan_cut(self, tenant: str, capture: str, end: int) -> int | None:
         answer = await self._client.step(live_scripts.CUT, key_names.of_live(tenant, capture), end)
@@ -104,7 +109,7 @@ class RedisLive(RedisAccess):
         )
         return [*map(_name_of, members)]
 
-    async def live_count(self) -> int:
+    async def scheduled_count(self) -> int:
         return int(await self._client.call("ZCARD", key_names.LIVE))
 
 

@@ -76,6 +76,11 @@ held[10] = redis.call('GETRANGE', KEYS[2], skipped, -1)
 return held
 """)
 
+TOTALS: Final = Script("""
+-- KEYS: the index of live captures, buffered. Returns how many there are, and the bytes in their buffers.
+return {redis.call('ZCARD', KEYS[1]), redis.call('GET', KEYS[2]) or 0}
+""")
+
 CUT: Final = Script("""
 -- ARGV: end. Returns where the next segment ends, nothing if there is no buffer.
 if redis.call('EXISTS', KEYS[1]) == 0 then return nil end

@@ -11,7 +11,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill_service.catalog.live import LOOK_AGAIN, AppendStatus
+from overspill_service.catalog.live import LOOK_AGAIN, AppendStatus, LiveTotals
 from overspill_service.catalog.sqlite import live_steps
 from overspill_service.catalog.sqlite.access import SqliteAccess
 from overspill_service.errors import CatalogUnavailable
@@ -51,6 +51,13 @@ class SqliteLive(SqliteAccess):
     async def live(self, tenant: str, capture: str, *, since: int = 0) -> LiveRecord | None:
         return await self._reader.run(partial(live_steps.read, (tenant, capture), since))
 
+    async def live_totals(self, tenant: str) -> LiveTotals:
+        unstored = (
+            "SELECT coalesce(sum(accepted - durable), 0) FROM live WHERE tenant = ? AND accepted > durable"
+        )
+        select = f"SELECT (SELECT count(*) FROM live WHERE tenant = ?), ({unstored})"  # noqa: S608  (constants)
+        return LiveTotals(*(await self._rows(select, (tenant, tenant)))[0])
+
     async def plan_cut(self, tenant: str, capture: str, end: int) -> int | None:
         return await self._writer.run(partial(live_steps.plan_cut, (tenant, capture), end))
 
@@ -81,7 +88,7 @@ class SqliteLive(SqliteAccess):
         select = "SELECT tenant, id FROM live_due WHERE at > ? ORDER BY at LIMIT ?"
         return [(tenant, capture) for tenant, capture in await self._rows(select, (instant, limit))]
 
-    async def live_count(self) -> int:
+    async def scheduled_count(self) -> int:
         return int((await self._rows("SELECT count(*) FROM live_due"))[0][0])
 
     async def watch(self, tenant: str, capture: str, on_news: Callable[[int, bytes], None]) -> None:
