@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from overspill_service.catalog import encoding
 from overspill_service.catalog.redis import key_names, scripts, server_settings
 from overspill_service.catalog.redis.completeness import EVICTED, Completeness
 from overspill_service.catalog.redis.pages import Pages
 from overspill_service.errors import CatalogRefuses
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from overspill_service.catalog.records import Entry
     from overspill_service.catalog.redis.client import RedisClient
 
 
@@ -46,6 +50,17 @@ class RedisAccess:
 
     async def warnings(self) -> list[str]:
         return await server_settings.warnings(self._client)
+
+    async def _compared(self, stored: Entry, step: Callable[[bytes], Awaitable[Any]]) -> Any:
+        """Return the answer of a step that compares the stored value with that of `stored`.
+
+        A version of the service with other fields has other bytes for an equal entry: compare with those.
+        """
+        value = encoding.encode_entry(stored)
+        answer = await step(value)
+        if isinstance(answer, bytes) and answer != value and encoding.decode(answer) == stored:
+            answer = await step(answer)
+        return answer
 
     async def _require_no_eviction(self) -> None:
         """Raise `CatalogRefuses` if the last `ping` found that entries may be evicted."""

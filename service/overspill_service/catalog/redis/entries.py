@@ -94,9 +94,13 @@ class RedisEntries(RedisLimits):
 
     async def _replace(self, stored: Entry, changed: Entry) -> Entry | None:
         """Compare and set. Return `changed`, or what another request has made of the upload meanwhile."""
-        keys = key_names.of_entry(stored)[:2]
-        values = encoding.encode_entry(stored), encoding.encode_entry(changed)
-        answer = await self._client.step(scripts.AMEND, keys, *values, changed.id, repr(changed.expires))
+        keys, new = key_names.of_entry(stored)[:2], encoding.encode_entry(changed)
+        answer = await self._compared(
+            stored,
+            lambda value: self._client.step(
+                scripts.AMEND, keys, value, new, changed.id, repr(changed.expires)
+            ),
+        )
         if answer != scripts.DONE:
             return _same_upload(stored, answer)
         self._completeness.note_write()

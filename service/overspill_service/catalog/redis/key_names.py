@@ -16,8 +16,8 @@ names have no braces.
     ov1:{tenant}:totals             hash    captures, size, stored, metadata; where it is, the tenant is in
                                             ov1:tenants; complete: the complete state in which limits were
                                             held to it; readers: bytes of all readers
-    ov1:{tenant}:reserved           hash    upload -> captures, bytes of content, stored bytes, and until when
-                                            in ms; expires with the last of them
+    ov1:{tenant}:reserved           hash    upload -> bytes of content, stored bytes, until when in ms, and
+                                            captures, 1 if missing; expires with the last of them
     ov1:{tenant}:tombstones         zset    id -> when its tombstone expires, in ms; expires with the last
     ov1:{tenant}:live:{id}          hash    a live capture's `live.LiveRecord`, until it ends
     ov1:{tenant}:buffer:{id}        string  its accepted bytes that are not durable yet

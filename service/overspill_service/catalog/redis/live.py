@@ -75,12 +75,13 @@ class RedisLive(RedisAccess):
         if new.state is State.PARTIAL:
             keys.append(key_names.state(tenant, new.state))
         news = "grown" if new.is_live else "ended" if old.state is not new.state else "moved"
-        answer = await self._client.step(
-            live_scripts.REPLACE,
-            keys,
-            *(encoding.encode_entry(old), encoding.encode_entry(new), new.id, repr(new.expires), new.size),
+        values = (
+            *(encoding.encode_entry(new), new.id, repr(new.expires), new.size),
             *(new.size - old.size, new.stored_size - old.stored_size, new.metadata_size - old.metadata_size),
             *(encoding.position(new.created, new.id), news, key_names.news(tenant, new.id), old.upload),
+        )
+        answer = await self._compared(
+            old, lambda value: self._client.step(live_scripts.REPLACE, keys, value, *values)
         )
         self._completeness.note_write()
         if answer == 1:

@@ -38,10 +38,10 @@ local function room(totals, reserved, upload, complete, charge, limits)
     for i = 1, 4 do held[i] = tonumber(held[i] or 0) + tonumber(charge[i]) end
     local moment, entries = now(), redis.call('HGETALL', reserved)
     for i = 1, #entries, 2 do
-        local captures, size, stored, ends = string.match(entries[i + 1], '(%d+) (%d+) (%d+) (%d+)')
+        local size, stored, ends, captures = string.match(entries[i + 1], '(%d+) (%d+) (%d+) ?(%d*)')
         if tonumber(ends) <= moment then redis.call('HDEL', reserved, entries[i])
         elseif entries[i] ~= upload then
-            held[1] = held[1] + tonumber(captures)
+            held[1] = held[1] + (tonumber(captures) or 1)  -- replicas of an older version tell none
             held[2], held[3] = held[2] + tonumber(size), held[3] + tonumber(stored)
         end
     end
@@ -93,7 +93,7 @@ local charge = {ARGV[4], ARGV[5], ARGV[6], ARGV[7]}
 local limits = {ARGV[8], ARGV[9], ARGV[10], ARGV[11]}
 local answer = room(KEYS[1], KEYS[2], ARGV[1], ARGV[3], charge, limits)
 if answer ~= 1 then return answer end
-local value = string.format('%.0f %.0f %.0f %.0f', charge[1], charge[2], charge[3], now() + ARGV[2])
+local value = string.format('%.0f %.0f %.0f %.0f', charge[2], charge[3], now() + ARGV[2], charge[1])
 redis.call('HSET', KEYS[2], ARGV[1], value)
 if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[2], ARGV[2]) end
 return 1
