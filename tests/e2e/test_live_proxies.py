@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["start_api"]
 
-IDLE_SECONDS = 3.0
+IDLE_SECONDS = 1.6
 """How long nothing comes: longer than the proxies wait for a side that is silent."""
 
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import aiohttp
 import pytest
@@ -12,15 +17,20 @@ from overspill import wire
 from overspill.wire import Header
 
 from tests.faults.traffic import until
+from tests.servers.launcher import Launcher
+from tests.servers.overspill import ForkedService, running
+from tests.web.test_live import CAPTURE
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.faults.conftest import StartServices
     from tests.servers.overspill import ServiceProcess
     from tests.servers.redis import RedisServer
 
 LINES = 40
 """Numbered lines of one append."""
-ROUNDS = 5
+ROUNDS = 4
 TIMEOUT = aiohttp.ClientTimeout(total=10)
 
 
@@ -98,6 +108,69 @@ class Producer:
         return answers[-1]
 
 
+class MortalService(ForkedService):
+    """A service on its embedded back ends that `mortal` kills."""
+
+    launcher = Launcher("overspill_service", "tests.faults.mortal")
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self._deadly = directory / "deadly"
+        self.variables["DIES_AFTER"] = str(self._deadly)
+        self.capture = CAPTURE
+
+    def ask_and_die(self, step: str, method: str, path: str, *more: Any) -> None:
+        """Send a request that kills the service after a step, and start it again."""
+        self._deadly.write_text(step)
+        with pytest.raises((OSError, HTTPException)):
+            self.ask(method, path, *more)
+        self.kill()
+        assert not self._deadly.exists(), step
+        self.start()
+
+    def ask(self, method: str, path: str, body: bytes = b"", offset: int = 0) -> tuple[int, Any]:
+        headers = {Header.PRODUCER: "me", Header.UPLOAD_OFFSET: str(offset)}
+        if path == wire.Path.COMPLETE:
+            headers["Content-Type"] = "application/json"
+        url = self.url + path.format(ref=self.capture)
+        request = Request(url, data=body, headers=headers, method=method)
+        try:
+            with urlopen(request, timeout=10) as response:
+                return response.status, json.load(response)
+        except HTTPError as error:
+            return error.code, json.load(error)
+
+    def content(self) -> bytes:
+        with urlopen(self.url + wire.Path.CONTENT.format(ref=self.capture)) as response:
+            return bytes(response.read())
+
+
+def test_a_producer_goes_on_through_a_kill_after_each_step_of_its_requests(tmp_path: Path) -> None:
+    service = MortalService(tmp_path)
+    completion = b'{"offset": 8}'
+    with running(service):
+        service.ask_and_die("commit", "PUT", wire.Path.LIVE)
+        begun, _ = service.ask("PUT", wire.Path.LIVE)
+        service.ask_and_die("append_live", "POST", wire.Path.APPEND, b"one\n")
+        again, had = service.ask("POST", wire.Path.APPEND, b"one\n")
+        service.ask("POST", wire.Path.APPEND, b"two\n", 4)
+        for step in ("end_live", "put"):
+            service.ask_and_die(step, "POST", wire.Path.COMPLETE, completion)
+        ended = [service.ask("POST", wire.Path.COMPLETE, completion)]
+        contents = [service.content()]
+        service.capture = "cap_" + "b" * 20
+        service.ask("PUT", wire.Path.LIVE)
+        service.ask("POST", wire.Path.APPEND, b"one\ntwo\n")
+        service.ask_and_die("replace", "POST", wire.Path.COMPLETE, completion)
+        ended.append(service.ask("POST", wire.Path.COMPLETE, completion))
+        contents.append(service.content())
+
+    assert begun == 200
+    assert (again, had["offset"], had["durable"]) == (409, 4, 0)
+    assert [(status, each["state"], each["size"]) for status, each in ended] == [(200, "complete", 8)] * 2
+    assert contents == [b"one\ntwo\n"] * 2
+
+
 async def content_of(session: aiohttp.ClientSession, service: ServiceProcess, capture: str) -> bytes:
     url = service.url + wire.Path.CONTENT.format(ref=capture)
     async with session.get(url) as response:
@@ -122,8 +195,8 @@ async def test_producers_lose_nothing_while_replicas_and_redis_are_killed(
         stop.set()
         await asyncio.gather(*running)
         entry = await ending.complete(session)
-        await asyncio.to_thread(own_redis.restart, empty=True)
-        partial = await _ended_without_producer(session, services[0], vanishing.capture)
+        await asyncio.to_thread(_begin_anew, services, own_redis)
+        gone = await _ended_without_producer(session, services[0], vanishing.capture)
 
         for service in services:
             assert await content_of(session, service, ending.capture) == ending.written
@@ -131,8 +204,17 @@ async def test_producers_lose_nothing_while_replicas_and_redis_are_killed(
     assert (entry["state"], entry["size"]) == ("complete", len(ending.written))
     assert len(left) >= vanishing.durable
     assert left == vanishing.written[: len(left)]
-    assert partial["size"] == len(left)
-    assert len(left) == len(vanishing.written) or partial["gap"]["offset"] == len(left)
+    assert gone["size"] == len(left)
+    assert len(left) == len(vanishing.written) or gone["gap"]["offset"] == len(left)
+
+
+def _begin_anew(services: list[ServiceProcess], redis: RedisServer) -> None:
+    """Empty Redis between two lives of all replicas. The second time none waits long for a producer."""
+    for each in services:
+        each.kill()
+    redis.restart(empty=True)
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda each: each.start(live_timeout=1.0), services))
 
 
 def _has_durable(*producers: Producer) -> Any:

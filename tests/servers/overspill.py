@@ -137,13 +137,15 @@ class ForkedService(ServiceProcess):
     With another `program` it starts as any service.
     """
 
+    launcher: Launcher = _LAUNCHER
+
     def _launch(
         self, words: list[str], stdout: IO[str], stderr: IO[bytes]
     ) -> subprocess.Popen[bytes] | Forked:
         if self.program != ServiceProcess.program:
             return super()._launch(words, stdout, stderr)
         streams = [os.open(os.devnull, os.O_RDONLY), os.dup(stdout.fileno()), os.dup(stderr.fileno())]
-        return _LAUNCHER.start(words, clean_environment(**self.variables), streams, own_session=True)
+        return self.launcher.start(words, clean_environment(**self.variables), streams, own_session=True)
 
 
 def service_command(*words: object, seconds: float = READY_SECONDS) -> subprocess.CompletedProcess[str]:

@@ -43,15 +43,15 @@ class TwoTenants:
     def headers(self, name: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.keys[name]}"}
 
-    async def begin(self, name: str) -> None:
+    async def begin(self, name: str, capture: str = CAPTURE) -> None:
         headers = {Header.PRODUCER: "me", **self.headers(name)}
-        response = await self.api.send("PUT", f"/v1/captures/{CAPTURE}/live", headers=headers)
+        response = await self.api.send("PUT", f"/v1/captures/{capture}/live", headers=headers)
         assert response.status == 201
-        await self.append(name, b"one\n", 0)
+        await self.append(name, b"one\n", 0, capture)
 
-    async def append(self, name: str, data: bytes, offset: int) -> None:
+    async def append(self, name: str, data: bytes, offset: int, capture: str = CAPTURE) -> None:
         headers = {Header.PRODUCER: "me", Header.UPLOAD_OFFSET: str(offset), **self.headers(name)}
-        path = f"/v1/captures/{CAPTURE}/append"
+        path = f"/v1/captures/{capture}/append"
         assert (await self.api.send("POST", path, data=data, headers=headers)).status == 200
 
 
@@ -171,6 +171,26 @@ async def test_following_and_waiting_are_written_where_a_tenant_wants_its_reads(
     assert {each["organization"]["id"] for each in read} == {"small"}
     assert [each["event"]["outcome"] for each in read] == ["success"] * 3 + ["failure"]
     assert {each["overspill"]["capture"] for each in read} == {CAPTURE}
+
+
+async def test_who_hangs_up_while_following_or_waiting_is_written_too(
+    tenants: TwoTenants, tmp_path: Path
+) -> None:
+    api, path, small = tenants.api, f"/v1/captures/{CAPTURE}", tenants.headers("small")
+    waiting = asyncio.create_task(api.get(f"{path}/wait?timeout=600&lines=9", headers=small))
+    async with following(api, f"{path}/follow", **small) as events:
+        assert await text_until(events, 4) == "one\n"
+        await until(lambda: _is(held(api), 2))
+    waiting.cancel()
+    await until(lambda: _is(held(api), 0))
+
+    log = (tmp_path / "audit.json").read_text(encoding="utf-8").splitlines()
+    read = [each for line in log if (each := json.loads(line))["event"]["action"] == "capture.read"]
+    assert {each["url"]["path"].rpartition("/")[2] for each in read} == {"follow", "wait"}
+    assert {(each["overspill"]["capture"], each["event"]["outcome"]) for each in read} == {
+        (CAPTURE, "unknown")
+    }
+    assert all(each["user"]["id"] for each in read)
 
 
 async def test_a_sign_of_life_comes_to_an_idle_follower(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

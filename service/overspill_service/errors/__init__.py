@@ -209,8 +209,10 @@ class CaptureTooLarge(Refused):
 class BodyTooLarge(Refused):
     code = Code.BODY_TOO_LARGE
 
-    def __init__(self, limit: int) -> None:
-        super().__init__(f"the body of this request may have {limit} bytes at most")
+    def __init__(self, limit: int, advice: str = "") -> None:
+        """`advice` says what to do instead."""
+        most = f"the body of this request may have {limit} bytes at most"
+        super().__init__(f"{most}: {advice}" if advice else most)
         self.limit = limit
 
 

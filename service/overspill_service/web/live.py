@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 INLINE_BYTES: Final = 64 * 1024
 """Content that is decoded on the event loop, at most."""
 MAX_PRODUCER: Final = 100
+_SEVERAL: Final = "send the content in several appends"
 MAX_OFFSET_DIGITS: Final = 15
 
 
@@ -139,7 +140,7 @@ async def _body(context: RequestContext[Any]) -> bytes:
     has_come = content.is_eof() and content.exception() is None
     data = content.read_nowait() if has_come else await _collected(context)
     if len(data) > wire.MAX_APPEND:
-        raise BodyTooLarge(wire.MAX_APPEND)
+        raise BodyTooLarge(wire.MAX_APPEND, _SEVERAL)
     if coding is not None:
         workers = context.service.archive.upload_workers(context.principal.tenant.name)
         data = _of_one_frame(coding, data) or await workers.run(_decoded, coding, data)
@@ -176,7 +177,7 @@ def _decoded(coding: str, data: bytes) -> bytes:
     for piece in decoder.feed(data):
         content += piece
         if len(content) > wire.MAX_APPEND:
-            raise BodyTooLarge(wire.MAX_APPEND)
+            raise BodyTooLarge(wire.MAX_APPEND, _SEVERAL)
     decoder.finish()
     return bytes(content)
 
