@@ -4,59 +4,75 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
-from functools import partial
 
 import pytest
 from overspill_service.errors import OutOfResources
 from overspill_service.resources import random_names
+from overspill_service.resources.fair_threads import FairThreads
 from overspill_service.resources.random_names import random_bytes
 from overspill_service.resources.threads import Pool
 
 
 async def test_work_runs_in_threads_of_the_pool_and_its_result_or_error_comes_back() -> None:
-    pool = Pool(2, "work")
-    names = await asyncio.gather(*(pool.start(lambda: threading.current_thread().name) for _ in range(20)))
+    threads = FairThreads("work", threads=2)
+    work = threads.of("somebody")
+    names = await asyncio.gather(*(work.run(lambda: threading.current_thread().name) for _ in range(20)))
     with pytest.raises(ZeroDivisionError):
-        await pool.start(lambda: 1 // 0)
-    pool.close(waits=True)
+        await work.run(lambda: 1 // 0)
+    with pytest.raises(SystemExit):
+        await work.run(sys.exit)
+    threads.close()
 
-    assert set(names) <= {"work_0", "work_1"}
-    with pytest.raises(RuntimeError):
-        pool.start(lambda: None)
+    assert set(names) <= {"work_0", "work_1", "work_2"}
+    with pytest.raises(RuntimeError, match="closed"):
+        work.start(lambda: None)
 
 
 async def test_work_that_was_given_up_does_not_begin() -> None:
-    pool, go_on, begun = Pool(1, "work"), threading.Event(), list[str]()
+    threads, go_on, begun = FairThreads("work", threads=1), threading.Event(), list[str]()
 
     def work(name: str) -> None:
         begun.append(name)
         go_on.wait(30)
 
-    first, second, third = (pool.start(partial(work, name)) for name in ("first", "second", "third"))
+    first, second, third = (threads.of("one").start(work, name) for name in ("first", "second", "third"))
     second.cancel()
     go_on.set()
     await asyncio.gather(first, third)
-    pool.close(waits=True)
+    threads.close()
 
     assert begun == ["first", "third"]
 
 
 async def test_the_end_waits_for_what_runs_and_cancels_what_waits() -> None:
-    pool, begun, go_on = Pool(1, "work"), threading.Event(), threading.Event()
+    threads, begun, go_on = FairThreads("work", threads=1), threading.Event(), threading.Event()
 
     def work() -> bool:
         begun.set()
         return go_on.wait(30)
 
-    running = pool.start(work)
-    waiting = pool.start(lambda: None)
+    running, waiting = threads.of("one").start(work), threads.of("one").start(lambda: None)
     await asyncio.to_thread(begun.wait, 30)
-    asyncio.get_running_loop().call_later(0.01, go_on.set)
-    await asyncio.to_thread(pool.close, waits=True)
+    threading.Timer(0.01, go_on.set).start()
+    threads.close()
 
     assert waiting.cancelled()
     assert await running is True
+
+
+async def test_a_tenant_whose_work_has_ended_costs_the_others_nothing() -> None:
+    threads = FairThreads("work", threads=1)
+    for number in range(100):
+        await threads.of(f"tenant {number}").run(lambda: None)
+    held = threads.of("tenant 0").start(threading.Event().wait, 0.01)
+    waiting = threads.of("tenant 1").start(lambda: None)
+    waiting.cancel()
+    await held
+
+    assert threads._busy == {}
+    threads.close()
 
 
 async def test_a_system_without_threads_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:

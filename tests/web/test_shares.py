@@ -107,6 +107,25 @@ async def test_a_read_waits_for_no_scan_of_another_tenant(api: Api, held: HeldSc
         assert held.calls == api.service.scans.share
 
 
+@pytest.mark.parametrize("read", ["head", "tail", "content", "lines?start=100&end=200"])
+async def test_a_read_waits_for_no_reads_of_another_tenant(api: Api, read: str) -> None:
+    """As many contents are decoded for the hostile tenant as its threads allow, and many more wait."""
+    own, go_on = log(300_000), threading.Event()
+    await api.send("PUT", path_of(own), data=own, headers=bearer(QUIET))
+    hostile = api.service.archive.cpu.of("hostile")
+    held = [hostile.start(go_on.wait, 30) for _ in range(50)]
+    try:
+        async with asyncio.timeout(15):
+            response = await api.get(f"{path_of(own)}/{read}", headers=bearer(QUIET))
+
+        assert response.status == 200
+        assert await response.read()
+        assert not any(each.done() for each in held)
+    finally:
+        go_on.set()
+        await asyncio.gather(*held)
+
+
 async def test_small_reads_and_uploads_of_the_same_tenant_pass_its_scans(api: Api, held: HeldScans) -> None:
     async with hostile_scans(api, held):
         head = await api.get(f"{path_of(large())}/head", headers=bearer(HOSTILE))

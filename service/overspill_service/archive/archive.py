@@ -97,11 +97,11 @@ class Archive:
         return self.clock() if now is None else now
 
     async def reader(self, entry: Entry, workers: Workers | None = None) -> Reader:
-        """Return a reader of a capture that decodes in `workers`, by default `cpu`.
+        """Return a reader of a capture that decodes in `workers`, by default the tenant's of `cpu`.
 
         Raises `CaptureDamaged`, `StoreUnavailable`.
         """
-        parts = self.store, workers or self.cpu, self.memory.reads, entry
+        parts = self.store, workers or self.cpu.of(entry.tenant), self.memory.reads, entry
         if isinstance(entry, GrowingEntry):
             stored, last = await self._map_of(entry.stored), entry.tail.frames
             frames = await self.cpu.run_for_frames(len(stored) + len(last), stored.with_segment, last)

@@ -64,7 +64,7 @@ async def inspect(
     It runs in `workers`, by default in the threads for small reads. A small plain text is read at once.
     """
     is_small = workers is None and entry.size <= INLINE_BYTES
-    workers = workers or archive.cpu
+    workers = workers or archive.cpu.of(entry.tenant)
     with _query_errors():
         decoders = INLINE if is_small else workers
         async with (await archive.reader(entry, decoders)).with_memory(_scan_size(entry)) as reader:

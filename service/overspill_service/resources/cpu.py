@@ -6,10 +6,9 @@ The libraries release the GIL during this work, so as many threads as cores keep
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeVar
 
-from overspill_service.resources.threads import Pool, cpu_threads
+from overspill_service.resources.fair_threads import FairThreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,12 +56,17 @@ INLINE: Final = Inline()
 
 class CpuThreads:
     def __init__(self, threads: int | None = None) -> None:
-        self.threads = threads or cpu_threads()
-        self._pool = Pool(self.threads, "cpu")
+        self._threads = FairThreads("cpu", threads=threads, gives_way=False)
+        self.threads = self._threads.share
+        self._own = self._threads.of("")
+
+    def of(self, tenant: str) -> Workers:
+        """Return the threads as a tenant uses them: it does not wait for the many reads of another one."""
+        return self._threads.of(tenant)
 
     def start(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
         """Begin `work` as soon as a thread is free."""
-        return self._pool.start(partial(work, *args, **kwargs))
+        return self._own.start(work, *args, **kwargs)
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the result of `work`, done in a thread. A cancelled caller does not wait for it."""
@@ -76,4 +80,4 @@ class CpuThreads:
         return await self.run(work, *args, **kwargs) if count > INLINE_FRAMES else work(*args, **kwargs)
 
     def close(self) -> None:
-        self._pool.close(waits=True)
+        self._threads.close()

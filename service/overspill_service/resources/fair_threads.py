@@ -51,47 +51,64 @@ class FairThreads:
         self._idle = self.share + 1
         self._pool = Pool(self._idle, name, give_way if gives_way else lambda: None)
         self._tenants: dict[str, Tenant] = {}
+        self._busy: dict[Tenant, None] = {}
+        """The tenants whose work runs or waits."""
         self._note, self._clock = note, clock
+        self._is_closed = False
 
     def of(self, name: str) -> TenantThreads:
         """Return the threads as one tenant uses them."""
         return TenantThreads(self, self._tenants.setdefault(name, Tenant(name)))
 
     def start(self, tenant: Tenant, work: Callable[[], T], lock: asyncio.Lock | None = None) -> Batch:
-        """Begin `work` as soon as the tenant may have a thread. Release `lock` some time after its end."""
+        """Begin `work` as soon as the tenant may have a thread. Release `lock` some time after its end.
+
+        Raises `RuntimeError` once the threads are closed.
+        """
+        if self._is_closed:
+            raise RuntimeError("the threads are closed")
         if tenant.is_idle:
-            busy = [each.used for each in self._tenants.values() if not each.is_idle]
-            tenant.used = max(tenant.used, min(busy, default=0.0))  # time without work earns nothing
+            least = min((each.used for each in self._busy), default=0.0)
+            tenant.used = max(tenant.used, least)  # time without work earns nothing
+            self._busy[tenant] = None
         batch = Batch(tenant, work, self._clock(), lock)
         tenant.waiting.append(batch)
         self._begin_waiting()
         return batch
 
     def _begin_waiting(self) -> None:
-        while self._idle and (ready := [each for each in self._tenants.values() if self._may_begin(each)]):
+        while self._idle and (ready := [each for each in self._busy if self._may_begin(each)]):
             batch = min(ready, key=lambda each: (each.running, each.used)).waiting.popleft()
             if batch.result.cancelled():
-                batch.settle()
+                self._settle(batch)
                 continue
             self._idle -= 1
             batch.tenant.running += 1
             batch.waited = self._clock() - batch.since
-            ended = self._pool.start(batch.run)
-            ended.add_done_callback(partial(self._end, batch))
+            self._pool.start(batch.run, partial(self._end, batch))
 
     def _may_begin(self, tenant: Tenant) -> bool:
         return bool(tenant.waiting) and tenant.running < self.share
 
-    def _end(self, batch: Batch, _: asyncio.Future[None]) -> None:
+    def _end(self, batch: Batch) -> None:
         self._idle += 1
         batch.tenant.running -= 1
         batch.tenant.charge(batch.cpu)
         self._note(batch.tenant.name, batch.waited, batch.cpu)
-        batch.settle()
+        self._settle(batch)
         self._begin_waiting()
 
+    def _settle(self, batch: Batch) -> None:
+        if batch.tenant.is_idle:
+            self._busy.pop(batch.tenant, None)
+        batch.settle()
+
     def close(self, *, waits: bool = True) -> None:
-        """Begin nothing more. With `waits`, return once what has begun has ended."""
+        """Begin nothing more, and cancel what waits. With `waits`, return once what has begun has ended."""
+        self._is_closed = True
+        waiting = [batch for tenant in self._busy for batch in tenant.waiting]
+        for batch in waiting:
+            batch.result.cancel()
         self._pool.close(waits=waits)
 
 
@@ -168,14 +185,16 @@ class Batch:
         self.result: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.waited = self.cpu = 0.0
         self._value: Any = None
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
 
     def run(self) -> None:
-        """Do the work, in a thread."""
+        """Do the work, in a thread, unless its caller has given it up."""
+        if self.result.cancelled():
+            return
         began = time.thread_time()
         try:
             self._value = self._work()
-        except Exception as error:  # noqa: BLE001  (`settle` raises it where the result is awaited)
+        except BaseException as error:  # noqa: BLE001  (`settle` raises it where the result is awaited)
             self._error = error
         self.cpu = time.thread_time() - began
 

@@ -9,14 +9,12 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill_service.errors import OutOfResources
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-T = TypeVar("T")
 
 NICENESS: Final = 5
 """Of threads that give way: a third of the CPU time of another thread that wants the same core."""
@@ -51,16 +49,15 @@ def _too_few_threads() -> OutOfResources:
 
 
 class Pool:
-    """Threads for blocking work of tasks. They run from the start.
+    """Threads for blocking work, which run from the start. Other code says what they do next.
 
-    A piece of work costs a fifth of what it costs by asyncio's own executors: there is no second future, and
-    no lock of its own.
+    A piece of work costs a fraction of what it costs by asyncio's own executors: no future, and no lock.
     """
 
     def __init__(self, count: int, name: str, prepare: Callable[[], None] = lambda: None) -> None:
         """Each thread calls `prepare` first. Raises `OutOfResources`."""
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._prepare, self._is_closed = prepare, False
+        self._prepare = prepare
         self._threads = [
             threading.Thread(target=self._serve, name=f"{name}_{number}", daemon=True)
             for number in range(count)
@@ -72,22 +69,12 @@ class Pool:
             self.close()
             raise _too_few_threads() from error
 
-    def start(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        """Begin `work` as soon as a thread is free. Its caller may cancel it before it begins."""
-        if self._is_closed:
-            raise RuntimeError("the pool is closed")
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[T] = loop.create_future()
-        self._queue.put(_Job(work, done, loop))
-        return done
+    def start(self, work: Callable[[], None], then: Callable[[], None]) -> None:
+        """Call `work` in the next free thread, and then `then` on the event loop. `work` raises nothing."""
+        self._queue.put(_Job(work, then, asyncio.get_running_loop()))
 
     def close(self, *, waits: bool = False) -> None:
-        """Begin nothing more, and cancel what waits. With `waits`, return once what has begun has ended."""
-        self._is_closed = True
-        with suppress(queue.Empty):
-            while True:
-                if (job := self._queue.get_nowait()) is not None:
-                    job.done.cancel()
+        """Let the threads end after what was started. With `waits`, return once they have."""
         for _ in self._threads:
             self._queue.put(None)
         if waits:
@@ -97,33 +84,16 @@ class Pool:
     def _serve(self) -> None:
         self._prepare()
         while (job := self._queue.get()) is not None:
-            if not job.done.cancelled():
-                job.run()
+            job.work()
+            with suppress(RuntimeError):  # the loop has ended, so nobody waits
+                job.loop.call_soon_threadsafe(job.then)
             del job  # a thread that waits holds no result
 
 
 class _Job(NamedTuple):
-    work: Callable[[], Any]
-    done: asyncio.Future[Any]
+    work: Callable[[], None]
+    then: Callable[[], None]
     loop: asyncio.AbstractEventLoop
-
-    def run(self) -> None:
-        value, failure = None, None
-        try:
-            value = self.work()
-        except BaseException as error:  # noqa: BLE001  (it goes to the caller)
-            failure = error
-        with suppress(RuntimeError):  # the loop has ended, so nobody waits
-            self.loop.call_soon_threadsafe(_settle, self.done, value, failure)
-
-
-def _settle(done: asyncio.Future[Any], value: Any, failure: BaseException | None) -> None:
-    if done.done():
-        return
-    if failure is None:
-        done.set_result(value)
-    else:
-        done.set_exception(failure)
 
 
 def give_way() -> None:
@@ -138,7 +108,7 @@ def cpu_threads() -> int:
 
 
 def needed_threads() -> int:
-    return 3 * cpu_threads() + 2 + COMMON_THREADS + RESOLVER_THREADS + OTHER_THREADS
+    return 3 * (cpu_threads() + 1) + COMMON_THREADS + RESOLVER_THREADS + OTHER_THREADS
 
 
 async def prepare_threads() -> None:
