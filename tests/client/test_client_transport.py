@@ -19,6 +19,7 @@ import msgspec
 import pytest
 import trustme
 from overspill import errors, wire
+from overspill.transfer.attempts import Deadline
 from overspill.transfer.client import Client, call
 from overspill.wire import Code
 
@@ -218,6 +219,21 @@ async def test_silence_ends_at_the_deadline() -> None:
     async with scripted(silence) as service, client(service.url, timeout=0.05) as overspill:
         with pytest.raises(errors.Unreachable, match=r"no answer within 0\.05 s"):
             await overspill.get(CAPTURE)
+
+
+async def test_a_deadline_is_moved_by_progress_and_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A timer for each piece of an upload takes as long as sending the piece."""
+    moved: list[float] = []
+    timeout, loop = asyncio.timeout(100), asyncio.get_running_loop()
+    deadline, now = Deadline(100, timeout), loop.time()
+    monkeypatch.setattr(timeout, "reschedule", moved.append)
+    for _ in range(1000):
+        deadline.extend()
+    with monkeypatch.context() as later:
+        later.setattr(loop, "time", lambda: now + 2)
+        deadline.extend()
+
+    assert moved == [now + 102]
 
 
 async def test_a_service_that_is_not_there_is_unreachable() -> None:

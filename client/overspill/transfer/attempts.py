@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from overspill.errors import OverspillError, Unreachable
 from overspill.transfer import retry
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from overspill.transfer.request import Request
 
 
+_PRECISION: Final = 0.01
+"""The part of the seconds that passes before a deadline is moved again: a timer costs as much as a piece."""
+
+
 class Deadline:
     """When a call ends at the latest, `seconds` from now. Each piece of a body that goes out moves it."""
 
@@ -25,9 +29,11 @@ class Deadline:
         self._is_over = False
 
     def extend(self) -> None:
-        """Move the deadline to the full seconds from now, unless it has passed."""
-        if not self._is_over and not self._timeout.expired():
-            self._timeout.reschedule(asyncio.get_running_loop().time() + self._seconds)
+        """Move the deadline to the full seconds from now, or a hundredth less, unless it has passed."""
+        when, wanted = self._timeout.when(), asyncio.get_running_loop().time() + self._seconds
+        is_late = when is None or wanted - when > _PRECISION * self._seconds
+        if is_late and not self._is_over and not self._timeout.expired():
+            self._timeout.reschedule(wanted)
 
     def leaves(self, seconds: float) -> bool:
         """Return whether more than `seconds` are left."""
