@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,6 +74,8 @@ def test_bytes_that_are_not_utf8_are_replaced_and_said() -> None:
         (b"$ \x1b[32me\x1b[39m\x08echo\x08\x08\x08\x08ls\n", "$ ls\n"),
         ("caf\u00e9\x08\x08fe\x08\n\x08\x08x".encode(), "caf\nx"),
         (b"|\x08/\x08-\x08done", "done"),
+        (b"a" * 1000 + b"\x08" * 999 + b"b", "ab"),
+        ("x\u00e9\u4e2d\U0001f600\x08\x08\x08y".encode(), "xy"),
         (
             b"result\x1b[1m\x1b[7m%\x1b[27m\x1b[1m\x1b[0m" + b" " * 79 + b"\r \r\r\x1b[0mvm% ",
             "result\u23ce vm% ",
@@ -91,6 +95,23 @@ def test_of_a_line_of_a_terminal_stays_what_was_written_last(written: bytes, sho
     assert given.rewritten == (shown != strip_escapes(written).decode())
     assert decode(written).text == strip_escapes(written).decode()
     assert decode(written, ansi=True, is_terminal=True).text == written.decode()
+
+
+def test_a_backspace_after_bytes_that_are_not_utf8_takes_what_is_shown_as_one() -> None:
+    assert decode(b"a\xe4\xb8\x08b", is_terminal=True).text == "ab"
+    assert decode(b"\x80\x80\xff\x08", is_terminal=True).text == "\ufffd\ufffd"
+
+
+def test_a_backspace_that_erases_nothing_takes_no_longer_than_one_that_does() -> None:
+    behind = b"x" * 2**20
+
+    assert cpu_seconds(b"\xff\x08" + behind) < 10 * cpu_seconds(b"a\x08" + behind)
+
+
+def cpu_seconds(written: bytes) -> float:
+    begun = time.process_time()
+    decode(written, is_terminal=True)
+    return time.process_time() - begun
 
 
 @given(st.lists(st.sampled_from(["a", "bc ", "\r", "\r", "\n", "\x1b[1m"])).map("".join))

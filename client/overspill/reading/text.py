@@ -33,10 +33,7 @@ _REWRITTEN: Final = re.compile(rb"^[^\n]*\r(?=[^\r\n])", re.MULTILINE)
 _NO_LINE_END: Final = re.compile(rb"(?<=[^\r\n])(?:[%#] {8,}+\r \r|\xe2\x8f\x8e {8,}+\r\xe2\x8f\x8e \r)\r*")
 _NO_LINE_END_SIGN: Final = "⏎ ".encode()
 
-# A character and the backspace that goes back over it, or backspaces at the beginning of a line.
-_ERASED: Final = re.compile(rb"(?:[^\x08\r\n\x80-\xff]|[\xc0-\xff][\x80-\xbf]{1,3})\x08|^\x08+", re.MULTILINE)
-_MAX_ERASED: Final = 64
-"""Characters that are erased at once, at most: each takes a pass over the text."""
+_BACKSPACES: Final = re.compile(rb"(\x08+)")
 
 LONGEST_ESCAPE: Final = 4_200
 """Bytes that an escape sequence can have, at least."""
@@ -144,11 +141,33 @@ def last_written(data: bytes) -> bytes:
     if b"\r" in data:
         parts = _NO_LINE_END.split(data)
         data = _NO_LINE_END_SIGN.join(_REWRITTEN.sub(b"", part) for part in parts)
-    for _ in range(_MAX_ERASED):
-        if b"\x08" not in data:
-            break
-        data = _ERASED.sub(b"", data)
-    return data
+    if b"\x08" not in data:
+        return data
+    return b"\n".join(_erased(line) if b"\x08" in line else line for line in data.split(b"\n"))
+
+
+def _erased(line: bytes) -> bytes:
+    """Return a line without backspaces, and without the characters before them that they go back over."""
+    first, *rest = _BACKSPACES.split(line)
+    kept = bytearray(first)
+    for backspaces, text in zip(rest[::2], rest[1::2], strict=True):
+        count = min(len(backspaces), len(kept))
+        if kept[len(kept) - count :].isascii():
+            del kept[len(kept) - count :]
+        else:
+            for _ in range(count):
+                del kept[_last_character(kept) :]
+        kept += text
+    return bytes(kept)
+
+
+def _last_character(data: bytearray) -> int:
+    """Return the start of the last character. One that is cut counts, and so does a byte that is no UTF-8."""
+    for start in range(len(data) - 1, max(len(data) - 1 - _LONGEST_CHARACTER, -1), -1):
+        if data[start] not in _CONTINUATION:
+            is_one = data[start] >= _LEAD and start + _length(data[start]) >= len(data)
+            return start if is_one else len(data) - 1
+    return max(len(data) - 1, 0)
 
 
 def written_at(line: bytes, at: int | None) -> tuple[int, int]:

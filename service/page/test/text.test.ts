@@ -57,3 +57,11 @@ test("an output without a line end stays before the prompt that follows it", () 
   assert.match(lastWritten(fish), /^result⏎ /);
   assert.equal(lastWritten(`\x1b[1m\x1b[7m%\x1b[27m${blanks}\r \r\r\x1b[0mvm% `), "\x1b[0mvm% ");
 });
+
+test("a line of nothing but styles takes no long time", () => {
+  const styles = "\x1b[m".repeat(20_000);
+  const begun = performance.now();
+
+  assert.equal(lastWritten(`a${styles}%${styles}\rb`), "b");
+  assert.ok(performance.now() - begun < 2_000);
+});

@@ -30,7 +30,8 @@ const PART = new RegExp(`${ESCAPE.source}|[^]`, "gu");
 
 // How zsh (`%` or `#`) and fish (`⏎`) say that an output has no line end: the sign, blanks up to the edge of the terminal, and
 // back. A terminal goes on in its next row, so the prompt overwrites nothing.
-const STYLE = "(?:\\u001b(?:\\[[0-?]*[ -/]*[@-~]|[ -/]+[0-~]))*";
+// Of styles around the sign a few are looked at, so that a line of nothing else takes no long time.
+const STYLE = "(?:\\u001b(?:\\[[0-?]*[ -/]*[@-~]|[ -/]+[0-~])){0,8}";
 const NO_LINE_END = new RegExp(`${STYLE}(?:[%#]${STYLE} {8,}\\r \\r|⏎${STYLE} {8,}\\r⏎ \\r)\\r*`);
 
 /** Return what a line of a terminal was last rewritten to, with `⏎` between an output without a line end and a prompt. */
