@@ -62,6 +62,7 @@ async def _requests(api: Api) -> float:
 
 
 async def _is_of_one_object(api: Api) -> bool:
+    await api.service.flusher.start("default", CAPTURE)
     return len(await keys_in(api)) == 1
 
 
