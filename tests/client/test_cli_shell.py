@@ -129,6 +129,25 @@ def test_bash_names_no_command_that_its_history_leaves_out(overspill: Shell) -> 
     assert [each["command"] for each in sections[1:4]] == ["echo one", "", "echo one"]
 
 
+def test_bash_names_a_repeated_command_for_people_whose_start_file_is_strict(
+    overspill: Shell, tmp_path: Path
+) -> None:
+    for history in ("", "HISTCONTROL=ignoreboth:erasedups\n"):
+        (tmp_path / ".bashrc").write_text(f"set -u\n{history}PS1='ready> '\n")
+        terminal = overspill.terminal("shell", "--shell", "bash")
+        terminal.wait_for(b"ready> ")
+        handle = CAPTURE_ID.findall(terminal.shown.decode())[0]
+        for line in ("echo one", "true", "echo one", "echo one"):
+            press_line(terminal, line)
+        terminal.press(b"exit\r")
+        terminal.ended()
+        sections = json.loads(overspill("terminals", "--json", handle).out)
+
+        assert b"unbound" not in terminal.shown
+        assert [each["command"] for each in sections[:4]] == ["echo one", "true", "echo one", "echo one"]
+        assert ["-", "0", "true"] in [row.split() for row in overspill("terminals", handle).out.splitlines()]
+
+
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
 def test_zsh_reads_the_persons_own_start_files_from_their_own_folder(
     overspill: Shell, tmp_path: Path

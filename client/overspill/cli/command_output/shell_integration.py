@@ -30,7 +30,10 @@ _BASH: Final = (
     + r"""
 # Only the history knows the line. If its last entry is still that of the prompt, the line was kept out of it,
 # as one with a space before it, and stays unnamed. So that repeated lines have a name, they are kept in it.
-HISTCONTROL=${HISTCONTROL//ignoreboth/ignorespace}; HISTCONTROL=${HISTCONTROL//ignoredups/}
+HISTCONTROL=${HISTCONTROL-}
+HISTCONTROL=${HISTCONTROL//ignoreboth/ignorespace}
+HISTCONTROL=${HISTCONTROL//ignoredups/}
+HISTCONTROL=${HISTCONTROL//erasedups/}
 __overspill_last() { HISTTIMEFORMAT= builtin history 1; }
 __overspill_begin() {
   local line=$(__overspill_last)

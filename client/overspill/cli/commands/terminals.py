@@ -104,8 +104,9 @@ def _print_sections(invocation: "Invocation", ref: str, session: str | None) -> 
 
 def _section_row(section: Section) -> tuple[str, ...]:
     end = "" if section.end is None else str(section.end)
+    lines = "" if section.end == section.start - 1 else f"{section.start}:{end}"  # it has printed nothing
     code = "" if section.exit_code is None else str(section.exit_code)
-    return f"{section.start}:{end}", code, section.command
+    return lines, code, section.command
 
 
 def _row(entry: "Entry", *, is_exact: bool) -> tuple[str, ...]:
