@@ -64,6 +64,10 @@ async def test_every_refusal_of_an_append_says_what_is_accepted_and_what_is_dura
         await append(api, b"x", 10, Content_Digest=encode_crc32c(b"y")),
         await append(api, bytes(MAX_APPEND + 1), 10),
         await append(api, b"x", 10, Overspill_Producer="you"),
+        await append(api, b"x", 10, Upload_Offset="ten"),
+        await append(api, b"x", 10, Overspill_Producer=""),
+        await complete(api, "", offset=10),
+        await api.send("PUT", f"{PATH}/live", headers=ME | {Header.TTL: "never"}),
     ]
 
     assert [await refusal(each) for each in refused] == [
@@ -72,6 +76,10 @@ async def test_every_refusal_of_an_append_says_what_is_accepted_and_what_is_dura
         ("digest_mismatch", (10, 6)),
         ("body_too_large", (10, 6)),
         ("other_producer", (10, 6)),
+        ("invalid_header", (10, 6)),
+        ("invalid_header", (10, 6)),
+        ("invalid_header", (10, 6)),
+        ("invalid_header", (10, 6)),
     ]
 
 
@@ -126,3 +134,23 @@ async def test_a_key_that_may_not_read_is_told_the_offsets_of_its_own_captures_a
     told = await problem(foreign)
     assert (told.code, told.offset, told.durable) == ("other_producer", None, None)
     assert Header.UPLOAD_OFFSET not in foreign.headers
+
+
+async def test_a_key_that_may_not_read_and_names_no_producer_learns_no_size(
+    start_api: Callable[..., Any], tmp_path: Path
+) -> None:
+    writer = new_key()
+    file = tmp_path / "tenants.toml"
+    file.write_text(
+        f'[[tenants]]\nname = "acme"\nkeys = [{{hash = "{hash_key(writer)}", scopes = ["write"]}}]\n'
+    )
+    api = await start_api(tenants=file, anonymous=None)
+    key = {"Authorization": f"Bearer {writer}"}
+    stored = await api.send("POST", "/v1/captures", data=b"secret size", headers=key)
+    path = f"/v1/captures/{(await stored.json())['id']}"
+
+    answers = [
+        await api.send("POST", f"{path}/append", headers=named | key)
+        for named in ({}, {Header.PRODUCER: ""}, {Header.PRODUCER: "x"})
+    ]
+    assert [(await problem(each)).offset for each in answers] == [None] * 3

@@ -26,7 +26,7 @@ async def progress(archive: Archive, entry: Entry) -> wire.LiveStatus:
 
 
 async def progress_for(
-    captures: Captures, capture: str, producer: str, *, may_read: bool
+    captures: Captures, capture: str, producer: str | None, *, may_read: bool
 ) -> wire.LiveStatus | None:
     """Return how far a capture is, for a refusal. None if the caller may not know, or the catalog does not.
 
@@ -37,7 +37,7 @@ async def progress_for(
     found = await catalog.get(captures.tenant.name, capture)
     if not isinstance(found, Entry) or not captures.allows(found):
         return None
-    if not may_read and found.producer != producer:
+    if not may_read and not (producer and found.producer == producer):
         return None
     return _status(found, await catalog.live(found.tenant, found.id, since=NO_BYTES))
 

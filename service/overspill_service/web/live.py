@@ -53,9 +53,8 @@ MAX_OFFSET_DIGITS: Final = 15
 
 async def begin(context: RequestContext[wire.NoQuery]) -> web.Response:
     """Begin a live capture. Answer 201 if it is new, 200 if this producer has begun it before."""
-    metadata, producer = metadata_of(context.request.headers), _producer(context)
-    async with _telling_progress(context, producer):
-        status, is_new = await producer.begin(context.ref, metadata)
+    async with _telling_progress(context):
+        status, is_new = await _producer(context).begin(context.ref, metadata_of(context.request.headers))
     return _answer(context, status, 201 if is_new else 200)
 
 
@@ -65,8 +64,9 @@ async def status(context: RequestContext[wire.RefQuery]) -> web.Response:
 
 async def append(context: RequestContext[wire.NoQuery]) -> web.Response:
     """Add the body at the end of a live capture. An empty body is a sign of life."""
-    offset, producer, tenant = _offset(context), _producer(context), context.principal.tenant.name
-    async with _telling_progress(context, producer):
+    tenant = context.principal.tenant.name
+    async with _telling_progress(context):
+        offset, producer = _offset(context), _producer(context)
         with context.service.flusher.turns.take((tenant, context.ref), offset) as turn:
             appended = await _appended(context, producer, offset, turn)
     context.service.metrics.live.append(tenant, appended.accepted - offset)
@@ -88,25 +88,26 @@ async def _appended(
 
 async def complete(context: RequestContext[wire.NoQuery]) -> web.Response:
     """End a live capture. The answer comes once all of it is stored."""
-    producer = _producer(context)
-    async with _telling_progress(context, producer), context.body(wire.Completion) as completion:
-        entry, is_ended_here = await producer.complete(context.ref, completion)
+    async with _telling_progress(context):
+        producer = _producer(context)
+        async with context.body(wire.Completion) as completion:
+            entry, is_ended_here = await producer.complete(context.ref, completion)
     shown = entry.to_wire() if is_ended_here else context.shown(entry)
     headers = entry_headers(shown) | _offset_headers(entry.size, entry.size, entry.state)
     return context.json(shown, headers=headers)
 
 
 @asynccontextmanager
-async def _telling_progress(context: RequestContext[Any], producer: Producer) -> AsyncIterator[None]:
+async def _telling_progress(context: RequestContext[Any]) -> AsyncIterator[None]:
     """Let a refusal within the block say how far the capture is, if the caller may know that."""
     try:
         yield
     except (CatalogUnavailable, Absent, Denied):
         raise
     except ServiceError as error:
-        may_read = Scope.READ in context.principal.scopes
+        word, may_read = context.request.headers.get(Header.PRODUCER), Scope.READ in context.principal.scopes
         with suppress(ServiceError):
-            known = await progress_for(context.captures, context.ref, producer.word, may_read=may_read)
+            known = await progress_for(context.captures, context.ref, word, may_read=may_read)
             if known is not None:
                 error.offset = known.accepted if error.offset is None else error.offset
                 error.durable = min(known.durable, error.offset)
