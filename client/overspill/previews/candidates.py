@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from overspill.previews import spans, words
 from overspill.previews.presence import Word, present_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from overspill.previews.excerpt import Excerpt
     from overspill.previews.spans import Slice, Span
@@ -85,6 +84,11 @@ class _Alike:
         if line.begin < self.first.begin:
             self.first = line
         self.last = max(self.last, line.begin)
+
+    def is_loud(self, text: str) -> bool:
+        """Return whether the first line has a word as it is written where it matters."""
+        line = text[self.first.begin : self.first.begin + self.first.length]
+        return any(map(line.__contains__, words.LOUD_MARKS))
 
     def candidate(self, text: str) -> Candidate:
         begin, length, word_at, _ = self.first
@@ -162,16 +166,23 @@ def _by_letters(text: str, parts: list[Span]) -> dict[int, list[Word]]:
     return found
 
 
-def _form(line: bytes) -> object:
-    """Return a value that is equal for lines that are alike: the line without its digits.
+def _forms(lines: Iterable[bytes]) -> Sequence[object]:
+    """Return a value for each line that is equal for lines that are alike: the line without its digits.
 
     Lines whose exit codes or statuses say different things are not alike: `exit 0` and `exit 1`.
     """
-    form = line[:_FORM_BYTES].translate(None, _DIGITS)
-    if not any(map(form.__contains__, words.NUMBERED)):
-        return form
-    numbers = words.TELLING_NUMBER.findall(line, 0, _FORM_BYTES)
-    return form, tuple(map(_class_of, numbers))
+    begins = [line[:_FORM_BYTES] for line in lines]
+    joined = b"\n".join(begins).translate(None, _DIGITS)
+    numbered = [name for name in words.NUMBERED if name in joined]
+    forms = joined.split(b"\n")
+    if not numbered:
+        return forms
+    return [
+        (form, tuple(map(_class_of, words.TELLING_NUMBER.findall(begin))))
+        if any(map(form.__contains__, numbered))
+        else form
+        for begin, form in zip(begins, forms, strict=False)
+    ]
 
 
 def _class_of(number: bytes) -> bytes:
@@ -185,10 +196,10 @@ def _thinned(seen: dict[object, _Alike], text: str) -> list[Candidate]:
     for form, alike in seen.items():
         data = form if isinstance(form, bytes) else form[0]  # type: ignore[index]  # the bytes of a form
         kinds.setdefault(data[:_KIND_BYTES], []).append(alike)
-    found = [each.candidate(text) for kind in kinds.values() for each in _some(kind, _MAX_JUDGED_PER_KIND)]
-    loud = [each for each in found if any(map(each.line.__contains__, words.LOUD_MARKS))]
-    chosen = {each.begin: each for each in (*_some(found, _MAX_JUDGED), *_some(loud, _MAX_LOUD_JUDGED))}
-    return sorted(chosen.values(), key=attrgetter("begin"))
+    found = [each for kind in kinds.values() for each in _some(kind, _MAX_JUDGED_PER_KIND)]
+    loud = [each for each in found if each.is_loud(text)]
+    chosen = {each.first.begin: each for each in (*_some(found, _MAX_JUDGED), *_some(loud, _MAX_LOUD_JUDGED))}
+    return [chosen[begin].candidate(text) for begin in sorted(chosen)]
 
 
 def _some(found: list[T], most: int) -> list[T]:
@@ -256,15 +267,18 @@ def _begin(data: bytes, at: int) -> int:
 def _located(part: Slice, hits: dict[int, int]) -> Iterator[_Line]:
     """Yield the lines of the hits in the order of the text, with positions in characters."""
     data, at, byte = part.data, part.begin, 0
-    for begin in sorted(hits):
-        at += begin - byte if part.is_ascii else _characters(data[byte:begin])
+    characters = len if part.is_ascii else _characters
+    begins = sorted(hits)
+    lines = [_line_at(data, begin) for begin in begins]
+    for begin, line, form in zip(begins, lines, _forms(lines), strict=False):
+        at += characters(data[byte:begin])
         byte = begin
-        end = data.find(b"\n", begin, begin + 2 * _MAX_LINE_BYTES)
-        line = data[begin : end if end >= 0 else begin + 2 * _MAX_LINE_BYTES]
-        if part.is_ascii:
-            yield _Line(at, len(line), hits[begin], _form(line))
-        else:
-            yield _Line(at, _characters(line), _characters(line[: hits[begin]]), _form(line))
+        yield _Line(at, characters(line), characters(line[: hits[begin]]), form)
+
+
+def _line_at(data: bytes, begin: int) -> bytes:
+    end = data.find(b"\n", begin, begin + 2 * _MAX_LINE_BYTES)
+    return data[begin : end if end >= 0 else begin + 2 * _MAX_LINE_BYTES]
 
 
 def _characters(data: bytes) -> int:
