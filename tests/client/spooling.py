@@ -54,5 +54,8 @@ async def put(storage: Storage, request: StoreRequest) -> StoreResult:
 
 
 async def _stored(storage: Storage, request: StoreRequest) -> StoreResult:
-    async with storage.slot(request.origin.session, request.size) as slot:
+    slot = await storage.slot(request.origin.session, request.size)
+    try:
         return await storage.put(request, slot)
+    finally:
+        slot.release()

@@ -1,7 +1,8 @@
 """Bounds how many outputs are on their way to one service, or one disk, at once. All others wait fairly.
 
-An output that waits costs its own memory and a coroutine. It is encoded, hashed, compressed and sent once it
-has a slot. So a burst of any size takes the memory and the connections of a few outputs.
+An output that waits costs its own memory and a few small objects. It is encoded, hashed, compressed and sent
+once it has a slot. So a burst of any size takes the memory and the connections of a few outputs. The objects
+are few because the garbage collector stops the agent's event loop while it looks at those of all outputs.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import weakref
-from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from overspill.execution.fair_queue import FairQueue
@@ -17,7 +18,7 @@ from overspill.text import quantities
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
-    from collections.abc import AsyncIterator, Hashable
+    from collections.abc import Callable, Hashable
 
 MOST: Final = 24
 """Outputs on their way at the same time."""
@@ -50,40 +51,37 @@ class Slots:
         """How many outputs wait."""
         return len(self._queue)
 
-    @asynccontextmanager
-    async def slot(self, flow: Hashable, size: int, seconds: float | None) -> AsyncIterator[None]:
-        """Hold a slot for an output of `size` bytes. Wait for it `seconds` at most, or for ever if None.
+    async def take(self, flow: Hashable, size: int, seconds: float | None) -> Callable[[], None]:
+        """Take a slot for an output of `size` bytes, and return what releases it.
 
-        Raises `Overfull` after that time, and at once if too many bytes wait already.
+        Waits `seconds` at most, or for ever if None. Raises `Overfull` after that time, and at once if too
+        many bytes wait already.
         """
-        await self._take(flow, size, seconds)
-        try:
-            yield
-        finally:
-            self._taken -= 1
-            self._taken_bytes -= size
-            self._hand_out()
-
-    async def _take(self, flow: Hashable, size: int, seconds: float | None) -> None:
         if not self._queue and self._fits(size):
             self._hold(size)
-            return
+            return partial(self._release, size)
         if self._queue.size + size > self._most_waiting:
             raise Overfull(f"{quantities.readable_size(self._queue.size)} of outputs wait already")
-        granted: Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        granted: Future[None] = loop.create_future()
         queued = self._queue.push((granted, size), flow, size)
+        timer = None if seconds is None else loop.call_later(seconds, _refuse, granted, seconds)
         try:
-            async with asyncio.timeout(seconds):
-                await granted
-        except BaseException as error:
+            await granted
+        except BaseException:
             self._queue.remove(queued)
-            if granted.done() and not granted.cancelled():  # the slot came at the same moment
-                self._taken -= 1
-                self._taken_bytes -= size
-                self._hand_out()
-            if isinstance(error, TimeoutError):
-                raise Overfull(f"the outputs before it took more than {seconds:g} s") from None
+            if granted.done() and not granted.cancelled() and granted.exception() is None:
+                self._release(size)  # the slot came as the caller was cancelled
             raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+        return partial(self._release, size)
+
+    def _release(self, size: int) -> None:
+        self._taken -= 1
+        self._taken_bytes -= size
+        self._hand_out()
 
     def _fits(self, size: int) -> bool:
         is_room = self._taken < self._most and self._taken_bytes + size <= self._most_bytes
@@ -103,6 +101,11 @@ class Slots:
             if not granted.done():
                 self._hold(size)
                 granted.set_result(None)
+
+
+def _refuse(granted: Future[None], seconds: float) -> None:
+    if not granted.done():
+        granted.set_exception(Overfull(f"the outputs before it took more than {seconds:g} s"))
 
 
 _of_loops: Final[weakref.WeakKeyDictionary[AbstractEventLoop, weakref.WeakValueDictionary[str, Slots]]] = (

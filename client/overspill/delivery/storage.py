@@ -11,7 +11,7 @@ import asyncio
 import logging
 import math
 import sys
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -35,7 +35,7 @@ from overspill.spools.workspace import Workspace
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Hashable, Iterable
+    from collections.abc import Callable, Hashable, Iterable
 
     from overspill.delivery.destinations import Destination
     from overspill.delivery.health import ServiceHealth
@@ -59,10 +59,14 @@ _ROOM_FOR_ENTRY: Final = 64 * 1024
 
 
 class Slot(NamedTuple):
-    """A slot for one output. The destinations in `without` are not asked; `failure` says why."""
+    """A slot for one output, until it is released.
+
+    The destinations in `without` are not asked; `failure` says why.
+    """
 
     failure: Failure | None = None
     without: frozenset[str] = frozenset()
+    release: Callable[[], object] = bool
 
 
 _ANY: Final = Slot()
@@ -167,27 +171,25 @@ class Storage:
             return StreamUpload(stream, description, (id(self), flow), route)
         return None
 
-    @asynccontextmanager
-    async def slot(self, flow: Hashable, size: int) -> AsyncIterator[Slot]:
-        """Hold a slot for an output of `size` bytes; wait until there is one. For the loop thread alone.
+    async def slot(self, flow: Hashable, size: int) -> Slot:
+        """Take a slot for an output of `size` bytes; wait until there is one. For the loop thread alone.
 
         `flow` is the output's session: flows take turns in the queue. An output that cannot wait for the
-        service, or has waited `QUEUE_SECONDS`, gets a slot for the other destinations.
+        service, or has waited `QUEUE_SECONDS`, gets one for the other destinations. The caller releases it.
         """
-        slot = Slot()
-        async with AsyncExitStack() as held:
-            if self._client is not None:
-                group = slots.slots_of(self._client.address.url, self._most_waiting)
-                seconds = None if self.partition is None else slots.QUEUE_SECONDS
-                try:
-                    await held.enter_async_context(group.slot((id(self), flow), size, seconds))
-                except Overfull as refusal:
-                    slot = self._note_overfull(str(refusal))
-            if self.partition is not None and (self._client is None or slot.failure is not None):
-                # Any number may wait for a disk: it takes them soon, and nothing else could keep them.
-                disk = slots.slots_of(str(self.partition.folder.path), sys.maxsize)
-                await held.enter_async_context(disk.slot((id(self), flow), size, None))
-            yield slot
+        slot = _ANY
+        if self._client is not None:
+            group = slots.slots_of(self._client.address.url, self._most_waiting)
+            seconds = None if self.partition is None else slots.QUEUE_SECONDS
+            try:
+                return Slot(release=await group.take(flow, size, seconds))
+            except Overfull as refusal:
+                slot = self._note_overfull(str(refusal))
+        if self.partition is None:
+            return slot
+        # Any number may wait for a disk: it takes them soon, and nothing else could keep them.
+        disk = slots.slots_of(str(self.partition.folder.path), sys.maxsize)
+        return slot._replace(release=await disk.take(flow, size, None))
 
     def _note_overfull(self, why: str) -> Slot:
         self.overfull += 1

@@ -249,10 +249,13 @@ class StreamUpload:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _sent(self, sender: Resender, *, is_silent: bool) -> int:
-        async with self._route.slots().slot(self._flow, PIECE_BYTES, None):
+        release = await self._route.slots().take(self._flow, PIECE_BYTES, None)
+        try:
             sent = await sender.send_next()
             if is_silent and not sent:
                 await sender.send_sign_of_life()
+        finally:
+            release()
         if sent or is_silent:
             self._heard_at = time.monotonic()
             self._route.health.answered()

@@ -180,15 +180,10 @@ class LoopThread:
             return
         task = self.loop.create_task(_contained(coroutine), context=context)
         tasks.add(task)
-        reply.on_cancel = partial(self._cancel, task)
-        task.add_done_callback(tasks.discard)
-        task.add_done_callback(partial(_answer, reply, coroutine))
+        reply.on_cancel = partial(_cancel, self.loop, task)
+        task.add_done_callback(partial(_answer, reply, coroutine, tasks), context=context)
         if reply.is_cancelled:
             task.cancel()
-
-    def _cancel(self, task: asyncio.Task[Any]) -> None:
-        if not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(task.cancel)
 
     def _drop(self, reply: Reply[Any]) -> None:
         submitted = self._submitted.pop(reply, None)
@@ -212,7 +207,18 @@ async def _contained(coroutine: Coroutine[Any, Any, Any]) -> _Ended:
         return _Ended(exit=error)
 
 
-def _answer(reply: Reply[Any], coroutine: Coroutine[Any, Any, Any], task: asyncio.Task[Any]) -> None:
+def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(task.cancel)
+
+
+def _answer(
+    reply: Reply[Any],
+    coroutine: Coroutine[Any, Any, Any],
+    tasks: set[asyncio.Task[Any]],
+    task: asyncio.Task[Any],
+) -> None:
+    tasks.discard(task)
     coroutine.close()  # one that was cancelled before it began would say that nobody awaited it
     reply.on_cancel = None
     if task.cancelled():

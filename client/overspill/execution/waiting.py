@@ -11,6 +11,7 @@ import logging
 import sys
 from collections import deque
 from contextlib import contextmanager, suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
@@ -132,18 +133,18 @@ async def pause() -> None:
 async def _wait_in_asyncio(reply: Reply[Any], seconds: float | None) -> None:
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
-
-    def wake(_: object) -> None:
-        with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(_settle, done)
-
-    reply.add_done_callback(wake)
+    reply.add_done_callback(partial(_wake, loop, done))
     timer = None if seconds is None else loop.call_later(seconds, _settle, done)
     try:
         await done
     finally:
         if timer is not None:
             timer.cancel()
+
+
+def _wake(loop: asyncio.AbstractEventLoop, done: asyncio.Future[None], _: object) -> None:
+    with suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(_settle, done)
 
 
 def _settle(future: asyncio.Future[None]) -> None:

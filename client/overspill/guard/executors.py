@@ -15,7 +15,7 @@ from overspill.execution.waiting import run_sync
 from overspill.shapes.shape import is_quick, is_too_long
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Coroutine, Hashable
 
     from overspill.execution.waiting import Reply
     from overspill.guard.turn import PendingResult, RunningCall
@@ -65,9 +65,9 @@ class AsyncExecutor:
         """Return the bytes that a notice may take, or None if the result stays."""
         return await call.decide(pending)
 
-    async def result(self, reply: Reply[R]) -> R:
+    def result(self, reply: Reply[R]) -> Coroutine[Any, Any, R]:
         """Return or raise the answer of another thread."""
-        return await waiting.result(reply)
+        return waiting.result(reply)
 
 
 class SyncExecutor:

@@ -9,7 +9,7 @@ Names of attributes: https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-a
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.execution import tracing
@@ -17,6 +17,7 @@ from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from overspill.guard.guarded import Guarded
     from overspill.spools.store_request import Origin
@@ -25,15 +26,19 @@ _TOOL_SPANS: Final = (("gen_ai.operation.name", "execute_tool"), ("openinference
 """How the span of a tool call says that it is one: by OpenTelemetry's conventions, and by OpenInference's."""
 
 
-@contextmanager
-def spilling(origin: Origin, *, can_keep: bool) -> Iterator[tuple[Origin, Callable[[Guarded], Guarded]]]:
+_Spilling = tuple["Origin", "Callable[[Guarded], Guarded]"]
+
+
+def spilling(origin: Origin, *, can_keep: bool) -> AbstractContextManager[_Spilling]:
     """Give the block a span, its origin with the span's traceparent, and what notes and returns the result.
 
     Without `can_keep` it is by design that nothing is stored.
     """
-    if not tracing.is_on():
-        yield origin, _same
-        return
+    return _traced(origin, can_keep=can_keep) if tracing.is_on() else nullcontext((origin, _same))
+
+
+@contextmanager
+def _traced(origin: Origin, *, can_keep: bool) -> Iterator[_Spilling]:
     around = tracing.current()
     with tracing.span(f"spill {tracing.text(origin.tool)}", attributes=_call(origin)) as own:
 

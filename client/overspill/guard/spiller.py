@@ -87,12 +87,15 @@ class Spiller:
         self, flow: Hashable, output: Output, size: int, prepare: Callable[[], Spill | Guarded]
     ) -> Guarded:
         """Wait for a slot, then prepare, store and settle. Runs in the loop thread."""
-        async with self._storage.slot(flow, size) as slot:
+        slot = await self._storage.slot(flow, size)
+        try:
             spill = await threads.run_fairly(flow, size, prepare)
             if isinstance(spill, Guarded):
                 return spill
             stored = await self._storage.put(spill.request, slot)
             return await threads.run_fairly(flow, size, self._settled, output, spill, stored)
+        finally:
+            slot.release()
 
     def _stored_here(self, output: Output, prepare: Callable[[], Spill | Guarded], why: str) -> Guarded:
         spill = prepare()

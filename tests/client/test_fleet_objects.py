@@ -1,0 +1,58 @@
+"""What an output costs while it waits for a slot: few objects, because the garbage collector visits each."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import TYPE_CHECKING, Final
+
+from overspill import Guard, Policy, Spool, SyncClient
+from overspill.delivery import slots
+
+from tests.client.scripted import scripted_in_thread, silence
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from asyncio import Task
+    from pathlib import Path
+
+    from overspill.guard.guarded import Guarded
+
+TEXT: Final = "a line of an output that is too long for a conversation\n" * 160
+FIRST: Final = 200
+"""Outputs before those that are counted: some of them have a slot, and import what uploads them."""
+MORE: Final = 300
+MOST_OBJECTS: Final = 60
+"""Objects for each output, those of the task that guards it among them."""
+
+
+def _waiting() -> int:
+    return sum(each.waiting for of_loop in [*slots._of_loops.values()] for each in [*of_loop.values()])
+
+
+def _begun(guard: Guard, numbers: range) -> list[Task[Guarded]]:
+    return [
+        asyncio.create_task(guard.process(f"output {number}\n{TEXT}", tool="t", session=f"s{number}"))
+        for number in numbers
+    ]
+
+
+async def _objects_while_waiting(waiting: int) -> int:
+    assert await asyncio.to_thread(until, lambda: _waiting() == waiting)
+    gc.collect()
+    return len(gc.get_objects())
+
+
+async def test_an_output_that_waits_for_a_slot_takes_few_objects(tmp_path: Path) -> None:
+    with scripted_in_thread(silence) as hanging, SyncClient(hanging.url) as client:
+        policy = Policy(max_bytes=5_000, preview_bytes=500, wait=60)
+        with Guard(client, policy, spool=Spool(tmp_path)) as guard:
+            first = _begun(guard, range(FIRST))
+            before = await _objects_while_waiting(FIRST - slots.MOST)
+            more = _begun(guard, range(FIRST, FIRST + MORE))
+            after = await _objects_while_waiting(FIRST - slots.MOST + MORE)
+            for task in (*first, *more):
+                task.cancel()
+            await asyncio.gather(*first, *more, return_exceptions=True)
+
+    assert (after - before) / MORE <= MOST_OBJECTS
