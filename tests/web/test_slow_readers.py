@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from aiohttp.http_writer import StreamWriter
 from overspill.wire import Code
 from overspill_service.errors import StoreUnavailable
 from overspill_service.resources.fair_places import FairPlaces
@@ -16,22 +17,25 @@ from overspill_service.web import streaming
 
 from tests.faults.traffic import PATIENCE, noise, until
 from tests.web.conftest import Api, path_of, problem
+from tests.web.test_live import Producer
 
 LARGE = noise(12 * 2**20)
 """More than the buffers of two sockets hold."""
+SHORT = noise(100_000)
 END = b"HTTP/1.1 "
 
 
 @asynccontextmanager
-async def asking(api: Api, path: str, *headers: str) -> AsyncIterator[asyncio.StreamReader]:
-    """A client that has asked for a path and reads nothing by itself."""
+async def asking(api: Api, path: str, *headers: str, first: str = "") -> AsyncIterator[asyncio.StreamReader]:
+    """A client that has asked for a path and reads nothing by itself. `first`: what it has asked before."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.setblocking(False)
     await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", api.port))
     reader, writer = await asyncio.open_connection(sock=connection, limit=1024)
     lines = "".join(f"{line}\r\n" for line in ("Host: localhost", *headers))
-    writer.write(f"GET {path} HTTP/1.1\r\n{lines}\r\n".encode())
+    for each in filter(None, (first, path)):
+        writer.write(f"GET {each} HTTP/1.1\r\n{lines}\r\n".encode())
     try:
         yield reader
     finally:
@@ -112,6 +116,35 @@ async def test_a_client_that_takes_nothing_is_cut_off(start_api: Callable[..., A
         await until(lambda: at_rest(api))
 
         assert len(await rest_of(reader)) < len(LARGE)
+
+
+@pytest.mark.parametrize("is_second", [False, True])
+async def test_a_follower_that_takes_nothing_is_cut_off(
+    start_api: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, *, is_second: bool
+) -> None:
+    """Also if there was another answer on its connection, which was written without a buffer."""
+    # Each write waits if it has to, not only each that fills another 64 KiB.
+    monkeypatch.setattr(StreamWriter.write, "__kwdefaults__", {"drain": True, "LIMIT": 0})
+    api: Api = await start_api(write_timeout=0.1)
+    await api.put(SHORT)
+    producer = Producer(api)
+    await producer.begin()
+    first = f"{path_of(SHORT)}/content" if is_second else ""
+    async with asking(api, f"{producer.path}/follow", first=first):
+        await until(lambda: is_followed(api))
+
+        await until(lambda: is_cut_off(producer))
+
+
+async def is_followed(api: Api) -> bool:
+    return bool(api.service.streams._streams)
+
+
+async def is_cut_off(producer: Producer) -> bool:
+    """Whether nobody follows any more, after more appends, each of which makes one small event."""
+    for _ in range(50):
+        await producer.append(b"x" * 30_000 + b"\n")
+    return not await is_followed(producer.api)
 
 
 async def at_rest(api: Api) -> bool:

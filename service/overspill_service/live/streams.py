@@ -48,7 +48,8 @@ class Stream:
         self._kept = 0
         self._rest = b""
         """The beginning of a character whose other bytes have not come."""
-        self._changed = asyncio.Event()
+        self._waiting: set[asyncio.Future[bool]] = set()
+        """One for each follower that waits for news."""
         self._look_due = asyncio.Event()
         self.users = 0
 
@@ -84,13 +85,16 @@ class Stream:
 
     async def changed(self, seconds: float) -> bool:
         """Wait until something is new, for so long. Return whether something is."""
-        event = self._changed
+        loop = asyncio.get_running_loop()
+        news: asyncio.Future[bool] = loop.create_future()
+        self._waiting.add(news)
+        # Followers do this for each event: `asyncio.timeout` takes several times as long.
+        timer = loop.call_later(seconds, _resolve, news, False)
         try:
-            async with asyncio.timeout(seconds):
-                await event.wait()
-        except TimeoutError:
-            return False
-        return True
+            return await news
+        finally:
+            timer.cancel()
+            self._waiting.discard(news)
 
     def event_at(self, offset: int) -> Event | None:
         """Return the kept event that begins there."""
@@ -143,8 +147,15 @@ class Stream:
         self.ended = entry
 
     def tell(self) -> None:
-        event, self._changed = self._changed, asyncio.Event()
-        event.set()
+        """Wake all who wait for news."""
+        waiting, self._waiting = self._waiting, set()
+        for news in waiting:
+            _resolve(news, True)
+
+
+def _resolve(news: asyncio.Future[bool], is_new: bool) -> None:  # noqa: FBT001  (the result)
+    if not news.done():
+        news.set_result(is_new)
 
 
 def _note_end(entry: Entry, task: asyncio.Task[None]) -> None:

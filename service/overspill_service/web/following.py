@@ -34,6 +34,8 @@ LAST_EVENT_ID: Final = "Last-Event-ID"
 QUEUE_SECONDS: Final = 5.0
 CHECK_SECONDS: Final = 4.0
 """How long an open answer goes on without asking whether its key is still good."""
+UNTIMED_BYTES: Final = 32 * 1024
+"""Bytes that an empty transport has room for: its own limit is no less than 64 KiB."""
 MAX_OFFSET_DIGITS: Final = 15
 HEADERS: Final = {
     "Content-Security-Policy": UNTRUSTED["Content-Security-Policy"],
@@ -54,6 +56,8 @@ async def follow(context: RequestContext[wire.FollowQuery]) -> web.StreamRespons
         return response
     async with service.follow_places.hold(tenant, QUEUE_SECONDS):
         await response.prepare(context.request)
+        if context.request.transport is not None:  # an answer before it on the connection has left no buffer
+            context.request.transport.set_write_buffer_limits()
         with service.metrics.live.follower():
             await _send(context, response, service.streams.follow(entry, offset), entry)
     return response
@@ -70,12 +74,21 @@ async def _send(
     try:
         async with aclosing(follower) as events:
             async for event in _while_allowed(context, events):
-                async with asyncio.timeout(context.service.settings.write_timeout):
-                    await response.write(event)
+                await _write(context, response, event)
                 sent += len(event)
                 context.note_reader(entry)
     finally:
         context.count_read(entry, "follow", sent)
+
+
+async def _write(context: RequestContext[Any], response: web.StreamResponse, event: bytes) -> None:
+    """Write an event. Raises `TimeoutError` if the client takes nothing for too long."""
+    transport = context.request.transport
+    if transport is not None and not transport.get_write_buffer_size() and len(event) <= UNTIMED_BYTES:
+        await response.write(event)  # the transport takes it at once, so it needs no timer
+        return
+    async with asyncio.timeout(context.service.settings.write_timeout):
+        await response.write(event)
 
 
 async def _while_allowed(context: RequestContext[Any], events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
