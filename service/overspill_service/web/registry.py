@@ -50,6 +50,7 @@ FREQUENT: Final = frozenset({Path.CAPTURE, Path.APPEND, Path.HEAD, Path.TAIL, Pa
 SECONDS_BY_BYTE_RECEIVED: Final = 200e-9
 SECONDS_BY_BYTE_SENT: Final = 30e-9
 """CPU time of reports of observations, and of listings, as measured."""
+_NO_QUERY: Final = NoQuery()
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 """A parameter in a path. aiohttp's own takes no braces, which tool calls and sessions may have."""
 
@@ -239,6 +240,8 @@ def _note_principal(exchange: Exchange, principal: Principal) -> None:
 
 def _parse(kind: type[Struct], request: web.Request) -> Struct:
     """Return the query as its struct. Raises `InvalidParameter` that names what is allowed."""
+    if kind is NoQuery and not request.query_string:
+        return _NO_QUERY
     values = _values(request) if request.query_string else {}
     unknown = values.keys() - set(kind.__struct_fields__)
     if unknown:
