@@ -17,8 +17,8 @@ _MISSING = (
 
 
 _HOOK_WORDS = 3
-_COLLECT_AFTER = 50_000
-"""New objects after which garbage is looked for. Most that a command makes at its start stay to its end."""
+_COLLECT_AFTER = 200_000
+"""New objects after which garbage is looked for: more than a command makes at its start, which it keeps."""
 
 
 def main() -> int:
