@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill_service.errors import CaptureDamaged
-from overspill_service.store_format.frame_map import FrameMap, Span, pack
+from overspill_service.store_format.frame_map import FrameMap, Span, pack, packed_with
 from overspill_service.store_format.frames import FRAME_SIZE, Frame, compress, decode_frame
 
 from tests.core.contents import CONTENTS, frames_of, log
@@ -48,6 +48,16 @@ SEGMENTS = [
 ]
 MAP = FrameMap.of(SEGMENTS)
 EMPTY = FrameMap.of([[]])
+
+
+@given(segments, st.lists(frames, max_size=6))
+def test_a_packed_map_grows_by_a_segment(capture: list[list[Frame]], last: list[Frame]) -> None:
+    assert packed_with(pack(capture), last) == pack([*capture, last])
+
+
+def test_what_is_no_packed_map_does_not_grow() -> None:
+    with pytest.raises(CaptureDamaged):
+        packed_with(compress(b"no map"), [])
 
 
 def test_a_map_adds_up_its_frames() -> None:

@@ -17,7 +17,7 @@ from overspill_service.archive.lookup_limits import LookupLimits
 from overspill_service.audit.log import AuditLog
 from overspill_service.errors import CaptureDamaged, ObjectMissing
 from overspill_service.store_format import index
-from overspill_service.store_format.frame_map import FrameMap, pack
+from overspill_service.store_format.frame_map import FrameMap, pack, packed_with
 from overspill_service.store_format.object_keys import parse
 
 if TYPE_CHECKING:
@@ -50,6 +50,15 @@ def inline_index(segments: Sequence[Sequence[Frame]]) -> bytes | None:
         return None
     packed = pack(segments)
     return packed if len(packed) <= INLINE_INDEX else None
+
+
+def grown_index(packed: bytes, frames: Sequence[Frame]) -> bytes | None:
+    """Return an entry's packed frame map with one more segment, or None if it is too large for an entry.
+
+    Raises `CaptureDamaged`.
+    """
+    grown = packed_with(packed, frames)
+    return grown if len(grown) <= INLINE_INDEX else None
 
 
 class Archive:

@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec.structs import replace
 from overspill.reading.content_kind import HEAD_BYTES, detect
 
-from overspill_service.archive.archive import inline_index
+from overspill_service.archive.archive import grown_index, inline_index
 from overspill_service.archive.recovery.entries import captures_in, encode_entry
 from overspill_service.archive.recovery.rebuild import with_all_segments
 from overspill_service.archive.retention import end_of_life
 from overspill_service.archive.storing import BINARY_TYPE, DEFAULT_TYPE
 from overspill_service.catalog.records import Entry, Segment
 from overspill_service.live import timeline
-from overspill_service.store_format.frame_map import FrameMap
 from overspill_service.store_format.frames import Frame, frames_between
 from overspill_service.store_format.index import Index, trailer
 from overspill_service.store_format.object_keys import capture_prefix, new_upload, segment_key
@@ -213,9 +212,8 @@ async def _grow(
     If it is not added it is deleted again, unless the catalog may be told of it by the objects.
     """
     while True:
-        lists = _frames_of(entry)
-        index = None if lists is None else inline_index([*lists, stored.frames])
-        grown = replace(draft, segments=[*entry.segments, stored.segment], index=index)
+        segments = [*entry.segments, stored.segment]
+        grown = replace(draft, segments=segments, index=_index_with(entry, stored.frames))
         found = await archive.catalog.replace(entry, grown)
         if found is grown:
             archive.maps.discard(entry.version)
@@ -239,10 +237,8 @@ async def _is_removed(archive: Archive, entry: Entry) -> bool:
     return known is not None or await archive.catalog.is_complete()
 
 
-def _frames_of(entry: Entry) -> list[list[Frame]] | None:
-    """Return the frames of each segment, None if they are too many for the catalog's entry."""
+def _index_with(entry: Entry, frames: list[Frame]) -> bytes | None:
+    """Return the entry's frame map with one more segment, None if it is too large for the catalog."""
     if not entry.segments:
-        return []
-    if entry.index is None:
-        return None
-    return FrameMap.unpack(entry.index).segments
+        return inline_index([frames])
+    return None if entry.index is None else grown_index(entry.index, frames)

@@ -203,17 +203,23 @@ class FrameMap:
     @classmethod
     def unpack(cls, data: bytes) -> Self:
         """Return the map that was packed. Raises `CaptureDamaged` if `data` is not a packed map."""
-        try:
-            packed = msgspec.msgpack.decode(decompress(data, UNPACKED_LIMIT), type=_Packed)
-        except msgspec.DecodeError as error:
-            raise CaptureDamaged(f"the frame map does not decode: {error}") from error
-        if packed.version != VERSION:
-            raise CaptureDamaged(f"the frame map has version {packed.version}; this service reads {VERSION}")
-        if min(packed.counts, default=0) < 0 or len(packed.columns) != ROW_SIZE * sum(packed.counts):
-            raise CaptureDamaged("the frame map's segments and columns disagree on the number of frames")
+        packed = _decoded(data)
         rows = [*ROW.iter_unpack(_transposed(packed.columns))]
         check_listed(row[:3] for row in rows)
         return cls(packed.counts, rows)
+
+
+def _decoded(data: bytes) -> _Packed:
+    """Return what was packed, with as many columns as its segments have frames. Raises `CaptureDamaged`."""
+    try:
+        packed = msgspec.msgpack.decode(decompress(data, UNPACKED_LIMIT), type=_Packed)
+    except msgspec.DecodeError as error:
+        raise CaptureDamaged(f"the frame map does not decode: {error}") from error
+    if packed.version != VERSION:
+        raise CaptureDamaged(f"the frame map has version {packed.version}; this service reads {VERSION}")
+    if min(packed.counts, default=0) < 0 or len(packed.columns) != ROW_SIZE * sum(packed.counts):
+        raise CaptureDamaged("the frame map's segments and columns disagree on the number of frames")
+    return packed
 
 
 def _transposed(columns: bytes) -> bytearray:
@@ -227,9 +233,26 @@ def _transposed(columns: bytes) -> bytearray:
 
 def pack(segments: Sequence[Sequence[Frame]]) -> bytes:
     """Return the packed map of these segments' frames: about 9 bytes for each frame of text."""
-    rows = b"".join(ROW.pack(*_row_of(frame)) for frame in chain.from_iterable(segments))
-    columns = b"".join(rows[place::ROW_SIZE] for place in range(ROW_SIZE))
+    columns = b"".join(_columns(chain.from_iterable(segments)))
     return compress(msgspec.msgpack.encode(_Packed(VERSION, [*map(len, segments)], columns)))
+
+
+def packed_with(data: bytes, frames: Sequence[Frame]) -> bytes:
+    """Return a packed map with one more segment. The frames that it has cost next to nothing.
+
+    Raises `CaptureDamaged` if `data` is not a packed map. Whether its frames can be, `FrameMap.unpack` finds.
+    """
+    packed = _decoded(data)
+    count = sum(packed.counts)
+    before = (packed.columns[place * count : (place + 1) * count] for place in range(ROW_SIZE))
+    columns = b"".join(chain.from_iterable(zip(before, _columns(frames), strict=True)))
+    return compress(msgspec.msgpack.encode(_Packed(VERSION, [*packed.counts, len(frames)], columns)))
+
+
+def _columns(frames: Iterable[Frame]) -> list[bytes]:
+    """Return the columns of bytes: the first byte of each frame's row, then the second, and so on."""
+    rows = b"".join(ROW.pack(*_row_of(frame)) for frame in frames)
+    return [rows[place::ROW_SIZE] for place in range(ROW_SIZE)]
 
 
 def _row_of(frame: Frame) -> FrameRow:
