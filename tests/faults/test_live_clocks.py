@@ -96,6 +96,20 @@ async def test_a_silent_producer_has_its_time_by_the_clock_that_was_set(
     assert await machine.look() is State.PARTIAL
 
 
+async def test_what_began_by_a_clock_that_was_late_is_not_ended_when_the_clock_is_set_right(
+    machine: Machine,
+) -> None:
+    await machine.api.service.archive.shared_clock.measure()
+    machine.ahead = -HOUR
+    producer = Producer(machine.api)
+    await producer.begin()
+    await producer.append(b"one\n")
+    assert await machine.look() is State.LIVE
+    machine.ahead = 0.0
+
+    assert [await machine.look() for _ in range(3)] == [State.LIVE] * 3
+
+
 @pytest.mark.parametrize("jump", JUMPS)
 async def test_bytes_are_stored_as_soon_as_ever_after_a_jump(
     machine: Machine, producer: Producer, jump: float
