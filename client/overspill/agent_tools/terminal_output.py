@@ -94,7 +94,7 @@ class TerminalRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 def terminal_tool(guard: Guard, *, max_chars: int = USUAL_CHARS) -> AgentTool:
     """Return `get_terminal_output`, which reads the terminals of the guard's session.
 
-    Those are the live captures of `overspill run`, `overspill shell` and `overspill put --live`, of that
+    Those are the captures of `overspill run`, `overspill shell` and `overspill put --live --name`, of that
     session or of none.
     """
     source = CaptureSource(guard.client, session=guard.session, spool=guard.spool)
