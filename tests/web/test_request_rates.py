@@ -44,6 +44,20 @@ def test_a_bucket_gives_what_it_has_and_then_what_flows_in() -> None:
     assert TokenBucket("a", 0.01, 0, clock).wait() == 100
 
 
+def test_a_bucket_of_which_a_part_may_be_used_says_what_is_left_of_that_part() -> None:
+    clock = Clock()
+    bucket = TokenBucket("a", 10, 20, clock)
+    bucket.set_share(0.5)
+    said = []
+    for _ in range(10):
+        bucket.take()
+        said.append(bucket.state)
+    clock.now += 60
+    bucket.wait()
+
+    assert [said[0], said[-1], bucket.state] == ['"a";r=9;t=1', '"a";r=0;t=2', '"a";r=10;t=0']
+
+
 def test_of_many_names_the_longest_unused_is_forgotten() -> None:
     buckets = TokenBuckets("a", 1, 1, Clock(), most=2)
     first = buckets.of("a")

@@ -29,20 +29,23 @@ class TokenBucket:
 
     @property
     def state(self) -> str:
-        """What is left, as `RateLimit` says it: tokens (`r`), and seconds until it is full again (`t`)."""
-        missing = self._burst - self._tokens
-        return f'"{self._kind}";r={int(self._tokens)};t={math.ceil(missing / self.rate)}'
+        """What is left here, as `RateLimit` says it: tokens (`r`), and seconds until all are back (`t`)."""
+        missing = max(0.0, self._most - self._tokens)
+        return f'"{self._kind}";r={int(self._tokens)};t={math.ceil(missing / (self.rate * self.share))}'
 
     @property
     def left(self) -> float:
         """The tokens that were left when it was asked last."""
         return self._tokens
 
+    @property
+    def _most(self) -> float:
+        return self._burst if self.share == 1 else max(1.0, self._burst * self.share)
+
     def wait(self) -> int:
         """Return in how many whole seconds there is a token, 0 if there is one now."""
         now, rate = self._clock(), self.rate * self.share
-        most = self._burst if self.share == 1 else max(1.0, self._burst * self.share)
-        self._tokens, self._at = min(most, self._tokens + rate * (now - self._at)), now
+        self._tokens, self._at = min(self._most, self._tokens + rate * (now - self._at)), now
         return 0 if self._tokens >= 1 else math.ceil((1 - self._tokens) / rate)
 
     def take(self) -> int:
