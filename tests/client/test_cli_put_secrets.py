@@ -42,6 +42,18 @@ def test_a_secret_in_a_pipe_is_masked_too(overspill: Shell, service: ServiceProc
         assert client.content(result.capture) == MASKED
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_a_secret_in_utf_16_with_a_byte_order_mark_is_masked_in_its_encoding(
+    overspill: Shell, service: ServiceProcess, encoding: str
+) -> None:
+    result = overspill("put", stdin=f"\ufeff{SECRET.decode()}".encode(encoding))
+    with SyncClient(service.url) as client:
+        content = client.content(result.capture)
+
+    assert content == f"\ufeff{MASKED.decode()}".encode(encoding)
+    assert result.err == SAID
+
+
 @pytest.mark.parametrize("words", [(), ("--live",)])
 def test_who_wants_the_exact_bytes_gets_them(
     overspill: Shell, service: ServiceProcess, words: tuple[str, ...]
