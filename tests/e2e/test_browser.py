@@ -14,6 +14,7 @@ import pytest
 
 from tests.faults.traffic import client_of
 from tests.servers.browser import HOST, Name, Site, browsing, executable
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from tests.servers.overspill import ServiceProcess
@@ -38,8 +39,11 @@ def page(service: str, site: Site, capture: str, attack: str) -> str:
 
 
 async def stored(service: ServiceProcess) -> str:
+    """The id of a capture that was stored just now. The service has logged that by then."""
     async with client_of(service) as client:
-        return (await client.put(SECRET, call_id="call_0")).id
+        capture = (await client.put(SECRET, call_id="call_0")).id
+    assert await asyncio.to_thread(until, lambda: answers(service))
+    return capture
 
 
 async def unchanged(service: ServiceProcess, capture: str) -> None:
