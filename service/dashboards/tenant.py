@@ -28,7 +28,7 @@ def tenant() -> Dashboard:
     rows = {
         "Outputs": _outputs(),
         "Captures": _stored() + _captures(),
-        "Live captures": _live(),
+        "Live captures": _live() + _appends(),
         "Spools": _spools(),
         "Keys": _keys(),
     }
@@ -124,6 +124,11 @@ def _live() -> tuple[p.Panel, ...]:
             Step(1, p.AMBER),
             width=6,
         ),
+    )
+
+
+def _appends() -> tuple[p.Panel, ...]:
+    return (
         p.graph(
             "Appends",
             "Appends to live captures, and segments that they became.",

@@ -58,6 +58,10 @@ _ROOM_FOR_ENTRY: Final = 64 * 1024
 """Bytes that the spool needs beside the longest stream: its entry, and a remark at its end."""
 
 
+def _hold_nothing() -> None:
+    """Release what was never taken."""
+
+
 class Slot(NamedTuple):
     """A slot for one output, until it is released.
 
@@ -66,7 +70,7 @@ class Slot(NamedTuple):
 
     failure: Failure | None = None
     without: frozenset[str] = frozenset()
-    release: Callable[[], object] = bool
+    release: Callable[[], None] = _hold_nothing
 
 
 _ANY: Final = Slot()

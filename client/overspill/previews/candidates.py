@@ -166,11 +166,13 @@ def _by_letters(text: str, parts: list[Span]) -> dict[int, list[Word]]:
     return found
 
 
-def _forms(lines: Iterable[bytes]) -> Sequence[object]:
+def _forms(lines: Sequence[bytes]) -> Sequence[object]:
     """Return a value for each line that is equal for lines that are alike: the line without its digits.
 
     Lines whose exit codes or statuses say different things are not alike: `exit 0` and `exit 1`.
     """
+    if not lines:
+        return ()
     begins = [line[:_FORM_BYTES] for line in lines]
     joined = b"\n".join(begins).translate(None, _DIGITS)
     numbered = [name for name in words.NUMBERED if name in joined]
@@ -181,7 +183,7 @@ def _forms(lines: Iterable[bytes]) -> Sequence[object]:
         (form, tuple(map(_class_of, words.TELLING_NUMBER.findall(begin))))
         if any(map(form.__contains__, numbered))
         else form
-        for begin, form in zip(begins, forms, strict=False)
+        for begin, form in zip(begins, forms, strict=True)
     ]
 
 
@@ -270,7 +272,7 @@ def _located(part: Slice, hits: dict[int, int]) -> Iterator[_Line]:
     characters = len if part.is_ascii else _characters
     begins = sorted(hits)
     lines = [_line_at(data, begin) for begin in begins]
-    for begin, line, form in zip(begins, lines, _forms(lines), strict=False):
+    for begin, line, form in zip(begins, lines, _forms(lines), strict=True):
         at += characters(data[byte:begin])
         byte = begin
         yield _Line(at, characters(line), characters(line[: hits[begin]]), form)

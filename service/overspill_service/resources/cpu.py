@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Workers(Protocol):
-    """Threads as one request uses them: all of the process, or a tenant's share of those for scans."""
+    """Threads as one request uses them: those of the process, or a tenant's share of them."""
 
     @property
     def threads(self) -> int:
@@ -55,6 +55,8 @@ INLINE: Final = Inline()
 
 
 class CpuThreads:
+    """The threads for all but scans and uploads. Used without `of`, they work for the process itself."""
+
     def __init__(self, threads: int | None = None) -> None:
         self._threads = FairThreads("cpu", threads=threads, gives_way=False)
         self.threads = self._threads.share

@@ -58,7 +58,13 @@ class FairThreads:
 
     def of(self, name: str) -> TenantThreads:
         """Return the threads as one tenant uses them."""
-        return TenantThreads(self, self._tenants.setdefault(name, Tenant(name)))
+        return TenantThreads(self, self._tenant(name))
+
+    def _tenant(self, name: str) -> Tenant:
+        tenant = self._tenants.get(name)
+        if tenant is None:
+            tenant = self._tenants[name] = Tenant(name)
+        return tenant
 
     def start(self, tenant: Tenant, work: Callable[[], T], lock: asyncio.Lock | None = None) -> Batch:
         """Begin `work` as soon as the tenant may have a thread. Release `lock` some time after its end.
@@ -113,7 +119,7 @@ class FairThreads:
 
 
 class TenantThreads:
-    """One tenant's use of the threads, in the shape of `CpuThreads`."""
+    """One tenant's use of the threads, in the shape of `Workers`."""
 
     def __init__(self, threads: FairThreads, tenant: Tenant) -> None:
         self._threads, self._tenant = threads, tenant

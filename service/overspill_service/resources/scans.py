@@ -52,7 +52,7 @@ class ScanThreads(FairThreads):
 
         `cpu_limit` is in seconds a minute, 0 for none. Raises `CpuTimeUsed`, `TooManyRequests`.
         """
-        tenant = self._tenants.setdefault(name, Tenant(name))
+        tenant = self._tenant(name)
         tenant.require_cpu(cpu_limit, self._clock())
         async with self.places.hold(name, QUEUE_SECONDS):
             turn = ScanTurn(self, tenant)
