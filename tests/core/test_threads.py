@@ -62,6 +62,35 @@ async def test_the_end_waits_for_what_runs_and_cancels_what_waits() -> None:
     assert await running is True
 
 
+async def test_a_tenant_uses_half_of_the_threads_while_another_one_asks_too() -> None:
+    now, go_on, running = 0.0, threading.Semaphore(0), threading.Semaphore(0)
+    threads = FairThreads("work", threads=4, clock=lambda: now)
+
+    def work() -> None:
+        running.release()
+        go_on.acquire(timeout=30)
+
+    async def begins(most: int) -> bool:
+        """Return whether of five pieces of work of one tenant just `most` begin, and end them all."""
+        pieces = [threads.of("one").start(work) for _ in range(5)]
+        begun = [await asyncio.to_thread(running.acquire, timeout=30) for _ in range(most)]
+        is_more = await asyncio.to_thread(running.acquire, timeout=0.1)
+        go_on.release(5)
+        await asyncio.gather(*pieces)
+        while running.acquire(blocking=False):
+            pass
+        return all(begun) and not is_more
+
+    assert await begins(4)
+    await threads.of("").run(lambda: None)
+    assert await begins(4), "the work of the process itself counted as a tenant's"
+    await threads.of("other").run(lambda: None)
+    assert await begins(2)
+    now = 2.0
+    assert await begins(4)
+    threads.close()
+
+
 async def test_a_tenant_whose_work_has_ended_costs_the_others_nothing() -> None:
     threads = FairThreads("work", threads=1)
     for number in range(100):

@@ -1,7 +1,8 @@
 """Threads that tenants share fairly: a free one goes to the tenant that has the fewest running.
 
 Of several such tenants the one that has used the least CPU time comes first. One thread more than a tenant
-may use is there, so that the next tenant need not wait for work to end.
+may use is there, so that the next tenant need not wait for work to end. While several tenants ask, each uses
+half of the threads: what a thread does still takes cores and the interpreter's lock from all others.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 MINUTE: Final = 60.0
 PAUSES: Final = 4
 """A tenant may hold the interpreter's lock for a fifth of the time: then others get it in between."""
+
+TOGETHER_SECONDS: Final = 1.0
+"""Tenants that ask within so many seconds of each other count as asking at the same time."""
 
 LITTLE: Final = 0.01
 """The part of a limit on CPU time below which other replicas need not know."""
@@ -47,12 +51,16 @@ class FairThreads:
         `gives_way`: other threads come first while cores are short.
         """
         self.share = threads or cpu_threads()
-        """The most threads that one tenant uses at once."""
+        """The most threads that one tenant uses at once, while no other one asks."""
+        self._half = max(1, self.share // 2)
         self._idle = self.share + 1
         self._pool = Pool(self._idle, name, give_way if gives_way else lambda: None)
         self._tenants: dict[str, Tenant] = {}
         self._busy: dict[Tenant, None] = {}
         """The tenants whose work runs or waits."""
+        self._latest: Tenant | None = None
+        self._changed_at = -math.inf
+        """The tenant that asked last, and when another one had asked before it."""
         self._note, self._clock = note, clock
         self._is_closed = False
 
@@ -78,12 +86,23 @@ class FairThreads:
             tenant.used = max(tenant.used, least)  # time without work earns nothing
             self._busy[tenant] = None
         batch = Batch(tenant, work, self._clock(), lock)
+        self._note_turn(tenant, batch.since)
         tenant.waiting.append(batch)
         self._begin_waiting()
         return batch
 
+    def _note_turn(self, tenant: Tenant, now: float) -> None:
+        """Remember when the tenant that asks changed last. Work of the process itself has no name."""
+        if not tenant.name or tenant is self._latest:
+            return
+        if self._latest is not None:
+            self._changed_at = now
+        self._latest = tenant
+
     def _begin_waiting(self) -> None:
-        while self._idle and (ready := [each for each in self._busy if self._may_begin(each)]):
+        is_shared = self._clock() - self._changed_at < TOGETHER_SECONDS
+        most = self._half if is_shared else self.share
+        while self._idle and (ready := [each for each in self._busy if each.may_begin(most)]):
             batch = min(ready, key=lambda each: (each.running, each.used)).waiting.popleft()
             if batch.result.cancelled():
                 self._settle(batch)
@@ -92,9 +111,6 @@ class FairThreads:
             batch.tenant.running += 1
             batch.waited = self._clock() - batch.since
             self._pool.start(batch.run, partial(self._end, batch))
-
-    def _may_begin(self, tenant: Tenant) -> bool:
-        return bool(tenant.waiting) and tenant.running < self.share
 
     def _end(self, batch: Batch) -> None:
         self._idle += 1
@@ -153,6 +169,9 @@ class Tenant:
     @property
     def is_idle(self) -> bool:
         return not (self.waiting or self.running)
+
+    def may_begin(self, most: int) -> bool:
+        return bool(self.waiting) and self.running < most
 
     def charge(self, seconds: float) -> None:
         self.used += seconds
