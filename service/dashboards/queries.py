@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from overspill_service.telemetry.definitions import Metric
+    from overspill_service.telemetry.metric import Metric
 
 SPILLED: Final = 'outcome!="inline"'
 READS: Final = 'route=~"/v1/captures/.*/(head|tail|lines|grep|summary)"'

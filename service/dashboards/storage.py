@@ -13,6 +13,7 @@ from dashboards.panels import Query, Step
 
 if TYPE_CHECKING:
     from grafana_foundation_sdk.builders.dashboard import Dashboard
+    from overspill_service.telemetry.metric import Metric
 
 TENANT = 'tenant=~"$tenant"'
 GIB = 2**30
@@ -37,7 +38,7 @@ def storage() -> Dashboard:
     return p.with_rows(page, {"Now": _now(), "Growth": _growth(), "Requests": _requests()})
 
 
-def _stored(metric: d.Metric) -> str:
+def _stored(metric: Metric) -> str:
     return f"max by (tenant) ({q.selector(metric, TENANT)})"
 
 

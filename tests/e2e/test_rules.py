@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
-from overspill_service.telemetry.definitions import METRICS, Kind, Metric
+from overspill_service.telemetry.definitions import METRICS
+from overspill_service.telemetry.metric import Kind, Metric
 
 from tests.e2e.programs import program, run
 

@@ -18,7 +18,8 @@ from overspill_service.catalog.quotas import Totals
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from overspill_service.catalog.statistics import OTHER
 from overspill_service.maintenance import Maintenance
-from overspill_service.telemetry.definitions import METRICS, Kind
+from overspill_service.telemetry.definitions import METRICS
+from overspill_service.telemetry.metric import Kind
 from overspill_service.telemetry.metrics import Metrics
 from overspill_service.telemetry.names import BoundedNames, ToolNames
 from overspill_service.telemetry.scrapes import PLAIN, Scrapes

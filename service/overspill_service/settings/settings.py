@@ -1,16 +1,14 @@
 """The settings: frozen, checked, and documented in their declarations."""
 
-import ipaddress
 from pathlib import Path
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 from overspill.wire import DEFAULT_TTL, is_loopback
 
+from overspill_service.settings.addresses import Network, networks_of, parse_address
 from overspill_service.settings.data_directory import data_directory
 from overspill_service.settings.units import BYTES, LONGEST_TTL, SECONDS
-
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -295,16 +293,3 @@ class Settings(Struct, frozen=True, kw_only=True):
     @property
     def is_loopback(self) -> bool:
         return is_loopback(self.address[0])
-
-
-def networks_of(text: str) -> tuple[Network, ...]:
-    """Return addresses and networks that commas separate. Raises `ValueError`."""
-    return tuple(map(ipaddress.ip_network, filter(None, map(str.strip, text.split(",")))))
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    """Return host and port of `HOST:PORT` or `[IPv6]:PORT`. Raises `ValueError`."""
-    host, colon, port = text.rpartition(":")
-    if not (colon and host and port.isascii() and port.isdigit() and int(port) < 2**16):
-        raise ValueError(f"{text!r} is not HOST:PORT")
-    return host.removeprefix("[").removesuffix("]"), int(port)

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Final, get_args, get_type_hints
 
 import msgspec
 
+from overspill_service.settings.addresses import networks_of, parse_address
 from overspill_service.settings.errors import SettingError
 from overspill_service.settings.help import allowed
-from overspill_service.settings.settings import Settings, networks_of, parse_address
+from overspill_service.settings.settings import Settings
 from overspill_service.settings.units import parse_value
 
 if TYPE_CHECKING:

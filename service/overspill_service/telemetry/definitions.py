@@ -7,92 +7,21 @@ Names follow Prometheus' conventions: base units, the unit last, `_total` for co
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from msgspec import Struct
 from overspill.wire import SIZE_BOUNDS, Code, Outcome, PreviewKind
 
-from overspill_service.catalog.statistics import Cell
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-NAMESPACE: Final = "overspill"
-
-
-class Kind(StrEnum):
-    COUNTER = "counter"
-    GAUGE = "gauge"
-    HISTOGRAM = "histogram"
-
-
-class Merge(StrEnum):
-    """How a gauge's values of several workers become one, in `prometheus_client`'s words."""
-
-    SUM = "livesum"
-    MAX = "livemax"
-
-
-class Label(Struct, frozen=True):
-    name: str
-    values: tuple[str, ...] = ()
-    """All values there are, or nothing if only events tell them."""
-
-
-class Metric(Struct, frozen=True, kw_only=True):
-    kind: Kind
-    name: str
-    """The name without the namespace, and without `_total`."""
-    help: str
-    labels: tuple[Label, ...] = ()
-    buckets: tuple[float, ...] = ()
-    """The inclusive upper bounds of a histogram's buckets, in the unit of the name."""
-    merge: Merge = Merge.SUM
-    namespace: str = NAMESPACE
-    is_kept: bool = False
-    """Whether the catalog keeps it over time, by tenant, tool and the label that is left."""
-    is_detail: bool = False
-    """Whether it is for a closer look only: no rule and no dashboard shows it."""
-
-    @property
-    def full_name(self) -> str:
-        """The name in queries. A histogram's series add `_bucket`, `_sum` and `_count`."""
-        name = f"{self.namespace}_{self.name}" if self.namespace else self.name
-        return f"{name}_total" if self.kind is Kind.COUNTER else name
-
-    def cell(self, labels: Sequence[str]) -> Cell:
-        """Return what the statistics call the series with these label values."""
-        values = {label.name: value for label, value in zip(self.labels, labels, strict=True)}
-        values.pop("tenant")
-        return Cell(self.name, values.pop("tool", ""), *values.values())
-
-    @property
-    def open_labels(self) -> tuple[str, ...]:
-        """The labels whose values only events tell."""
-        return tuple(label.name for label in self.labels if not label.values)
-
-
-def _counter(name: str, text: str, *labels: Label, is_kept: bool = False) -> Metric:
-    return Metric(kind=Kind.COUNTER, name=name, help=text, labels=labels, is_kept=is_kept)
-
-
-def _kept(name: str, text: str, *labels: Label) -> Metric:
-    return _counter(name, text, *labels, is_kept=True)
-
-
-def _gauge(name: str, text: str, *labels: Label, merge: Merge = Merge.SUM) -> Metric:
-    return Metric(kind=Kind.GAUGE, name=name, help=text, labels=labels, merge=merge)
-
-
-def _histogram(name: str, text: str, buckets: tuple[float, ...], *labels: Label) -> Metric:
-    return Metric(kind=Kind.HISTOGRAM, name=name, help=text, labels=labels, buckets=buckets)
-
-
-def _of_process(kind: Kind, name: str, text: str) -> Metric:
-    """Declare a metric under the name that Prometheus' client libraries share."""
-    return Metric(kind=kind, name=f"process_{name}", help=text, namespace="")
-
+from overspill_service.telemetry.metric import (
+    Kind,
+    Label,
+    Merge,
+    Metric,
+    counter,
+    gauge,
+    histogram,
+    kept,
+    of_process,
+)
 
 _TENANT: Final = Label("tenant")
 _TOOL: Final = Label("tool")
@@ -115,27 +44,27 @@ _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2
 
 # --- what clients report ---------------------------------------------------------------------------
 
-TOOL_OUTPUTS: Final = _kept("tool_outputs", "Tool outputs seen by clients.", *_OUTPUT)
-TOOL_OUTPUT_BYTES: Final = _kept("tool_output_bytes", "Bytes of tool outputs as they were.", *_OUTPUT)
-TOOL_OUTPUT_KEPT_BYTES: Final = _kept(
+TOOL_OUTPUTS: Final = kept("tool_outputs", "Tool outputs seen by clients.", *_OUTPUT)
+TOOL_OUTPUT_BYTES: Final = kept("tool_output_bytes", "Bytes of tool outputs as they were.", *_OUTPUT)
+TOOL_OUTPUT_KEPT_BYTES: Final = kept(
     "tool_output_kept_bytes", "Bytes of tool outputs that entered a conversation.", *_OUTPUT
 )
-TOKENS_KEPT_OUT: Final = _kept(
+TOKENS_KEPT_OUT: Final = kept(
     "tool_output_tokens_kept_out",
     "Tokens of tool outputs that notices kept out of conversations, as clients estimate them.",
     *(_TENANT, _TOOL),
 )
-IDENTICAL_OUTPUTS: Final = _kept(
+IDENTICAL_OUTPUTS: Final = kept(
     "identical_tool_outputs",
     "Spilled tool outputs with the same bytes as an earlier one of the session.",
     *(_TENANT, _TOOL),
 )
-RERUN_BURSTS: Final = _kept(
+RERUN_BURSTS: Final = kept(
     "tool_rerun_bursts",
     "Bursts of calls: a tool was called again and again in a session soon after a notice.",
     *(_TENANT, _TOOL),
 )
-TOOL_OUTPUT_SIZE: Final = _histogram(
+TOOL_OUTPUT_SIZE: Final = histogram(
     "tool_output_size_bytes",
     "Sizes of tool outputs as they were, from clients that report them.",
     tuple(map(float, SIZE_BOUNDS)),
@@ -144,63 +73,63 @@ TOOL_OUTPUT_SIZE: Final = _histogram(
 
 # --- captures --------------------------------------------------------------------------------------
 
-CAPTURES: Final = _kept(
+CAPTURES: Final = kept(
     "captures", "Captures by result.", _TENANT, _TOOL, Label("result", ("created", "repeated"))
 )
-CAPTURE_BYTES: Final = _kept("capture_bytes", "Bytes of content of new captures.", _TENANT, _TOOL)
-CAPTURE_STORED_BYTES: Final = _kept("capture_stored_bytes", "Bytes stored for new captures.", _TENANT, _TOOL)
-CAPTURE_SIZE: Final = _histogram("capture_size_bytes", "Sizes of new captures.", _SIZES, _TENANT)
-CAPTURES_READ: Final = _kept("captures_read", "Captures that were read for the first time.", _TENANT, _TOOL)
-FIRST_READ_DELAY: Final = _histogram(
+CAPTURE_BYTES: Final = kept("capture_bytes", "Bytes of content of new captures.", _TENANT, _TOOL)
+CAPTURE_STORED_BYTES: Final = kept("capture_stored_bytes", "Bytes stored for new captures.", _TENANT, _TOOL)
+CAPTURE_SIZE: Final = histogram("capture_size_bytes", "Sizes of new captures.", _SIZES, _TENANT)
+CAPTURES_READ: Final = kept("captures_read", "Captures that were read for the first time.", _TENANT, _TOOL)
+FIRST_READ_DELAY: Final = histogram(
     "first_read_delay_seconds",
     "Time from the end of a capture's upload to its first read.",
     (1, 5, 15, 60, 300, 1800, 3600, 6 * 3600, 86400, 7 * 86400),
     _TENANT,
 )
-PREVIEWED_CAPTURES: Final = _counter(
+PREVIEWED_CAPTURES: Final = counter(
     "previewed_captures", "New captures by the kind of preview in their notice.", _TENANT, _PREVIEW
 )
-PREVIEWED_CAPTURES_READ: Final = _counter(
+PREVIEWED_CAPTURES_READ: Final = counter(
     "previewed_captures_read",
     "Captures that were read for the first time, by the kind of preview in their notice.",
     *(_TENANT, _PREVIEW),
 )
-CAPTURES_BY_SIZE: Final = _kept(
+CAPTURES_BY_SIZE: Final = kept(
     "captures_by_size", "New captures by the class of their size, named by its bound.", _TENANT, _TOOL, _SIZE
 )
-CAPTURES_READ_AT_ONCE: Final = _kept(
+CAPTURES_READ_AT_ONCE: Final = kept(
     "captures_read_at_once",
     "Captures that were read for the first time within a minute, by the class of their size.",
     *(_TENANT, _TOOL, _SIZE),
 )
-READS: Final = _kept("reads", "Reads of captures by mode.", _TENANT, _TOOL, _MODE)
-READ_BYTES: Final = _counter("read_bytes", "Bytes of answers to reads.", _TENANT, _MODE)
-STORED_CAPTURES: Final = _gauge(
+READS: Final = kept("reads", "Reads of captures by mode.", _TENANT, _TOOL, _MODE)
+READ_BYTES: Final = counter("read_bytes", "Bytes of answers to reads.", _TENANT, _MODE)
+STORED_CAPTURES: Final = gauge(
     "stored_captures", "Captures that are stored now. The same on every replica.", _TENANT, merge=Merge.MAX
 )
-STORED_BYTES: Final = _gauge(
+STORED_BYTES: Final = gauge(
     "stored_bytes", "Bytes that they take in the object store.", _TENANT, merge=Merge.MAX
 )
-STORED_CONTENT_BYTES: Final = _gauge(
+STORED_CONTENT_BYTES: Final = gauge(
     "stored_content_bytes", "Bytes of their content before compression.", _TENANT, merge=Merge.MAX
 )
-SPOOL_UPLOADS: Final = _counter(
+SPOOL_UPLOADS: Final = counter(
     "spool_uploads", "New captures that waited in a client's spool before they were uploaded.", _TENANT
 )
-SPOOL_WAIT: Final = _histogram(
+SPOOL_WAIT: Final = histogram(
     "spool_wait_seconds",
     "How long they waited there.",
     (5, 30, 60, 300, 1800, 3600, 6 * 3600, 86400),
     _TENANT,
 )
-SPOOLED_CAPTURES: Final = _gauge(
+SPOOLED_CAPTURES: Final = gauge(
     "spooled_captures",
     "Captures that wait in clients' spools, by their last reports. The same on every replica.",
     _TENANT,
     merge=Merge.MAX,
 )
-SPOOLED_BYTES: Final = _gauge("spooled_bytes", "Bytes that wait there.", _TENANT, merge=Merge.MAX)
-SPOOLED_AGE: Final = _gauge(
+SPOOLED_BYTES: Final = gauge("spooled_bytes", "Bytes that wait there.", _TENANT, merge=Merge.MAX)
+SPOOLED_AGE: Final = gauge(
     "spooled_oldest_seconds", "How long the oldest of them has waited.", _TENANT, merge=Merge.MAX
 )
 SCAN_CPU: Final = Metric(
@@ -218,104 +147,102 @@ SCAN_WAIT: Final = Metric(
     buckets=(0.001, 0.01, 0.1, 1, 10),
     is_detail=True,
 )
-LIVE_CAPTURES: Final = _gauge(
+LIVE_CAPTURES: Final = gauge(
     "live_captures", "Captures that are live now. The same on every replica.", _TENANT, merge=Merge.MAX
 )
-LIVE_UNSTORED_BYTES: Final = _gauge(
+LIVE_UNSTORED_BYTES: Final = gauge(
     "live_unstored_bytes",
     "Bytes of live captures that are accepted and not durable. The same on every replica.",
     _TENANT,
     merge=Merge.MAX,
 )
-UNCOMPACTED_CAPTURES: Final = _gauge(
+UNCOMPACTED_CAPTURES: Final = gauge(
     "uncompacted_captures",
     "Finished captures that wait to be moved into fewer objects. The same on every replica.",
     merge=Merge.MAX,
 )
-LIVE_APPENDS: Final = _counter("live_appends", "Appends to live captures.", _TENANT)
-LIVE_APPEND_BYTES: Final = _counter("live_append_bytes", "Bytes of content that they added.", _TENANT)
-LIVE_SEGMENTS: Final = _counter(
+LIVE_APPENDS: Final = counter("live_appends", "Appends to live captures.", _TENANT)
+LIVE_APPEND_BYTES: Final = counter("live_append_bytes", "Bytes of content that they added.", _TENANT)
+LIVE_SEGMENTS: Final = counter(
     "live_segments", "Segments of live captures by result.", _TENANT, _DONE_OR_FAILED
 )
-LIVE_DURABLE_DELAY: Final = _histogram(
+LIVE_DURABLE_DELAY: Final = histogram(
     "live_durable_delay_seconds",
     "Time from the acceptance of a segment's first byte until it was durable.",
     (0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900),
 )
-VANISHED_PRODUCERS: Final = _counter(
+VANISHED_PRODUCERS: Final = counter(
     "vanished_producers", "Captures that became partial because their producers were gone.", _TENANT
 )
-FOLLOWERS: Final = _gauge("followers", "Clients that follow captures now.")
-WAITS: Final = _gauge("waits", "Waits that go on now.")
-WAITS_ENDED: Final = _counter(
+FOLLOWERS: Final = gauge("followers", "Clients that follow captures now.")
+WAITS: Final = gauge("waits", "Waits that go on now.")
+WAITS_ENDED: Final = counter(
     "waits_ended",
     "Waits by why they ended. Gone: the client hung up.",
     Label("reason", ("pattern", "lines", "ended", "timeout", "gone", "failed")),
 )
-UPLOADS_IN_PROGRESS: Final = _gauge("uploads_in_progress", "Uploads in progress.")
-SWEPT_CAPTURES: Final = _counter("swept_captures", "Captures removed by sweeps.")
-SWEEPS: Final = _counter("sweeps", "Sweeps by result.", _DONE_OR_FAILED)
-ORPHAN_BYTES: Final = _gauge(
+UPLOADS_IN_PROGRESS: Final = gauge("uploads_in_progress", "Uploads in progress.")
+SWEPT_CAPTURES: Final = counter("swept_captures", "Captures removed by sweeps.")
+SWEEPS: Final = counter("sweeps", "Sweeps by result.", _DONE_OR_FAILED)
+ORPHAN_BYTES: Final = gauge(
     "orphan_bytes",
     "Stored bytes that no capture needs, running uploads included, at the last search for orphans.",
 )
 
 # --- requests --------------------------------------------------------------------------------------
 
-HTTP_REQUESTS: Final = _counter("http_requests", "Requests by route and status.", *_ROUTE, Label("status"))
-HTTP_REQUEST_SECONDS: Final = _histogram("http_request_seconds", "Time to answer.", _SECONDS, *_ROUTE)
-PROBLEMS: Final = _counter("problems", "Problems answered, by code.", Label("code", tuple(Code)))
-TENANT_REQUESTS: Final = _counter(
+HTTP_REQUESTS: Final = counter("http_requests", "Requests by route and status.", *_ROUTE, Label("status"))
+HTTP_REQUEST_SECONDS: Final = histogram("http_request_seconds", "Time to answer.", _SECONDS, *_ROUTE)
+PROBLEMS: Final = counter("problems", "Problems answered, by code.", Label("code", tuple(Code)))
+TENANT_REQUESTS: Final = counter(
     "tenant_requests",
     "Requests by tenant, key and problem code. Tenant and key are empty without a valid key.",
     *(_TENANT, _KEY, Label("code")),
 )
-TENANT_RECEIVED_BYTES: Final = _counter(
-    "tenant_received_bytes", "Bytes of bodies of requests.", _TENANT, _KEY
-)
-TENANT_SENT_BYTES: Final = _counter("tenant_sent_bytes", "Bytes of bodies of answers.", _TENANT, _KEY)
+TENANT_RECEIVED_BYTES: Final = counter("tenant_received_bytes", "Bytes of bodies of requests.", _TENANT, _KEY)
+TENANT_SENT_BYTES: Final = counter("tenant_sent_bytes", "Bytes of bodies of answers.", _TENANT, _KEY)
 
 # --- back ends, disks and the process --------------------------------------------------------------
 
-BACKEND_OPERATIONS: Final = _counter(
+BACKEND_OPERATIONS: Final = counter(
     "backend_operations", "Operations of the back ends.", *_OPERATION, _DONE_OR_FAILED
 )
-BACKEND_OPERATION_SECONDS: Final = _histogram(
+BACKEND_OPERATION_SECONDS: Final = histogram(
     "backend_operation_seconds", "Time of back-end operations.", _SECONDS, *_OPERATION
 )
-CATALOG_DAMAGED_RECORDS: Final = _counter(
+CATALOG_DAMAGED_RECORDS: Final = counter(
     "catalog_damaged_records",
     "Records of the catalog that cannot be decoded, by result.",
     Label("result", ("mended", "left")),
 )
-CLOCK_SKEW: Final = _gauge(
+CLOCK_SKEW: Final = gauge(
     "clock_skew_seconds",
     "Seconds by which this machine's clock differs from that of the back ends.",
     merge=Merge.MAX,
 )
-FREE_BYTES: Final = _gauge(
+FREE_BYTES: Final = gauge(
     "free_bytes",
     "Free bytes of the disk that holds a back end in the data directory.",
     Label("backend"),
     merge=Merge.MAX,
 )
-FREE_INODES: Final = _gauge(
+FREE_INODES: Final = gauge(
     "free_inodes",
     "Free inodes of the disk that holds a back end in the data directory.",
     Label("backend"),
     merge=Merge.MAX,
 )
-BUILD_INFO: Final = _gauge(
+BUILD_INFO: Final = gauge(
     "build_info",
     "1, with the versions of service and Python.",
     Label("version"),
     Label("python"),
     merge=Merge.MAX,
 )
-PROCESS_CPU: Final = _of_process(Kind.COUNTER, "cpu_seconds", "User and system CPU time in seconds.")
-PROCESS_MEMORY: Final = _of_process(Kind.GAUGE, "resident_memory_bytes", "Resident memory in bytes.")
-PROCESS_OPEN_FDS: Final = _of_process(Kind.GAUGE, "open_fds", "Open file descriptors.")
-PROCESS_MAX_FDS: Final = _of_process(Kind.GAUGE, "max_fds", "File descriptors that may be open.")
+PROCESS_CPU: Final = of_process(Kind.COUNTER, "cpu_seconds", "User and system CPU time in seconds.")
+PROCESS_MEMORY: Final = of_process(Kind.GAUGE, "resident_memory_bytes", "Resident memory in bytes.")
+PROCESS_OPEN_FDS: Final = of_process(Kind.GAUGE, "open_fds", "Open file descriptors.")
+PROCESS_MAX_FDS: Final = of_process(Kind.GAUGE, "max_fds", "File descriptors that may be open.")
 PROCESS_START_TIME: Final = Metric(
     kind=Kind.GAUGE,
     name="process_start_time_seconds",

@@ -12,6 +12,7 @@ from overspill_service.catalog.statistics import OTHER
 from overspill_service.telemetry import definitions as d
 from overspill_service.telemetry.cohorts import CohortCounts
 from overspill_service.telemetry.live import LiveMetrics
+from overspill_service.telemetry.metric import Metric
 from overspill_service.telemetry.names import MAX_TENANTS, BoundedNames, ToolNames
 from overspill_service.telemetry.pending import PendingReads, PendingSums
 from overspill_service.telemetry.process_usage import ProcessUsage
@@ -46,7 +47,7 @@ _OBSERVED: Final = {
 """What observations count, by their names."""
 OBSERVED_AT_ONCE: Final = 10
 """Observations that are added up before other requests go on: a few milliseconds if their tools are new."""
-_Count = tuple[d.Metric, tuple[str, ...], int]
+_Count = tuple[Metric, tuple[str, ...], int]
 """A metric, the values of its labels, and what to add."""
 
 
@@ -163,7 +164,7 @@ class Metrics:
         self._of(d.PREVIEWED_CAPTURES_READ, tenant, _preview(entry)).inc()
         self._cohorts.first_read(entry)
 
-    def _add(self, tenant: str, metric: d.Metric, *labels: str, amount: int = 1) -> None:
+    def _add(self, tenant: str, metric: Metric, *labels: str, amount: int = 1) -> None:
         """Add to a metric that the catalog keeps."""
         self._of(metric, *labels).inc(amount)
         self._sums.add(tenant, metric.cell(labels), amount)

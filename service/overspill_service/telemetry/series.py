@@ -19,7 +19,8 @@ from prometheus_client import (
     values,
 )
 
-from overspill_service.telemetry.definitions import METRICS, Kind, Metric
+from overspill_service.telemetry.definitions import METRICS
+from overspill_service.telemetry.metric import Kind, Metric
 from overspill_service.telemetry.multiprocess import (
     VARIABLE,
     SharedMemories,

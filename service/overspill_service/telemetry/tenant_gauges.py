@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from overspill_service.telemetry.definitions import Metric
+    from overspill_service.telemetry.metric import Metric
 
 Amounts = tuple[float, ...]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-    from overspill_service.settings.settings import Network
+    from overspill_service.settings.addresses import Network
 
 _HOP: Final = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::\d+)?|([0-9.]+)(?::\d+)?|([0-9A-Fa-f:.]+)")
 """An address with or without a port: `[2001:db8::1]:80`, `192.0.2.1:80`, `2001:db8::1`."""
