@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from overspill import wire
 from overspill_service.archive.sweep import sweep_orphans
-from overspill_service.catalog.redis import scripts
+from overspill_service.catalog.redis import entry_scripts
 
 from tests.faults.relay import Relay, relaying
 from tests.faults.traffic import PATIENCE, content_of, keys_in, until, usage_of
@@ -35,7 +35,7 @@ async def api(relay: Relay, start_api: Callable[..., Any], own_redis: RedisServe
 
     It ends before the relay, by which it writes what is left.
     """
-    own_redis.command("SCRIPT", "LOAD", scripts.COMMIT.text)
+    own_redis.command("SCRIPT", "LOAD", entry_scripts.COMMIT.text)
     catalog = f"redis://127.0.0.1:{relay.port}?deadline=1"
     started: Api = await start_api(store=f"file://{tmp_path}/objects", catalog=catalog)
     await until(started.service.archive.catalog.is_complete)
@@ -105,7 +105,7 @@ async def test_a_read_only_redis_is_still_read(api: Api, own_redis: RedisServer)
 
 
 async def test_a_commit_whose_answer_was_lost_is_found_by_the_retry(api: Api, relay: Relay) -> None:
-    relay.lose_answers_to(scripts.COMMIT.sha.encode())
+    relay.lose_answers_to(entry_scripts.COMMIT.sha.encode())
     assert (await refused(api, LOG)).code == wire.Code.CATALOG_UNAVAILABLE
     heal(api, relay)
 
@@ -117,7 +117,7 @@ async def test_a_commit_whose_answer_was_lost_is_found_by_the_retry(api: Api, re
 
 
 async def test_a_commit_that_never_arrived_is_made_by_the_retry(api: Api, relay: Relay) -> None:
-    relay.lose_requests(scripts.COMMIT.sha.encode())
+    relay.lose_requests(entry_scripts.COMMIT.sha.encode())
     assert (await refused(api, LOG)).code == wire.Code.CATALOG_UNAVAILABLE
     heal(api, relay)
 
@@ -128,7 +128,7 @@ async def test_a_commit_that_never_arrived_is_made_by_the_retry(api: Api, relay:
 
 
 async def test_a_capture_that_was_never_committed_nor_sent_again_is_adopted(api: Api, relay: Relay) -> None:
-    relay.lose_requests(scripts.COMMIT.sha.encode())
+    relay.lose_requests(entry_scripts.COMMIT.sha.encode())
     await refused(api, LOG)
     heal(api, relay)
     assert (await usage_of(api)).captures == 0
@@ -141,7 +141,7 @@ async def test_a_capture_that_was_never_committed_nor_sent_again_is_adopted(api:
 async def test_a_capture_that_was_never_committed_is_adopted_by_its_first_reader(
     api: Api, relay: Relay
 ) -> None:
-    relay.lose_requests(scripts.COMMIT.sha.encode())
+    relay.lose_requests(entry_scripts.COMMIT.sha.encode())
     await refused(api, LOG)
     heal(api, relay)
 
@@ -152,7 +152,7 @@ async def test_a_capture_that_was_never_committed_is_adopted_by_its_first_reader
 async def test_a_commit_that_redis_gets_round_to_late_points_at_its_bytes(
     api: Api, own_redis: RedisServer, relay: Relay
 ) -> None:
-    relay.at(scripts.COMMIT.sha.encode(), own_redis.pause)
+    relay.at(entry_scripts.COMMIT.sha.encode(), own_redis.pause)
     assert (await refused(api, LOG)).code == wire.Code.CATALOG_UNAVAILABLE
     heal(api, relay)
     own_redis.resume()
@@ -177,8 +177,8 @@ async def test_a_commit_that_is_repeated_does_not_bring_a_deleted_capture_back(
     api: Api = await start_api(store=store, catalog=f"redis://127.0.0.1:{relay.port}{deadline}")
     other: Api = await start_api(store=store, catalog=own_redis.url + deadline)
     await until(api.service.archive.catalog.is_complete)
-    own_redis.command("SCRIPT", "LOAD", scripts.COMMIT.text)
-    relay.lose_answers_to(scripts.COMMIT.sha.encode())
+    own_redis.command("SCRIPT", "LOAD", entry_scripts.COMMIT.text)
+    relay.lose_answers_to(entry_scripts.COMMIT.sha.encode())
     put = asyncio.create_task(api.send("PUT", path_of(LOG), data=LOG))
     await until(lambda: has_status(other, 200))
     assert (await other.send("DELETE", path_of(LOG))).status == 200

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from overspill_service.catalog import encoding
-from overspill_service.catalog.redis import key_names, scripts, server_settings
+from overspill_service.catalog.redis import coordination_scripts, key_names, server_settings
 from overspill_service.catalog.redis.completeness import EVICTED, Completeness
 from overspill_service.catalog.redis.pages import Pages
 from overspill_service.errors import CatalogRefuses
@@ -35,7 +35,7 @@ class RedisAccess:
         return False
 
     async def now(self) -> float:
-        seconds, microseconds = await self._client.step(scripts.NOW, [key_names.COMPLETE])
+        seconds, microseconds = await self._client.step(coordination_scripts.NOW, [key_names.COMPLETE])
         return int(seconds) + int(microseconds) / 1e6
 
     async def ping(self) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from overspill_service.catalog.redis.link import Link
-    from overspill_service.catalog.redis.scripts import Script
+    from overspill_service.catalog.redis.script import Script
 
 DEADLINE_SECONDS: Final = 3.0
 """Seconds for one operation with all its retries, a failover included."""

@@ -25,7 +25,7 @@ import secrets
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from overspill_service.catalog.redis import key_names, scripts, server_settings
+from overspill_service.catalog.redis import coordination_scripts, key_names, server_settings
 
 if TYPE_CHECKING:
     from overspill_service.catalog.redis.client import RedisClient
@@ -141,7 +141,9 @@ class Completeness:
     async def doubt(self, kind: str = "") -> None:
         """Make the mark void. `kind` is `EVICTED` if single keys may have been lost."""
         self.state = ""
-        await self._client.step(scripts.NEW_EPOCH, [key_names.EPOCH], _new_epoch(), EVICTED, kind)
+        await self._client.step(
+            coordination_scripts.NEW_EPOCH, [key_names.EPOCH], _new_epoch(), EVICTED, kind
+        )
 
     async def _read_state(self) -> RedisState:
         servers, epoch, mark = await asyncio.gather(
@@ -187,7 +189,7 @@ class Completeness:
 
     async def _now(self) -> int:
         """Return the time by Redis' clock, in milliseconds."""
-        seconds, microseconds = await self._client.step(scripts.NOW, [key_names.REBUILD])
+        seconds, microseconds = await self._client.step(coordination_scripts.NOW, [key_names.REBUILD])
         return int(seconds) * 1000 + int(microseconds) // 1000
 
 

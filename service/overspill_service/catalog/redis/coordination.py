@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import secrets
 
-from overspill_service.catalog.redis import key_names, scripts
+from overspill_service.catalog.redis import coordination_scripts, key_names
 from overspill_service.catalog.redis.access import RedisAccess
-from overspill_service.catalog.redis.scripts import milliseconds
+from overspill_service.catalog.redis.script import milliseconds
 
 
 class RedisCoordination(RedisAccess):
@@ -14,7 +14,7 @@ class RedisCoordination(RedisAccess):
         return await self._hold(key_names.lease(name), holder, ttl)
 
     async def release(self, name: str, holder: str) -> None:
-        await self._client.step(scripts.RELEASE, [key_names.lease(name)], holder)
+        await self._client.step(coordination_scripts.RELEASE, [key_names.lease(name)], holder)
 
     async def is_leased(self, name: str) -> bool:
         return bool(await self._client.call("EXISTS", key_names.lease(name)))
@@ -24,10 +24,10 @@ class RedisCoordination(RedisAccess):
 
     async def exchange(self, name: str, holder: str, figure: float, *, keep: float) -> float:
         told = holder, repr(figure), milliseconds(keep)
-        return float(await self._client.step(scripts.EXCHANGE, [key_names.figures(name)], *told))
+        return float(await self._client.step(coordination_scripts.EXCHANGE, [key_names.figures(name)], *told))
 
     async def _hold(self, key: str, holder: str, ttl: float) -> bool:
-        return bool(await self._client.step(scripts.LEASE, [key], holder, milliseconds(ttl)))
+        return bool(await self._client.step(coordination_scripts.LEASE, [key], holder, milliseconds(ttl)))
 
     async def is_rebuild_due(self) -> bool:
         return not await self.is_complete() or await self._completeness.is_rebuild_due()

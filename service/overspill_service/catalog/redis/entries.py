@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from overspill_service.catalog import encoding
 from overspill_service.catalog.readers import KEY_BYTES
 from overspill_service.catalog.records import Entry, Tombstone
-from overspill_service.catalog.redis import key_names, scripts
+from overspill_service.catalog.redis import entry_scripts, key_names
 from overspill_service.catalog.redis.limits import RedisLimits
 from overspill_service.catalog.redis.pages import position_of
-from overspill_service.catalog.redis.scripts import milliseconds
+from overspill_service.catalog.redis.script import DONE, milliseconds
 
 if TYPE_CHECKING:
     from overspill_service.catalog.quotas import Quota
@@ -24,14 +24,14 @@ class RedisEntries(RedisLimits):
     async def commit(self, entry: Entry, quota: Quota) -> Entry | Tombstone:
         await self._require_no_eviction()
         answer = await self._limited(entry.tenant, quota, lambda: self._commit(entry, quota))
-        if answer == scripts.DONE:
+        if answer == DONE:
             self._completeness.note_write()
             return entry
         return encoding.decode(answer)
 
     async def _commit(self, entry: Entry, quota: Quota) -> Any:
         return await self._client.step(
-            scripts.COMMIT,
+            entry_scripts.COMMIT,
             key_names.of_entry(entry),
             encoding.encode_entry(entry),
             encoding.position(entry.created, entry.id),
@@ -52,7 +52,7 @@ class RedisEntries(RedisLimits):
         if value is None or not encoding.is_damaged(value):
             return False
         answer = await self._client.step(
-            scripts.RESTORE,
+            entry_scripts.RESTORE,
             key_names.of_entry(entry),
             value,
             encoding.encode_entry(entry),
@@ -61,7 +61,7 @@ class RedisEntries(RedisLimits):
             repr(entry.expires),
             entry.size,
         )
-        return bool(answer == scripts.DONE)
+        return bool(answer == DONE)
 
     def damaged(self) -> list[tuple[str, str]]:
         return self._pages.damaged.take()
@@ -98,10 +98,10 @@ class RedisEntries(RedisLimits):
         answer = await self._compared(
             stored,
             lambda value: self._client.step(
-                scripts.AMEND, keys, value, new, changed.id, repr(changed.expires)
+                entry_scripts.AMEND, keys, value, new, changed.id, repr(changed.expires)
             ),
         )
-        if answer != scripts.DONE:
+        if answer != DONE:
             return _same_upload(stored, answer)
         self._completeness.note_write()
         return changed
@@ -112,7 +112,7 @@ class RedisEntries(RedisLimits):
         value = encoding.encode_entry(entry)
         while stored is not None:
             value = await self._client.step(
-                scripts.REMOVE,
+                entry_scripts.REMOVE,
                 key_names.of_entry(stored),
                 value,
                 position_of(stored),
@@ -138,7 +138,7 @@ class RedisEntries(RedisLimits):
         """Forget tombstones, unless captures have taken their place."""
         if surplus:
             keys = [key_names.capture(tenant, name.decode()) for name in surplus]
-            await self._client.step(scripts.FORGET, [key_names.tombstones(tenant), *keys], *surplus)
+            await self._client.step(entry_scripts.FORGET, [key_names.tombstones(tenant), *keys], *surplus)
 
 
 def _same_upload(entry: Entry, value: bytes | None) -> Entry | None:

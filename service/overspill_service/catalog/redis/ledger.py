@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from overspill_service.catalog import encoding
 from overspill_service.catalog.quotas import Totals
-from overspill_service.catalog.redis import key_names, scripts
+from overspill_service.catalog.redis import entry_scripts, key_names
 from overspill_service.catalog.redis.access import RedisAccess
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class RedisLedger(RedisAccess):
 
     async def totals(self, tenant: str) -> Totals:
         keys = [key_names.totals(tenant), key_names.created(tenant)]
-        captures, size, stored_size, metadata, *oldest = await self._client.step(scripts.TOTALS, keys)
+        captures, size, stored_size, metadata, *oldest = await self._client.step(entry_scripts.TOTALS, keys)
         when = encoding.instant_of(oldest[0]) if oldest else None
         return Totals(int(captures), int(size), int(stored_size), int(metadata), when)
 

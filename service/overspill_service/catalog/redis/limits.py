@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill_service.catalog.quotas import TOTALS_INCOMPLETE, Charge
-from overspill_service.catalog.redis import key_names, scripts
+from overspill_service.catalog.redis import entry_scripts, key_names
 from overspill_service.catalog.redis.access import RedisAccess
-from overspill_service.catalog.redis.scripts import milliseconds
+from overspill_service.catalog.redis.script import UNREGISTERED, milliseconds
 from overspill_service.errors import CatalogIncomplete, CatalogUnavailable
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class RedisLimits(RedisAccess):
     ) -> None:
         async def step() -> Any:
             return await self._client.step(
-                scripts.RESERVE,
+                entry_scripts.RESERVE,
                 [key_names.totals(tenant), key_names.reserved(tenant)],
                 upload,
                 milliseconds(keep),
@@ -53,10 +53,10 @@ class RedisLimits(RedisAccess):
             await self._register(tenant, quota)
         answer = await step()
         # Redis has lost the totals since, or they are of an older complete state.
-        if answer == scripts.UNREGISTERED:
+        if answer == UNREGISTERED:
             await self._register(tenant, quota)
             answer = await step()
-        if answer == scripts.UNREGISTERED:
+        if answer == UNREGISTERED:
             raise CatalogUnavailable("Redis loses data while it is being written")
         if isinstance(answer, int) and answer < 0:
             raise quota.refusal(-answer - 1)

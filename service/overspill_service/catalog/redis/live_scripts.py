@@ -1,4 +1,4 @@
-"""The Lua scripts of live captures. What `scripts` says holds for them too.
+"""The Lua scripts of live captures. What `script` says holds for them too.
 
 The keys of a live capture are those of `key_names.of_live`: live, buffer, marks, buffered.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from overspill_service.catalog.live import MARK_MILLISECONDS, MARKS_BY_AGE, NEWS_BYTES, UNKNOWN
-from overspill_service.catalog.redis.scripts import Script
+from overspill_service.catalog.redis.script import Script
 
 OPEN: Final = Script("""
 -- ARGV: producer, offset, now in ms, `reached`. Returns 1, or 0 if there is a buffer.

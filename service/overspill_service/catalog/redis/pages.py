@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.catalog import encoding
-from overspill_service.catalog.redis import key_names, scripts
+from overspill_service.catalog.redis import entry_scripts, key_names
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -40,7 +40,7 @@ class Pages:
         page = encoding.Page(limit)
         scanned, count = 0, min(limit + 1, MAX_BATCH)
         while scanned < MAX_SCANNED or not page.entries:
-            positions = await self._client.step(scripts.PAGE, indexes, high, low, count)
+            positions = await self._client.step(entry_scripts.PAGE, indexes, high, low, count)
             async with aclosing(self._listed(tenant, positions)) as entries:
                 async for entry in entries:
                     if encoding.matches(entry, query, now) and not page.add(entry):

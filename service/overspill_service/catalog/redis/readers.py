@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from overspill import wire
 
 from overspill_service.catalog import readers
-from overspill_service.catalog.redis import key_names, scripts
+from overspill_service.catalog.redis import entry_scripts, key_names
 from overspill_service.catalog.redis.access import RedisAccess
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class RedisReaders(RedisAccess):
             keys += key_names.capture(tenant, capture), key_names.readers(tenant, capture)
             words += upload, name, int(on_page), repr(at)
         bounds = wire.MAX_READERS, readers.MAX_BYTES, readers.READER_BYTES, readers.KEY_BYTES
-        await self._client.step(scripts.NOTE_READERS, keys, most, *bounds, *words)
+        await self._client.step(entry_scripts.NOTE_READERS, keys, most, *bounds, *words)
 
     async def readers(self, tenant: str, capture: str) -> list[Reader]:
         return readers.decode(await self._client.call("GET", key_names.readers(tenant, capture)))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from overspill_service.catalog.redis import key_names, scripts
+from overspill_service.catalog.redis import key_names, statistics_scripts
 from overspill_service.catalog.redis.access import RedisAccess
-from overspill_service.catalog.redis.scripts import milliseconds
+from overspill_service.catalog.redis.script import DONE, milliseconds
 from overspill_service.catalog.statistics import (
     CELL_BYTES,
     MAX_BATCHES,
@@ -46,14 +46,14 @@ class RedisStatistics(RedisAccess):
     ) -> bool:
         lengths = [_Length.of(tenant, each, now) for each in RESOLUTIONS]
         added = await self._client.step(
-            scripts.ADD_SUMS,
+            statistics_scripts.ADD_SUMS,
             [key_names.batches(tenant), *(key for each in lengths for key in each.keys)],
             *(batch, int(now) * 10**6 + secrets.randbelow(10**6), milliseconds(memory), MAX_BATCHES),
             *(MAX_CELLS, str(MAX_SUM), CELL_BYTES),
             *(value for each in lengths for value in each.values),
             *(word for cell, amount in sums.items() for word in _words(cell, amount)),
         )
-        return bool(added == scripts.DONE)
+        return bool(added == DONE)
 
     async def sums(
         self, tenant: str, resolution: Resolution, *, since: float, until: float, tool: str | None = None
@@ -61,7 +61,9 @@ class RedisStatistics(RedisAccess):
         starts = bucket_starts(since, until, resolution)
         keys = (key_names.statistics(tenant, resolution.seconds, start) for start in starts)
         part = "" if tool is None else part_of_cell(tool)
-        answers = await asyncio.gather(*(self._client.step(scripts.BUCKET, [key], part) for key in keys))
+        answers = await asyncio.gather(
+            *(self._client.step(statistics_scripts.BUCKET, [key], part) for key in keys)
+        )
         found: dict[int, Packed] = {}
         for start, answer in zip(starts, answers, strict=True):
             sums = _decoded(answer)
@@ -80,7 +82,7 @@ class RedisStatistics(RedisAccess):
         keep: float,
     ) -> None:
         kept = key_names.rollups(tenant)
-        await self._client.step(scripts.KEEP_ROLLUP, [kept], name, rollup, milliseconds(keep))
+        await self._client.step(statistics_scripts.KEEP_ROLLUP, [kept], name, rollup, milliseconds(keep))
 
     async def rollup(self, tenant: str, name: str) -> bytes | None:
         found: bytes | None = await self._client.call("HGET", key_names.rollups(tenant), name)

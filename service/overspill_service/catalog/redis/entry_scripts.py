@@ -1,27 +1,14 @@
-"""The Lua scripts: each changes several keys in one atomic step. For Redis 6.2 and later, and Valkey.
+"""The Lua scripts of entries, of the totals and of who has read captures.
 
 The keys are those of `key_names.of_entry`: capture, expiry, totals, reserved, tombstones, sizes, readers,
-then the indexes of positions. Every script may be repeated after a lost answer: it finds its own work and
-gives the same answer.
+then the indexes of positions.
 """
 
 from __future__ import annotations
 
-import hashlib
 from typing import Final
 
-
-class Script:
-    """A script, and the SHA-1 by which a server knows it (EVALSHA)."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
-
-
-UNREGISTERED: Final = 0
-"""The totals do not exist, or are of another complete state than the caller's."""
-DONE: Final = 1
+from overspill_service.catalog.redis.script import Script
 
 _ROOM: Final = """
 local function now()
@@ -227,131 +214,4 @@ TOTALS: Final = Script("""
 local totals = redis.call('HMGET', KEYS[1], 'captures', 'size', 'stored', 'metadata')
 local oldest = redis.call('ZRANGE', KEYS[2], 0, 0)
 return {totals[1] or 0, totals[2] or 0, totals[3] or 0, totals[4] or 0, oldest[1]}
-""")
-
-ADD_SUMS: Final = Script("""
--- KEYS: batches, then for each length a bucket and the sizes of all buckets. ARGV: batch, moment in µs,
--- memory in ms, most batches, most cells, the highest sum, bytes of a cell beside its name; then for each
--- length: the bucket's start, the first start that is kept, the lifetime in seconds, and the room of all and
--- of each; then for each sum: field, the same of other tools, amount.
--- Returns 1, or 0 if another caller has added the batch. Its moment tells an earlier attempt of this call.
-local stored, oldest = redis.call('ZSCORE', KEYS[1], ARGV[1]), ARGV[2] - ARGV[3] * 1000
-if stored and tonumber(stored) > oldest then
-    if tonumber(stored) == tonumber(ARGV[2]) then return 1 end
-    return 0
-end
-redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', oldest)
-redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -ARGV[4] - 1)
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
-local function sizes_of(key, start, first)
-    local size = redis.call('HGET', key, start)
-    if size then return tonumber(size), tonumber(redis.call('HGET', key, 'all')) end
-    local all, total = redis.call('HGETALL', key), 0  -- a new bucket: expired ones take nothing
-    for i = 1, #all, 2 do
-        local each = tonumber(all[i])
-        if each and each < first then redis.call('HDEL', key, all[i])
-        elseif each then total = total + all[i + 1] end
-    end
-    return 0, total
-end
-local lengths = (#KEYS - 1) / 2
-for length = 1, lengths do
-    local key, sizes, at = KEYS[2 * length], KEYS[2 * length + 1], 3 + 5 * length
-    local start, together, each = ARGV[at], tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
-    local size, all = sizes_of(sizes, start, tonumber(ARGV[at + 1]))
-    local cells = tonumber(ARGV[5]) - redis.call('HLEN', key)
-    for i = 8 + 5 * lengths, #ARGV, 3 do
-        local field = ARGV[i]
-        local bytes = #field + ARGV[7]
-        local fits = cells > 0 and (all + bytes <= together or size + bytes <= each)
-        if not fits and redis.call('HEXISTS', key, field) == 0 then field = ARGV[i + 1] end
-        local sum = redis.pcall('HINCRBY', key, field, ARGV[i + 2])
-        if type(sum) == 'table' then
-            if not string.find(sum.err, 'overflow', 1, true) then return sum end
-            redis.call('HSET', key, field, ARGV[6])
-        elseif sum == tonumber(ARGV[i + 2]) then
-            bytes = #field + ARGV[7]
-            cells, size, all = cells - 1, size + bytes, all + bytes
-        end
-    end
-    redis.call('HSET', sizes, start, size, 'all', all)
-    redis.call('EXPIRE', sizes, ARGV[at + 2])
-    redis.call('EXPIRE', key, ARGV[at + 2])
-end
-return 1
-""")
-
-BUCKET: Final = Script("""
--- KEYS: a bucket. ARGV: '', or a part of the fields that are wanted. Returns fields and sums in turn, packed:
--- a client takes long over thousands of answers.
-local all = redis.call('HGETALL', KEYS[1])
-if ARGV[1] == '' then return cmsgpack.pack(all) end
-local found = {}
-for i = 1, #all, 2 do
-    if string.find(all[i], ARGV[1], 1, true) then
-        found[#found + 1], found[#found + 2] = all[i], all[i + 1]
-    end
-end
-return cmsgpack.pack(found)
-""")
-
-KEEP_ROLLUP: Final = Script("""
--- KEYS: a tenant's roll-ups. ARGV: name, value, lifetime of all in ms.
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
-return 1
-""")
-
-LEASE: Final = Script("""
--- ARGV: holder, lifetime in ms. Returns 1 if the holder has the lease now, else 0.
-local stored = redis.call('GET', KEYS[1])
-if stored and stored ~= ARGV[1] then return 0 end
-redis.call('DEL', KEYS[1])  -- it frees memory, so SET may follow even if Redis is out of memory
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1
-""")
-
-RELEASE: Final = Script("""
--- ARGV: holder
-if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
-return 1
-""")
-
-NEW_EPOCH: Final = Script("""
--- ARGV: word, the prefix of an epoch of eviction, the prefix of the new epoch.
--- An epoch of eviction is followed by another one, because single keys are missing until the next rebuild.
--- If there is no epoch it may have been evicted, so only an epoch of eviction may replace it.
-local stored = redis.call('GET', KEYS[1])
-local beginning = ARGV[3]
-if not stored and beginning ~= ARGV[2] then return 1 end
-if stored and string.sub(stored, 1, #ARGV[2]) == ARGV[2] then beginning = ARGV[2] end
-redis.call('SET', KEYS[1], beginning .. ARGV[1])
-return 1
-""")
-
-NOW: Final = Script("""
--- KEYS: any; it chooses the server of a cluster. Returns the server's clock: seconds and microseconds.
-return redis.call('TIME')
-""")
-
-
-def milliseconds(seconds: float) -> int:
-    """Return seconds as Redis takes lifetimes: whole milliseconds, at least one."""
-    return max(1, round(seconds * 1000))
-
-
-EXCHANGE: Final = Script("""
--- ARGV: holder, figure, lifetime in ms. Returns the sum of the others' figures as text, with its fraction.
-local time = redis.call('TIME')
-local now, sum = time[1] * 1000 + math.floor(time[2] / 1000), 0
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ' ' .. string.format('%.0f', now + ARGV[3]))
-local entries = redis.call('HGETALL', KEYS[1])
-for i = 1, #entries, 2 do
-    local figure, ends = string.match(entries[i + 1], '(%S+) (%d+)')
-    if tonumber(ends) <= now then redis.call('HDEL', KEYS[1], entries[i])
-    elseif entries[i] ~= ARGV[1] then sum = sum + tonumber(figure) end
-end
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
-return tostring(sum)
 """)
