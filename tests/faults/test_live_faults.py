@@ -17,6 +17,7 @@ from overspill.wire import Header
 from overspill_service.archive.recovery.rebuild import rebuild_if_due
 from overspill_service.errors import StoreUnavailable
 from overspill_service.live import flusher as flushing
+from overspill_service.live import schedule
 
 from tests.faults.live_replicas import TIMEOUT, Replica, Replicas, SqliteCopies
 from tests.faults.test_disk_full import limit_files, resource
@@ -323,7 +324,7 @@ async def test_two_replicas_that_store_at_once_store_each_byte_once(replicas: Re
 async def test_a_tenant_of_more_captures_than_are_read_at_once_does_not_hold_up_another(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flushing, "DUE_PAGE", 200)
+    monkeypatch.setattr(schedule, "DUE_PAGE", 200)
     flusher, worked = api.service.flusher, list[str]()
     catalog, now = api.service.archive.catalog, api.service.archive.clock()
 

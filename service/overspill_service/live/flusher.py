@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from overspill import wire
 
 from overspill_service.archive.retention import end_of_life
-from overspill_service.catalog.live import NO_BYTES, UNKNOWN, LiveRecord
+from overspill_service.catalog.live import UNKNOWN, LiveRecord
 from overspill_service.catalog.records import Entry
 from overspill_service.errors import (
     CatalogUnavailable,
@@ -28,7 +28,8 @@ from overspill_service.errors import (
 from overspill_service.live.compaction import compact, is_worth_compacting
 from overspill_service.live.digests import Digests
 from overspill_service.live.ending import Ending
-from overspill_service.live.hearing import JUMP_SECONDS, Hearing
+from overspill_service.live.hearing import Hearing
+from overspill_service.live.schedule import LOOK_SECONDS, Schedule
 from overspill_service.live.segments import resumed, store_segment
 from overspill_service.live.stored_segments import StoredSegments
 from overspill_service.live.turns import Turns
@@ -48,20 +49,13 @@ LEASE_SECONDS: Final = 20.0
 """How long others leave a live capture alone whose replica died while it stored a segment."""
 COMPACTION_LEASE_SECONDS: Final = 300.0
 LEASE_PAUSE_SECONDS: Final = 0.05
-LOOK_SECONDS: Final = 1.0
-"""How often a process looks for captures that are due."""
 PLACES: Final = 8
 """Captures that a process works on at once."""
 PLACE_SECONDS: Final = 30.0
 RETRY_SECONDS: Final = 5.0
 """After how long a capture is looked at again if that failed."""
-DUE_PAGE: Final = 10_000
-"""How many due captures are read at once."""
 MAX_RUNNING: Final = 100
 """Captures of one tenant that a process works on, or waits to."""
-MAX_AGE_SECONDS: Final = 60.0
-SEGMENTS_BY_SECOND: Final = 4
-"""A capture of many segments waits longer for the next one: a second for each so many."""
 
 log = logging.getLogger(__name__)
 
@@ -73,10 +67,9 @@ class Flusher:
         self, archive: Archive, *, age: float, timeout: float, on_ended: OnStored, metrics: LiveMetrics
     ) -> None:
         """`on_ended` is told of each capture that has ended here."""
-        self._archive, self._age, self.timeout, self._on_ended = archive, age, timeout, on_ended
+        self._archive, self.timeout, self._on_ended = archive, timeout, on_ended
         self._metrics, self.segments = metrics, StoredSegments(archive, metrics)
-        self._latest = max(timeout, age, MAX_AGE_SECONDS) + JUMP_SECONDS
-        """How far ahead a capture may be scheduled."""
+        self.schedule = Schedule(archive, age, timeout)
         self._holder = secrets.token_hex(8)
         self._places = FairPlaces(PLACES, "segments of live captures")
         self._running: dict[tuple[str, str], asyncio.Future[Entry | None]] = {}
@@ -98,22 +91,10 @@ class Flusher:
     async def _start_due(self) -> None:
         """Work on what is due, on so much of each tenant that the others' captures do not wait for it."""
         running = Counter(tenant for tenant, _ in self._running)
-        async for name in self._due():
+        async for name in self.schedule.due():
             if name not in self._running and running[name[0]] < MAX_RUNNING:
                 running[name[0]] += 1
                 self.start(*name)
-
-    async def _due(self) -> AsyncIterator[tuple[str, str]]:
-        """Yield tenants and ids of all captures that are due now, by whatever clock they were scheduled."""
-        now, skip, is_last = self._archive.clock(), 0, False
-        # Nothing is scheduled for so late, unless the clock has gone back since.
-        for name in await self._archive.catalog.scheduled_after(now + self._latest, DUE_PAGE):
-            yield name
-        while not is_last:
-            page = await self._archive.catalog.due(now, DUE_PAGE, skip=skip)
-            for name in page:
-                yield name
-            skip, is_last = skip + len(page), len(page) < DUE_PAGE
 
     async def close(self) -> None:
         """End the work that runs. Another replica, or the next start, goes on with it."""
@@ -171,21 +152,6 @@ class Flusher:
             late = f"{capture} takes long to store; its end is noted: ask again in a moment"
             raise DeadlineExceeded(late) from error
 
-    async def schedule(self, entry: Entry, active: float) -> None:
-        """Note when to look at a capture next: when its bytes are old, or its producer is late."""
-        catalog, now = self._archive.catalog, self._archive.clock()
-        late = min(active, now) + self.timeout
-        await catalog.schedule(entry.tenant, entry.id, max(late, now + LOOK_SECONDS))
-        # Looked up after that: bytes that came before may have been scheduled for an earlier time.
-        record = await catalog.live(entry.tenant, entry.id, since=NO_BYTES)
-        if record is not None and record.accepted > record.durable:
-            age = min(max(self._age, MAX_AGE_SECONDS), self._age + len(entry.segments) / SEGMENTS_BY_SECOND)
-            await catalog.schedule(entry.tenant, entry.id, now + max(age, LOOK_SECONDS))
-
-    async def schedule_bytes(self, tenant: str, capture: str) -> None:
-        """Note that the first bytes came that are not stored."""
-        await self._archive.catalog.schedule(tenant, capture, self._archive.clock() + self._age)
-
     async def _attempt(self, tenant: str, capture: str) -> Entry | None:
         try:
             async with self._places.hold(tenant, PLACE_SECONDS):
@@ -195,8 +161,7 @@ class Flusher:
         except ServiceError as error:
             details = fields(tenant=tenant, capture=capture, cause=str(error))
             log.info("a live capture is stored later", extra=details)
-            later = self._archive.clock() + RETRY_SECONDS
-            await self._archive.catalog.schedule(tenant, capture, later)
+            await self.schedule.after(RETRY_SECONDS, tenant, capture)
             raise
 
     async def _work(self, tenant: str, capture: str) -> Entry | None:
@@ -228,20 +193,20 @@ class Flusher:
             if known != entry:
                 return known
         if record.durable != entry.size:  # others have stored more, or the entry was read from its objects
-            await self._archive.catalog.schedule(entry.tenant, entry.id, self._archive.clock())
+            await self.schedule.after(0, entry.tenant, entry.id)
             return await self._archive.catalog.replace(entry, entry)
         ending = None if record.ending is None else Ending.decode(record.ending)
         if ending is None and await self.hearing.has_lost(record):
             return await self._end_for(entry, record)
         if ending is None and not record.buffer and record.cut is None:
-            await self.schedule(entry, record.active)
+            await self.schedule.look_again(entry, record.active)
             return await self._kept_alive(entry)
         storing = store_segment(self._archive, self.digests, entry, record, ending)
         grown = await self.segments.counted(entry, record, storing)
         if grown is not None and grown.is_live:
             if ending is not None:
                 return await self._continue(grown)  # an earlier cut ended before the end
-            await self.schedule(grown, record.active)
+            await self.schedule.look_again(grown, record.active)
         return grown
 
     async def _kept_alive(self, entry: Entry) -> Entry | None:
@@ -269,7 +234,7 @@ class Flusher:
             log.info("ended a live capture whose producer is gone", extra=details)
             self._metrics.vanished(entry.tenant)
             return await self._continue(entry)
-        await self.schedule(entry, self._archive.clock())
+        await self.schedule.look_again(entry, self._archive.clock())
         return entry
 
     @asynccontextmanager

@@ -79,7 +79,7 @@ class Producer(Struct, frozen=True):
         entry = self._new_entry(capture, metadata, now)
         await self._reserve(entry, 1, captures=1)  # who has no room left begins nothing
         # First of all: whichever step is the last one, somebody looks after the capture.
-        await captures.archive.catalog.schedule(entry.tenant, entry.id, now + self.flusher.timeout)
+        await self.flusher.schedule.after(self.flusher.timeout, entry.tenant, entry.id)
         committed = await captures.archive.catalog.commit(entry, captures.quota)
         if not isinstance(committed, Entry) or committed.upload != entry.upload:
             raise CatalogUnavailable(f"{capture} was begun or removed at the same time; try again")
@@ -150,7 +150,7 @@ class Producer(Struct, frozen=True):
         if size >= SEGMENT_BYTES:
             self.flusher.start(*name)
         elif append.data and size == len(append.data):  # the first byte that is not stored
-            await self.flusher.schedule_bytes(*name)
+            await self.flusher.schedule.after_first_bytes(*name)
         return self._status(capture, appended)
 
     async def _appended(self, capture: str, append: Append) -> Appended:
@@ -269,7 +269,7 @@ class Producer(Struct, frozen=True):
         )
         if not await archive.catalog.end_live(entry.tenant, entry.id, record.accepted, ending.encode()):
             raise WrongOffset(completion.offset, (await progress(archive, entry)).accepted)
-        await archive.catalog.schedule(entry.tenant, entry.id, archive.clock())  # if this process dies now
+        await self.flusher.schedule.after(0, entry.tenant, entry.id)  # if this process dies now
         finished = await self.flusher.finish(entry.tenant, entry.id)
         return finished or await self.captures.get(entry.id)
 

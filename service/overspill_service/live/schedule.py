@@ -1,0 +1,62 @@
+"""When live captures are looked at: which are due now, and when each is due next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from overspill_service.catalog.live import NO_BYTES
+from overspill_service.live.hearing import JUMP_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from overspill_service.archive.archive import Archive
+    from overspill_service.catalog.records import Entry
+
+LOOK_SECONDS: Final = 1.0
+"""How often a process looks for captures that are due."""
+DUE_PAGE: Final = 10_000
+"""How many due captures are read at once."""
+MAX_AGE_SECONDS: Final = 60.0
+SEGMENTS_BY_SECOND: Final = 4
+"""A capture of many segments waits longer for the next one: a second for each so many."""
+
+
+class Schedule:
+    """The schedule of all processes, in the catalog. `age` and `timeout` in seconds, as the settings say."""
+
+    def __init__(self, archive: Archive, age: float, timeout: float) -> None:
+        self._archive, self._age, self._timeout = archive, age, timeout
+        self._latest = max(timeout, age, MAX_AGE_SECONDS) + JUMP_SECONDS
+        """How far ahead a capture may be scheduled."""
+
+    async def due(self) -> AsyncIterator[tuple[str, str]]:
+        """Yield tenants and ids of all captures that are due now, by whatever clock they were scheduled."""
+        now, skip, is_last = self._archive.clock(), 0, False
+        # Nothing is scheduled for so late, unless the clock has gone back since.
+        for name in await self._archive.catalog.scheduled_after(now + self._latest, DUE_PAGE):
+            yield name
+        while not is_last:
+            page = await self._archive.catalog.due(now, DUE_PAGE, skip=skip)
+            for name in page:
+                yield name
+            skip, is_last = skip + len(page), len(page) < DUE_PAGE
+
+    async def after(self, seconds: float, tenant: str, capture: str) -> None:
+        """Look at a capture in so many seconds."""
+        await self._archive.catalog.schedule(tenant, capture, self._archive.clock() + seconds)
+
+    async def after_first_bytes(self, tenant: str, capture: str) -> None:
+        """Look at a capture when the bytes that have just come are old. No others wait to be stored."""
+        await self.after(self._age, tenant, capture)
+
+    async def look_again(self, entry: Entry, active: float) -> None:
+        """Look at a capture when its bytes are old, or its producer is late, who was `active` last."""
+        catalog, now = self._archive.catalog, self._archive.clock()
+        late = min(active, now) + self._timeout
+        await catalog.schedule(entry.tenant, entry.id, max(late, now + LOOK_SECONDS))
+        # Looked up after that: bytes that came before may have been scheduled for an earlier time.
+        record = await catalog.live(entry.tenant, entry.id, since=NO_BYTES)
+        if record is not None and record.accepted > record.durable:
+            age = min(max(self._age, MAX_AGE_SECONDS), self._age + len(entry.segments) / SEGMENTS_BY_SECOND)
+            await catalog.schedule(entry.tenant, entry.id, now + max(age, LOOK_SECONDS))
