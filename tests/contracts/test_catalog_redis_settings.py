@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def opened(url: str, tmp_path: Path) -> AsyncIterator[Catalog]:
-    catalog = open_catalog(url, data_dir=tmp_path)
+    catalog = open_catalog(f"{url}?deadline=60", data_dir=tmp_path)  # however busy the machine is
     try:
         yield catalog
     finally:
