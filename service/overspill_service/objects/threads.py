@@ -20,7 +20,7 @@ T = TypeVar("T")
 class Threads:
     def __init__(self, name: str, count: int, deadline: float) -> None:
         """`count`: the most threads of one tenant. `deadline` in seconds includes the wait for a free one."""
-        self._threads = FairThreads(name, threads=count, gives_way=False)
+        self._threads = FairThreads(name, threads=count, gives_way=False, halves=False)
         self.deadline = deadline
 
     async def run(self, tenant: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

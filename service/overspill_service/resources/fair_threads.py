@@ -45,14 +45,16 @@ class FairThreads:
         clock: Callable[[], float] = time.monotonic,
         threads: int | None = None,
         gives_way: bool = True,
+        halves: bool = True,
     ) -> None:
         """`note` gets the tenant of each batch, the seconds that it waited and its seconds of CPU time.
 
-        `gives_way`: other threads come first while cores are short.
+        `gives_way`: other threads come first while cores are short. `halves`: tenants that ask at once
+        use half of the threads each; of no use where threads wait for another machine.
         """
         self.share = threads or cpu_threads()
         """The most threads that one tenant uses at once, while no other one asks."""
-        self._half = max(1, self.share // 2)
+        self._half = max(1, self.share // 2) if halves else self.share
         self._idle = self.share + 1
         self._pool = Pool(self._idle, name, give_way if gives_way else lambda: None)
         self._tenants: dict[str, Tenant] = {}
