@@ -25,7 +25,7 @@ PAUSES: Final = 4
 """A tenant may hold the interpreter's lock for a fifth of the time: then others get it in between."""
 
 TOGETHER_SECONDS: Final = 1.0
-"""Tenants that ask within so many seconds of each other count as asking at the same time."""
+"""For so many seconds after work of another tenant than the last one, several tenants count as asking."""
 
 LITTLE: Final = 0.01
 """The part of a limit on CPU time below which other replicas need not know."""
@@ -62,7 +62,7 @@ class FairThreads:
         """The tenants whose work runs or waits."""
         self._latest: Tenant | None = None
         self._changed_at = -math.inf
-        """The tenant that asked last, and when another one had asked before it."""
+        """The tenant whose work came last, and when it last was another one than before."""
         self._note, self._clock = note, clock
         self._is_closed = False
 
@@ -94,7 +94,7 @@ class FairThreads:
         return batch
 
     def _note_turn(self, tenant: Tenant, now: float) -> None:
-        """Remember when the tenant that asks changed last. Work of the process itself has no name."""
+        """Remember when work came of another tenant than the last one. The process's own has no name."""
         if not tenant.name or tenant is self._latest:
             return
         if self._latest is not None:
