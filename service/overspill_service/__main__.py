@@ -155,13 +155,22 @@ async def _run_workers(settings: Settings, listener: socket.socket, arguments: l
     return await Supervisor(settings, listener, arguments).run()
 
 
+class _Command(argparse.ArgumentParser):
+    """The parser of one command. It gets the settings' flags once it is chosen: for all it takes long."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self._subparsers is None:  # else it is a group of commands
+            _add_settings(self)
+        return super().parse_known_args(args, namespace)
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line. Every setting is a flag of every command."""
     root = argparse.ArgumentParser(prog="overspill-service", description="The capture service of Overspill.")
     root.add_argument(
         "--version", action="version", version=f"overspill-service {version('overspill-service')}"
     )
-    commands_of = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands_of = root.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Command)
     for name, text in operations.DESCRIPTIONS.items():
         commands_of.add_parser(name, help=text, description=text)
     commands_of.add_parser("work").add_argument("descriptor")
@@ -169,9 +178,7 @@ def parser() -> argparse.ArgumentParser:
     check.add_argument("--create-bucket", action="store_true", help="create the bucket if it is missing")
     commands_of.choices["erase"].add_argument("--tenant", required=True, help="whose captures and keys")
     backups.add_arguments(commands_of)
-    single = list(commands_of.choices.values())  # `keys`, added below, is a group of commands
-    for command in (*single, *keys.add_commands(commands_of)):
-        _add_settings(command)
+    keys.add_commands(commands_of)
     return root
 
 

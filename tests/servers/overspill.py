@@ -27,7 +27,10 @@ HOST: Final = "127.0.0.1"
 READY_SECONDS: Final = 60
 STOP_SECONDS: Final = 40
 ANNOUNCEMENT: Final = "overspill-service listens on "
-_LAUNCHER: Final = Launcher("overspill_service", "tests.servers.botocore_models")
+_LAUNCHER: Final = Launcher(
+    *("overspill_service", "uvloop", "encodings.idna"),
+    *("tests.servers.botocore_models", "tests.servers.warm_service"),
+)
 
 
 class ServiceProcess:

@@ -166,8 +166,8 @@ def _seconds(options: Mapping[str, Any], option: str, default: float | None) -> 
     return days * DAY
 
 
-def add_commands(commands: argparse._SubParsersAction[Any]) -> list[argparse.ArgumentParser]:
-    """Add `access` and the `keys` commands with their arguments. Return their parsers."""
+def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add `access` and the `keys` commands with their arguments."""
     text = "Show or choose whether requests need a key."
     mode = commands.add_parser("access", help=text, description=text)
     mode.add_argument(
@@ -191,7 +191,6 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> list[argparse.Arg
         description = f"{sentence[0].upper()}{sentence[1:]}."
         group.add_parser(name, help=sentence, description=description).set_defaults(command=f"keys {name}")
     _add_arguments(group.choices)
-    return [mode, *group.choices.values()]
 
 
 def _add_arguments(commands: Mapping[str, argparse.ArgumentParser]) -> None:

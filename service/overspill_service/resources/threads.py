@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import os
 import queue
@@ -111,9 +112,21 @@ def needed_threads() -> int:
     return 3 * (cpu_threads() + 1) + COMMON_THREADS + RESOLVER_THREADS + OTHER_THREADS
 
 
+def try_threads(count: int) -> None:
+    """Start so many threads at once, which end again. Raises `OutOfResources`."""
+    release = threading.Event()
+    try:
+        for _ in range(count):
+            _thread.start_new_thread(release.wait, ())  # of the time that a `Thread` takes a quarter
+    except RuntimeError as error:
+        raise _too_few_threads() from error
+    finally:
+        release.set()
+
+
 async def prepare_threads() -> None:
     """Start the threads that all parts of the process share. Raises `OutOfResources`."""
-    started_executor(needed_threads(), "trial").shutdown(wait=True)
+    try_threads(needed_threads())
     loop = asyncio.get_running_loop()
     loop.set_default_executor(started_executor(COMMON_THREADS, "common"))
     with suppress(OSError):  # the answer does not matter: the call starts the threads of libuv

@@ -245,9 +245,9 @@ class Metrics:
     def expect_operations(self, backend: str, names: Iterable[str]) -> None:
         """Show these operations of a back end before the first of them."""
         for name in names:
-            self._of(d.BACKEND_OPERATION_SECONDS, backend, name)
+            self._series.expect(d.BACKEND_OPERATION_SECONDS, backend, name)
             for result in ("done", "failed"):
-                self._of(d.BACKEND_OPERATIONS, backend, name, result)
+                self._series.expect(d.BACKEND_OPERATIONS, backend, name, result)
 
     def operation(self, backend: str, name: str, result: str, seconds: float) -> None:
         self._of(d.BACKEND_OPERATIONS, backend, name, result).inc()
@@ -263,7 +263,7 @@ class Metrics:
         return self._series.registry
 
     def _tenant(self, tenant: str) -> str:
-        """Return the label of a tenant. All its series exist from then on."""
+        """Return the label of a tenant. All its series are shown from then on."""
         label = self._tenants(tenant)
         if (label,) not in self._prepared:
             self._prepared.add((label,))
@@ -271,7 +271,7 @@ class Metrics:
         return label
 
     def _tool(self, tenant: str, tool: str) -> tuple[str, str]:
-        """Return the labels of a tenant's tool. All their series exist from then on."""
+        """Return the labels of a tenant's tool. All their series are shown from then on."""
         tenant = self._tenant(tenant)
         labels = tenant, self._tools(tenant, wire.fit(tool, wire.MAX_COUNTED_NAME))
         if labels not in self._prepared:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 from bisect import bisect_left
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import (
@@ -36,12 +37,17 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # one more series fo
 
 
 class Series:
-    """Finds the series of a metric by its label values, and makes it at its first event."""
+    """Finds the series of a metric by its label values, and makes it at its first event.
+
+    Expected ones are shown as 0 before that. They are made when somebody asks for the metrics: it takes
+    milliseconds, which would delay the start and a tool's first request.
+    """
 
     def __init__(self) -> None:
         self._registry, self._memories = CollectorRegistry(), _shared_memories()
         self._metrics = {metric.name: _make(metric, self._registry) for metric in METRICS}
         self._found: dict[tuple[str, ...], Any] = {}
+        self._expected: deque[tuple[Metric, tuple[str, ...]]] = deque()
         self.prepare()
 
     def of(self, metric: Metric, *labels: str) -> Any:
@@ -53,18 +59,28 @@ class Series:
             series = self._found[key] = parent.labels(*labels) if labels else parent
         return series
 
+    def expect(self, metric: Metric, *labels: str) -> None:
+        """Show a series as 0, not as absent. With several workers it is made at once: others show it."""
+        if self._memories is None:
+            self._expected.append((metric, labels))
+        else:
+            self.of(metric, *labels)
+
     def prepare(self, **known: str) -> None:
-        """Make the series whose open labels are exactly the `known` ones: they are 0, not absent."""
+        """Expect the series whose open labels are exactly the `known` ones."""
         for metric in METRICS:
             if metric.open_labels == tuple(known):
                 choices = (label.values or (known[label.name],) for label in metric.labels)
                 for labels in itertools.product(*choices):
-                    self.of(metric, *labels)
+                    self.expect(metric, *labels)
 
     @property
     def registry(self) -> CollectorRegistry:
         """The registry of all workers' values."""
         if self._memories is None:
+            while self._expected:
+                metric, labels = self._expected.popleft()
+                self.of(metric, *labels)
             return self._registry
         registry = CollectorRegistry()
         registry.register(SumCollector(self._memories.descriptors))
