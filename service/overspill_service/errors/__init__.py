@@ -1,45 +1,43 @@
 """The service's errors: each carries its facts and the code of the problem that it becomes.
 
 ServiceError
-├── BadRequest          InvalidId, InvalidParameter, InvalidHeader, InvalidBody, InvalidPattern,
-│                       UnsupportedEncoding, UnsupportedMediaType, DamagedEncoding, IncompleteBody,
-│                       DigestMismatch
-├── Denied              Unauthorized, Forbidden, ForeignOrigin
-├── Absent              NotFound, KeyNotFound, NoRoute, Expired, Deleted
-├── Refused             NotAcceptable, PreconditionFailed, ExpectationFailed, IdConflict, Held, KeyRefused,
-│                       SecretsFound, CaptureTooLarge, BodyTooLarge, HeadersTooLarge, RangeNotSatisfiable,
-│                       TooManyRequests, RateExceeded, CpuTimeUsed, QuotaExceeded
+├── BadRequest          the request is wrong
+├── Denied              the key may not do that, or there is none
+├── Absent              there is no such capture, or no longer
+├── Refused             the request goes against a limit or another capture
 ├── CaptureDamaged      what the object store holds is not what was stored
-│                       ObjectMissing
-└── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogRefuses, CatalogFull,
-                        RecordDamaged, CatalogIncomplete, DeadlineExceeded, Overloaded, OutOfResources,
-                        ShuttingDown, ClockSkewed, ClockJumped, CredentialsUnavailable, AuditUnavailable
+└── Unavailable         the service cannot work now
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from overspill.wire import Code
+
+from overspill_service.errors.failures import AuditUnavailable as AuditUnavailable
+from overspill_service.errors.failures import CaptureDamaged as CaptureDamaged
+from overspill_service.errors.failures import CatalogFull as CatalogFull
+from overspill_service.errors.failures import CatalogIncomplete as CatalogIncomplete
+from overspill_service.errors.failures import CatalogRefuses as CatalogRefuses
+from overspill_service.errors.failures import CatalogUnavailable as CatalogUnavailable
+from overspill_service.errors.failures import ClockJumped as ClockJumped
+from overspill_service.errors.failures import ClockSkewed as ClockSkewed
+from overspill_service.errors.failures import CredentialsUnavailable as CredentialsUnavailable
+from overspill_service.errors.failures import DeadlineExceeded as DeadlineExceeded
+from overspill_service.errors.failures import ObjectMissing as ObjectMissing
+from overspill_service.errors.failures import OutOfResources as OutOfResources
+from overspill_service.errors.failures import Overloaded as Overloaded
+from overspill_service.errors.failures import RecordDamaged as RecordDamaged
+from overspill_service.errors.failures import ShuttingDown as ShuttingDown
+from overspill_service.errors.failures import StoreFull as StoreFull
+from overspill_service.errors.failures import StoreUnavailable as StoreUnavailable
+from overspill_service.errors.failures import Unavailable as Unavailable
+from overspill_service.errors.service_error import ServiceError as ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
-
-
-class ServiceError(Exception):
-    """A failure with a stable code. `str()` is the problem's detail, in words that a user may see."""
-
-    code: ClassVar[Code] = Code.INTERNAL
-    expired: datetime | None = None
-    limit: int | None = None
-    offset: int | None = None
-    """The accepted bytes of the live capture that was asked for: where its next append must begin."""
-    durable: int | None = None
-    """How many of them are in the object store."""
-    retry_after: int | None = None
-    failure_name: str = ""
-    """One word for a failure of the system, as in the table of `errors.system`. Empty for other failures."""
 
 
 class BadRequest(ServiceError):
@@ -266,100 +264,3 @@ class QuotaExceeded(Refused):
             f"the tenant's limit of {limit} {what} is reached; delete captures or wait for expiry"
         )
         self.limit = limit
-
-
-class CaptureDamaged(ServiceError):
-    code = Code.CAPTURE_DAMAGED
-
-
-class ObjectMissing(CaptureDamaged):
-    """An object of an upload is missing: the capture was removed meanwhile, or the store lost the object."""
-
-    def __init__(self, capture: str, upload: str, number: int) -> None:
-        super().__init__(f"segment {number} of {capture} is missing from the object store")
-        self.capture, self.upload = capture, upload
-
-
-class Unavailable(ServiceError):
-    retry_after = 1
-
-
-class StoreUnavailable(Unavailable):
-    code = Code.STORE_UNAVAILABLE
-
-
-class StoreFull(Unavailable):
-    code = Code.STORE_FULL
-
-
-class CredentialsUnavailable(Unavailable):
-    code = Code.CREDENTIALS_UNAVAILABLE
-    retry_after = 10
-
-
-class AuditUnavailable(Unavailable):
-    code = Code.AUDIT_UNAVAILABLE
-
-
-class CatalogUnavailable(Unavailable):
-    code = Code.CATALOG_UNAVAILABLE
-
-
-class CatalogRefuses(CatalogUnavailable):
-    """The catalog answers, but may lose what it is given. Nothing was recorded."""
-
-
-class CatalogFull(CatalogRefuses):
-    """The catalog has no room."""
-
-    code = Code.STORE_FULL
-
-
-class RecordDamaged(CatalogUnavailable):
-    """One record of the catalog cannot be decoded."""
-
-
-class CatalogIncomplete(Unavailable):
-    code = Code.CATALOG_INCOMPLETE
-
-
-class DeadlineExceeded(Unavailable):
-    code = Code.DEADLINE_EXCEEDED
-
-
-class Overloaded(Unavailable):
-    """There is no room for one more request now. Nothing of the request was done."""
-
-    code = Code.OVERLOADED
-
-    def __init__(self, why: str, retry_after: int) -> None:
-        super().__init__(f"{why}; ask again in {retry_after} s")
-        self.retry_after = retry_after
-
-
-class OutOfResources(Unavailable):
-    code = Code.OUT_OF_RESOURCES
-
-
-class ShuttingDown(Unavailable):
-    code = Code.SHUTTING_DOWN
-
-
-class ClockSkewed(Unavailable):
-    code = Code.CLOCK_SKEWED
-
-    def __init__(self, skew: float) -> None:
-        super().__init__(
-            f"the clock of this replica is {skew:+.0f} s off that of the catalog and the object store; "
-            "nothing is swept until it is set, or `overspill-service trust-clock` says that it is right"
-        )
-
-
-class ClockJumped(Unavailable):
-    code = Code.CLOCK_SKEWED
-
-    def __init__(self, jump: float) -> None:
-        super().__init__(
-            f"the clocks of this replica and of its back ends have jumped by {jump:+.0f} s; nothing is swept "
-            "until they are set, or the replica is restarted because they are right"
-        )

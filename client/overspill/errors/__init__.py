@@ -6,109 +6,29 @@ OverspillError
 ├── Unreachable             no connection, or no answer in time
 ├── ProtocolError           an answer that makes no sense: wrong digest, wrong length, not this service
 └── ProblemError            the service refused or failed, and said so (RFC 9457)
-    ├── BadRequest          InvalidId, InvalidParameter, InvalidHeader, InvalidBody, InvalidPattern,
-    │                       UnsupportedEncoding, UnsupportedMediaType, DamagedEncoding, IncompleteBody,
-    │                       DigestMismatch
-    ├── Denied              Unauthorized, Forbidden, ForeignOrigin
-    ├── Absent              NotFound, KeyNotFound, NoRoute, Expired, Deleted
-    ├── Refused             MethodNotAllowed, NotAcceptable, PreconditionFailed, ExpectationFailed,
-    │                       IdConflict, Held, KeyRefused, SecretsFound, CaptureTooLarge, BodyTooLarge,
-    │                       HeadersTooLarge, RangeNotSatisfiable, TooManyRequests, QuotaExceeded
+    ├── BadRequest          the request is wrong
+    ├── Denied              the key may not do that, or there is none
+    ├── Absent              there is no such capture, or no longer
+    ├── Refused             the request goes against a limit or another capture
     ├── CaptureDamaged      what the service has stored is not what was captured
     ├── Internal            the service failed
-    └── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogIncomplete,
-                            DeadlineExceeded, Overloaded, OutOfResources, ShuttingDown,
-                            ClockSkewed, CredentialsUnavailable, AuditUnavailable
+    └── Unavailable         the service cannot work now
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
+from overspill.errors.client_errors import ClientClosed as ClientClosed
+from overspill.errors.client_errors import ContentChanged as ContentChanged
+from overspill.errors.client_errors import OverspillError as OverspillError
+from overspill.errors.client_errors import ProtocolError as ProtocolError
+from overspill.errors.client_errors import Unreachable as Unreachable
+from overspill.errors.problem_error import ProblemError as ProblemError
 from overspill.wire import Code, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
-
-
-class OverspillError(Exception):
-    """The base of all errors that this package raises, except those for wrong arguments.
-
-    Catch it around calls of a client. A guard raises none.
-    """
-
-    def __init__(self, *details: object) -> None:
-        super().__init__(*details)
-
-
-class ContentChanged(OverspillError):
-    """A file had another length when it was sent than when it was hashed. Nothing was stored: try again."""
-
-
-class ClientClosed(OverspillError):
-    """The client was closed. Call it inside its `with` block, enter it once more, or make another."""
-
-
-class Unreachable(OverspillError):
-    """There is no connection to the service, or it did not answer in time.
-
-    Start one with `overspill-service serve`, or say where it is with `OVERSPILL_URL`. `was_sent` is whether
-    the request may have reached it, so that it may have done what it was asked for.
-    """
-
-    was_sent: bool = True
-
-
-class ProtocolError(OverspillError):
-    """The answer makes no sense: a wrong digest or length, or no Overspill at all.
-
-    Check `OVERSPILL_URL`, and what stands between here and the service.
-    """
-
-
-class ProblemError(OverspillError):
-    """A problem that the service answered with; a code that this version does not know stays this class.
-
-    `detail` says what is wrong and what to do, `code` is for programs, and `instance` for the operator.
-    """
-
-    code_of_class: ClassVar[Code | None] = None
-    """The code that the class stands for; None for a class of several codes."""
-
-    def __init_subclass__(cls, *, code: Code | None = None) -> None:
-        """Let the class stand for `code`."""
-        super().__init_subclass__()
-        if code is not None:
-            cls.code_of_class = code
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.status: int = problem.status
-        """The status code of the HTTP answer."""
-        self.code: str = problem.code
-        """One of `wire.Code`, or one that a newer service has."""
-        self.title: str = problem.title
-        """What is wrong in a few words, the same for each problem of a code."""
-        self.detail: str = problem.detail
-        """What is wrong with this request, and what to do next."""
-        self.instance: str = problem.instance
-        """The request id, which the service's operator finds in the logs."""
-        self.expired: datetime | None = problem.expired
-        """When the capture expired; None for other problems."""
-        self.limit: int | None = problem.limit
-        """The limit that the request goes over; None for other problems."""
-        self.offset: int | None = problem.offset
-        """Where the next append to a live capture must begin; None for other problems."""
-        self.durable: int | None = problem.durable
-        """How many bytes of the live capture are in the object store; None for other problems."""
-        self.retry_after: int | None = problem.retry_after
-        """Seconds to wait before trying again; None for problems that do not say it."""
-
-    def __str__(self) -> str:
-        request = f", request {self.instance}" if self.instance else ""
-        return f"{self.detail or self.title} ({self.code or 'no code'}, HTTP {self.status}{request})"
 
 
 class BadRequest(ProblemError, code=Code.INVALID_REQUEST):
