@@ -22,26 +22,27 @@ from typing import TYPE_CHECKING
 
 from overspill.reading.chunks import DEFAULT_CAPS, Caps, Wanted
 from overspill.reading.matching import Matcher
+from overspill.reading.open_line import OpenLine
 from overspill.reading.patterns import compile_pattern
 from overspill.reading.regions import near_side
 from overspill.reading.results import Results
 from overspill.reading.scanning import Cursor, Scanner
 from overspill.reading.search_bounds import (
     Ending,
-    cursor_inside,
+    beyond_line,
+    cursor_in_region,
     first_wanted,
     lines_asked,
     needs_lead,
     start_of,
     takes_every_line,
 )
-from overspill.reading.split_line import SAMPLE_BYTES, LineResult, SplitLine, StoppedInside, UnsearchedLine
+from overspill.reading.split_line import SAMPLE_BYTES, LineResult, StoppedInside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from overspill.reading.chunks import Chunk, Extent
-    from overspill.reading.matching import StopPosition
     from overspill.reading.patterns import Pattern
     from overspill.reading.regions import Region
     from overspill.reading.scanning import ScannedChunk
@@ -81,13 +82,9 @@ class Search:
         self._scanner = Scanner(
             self._matcher, self._start, backwards=query.from_end, ansi=query.ansi, count=query.count
         )
-        self._line: SplitLine | UnsearchedLine | None = None
-        self._number = self._start.line
-        """The number of the open line."""
+        self._line = OpenLine(self._matcher, extent, backwards=query.from_end, ansi=query.ansi)
         self._last_offset: int | None = None
         """The offset of the chunk taken last. Only kept backwards."""
-        self._is_unended = False
-        r"""Whether the capture is known to end without `\n`."""
         self._ending = Ending(extent, self._findings, backwards=query.from_end, count=query.count)
         self._is_leading = needs_lead(query, self._start, self._context, extent)
         """Whether what comes is before the cursor, so that it is shown at most."""
@@ -105,18 +102,9 @@ class Search:
 
     def _enter_cursor_line(self, beginning: LineResult | None = None) -> Wanted:
         """Go on inside the line of the cursor, whose `beginning` has been searched."""
-        offset = self._start.offset or 0
         self._is_leading, self._last_offset = False, None
-        self._number = self._start.line
-        self._line = SplitLine(
-            self._matcher,
-            offset,
-            backwards=self.backwards,
-            ansi=self._query.ansi,
-            trails=self._start.trails,
-            beginning=beginning,
-        )
-        return Wanted(offset=offset - self.backwards)
+        self._line.enter(self._start, beginning)
+        return Wanted(offset=(self._start.offset or 0) - self.backwards)
 
     def begin_part(self) -> Wanted | None:
         """Return where to read from now on; None once the search has ended."""
@@ -155,15 +143,14 @@ class Search:
 
     def _take_downwards(self, prepared: ScannedChunk) -> None:
         chunk, end = prepared.chunk, prepared.chunk.start + len(prepared.chunk.data)
-        if self._line:
-            self._number = chunk.newlines + 1
+        if self._line.is_open:
+            self._line.number = chunk.newlines + 1
             self._extend_line(prepared.head, chunk, is_whole=prepared.has_newline)
         self._take_region(prepared)
         if self._is_over or (self._findings.is_settled and not self._query.count):
             return
-        if prepared.has_newline or (chunk.start == 0 and self._line is None):
-            self._number = self._number_behind(prepared)
-            self._open_line(end - len(prepared.tail))
+        if prepared.has_newline or (chunk.start == 0 and not self._line.is_open):
+            self._open_line(self._number_behind(prepared), end - len(prepared.tail))
             self._extend_line(prepared.tail, chunk, is_whole=False)
         if self._is_over:
             return
@@ -175,7 +162,7 @@ class Search:
 
     def _end_downwards(self, chunk: Chunk) -> None:
         if not chunk.data.endswith(b"\n"):
-            self._number, self._is_unended = self._extent.lines, True
+            self._line.end_without_newline()
             self._extend_line(b"", chunk, is_whole=True)
         if not self._is_over:
             self._end()
@@ -196,13 +183,13 @@ class Search:
         begins_capture = chunk.start == 0
         if self._last_offset is not None and chunk.start >= self._last_offset:
             return  # taken before the jump
-        if self._line and self._last_offset not in (None, end):
+        if self._last_offset not in (None, end):
             self._line.forget()
         self._last_offset = chunk.start
-        if end == self._extent.size and not chunk.data.endswith(b"\n") and not self._line:
-            self._number, self._is_unended = self._extent.lines, True
-            self._open_line(end)
-        if self._line:
+        if end == self._extent.size and not chunk.data.endswith(b"\n") and not self._line.is_open:
+            self._line.end_without_newline()
+            self._open_line(self._extent.lines, end)
+        if self._line.is_open:
             self._extend_line(prepared.tail, chunk, is_whole=prepared.has_newline or begins_capture)
         self._take_region(prepared)
         if self._is_leading and chunk.newlines < self._start.line:
@@ -210,8 +197,7 @@ class Search:
         if self._is_over:
             return
         if prepared.has_newline and not begins_capture:
-            self._number = chunk.newlines + 1
-            self._open_line(chunk.start + len(prepared.head))
+            self._open_line(chunk.newlines + 1, chunk.start + len(prepared.head))
             self._extend_line(prepared.head, chunk, is_whole=False)
         if self._is_over:
             return
@@ -226,70 +212,50 @@ class Search:
         self.wanted = None
         self._ending.end()
 
-    @property
-    def _is_ended(self) -> bool:
-        r"""Whether the open line ends with `\n`."""
-        return not (self._is_unended and self._number == self._extent.lines)
-
-    def _open_line(self, offset: int) -> None:
+    def _open_line(self, number: int, offset: int) -> None:
         """Begin a line at `offset`; backwards at its end."""
-        is_asked = self._number <= self._start.line if self.backwards else self._number >= self._start.line
-        backwards, ansi = self.backwards, self._query.ansi
-        if self._is_leading or self._findings.is_full or not is_asked:
-            self._line = UnsearchedLine(backwards=backwards, ansi=ansi)
-        else:
-            self._line = SplitLine(
-                self._matcher, offset, backwards=backwards, ansi=ansi, is_ended=self._is_ended
-            )
+        is_asked = number <= self._start.line if self.backwards else number >= self._start.line
+        is_searched = is_asked and not self._is_leading and not self._findings.is_full
+        self._line.begin(number, offset, is_searched=is_searched)
 
     def _extend_line(self, piece: bytes, chunk: Chunk, *, is_whole: bool) -> None:
-        """Add to the open line, number `_number`; with `is_whole`, that was all of it."""
+        """Add to the open line; with `is_whole`, that was all of it."""
         line = self._line
-        assert line is not None
-        closed = None
         try:
             line.add(piece, utf8=chunk.utf8)
-            closed = line.close(is_ended=self._is_ended) if is_whole else None
+            whole = line.whole() if is_whole else None
         except StoppedInside as stopped:
-            assert isinstance(line, SplitLine)
-            line = self._line = self._stopped_inside(line, piece, stopped)
-            closed = line.close(is_ended=self._is_ended) if is_whole else None
-        if closed is None or self.wanted is None:
+            self._stop_inside(piece, stopped)
+            whole = line.whole() if is_whole else None
+        if whole is None or self.wanted is None:
             return
-        self._line = None
-        if self._is_leading and self._number == self._start.line:
-            self._jump(self._enter_cursor_line(closed))
+        is_searched = line.is_searched
+        line.close()
+        if self._is_leading and line.number == self._start.line:
+            self._jump(self._enter_cursor_line(whole))
         else:
-            self._results.take_line(closed, self._number, is_searched=isinstance(line, SplitLine))
+            self._results.take_line(whole, line.number, is_searched=is_searched)
 
-    def _stopped_inside(
-        self, line: SplitLine, piece: bytes, stopped: StoppedInside
-    ) -> SplitLine | UnsearchedLine:
-        """Handle the end of time in the open line. Return what is left of the line to read."""
+    def _stop_inside(self, piece: bytes, stopped: StoppedInside) -> None:
+        """Handle the end of time in the open line, to which `piece` was added last."""
+        line = self._line
         if not line.is_enough:
-            self._stop_for_time(Cursor(self._number, stopped.offset, stopped.trails))
-            return line.shown(piece)
-        if not any(self._context):
-            self._results.take_line(line.close(is_ended=self._is_ended), self._number, is_searched=True)
-            self._ending.stop_behind(self._findings.last_number if self._findings.is_full else self._number)
+            self._stop_for_time(Cursor(line.number, stopped.offset, stopped.trails))
+            line.show(piece)
+        elif not any(self._context):
+            self._results.take_line(line.whole(), line.number, is_searched=True)
+            self._ending.stop_behind(self._findings.last_number if self._findings.is_full else line.number)
             self.wanted = None
-        return line
 
     def _skip_rest_of_line(self) -> None:
         """Jump over the rest of an open line if enough of it is known."""
         line = self._line
-        if line is None or not line.is_enough:
+        if not line.is_enough:
             return
-        if self._is_leading and self._number == self._start.line:
-            self._jump(self._enter_cursor_line(line.close(is_ended=True)))
-        elif any(self._context) and not line.is_skipped:
-            line.is_skipped = True
-            if self.backwards:
-                self._jump(Wanted(newline=self._number - 1, span=SAMPLE_BYTES))
-            elif self._number < self._extent.lines:
-                self._jump(Wanted(newline=self._number))
-            else:
-                self._jump(Wanted(offset=self._extent.size - 1))
+        if self._is_leading and line.number == self._start.line:
+            self._jump(self._enter_cursor_line(line.whole()))
+        elif any(self._context) and line.skip():
+            self._jump(beyond_line(line.number, self._extent, backwards=self.backwards))
 
     def _jump(self, wanted: Wanted) -> None:
         self.wanted, self.has_jumped = wanted, True
@@ -303,7 +269,9 @@ class Search:
             return
         self._results.take_region(region, found)
         if found and found.reached and not self._findings.is_full:
-            self._stop_in_region(region, prepared.chunk, found.reached)
+            ansi, backwards = self._query.ansi, self.backwards
+            cursor = cursor_in_region(region, prepared.chunk, found.reached, ansi=ansi, backwards=backwards)
+            self._stop_for_time(cursor)
 
     def _take_leading(self, region: Region) -> None:
         """Take the lines on the near side of the cursor's line; downwards, go on there at the cursor."""
@@ -314,17 +282,6 @@ class Search:
             end = region.data.find(b"\n", here, region.stop)
             line = region.data[here : end if end >= 0 else region.stop][:SAMPLE_BYTES]
             self._jump(self._enter_cursor_line(LineResult(line, is_utf8=region.source is None)))
-
-    def _stop_in_region(self, region: Region, chunk: Chunk, reached: StopPosition) -> None:
-        """Handle the end of time in a region: at the start of a line, backwards at its end, or inside it."""
-        position = reached.position
-        if position < region.start:
-            self._stop_for_time(Cursor(region.number - 1))
-            return
-        number = region.number + region.data.count(b"\n", region.start, position)
-        ansi, backwards = self._query.ansi, self.backwards
-        inside = cursor_inside(chunk, number, reached.trails, ansi=ansi, backwards=backwards)
-        self._stop_for_time(inside if reached.trails else Cursor(number))
 
     def _stop_for_time(self, cursor: Cursor) -> None:
         """Search no more; another search goes on at `cursor`. Lines around matches are still read."""

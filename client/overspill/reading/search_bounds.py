@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Final
 from overspill.reading.chunks import ContextLines, Wanted, newline_position
 from overspill.reading.long_line import Trail
 from overspill.reading.scanning import Cursor, foreign_cursor
-from overspill.reading.split_line import LOOKBEHIND_BYTES, passed_over
+from overspill.reading.split_line import LOOKBEHIND_BYTES, SAMPLE_BYTES, passed_over
 
 if TYPE_CHECKING:
     from overspill.reading.chunks import Chunk, Extent
     from overspill.reading.findings import Findings
-    from overspill.reading.matching import Matcher
+    from overspill.reading.matching import Matcher, StopPosition
+    from overspill.reading.regions import Region
     from overspill.wire import GrepQuery
 
 _EVERYWHERE: Final = frozenset({"^", "$", ".*"})
@@ -69,7 +70,30 @@ def first_wanted(line: int, context: ContextLines, extent: Extent, *, backwards:
     return Wanted(newline=last) if last < extent.lines else Wanted(offset=extent.size - 1)
 
 
-def cursor_inside(
+def beyond_line(line: int, extent: Extent, *, backwards: bool) -> Wanted:
+    """Return what a search needs that leaves out the rest of a line."""
+    if backwards:
+        return Wanted(newline=line - 1, span=SAMPLE_BYTES)
+    return Wanted(newline=line) if line < extent.lines else Wanted(offset=extent.size - 1)
+
+
+def cursor_in_region(
+    region: Region, chunk: Chunk, reached: StopPosition, *, ansi: bool, backwards: bool
+) -> Cursor:
+    """Return the cursor of a search that ran out of time in a region of this chunk.
+
+    It is at the start of a line, backwards at its end, or inside it.
+    """
+    position = reached.position
+    if position < region.start:
+        return Cursor(region.number - 1)
+    number = region.number + region.data.count(b"\n", region.start, position)
+    if not reached.trails:
+        return Cursor(number)
+    return _cursor_inside(chunk, number, reached.trails, ansi=ansi, backwards=backwards)
+
+
+def _cursor_inside(
     chunk: Chunk, number: int, trails: tuple[Trail, ...], *, ansi: bool, backwards: bool
 ) -> Cursor:
     """Return a cursor inside a line of this chunk, after the bytes that its trails need no more."""
