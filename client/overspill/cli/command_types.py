@@ -1,6 +1,6 @@
 """Types of commands: with `-20` for a number of lines, with examples in the help, and imported when used."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any, Final
 
@@ -42,8 +42,8 @@ class Command(TyperCommand):
 class LazyCommand(TyperCommand):
     """A command whose module is imported when the command is used, so that `overspill --help` is quick.
 
-    The module `overspill.cli.commands.NAME` has a function `add_to`, which adds the command to a Typer; a
-    hyphen of the name is an underscore there. `summary` is the first sentence of the command's help.
+    The module `overspill.cli.commands.NAME` has it under the same name; a hyphen is an underscore there.
+    `summary` is the first sentence of the command's help.
     """
 
     def __init__(self, name: str, summary: str) -> None:
@@ -51,16 +51,23 @@ class LazyCommand(TyperCommand):
 
     def load(self) -> Any:
         """Import the module. Return the command itself, or the group of that name."""
-        app = typer.Typer(rich_markup_mode=None)
-        module = str(self.name).replace("-", "_")
-        import_module(f"overspill.cli.commands.{module}").add_to(app)
-        return typer.main.get_group(app).commands[self.name or ""]
+        name = str(self.name).replace("-", "_")
+        return getattr(import_module(f"overspill.cli.commands.{name}"), name)
 
     def make_context(self, *arguments: Any, **settings: Any) -> Any:
         """Hand over to the command itself, which then parses, completes, shows its help and runs."""
         return self.load().make_context(*arguments, **settings)
 
 
+def command_of(
+    function: Callable[..., None], examples: Sequence[str], name: str | None = None, **settings: Any
+) -> Any:
+    """Return the command that Typer makes of a function. Without `name` it has the function's."""
+    app = typer.Typer(rich_markup_mode=None, add_completion=False)
+    app.command(name, cls=Command, epilog=examples_of(examples), **settings)(function)
+    return typer.main.get_command(app)
+
+
 def examples_of(lines: Sequence[str]) -> str:
     """Return the end of a help page. Each example is a line as it is typed."""
-    return "\n\n".join(["\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)]) if lines else ""
+    return "\n".join(("\b\nExamples:", *(f"  {line}" for line in lines))) if lines else ""

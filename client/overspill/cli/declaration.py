@@ -1,7 +1,7 @@
 """How a command is declared: the common options, its examples, and what happens when it ends."""
 
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -9,28 +9,22 @@ from typing import Any
 import typer
 
 from overspill.cli import lazy
-from overspill.cli.command_types import Command, examples_of
+from overspill.cli.command_types import command_of
 from overspill.cli.options import ANSWER, COMMON
 
 
 def command(
-    app: typer.Typer,
-    name: str | None = None,
-    *,
-    examples: Sequence[str],
-    options: Collection[str] = ANSWER,
-    flushes: bool = True,
-    **settings: Any,
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that declares a command.
+    *examples: str, options: Collection[str] = ANSWER, flushes: bool = True, **settings: Any
+) -> Callable[[Callable[..., None]], Any]:
+    """Return a decorator that makes a function a command of its name.
 
     The function takes an `Invocation` and its own parameters, annotated for Typer; for a parameter that is a
     dataclass, its fields are the command's options. `options` names the common options that the command
     takes. Its help ends with `examples`, lines as they are typed. If it `flushes`, the command uploads what
-    waits for the service when it ends.
+    waits for the service when it ends. `settings` are those of Typer.
     """
 
-    def declare(function: Callable[..., None]) -> Callable[..., None]:
+    def declare(function: Callable[..., None]) -> Any:
         def run(typer_context: typer.Context, **given: Any) -> None:
             uploads = lazy.spool_fallback.uploaded_afterwards if flushes and options else nullcontext
             common = {option: given.pop(option) for option in options}
@@ -39,8 +33,7 @@ def command(
                 function(invocation, **_grouped(function, given))
 
         _disguise(run, function, options)
-        app.command(name or function.__name__, cls=Command, epilog=examples_of(examples), **settings)(run)
-        return function
+        return command_of(run, examples, **settings)
 
     return declare
 

@@ -50,6 +50,14 @@ SessionFilter = Annotated[
     str | None,
     typer.Option("--session", metavar="SESSION", help="The session in which to look up call:TOOL_CALL_ID."),
 ]
+WholeSession = Annotated[
+    str | None,
+    typer.Option(
+        "--session",
+        metavar="SESSION",
+        help="Without REF: all captures of this session. With call:TOOL_CALL_ID: the session to look in.",
+    ),
+]
 Ttl = Annotated[
     int | None,
     typer.Option(

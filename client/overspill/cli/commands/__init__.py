@@ -1,1 +1,1 @@
-"""The commands, one a module; each adds itself to an app with `add_to`."""
+"""The commands, one a module, each under the name of its module."""

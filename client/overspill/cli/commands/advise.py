@@ -25,13 +25,13 @@ from overspill.wire import Advice
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
 
-_EXAMPLES = (
+
+@command(
     "overspill advise",
     "overspill advise --since 30d -o policy.toml",
     "overspill advise --json | jq -r '.[] | select(.max_bytes) | .tool'",
+    options=COLORED,
 )
-
-
 def advise(
     invocation: "Invocation",
     *,
@@ -118,8 +118,3 @@ def _other_limits(limit: int | Limits | None) -> dict[str, int | str]:
     if not isinstance(limit, Limits):
         return {}
     return {name: found for name in OTHER_LIMITS if (found := getattr(limit, name)) is not None}
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES, options=COLORED)(advise)

@@ -17,14 +17,13 @@ if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
     from overspill.spools.holder import SyncSource
 
-_EXAMPLES = (
+
+@command(
     "overspill cat cap_k3v7q2m5x4c6z2b7n5aa | jq .",
     "overspill cat cap_k3v7q2m5x4c6z2b7n5aa -o build.log",
     "overspill cat --range 0-999 call:call_17",
     "overspill cat --format asciicast -o build.cast cap_k3v7q2m5x4c6z2b7n5aa",
 )
-
-
 def cat(
     invocation: "Invocation",
     ref: Ref,
@@ -70,7 +69,6 @@ def _print_recording(invocation: "Invocation", source: "SyncSource", ref: str, s
 
 
 def _print_bytes(invocation: "Invocation", pieces: Iterator[bytes], size: int) -> None:
-
     with closing(pieces_with_progress(pieces, size)) as followed:
         output.content(followed, raw=invocation.raw)
     output.flush()
@@ -91,8 +89,3 @@ def _parsed_range(text: str | None) -> "ByteRange | None":
             f"{text!r} is not a range of bytes: use 0-99, 100- or -100", param_hint="--range"
         )
     return parsed
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES)(cat)

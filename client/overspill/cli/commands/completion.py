@@ -2,17 +2,13 @@
 
 import os
 from enum import StrEnum
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from overspill.cli.command_types import Command, examples_of
+from overspill.cli.command_types import command_of
 from overspill.cli.exit_codes import failures_reported
-
-_EXAMPLES = (
-    'eval "$(overspill completion bash)"',
-    "overspill completion fish > ~/.config/fish/completions/overspill.fish",
-)
 
 
 class Shell(StrEnum):
@@ -23,6 +19,13 @@ class Shell(StrEnum):
     FISH = "fish"
 
 
+@partial(
+    command_of,
+    examples=(
+        'eval "$(overspill completion bash)"',
+        "overspill completion fish > ~/.config/fish/completions/overspill.fish",
+    ),
+)
 def completion(
     context: typer.Context,
     shell: Annotated[Shell, typer.Argument(help="The shell to complete for.")],
@@ -34,8 +37,3 @@ def completion(
     os.environ["_OVERSPILL_COMPLETE"] = f"source_{shell}"
     with failures_reported():
         context.find_root().command.main(prog_name="overspill")
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(cls=Command, epilog=examples_of(_EXAMPLES))(completion)

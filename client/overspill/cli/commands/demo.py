@@ -11,9 +11,13 @@ from overspill.cli.declaration import command
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
 
-_EXAMPLES = ("overspill demo", "overspill demo --keep --data ./demo-data", "overspill demo --fleet --keep")
 
-
+@command(
+    "overspill demo",
+    "overspill demo --keep --data ./demo-data",
+    "overspill demo --fleet --keep",
+    options=(),
+)
 def demo(
     invocation: "Invocation",  # noqa: ARG001  (it brings a service of its own)
     *,
@@ -31,8 +35,3 @@ def demo(
     Three real tools, their notices, and reading back by handle.
     """
     lazy.story.run(data, keep=keep, fleet=fleet)
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES, options=())(demo)

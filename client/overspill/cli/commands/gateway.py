@@ -11,12 +11,12 @@ from overspill.cli.options import address, token
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
 
-_EXAMPLES = (
+
+@command(
     "overspill gateway",
     "overspill gateway --listen 0.0.0.0:8752 --token-variable GATEWAY_TOKEN",
+    options=(),
 )
-
-
 def gateway(
     invocation: "Invocation",
     *,
@@ -50,8 +50,3 @@ def gateway(
         )
     except lazy.gateway.TokenNeeded as error:
         raise typer.BadParameter(f"{error}: name a token with --token-variable") from error
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES, options=())(gateway)

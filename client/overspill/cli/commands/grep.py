@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
     from overspill.cli.search.search import Search
 
-_EXAMPLES = (
+
+@command(
     "overspill grep cap_k3v7q2m5x4c6z2b7n5aa 'error|failed'",
     "overspill grep -i -C 2 timeout cap_k3v7q2m5x4c6z2b7n5aa",
     "overspill grep -wF -e main.rs -e lib.rs call:call_17",
     "overspill grep -c warning cap_k3v7q2m5x4c6z2b7n5aa",
     "overspill grep -oN 'https?://[^ ]+' cap_k3v7q2m5x4c6z2b7n5aa | sort -u",
+    options=COLORED,
 )
-
-
 def grep(
     invocation: "Invocation",
     first: Ref,
@@ -57,8 +57,3 @@ def _say_incomplete(numbers: list[int]) -> None:
 def _say_more(invocation: "Invocation", search: "Search", found: int) -> None:
     lines = "1 line" if found == 1 else f"{found:,} lines"
     output.say(f"stopped at {lines}; go on: {invocation.command(*search.words())}")
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES, options=COLORED)(grep)

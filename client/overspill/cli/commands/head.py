@@ -12,12 +12,11 @@ from overspill.cli.text_printing import print_text
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
 
-_EXAMPLES = (
+
+@command(
     "overspill head cap_k3v7q2m5x4c6z2b7n5aa",
     "overspill head -20 call:call_17",
 )
-
-
 def head(
     invocation: "Invocation",
     ref: Ref,
@@ -33,8 +32,3 @@ def head(
         print_text(
             invocation, source, ref, session, source.head(ref, lines, ansi=invocation.raw, session=session)
         )
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES)(head)

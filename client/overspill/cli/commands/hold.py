@@ -6,30 +6,22 @@ import typer
 
 from overspill.cli import output
 from overspill.cli.declaration import command
-from overspill.cli.options import Refs
+from overspill.cli.options import Refs, WholeSession
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
 
-_EXAMPLES = (
+
+@command(
     "overspill hold cap_k3v7q2m5x4c6z2b7n5aa",
     "overspill hold --session run-42",
     "overspill hold --session run-42 --release",
 )
-
-
 def hold(
     invocation: "Invocation",
     refs: Refs = None,
     *,
-    session: Annotated[
-        str | None,
-        typer.Option(
-            "--session",
-            metavar="SESSION",
-            help="Without REF: all captures of this session. With call:TOOL_CALL_ID: the session to look in.",
-        ),
-    ] = None,
+    session: WholeSession = None,
     release: Annotated[
         bool, typer.Option("--release", help="End the hold: captures live on for the default TTL.")
     ] = False,
@@ -58,8 +50,3 @@ def _hold_session(invocation: "Invocation", session: str, *, release: bool) -> N
         invocation.answer(held)
     else:
         output.say(f"{'released' if release else 'on hold:'} {held.captures:,} captures")
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES)(hold)

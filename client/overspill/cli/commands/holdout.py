@@ -16,13 +16,12 @@ if TYPE_CHECKING:
     from overspill.advice.estimates import Interval
     from overspill.cli.invocation import Invocation
 
-_EXAMPLES = (
+
+@command(
     "overspill holdout",
     "overspill holdout whole --since 7d",
     "overspill holdout whole --json | jq -r '.[].comparisons[] | [.measure, .verdict] | @tsv'",
 )
-
-
 def holdout(
     invocation: "Invocation",
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="The experiment (else all).")] = None,
@@ -85,8 +84,3 @@ def _estimates(comparison: "Comparison") -> Iterator[str]:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.3g}"  # noqa: PLR2004  (four digits are enough)
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES)(holdout)

@@ -11,9 +11,11 @@ from overspill.integrations.agent_programs.programs import PROGRAMS
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
 
-_EXAMPLES = ("cat event.json | overspill hook claude-code",)
 
-
+@command(
+    "cat event.json | overspill hook claude-code",
+    options=(),
+)
 def hook(
     _invocation: "Invocation",
     program: Annotated[str, typer.Argument(metavar="PROGRAM", help=f"One of {', '.join(PROGRAMS)}.")],
@@ -26,8 +28,3 @@ def hook(
     wrong, the answer changes nothing, and the exit code is 0.
     """
     raise typer.Exit(hooks.main(program))
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES, options=())(hook)

@@ -21,12 +21,6 @@ from overspill.integrations.agent_programs.settings_file import SettingsFile
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
 
-_EXAMPLES = (
-    "overspill init                        # show what would change",
-    "overspill init --yes",
-    "overspill init claude-code --project --yes",
-    "overspill init --remove --yes",
-)
 
 _Programs = Annotated[
     list[str] | None,
@@ -36,6 +30,13 @@ _Programs = Annotated[
 _Project = Annotated[bool, typer.Option("--project", help="Change the settings of this folder's project.")]
 
 
+@command(
+    "overspill init                        # show what would change",
+    "overspill init --yes",
+    "overspill init claude-code --project --yes",
+    "overspill init --remove --yes",
+    options=(),
+)
 def init(
     _invocation: "Invocation",
     programs: _Programs = None,
@@ -126,8 +127,3 @@ def _command(program: AgentProgram) -> str:
     """Return the command line of the hook: the name alone if the PATH has it."""
     ours = ["overspill"] if shutil.which("overspill") else own_command()
     return shlex.join([*ours, "hook", program.name])
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES, options=())(init)

@@ -13,12 +13,11 @@ from overspill.cli.text_printing import print_text
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
 
-_EXAMPLES = (
+
+@command(
     "overspill lines cap_k3v7q2m5x4c6z2b7n5aa 120:140",
     "overspill lines call:call_17 --session run-42 5000:",
 )
-
-
 def lines(
     invocation: "Invocation",
     ref: Ref,
@@ -42,8 +41,3 @@ def lines(
             session,
             source.lines(ref, start, end, ansi=invocation.raw, session=session),
         )
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES)(lines)

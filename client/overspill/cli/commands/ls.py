@@ -19,15 +19,16 @@ if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
     from overspill.wire import Entry, Listing
 
-_EXAMPLES = (
+_PAGE = 1000
+
+
+@command(
     "overspill ls",
     "overspill ls --session run-42 --tool pytest --limit 100",
     "overspill ls --largest",
     "overspill ls --all --json | jq -r '.captures[].id'",
+    options=COLORED,
 )
-_PAGE = 1000
-
-
 def ls(
     invocation: "Invocation",
     *,
@@ -170,8 +171,3 @@ def _pages(client: Any, filters: dict[str, str | None], limit: int | None) -> It
 
 def _largest(client: Any, limit: int) -> Iterator["Listing"]:
     yield client.list(sort=wire.Sort.SIZE, limit=min(_PAGE, limit))
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES, options=COLORED)(ls)

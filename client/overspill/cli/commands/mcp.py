@@ -11,14 +11,14 @@ from overspill.cli.options import address, token
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
 
-_EXAMPLES = (
+
+@command(
     "overspill mcp",
     "claude mcp add overspill -- overspill mcp",
     "overspill mcp --http 127.0.0.1:8751      # then http://127.0.0.1:8751/mcp",
     "overspill mcp --http 127.0.0.1:8751 --token-variable MCP_TOKEN",
+    options=(),
 )
-
-
 def mcp(
     invocation: "Invocation",
     *,
@@ -50,8 +50,3 @@ def mcp(
         lazy.mcp_server.run(invocation.client(), listen, callers, announce=typer.echo)
     except lazy.mcp_server.NotThisMachine as error:
         raise typer.BadParameter(str(error)) from error
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES, options=())(mcp)

@@ -11,12 +11,6 @@ from overspill.cli.declaration import command
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
 
-_EXAMPLES = (
-    "overspill mcp-proxy -- npx -y @modelcontextprotocol/server-filesystem /srv/data",
-    "overspill mcp-proxy --whole read_config -- uvx mcp-server-git",
-    "overspill mcp-proxy --url https://example.com/mcp --header Authorization=EXAMPLE_AUTH",
-)
-
 
 def _header(text: str) -> tuple[str, str]:
     name, _, variable = text.partition("=")
@@ -51,6 +45,13 @@ _DropSchemas = Annotated[
 ]
 
 
+@command(
+    "overspill mcp-proxy -- npx -y @modelcontextprotocol/server-filesystem /srv/data",
+    "overspill mcp-proxy --whole read_config -- uvx mcp-server-git",
+    "overspill mcp-proxy --url https://example.com/mcp --header Authorization=EXAMPLE_AUTH",
+    options=(),
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+)
 def mcp_proxy(
     invocation: "Invocation",
     words: _Words = None,
@@ -88,14 +89,3 @@ def mcp_proxy(
     except lazy.mcp_child.NoStreams as error:
         raise typer.BadParameter(str(error)) from error
     raise typer.Exit(code)
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(
-        app,
-        "mcp-proxy",
-        examples=_EXAMPLES,
-        options=(),
-        context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
-    )(mcp_proxy)

@@ -11,14 +11,13 @@ from overspill.cli.declaration import command
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
 
-_EXAMPLES = (
+
+@command(
     "overspill open",
     "overspill open cap_k3v7q2m5x4c6z2b7n5aa",
     "overspill open --print",
 )
-
-
-def open_page(
+def open(  # noqa: A001  (the command's name)
     invocation: "Invocation",
     ref: Annotated[str, typer.Argument(metavar="REF", help="The capture to show.")] = "",
     *,
@@ -34,8 +33,3 @@ def open_page(
         link = client.page_link(ref)
     if is_printed or not webbrowser.open(link):
         output.line(link)
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES, name="open")(open_page)

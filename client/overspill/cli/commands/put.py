@@ -12,14 +12,6 @@ from overspill.cli.parsers import labels_of
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
 
-_EXAMPLES = (
-    "make test 2>&1 | overspill put --tool make",
-    "overspill put build.log --session run-42 --label job=nightly --ttl 7d",
-    "make test 2>&1 | overspill put --live --name build",
-    "overspill put --live --format asciicast < demo.cast",
-    "id=$(overspill put report.json --content-type application/json)",
-)
-
 
 _Labels = Annotated[
     list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="A label; may be repeated.")
@@ -35,6 +27,13 @@ _Format = Annotated[
 _Exact = Annotated[bool, typer.Option("--exact", help="Store the exact bytes: mask no secrets.")]
 
 
+@command(
+    "make test 2>&1 | overspill put --tool make",
+    "overspill put build.log --session run-42 --label job=nightly --ttl 7d",
+    "make test 2>&1 | overspill put --live --name build",
+    "overspill put --live --format asciicast < demo.cast",
+    "id=$(overspill put report.json --content-type application/json)",
+)
 def put(  # noqa: PLR0913  (one option for each thing that is kept with a capture)
     invocation: "Invocation",
     file: Annotated[str, typer.Argument(metavar="FILE", help="What to store; - is standard input.")] = "-",
@@ -87,8 +86,3 @@ def _check(file: str, form: str | None, name: str, *, live: bool) -> None:
         raise typer.BadParameter("it goes with --live alone", param_hint="--format")
     if name and not live:
         raise typer.BadParameter("it goes with --live alone", param_hint="--name")
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES)(put)

@@ -7,31 +7,23 @@ import typer
 
 from overspill.cli import lazy, output
 from overspill.cli.declaration import command
-from overspill.cli.options import Refs
+from overspill.cli.options import Refs, WholeSession
 from overspill.cli.printable import printable_line
 from overspill.errors import ProblemError
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
 
-_EXAMPLES = (
+
+@command(
     "overspill rm cap_k3v7q2m5x4c6z2b7n5aa",
     "overspill rm --session run-42 --yes",
 )
-
-
 def rm(
     invocation: "Invocation",
     refs: Refs = None,
     *,
-    session: Annotated[
-        str | None,
-        typer.Option(
-            "--session",
-            metavar="SESSION",
-            help="Without REF: all captures of this session. With call:TOOL_CALL_ID: the session to look in.",
-        ),
-    ] = None,
+    session: WholeSession = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a session is removed.")] = False,
 ) -> None:
     """Remove captures, or all of a session."""
@@ -75,15 +67,9 @@ def _remove_session(invocation: "Invocation", session: str, *, yes: bool) -> Non
 
 
 def _is_confirmed(session: str) -> bool:
-
     if sys.stdin is None or not sys.stdin.isatty():
         raise lazy.exit_codes.CommandFailure(
             "removing a whole session needs --yes if nobody can be asked", lazy.exit_codes.ExitCode.USAGE
         )
     question = f"Remove every capture of session {printable_line(session)!r}?"
     return typer.confirm(question, err=True)
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES)(rm)

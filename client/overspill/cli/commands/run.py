@@ -14,11 +14,6 @@ if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
     from overspill.guard.policy import Policy
 
-_EXAMPLES = (
-    "overspill run -- make test",
-    "overspill run --session run-42 --max-lines 500 -- pytest -v",
-    "overspill run --tool lint -- sh -c 'ruff check . && mypy'",
-)
 
 _MaxBytes = Annotated[
     int | None,
@@ -56,6 +51,13 @@ _Live = Annotated[
 ]
 
 
+@command(
+    "overspill run -- make test",
+    "overspill run --session run-42 --max-lines 500 -- pytest -v",
+    "overspill run --tool lint -- sh -c 'ruff check . && mypy'",
+    options=("url", "key", "raw"),
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
 def run(  # noqa: PLR0913  (one option for each decision)
     invocation: "Invocation",
     words: Annotated[list[str], typer.Argument(metavar="COMMAND", help="What to run; put -- before it.")],
@@ -105,13 +107,3 @@ def _policy(invocation: "Invocation", host: str | None, ttl: int | None) -> "Pol
         return policy if host is None else policy.for_host(host)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--host") from error
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(
-        app,
-        examples=_EXAMPLES,
-        options=("url", "key", "raw"),
-        context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-    )(run)

@@ -12,13 +12,13 @@ from overspill.cli.options import Session, Ttl
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
 
-_EXAMPLES = (
+
+@command(
     "overspill shell",
     "overspill shell --name deploy --session run-42",
     "overspill shell --shell 'bash --norc'",
+    options=("url", "key"),
 )
-
-
 def shell(
     invocation: "Invocation",
     *,
@@ -41,8 +41,3 @@ def shell(
     except lazy.child_process.CommandNotStarted as error:
         raise lazy.exit_codes.CommandFailure(str(error), lazy.exit_codes.ExitCode.FAILED) from error
     raise typer.Exit(code)
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES, options=("url", "key"))(shell)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from overspill import wire
 from overspill.cli import lazy, output
@@ -24,14 +25,6 @@ if TYPE_CHECKING:
     from overspill.spools.flush import Flushed
     from overspill.spools.partition import Partition
 
-_EXAMPLES = {
-    "list": ("overspill spool list", "overspill spool list --all --json"),
-    "flush": ("overspill spool flush",),
-    "drop": (
-        "overspill spool drop cap_k3v7q2m5x4c6z2b7n5aa",
-        "overspill spool drop --all --session run-42 --yes",
-    ),
-}
 _COLUMNS = (
     Column("CAPTURE"),
     Column("SIZE", is_number=True),
@@ -44,6 +37,13 @@ _COLUMNS = (
 )
 
 
+@command(
+    "overspill spool list",
+    "overspill spool list --all --json",
+    name="list",
+    options=COLORED,
+    flushes=False,
+)
 def list_(
     invocation: "Invocation",
     *,
@@ -76,6 +76,7 @@ def _row(entry: "Spooled", now: datetime | None) -> tuple[str, ...]:
     return (entry.id, *figures, entry.tool, entry.session, why)
 
 
+@command("overspill spool flush", options=("url", "key"), flushes=False)
 def flush(
     invocation: "Invocation",
     *,
@@ -97,7 +98,6 @@ def flush(
 
 
 def _flush_all(invocation: "Invocation", partitions: "list[Partition]") -> "Flushed":
-
     total = uploads.Flushed()
     with invocation.client() as client:
         for partition in partitions:
@@ -106,7 +106,6 @@ def _flush_all(invocation: "Invocation", partitions: "list[Partition]") -> "Flus
 
 
 def _summary_of(flushed: "Flushed") -> str:
-
     counted = quantities.plural(flushed.uploaded, "capture")
     parts = [f"uploaded {counted}, {quantities.plural(flushed.size, 'byte')}"]
     if flushed.refused:
@@ -120,6 +119,12 @@ def _summary_of(flushed: "Flushed") -> str:
     return "; ".join(parts)
 
 
+@command(
+    "overspill spool drop cap_k3v7q2m5x4c6z2b7n5aa",
+    "overspill spool drop --all --session run-42 --yes",
+    options=("url", "key"),
+    flushes=False,
+)
 def drop(
     invocation: "Invocation",
     refs: Refs = None,
@@ -150,7 +155,6 @@ def drop(
 
 
 def _drop_all(partition: "Partition", session: str | None, *, yes: bool) -> None:
-
     wanted = None if session is None else wire.fit(session)
     ids = [entry.id for entry in partition.entries() if wanted is None or entry.session == wanted]
     if ids and not yes and not _is_confirmed(len(ids)):
@@ -170,7 +174,6 @@ def _drop_some(partition: "Partition", refs: list[str], session: str) -> None:
 
 
 def _drop(partition: "Partition", ids: list[str]) -> None:
-
     ids = list(dict.fromkeys(ids))
     if ids:
         partition.drop(ids, "it was dropped by hand")
@@ -195,7 +198,6 @@ def _single_match(partition: "Partition", ref: str, session: str) -> "Spooled | 
 
 
 def _is_confirmed(count: int) -> bool:
-
     if sys.stdin is None or not sys.stdin.isatty():
         raise lazy.exit_codes.CommandFailure(
             "dropping everything needs --yes if nobody can be asked", lazy.exit_codes.ExitCode.USAGE
@@ -239,10 +241,10 @@ def _check_can_be_made(path: Path) -> None:
     raise NotSpooled(f"there can be no local spool {path}, because {why}: name another with OVERSPILL_SPOOL")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the commands, as a group of their own."""
-    spool = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    command(spool, "list", examples=_EXAMPLES["list"], options=COLORED, flushes=False)(list_)
-    for each in (flush, drop):
-        command(spool, examples=_EXAMPLES[each.__name__], options=("url", "key"), flushes=False)(each)
-    app.add_typer(spool, name="spool", help="List, upload or drop the captures that wait on this machine.")
+spool = TyperGroup(
+    name="spool",
+    commands={each.name: each for each in (list_, flush, drop)},
+    help="List, upload or drop the captures that wait on this machine.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-import typer
 from msgspec.structs import asdict
 
 from overspill.cli.declaration import command
@@ -16,12 +15,11 @@ if TYPE_CHECKING:
     from overspill.spools.holder import SyncSource
     from overspill.wire import Entry, Reader
 
-_EXAMPLES = (
+
+@command(
     "overspill stat cap_k3v7q2m5x4c6z2b7n5aa",
     "overspill stat --json call:call_17 | jq .labels",
 )
-
-
 def stat(invocation: "Invocation", ref: Ref, *, session: SessionFilter = None) -> None:
     """Show the facts of a capture: state, size, tool, session, labels, expiry, readers."""
     with invocation.source(ref, session) as source:
@@ -71,8 +69,3 @@ def _facts(entry: "Entry") -> dict[str, str]:
     if entry.gap is not None:
         facts["missing"] = str(entry.gap)
     return {**facts, **{f"label {name}": value for name, value in sorted(entry.labels.items())}}
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES)(stat)

@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from overspill.cli import output
 from overspill.cli.color import Paint, Style
 from overspill.cli.declaration import command
@@ -16,12 +14,12 @@ if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
     from overspill.wire import Summary
 
-_EXAMPLES = (
+
+@command(
     "overspill summary cap_k3v7q2m5x4c6z2b7n5aa",
     "overspill summary call:call_17",
+    options=COLORED,
 )
-
-
 def summary(invocation: "Invocation", ref: Ref, *, session: SessionFilter = None) -> None:
     """Summarise a capture.
 
@@ -68,8 +66,3 @@ def _summarise(found: "Summary", paint: Paint, *, raw: bool) -> None:
 def _severity(found: Any) -> str:
     numbers = ", ".join(f"{number:,}" for number in found.line_numbers)
     return f"{found.count:,}{f' (lines {numbers})' if numbers else ''}"
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES, options=COLORED)(summary)

@@ -13,14 +13,13 @@ from overspill.cli.text_printing import print_text
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
 
-_EXAMPLES = (
+
+@command(
     "overspill tail -20 cap_k3v7q2m5x4c6z2b7n5aa",
     "overspill tail -n 5000 cap_k3v7q2m5x4c6z2b7n5aa -o end.log",
     "overspill tail -n +120 cap_k3v7q2m5x4c6z2b7n5aa",
     "overspill tail -f cap_k3v7q2m5x4c6z2b7n5aa",
 )
-
-
 def tail(
     invocation: "Invocation",
     ref: Ref,
@@ -54,8 +53,3 @@ def tail(
         if start is not None:
             text = source.lines(ref, start, ansi=invocation.raw, session=session)
         print_text(invocation, source, ref, session, text)
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES)(tail)

@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from overspill.transfer.sync import SyncClient
     from overspill.wire import Entry
 
-_EXAMPLES = (
-    "overspill terminals",
-    "overspill terminals --all --session run-42",
-    "overspill terminals cap_k3v7q2m5x4c6z2b7n5aa",
-)
 _MOST_LOOKED_AT = 1_000
 _SECTIONS = (
     Column("LINES", is_number=True),
@@ -43,6 +38,12 @@ _COLUMNS = (
 )
 
 
+@command(
+    "overspill terminals",
+    "overspill terminals --all --session run-42",
+    "overspill terminals cap_k3v7q2m5x4c6z2b7n5aa",
+    options=COLORED,
+)
 def terminals(
     invocation: "Invocation",
     ref: Annotated[
@@ -126,8 +127,3 @@ def _row(entry: "Entry", *, is_exact: bool) -> tuple[str, ...]:
         entry.session,
         labels.get(wire.COMMAND_LABEL, ""),
     )
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES, options=COLORED)(terminals)

@@ -13,13 +13,6 @@ from overspill.cli.top.figures import FIGURES, NAME
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
 
-_EXAMPLES = (
-    "overspill top",
-    "overspill top --since 7d --sort read",
-    "overspill top --once --since 1d --fleet",
-    "overspill top --json | jq '.rows[] | {tool, outcome, figures}'",
-)
-
 
 def _sort(text: str) -> str:
     if text != NAME and text not in FIGURES:
@@ -33,6 +26,14 @@ _Since = Annotated[
 ]
 
 
+@command(
+    "overspill top",
+    "overspill top --since 7d --sort read",
+    "overspill top --once --since 1d --fleet",
+    "overspill top --json | jq '.rows[] | {tool, outcome, figures}'",
+    options=COLORED,
+    flushes=False,
+)
 def top(
     invocation: "Invocation",
     *,
@@ -70,8 +71,3 @@ def top(
     called again and again after a notice.
     """
     lazy.table_run.run(invocation, window=since, interval=interval, sort=sort, is_fleet=fleet, is_once=once)
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES, options=COLORED, flushes=False)(top)

@@ -12,9 +12,10 @@ from overspill.cli.parsers import seconds
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
 
-_EXAMPLES = ("overspill ttl cap_k3v7q2m5x4c6z2b7n5aa 7d",)
 
-
+@command(
+    "overspill ttl cap_k3v7q2m5x4c6z2b7n5aa 7d",
+)
 def ttl(
     invocation: "Invocation",
     ref: Ref,
@@ -31,8 +32,3 @@ def ttl(
         invocation.answer(entry)
     else:
         output.line(f"{entry.expires:%Y-%m-%dT%H:%M:%SZ}")
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES)(ttl)

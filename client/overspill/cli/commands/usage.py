@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-import typer
-
 from overspill.cli import output
 from overspill.cli.declaration import command
 from overspill.cli.facts import print_facts
@@ -12,12 +10,11 @@ from overspill.cli.table import instant
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
 
-_EXAMPLES = (
+
+@command(
     "overspill usage",
     "overspill usage --json",
 )
-
-
 def usage(invocation: "Invocation") -> None:
     """Show what the tenant has stored, and its limits."""
     with invocation.client() as client:
@@ -43,8 +40,3 @@ def usage(invocation: "Invocation") -> None:
 
 def _use_of_limit(number: int, limit: int) -> str:
     return f"{number:,} of {limit:,}" if limit else f"{number:,}"
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, examples=_EXAMPLES)(usage)
