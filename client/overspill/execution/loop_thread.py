@@ -137,7 +137,7 @@ class LoopThread:
 
     def _serve(self) -> None:
         try:
-            if _is_in_loop():
+            if is_in_event_loop():
                 log.warning("a thread runs inside another event loop, as under gevent: use Client there")
                 self.loop.close()
             else:
@@ -281,7 +281,8 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-def _is_in_loop() -> bool:
+def is_in_event_loop() -> bool:
+    """Return whether the caller runs in an event loop of asyncio."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -6,7 +6,6 @@ result's size decides whether it spills, and not which call was the quickest.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 import time
@@ -16,6 +15,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
 
 from overspill.execution import waiting
+from overspill.execution.loop_thread import is_in_event_loop
 from overspill.execution.waiting import Reply
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class RunningCall:
     def decide_sync(self, result: PendingResult) -> int | None:
         """Do the same in a thread. In the thread of an event loop, decide on this call alone, at once."""
         decision = self._state.add(self, result)
-        if _in_event_loop():
+        if is_in_event_loop():
             self._state.decide([self])
         elif threading.get_ident() != self._state.thread:
             time.sleep(_START_SECONDS)
@@ -282,11 +282,3 @@ def _set_turn(owner: object, turn: Turn | None) -> Token[_Turns | None]:
 def _reset(token: Token[_Turns | None]) -> None:
     with suppress(ValueError):  # an abandoned task ends the block in another context than it began
         _TURNS.reset(token)
-
-
-def _in_event_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

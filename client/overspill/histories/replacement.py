@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from overspill.guard.results import text_bytes
 from overspill.histories.tool_results import tool_results, value_at
 from overspill.shapes.field_copies import Unchangeable
 from overspill.shapes.fields import get, text_field
 from overspill.shapes.replacing import with_values
-from overspill.shapes.shape import examine, size_of
+from overspill.shapes.shape import examine
 
 if TYPE_CHECKING:
     from overspill.guard.guarded import Guarded
@@ -37,7 +38,7 @@ def shortened(result: ToolResult, value: Any, notice: Notice) -> dict[FieldPath,
     old = result.value
     if isinstance(old, (list, tuple)) and not isinstance(value, (list, tuple)):
         value = [{"type": "text", "text": str(notice)}]
-    is_shorter = _size(value) < _size(old)
+    is_shorter = text_bytes(value) < text_bytes(old)
     return {result.path: value} if is_shorter and _keeps_form(value, result) else {}
 
 
@@ -46,11 +47,6 @@ def _keeps_form(value: Any, result: ToolResult) -> bool:
     if result.holder == result.path:
         return text_field(value, "type") == text_field(result.value, "type")
     return not (isinstance(result.value, Mapping) and isinstance(value, str))
-
-
-def _size(value: Any) -> int:
-    shape = examine(value)
-    return 0 if shape is None else size_of(shape)
 
 
 def with_new_values(messages: list[Any], new: Mapping[FieldPath, Any], *, keep_copies: bool) -> list[Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from overspill.shapes.block_types import listed
 from overspill.shapes.fields import get, text_field
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def _results_of_message(message: Any, path: FieldPath, names: Mapping[str, str])
 
 
 def _result_blocks(message: Any, path: FieldPath, names: Mapping[str, str]) -> Iterator[ToolResult]:
-    for at, block in enumerate(_as_list(get(message, _CONTENT))):
+    for at, block in enumerate(listed(get(message, _CONTENT))):
         inside = (*path, _CONTENT, at)
         if text_field(block, "type") == _TOOL_RESULT:
             yield _result(block, inside, (_CONTENT,), names)
@@ -134,7 +135,7 @@ def _path_in_sdk_result(block: Any) -> tuple[str, ...]:
 
 def _converse_results(holder: Any, path: FieldPath, names: Mapping[str, str]) -> Iterator[ToolResult]:
     """For Bedrock: each text and each document is one result; its blocks have no common form."""
-    for at, block in enumerate(_as_list(get(holder, _CONTENT))):
+    for at, block in enumerate(listed(get(holder, _CONTENT))):
         for field in ("text", "json"):
             if get(block, field) is not None:
                 yield _result(holder, path, (_CONTENT, at, field), names)
@@ -142,7 +143,7 @@ def _converse_results(holder: Any, path: FieldPath, names: Mapping[str, str]) ->
 
 def _responses(message: Any, path: FieldPath, names: Mapping[str, str]) -> Iterator[ToolResult]:
     """For Gemini: the responses of functions, which have to stay objects."""
-    for at, part in enumerate(_as_list(get(message, "parts"))):
+    for at, part in enumerate(listed(get(message, "parts"))):
         for name in _RESPONSES:
             if (holder := get(part, name)) is not None:
                 inner = _path_in_response(get(holder, "response"))
@@ -185,17 +186,13 @@ def _calls_in(message: Any) -> Iterator[tuple[str, str]]:
     message = packed if isinstance(packed, Mapping) else message
     if text_field(message, "type") in _CALL_ITEMS:
         yield text_field(message, "call_id") or text_field(message, "id"), text_field(message, "name")
-    for call in _as_list(get(message, "tool_calls")):
+    for call in listed(get(message, "tool_calls")):
         named = next(
             filter(None, (text_field(get(call, kind), "name") for kind in ("function", "custom"))), ""
         )
         yield text_field(call, "id"), text_field(call, "name") or named
-    for block in _as_list(get(message, _CONTENT)):
+    for block in listed(get(message, _CONTENT)):
         if text_field(block, "type") in _CALL_BLOCKS:
             yield text_field(block, "id") or text_field(block, "toolCallId"), _name(block)
         elif (use := get(block, "toolUse")) is not None:
             yield text_field(use, "toolUseId"), text_field(use, "name")
-
-
-def _as_list(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, (list, tuple)) else ()

@@ -232,13 +232,9 @@ class CaptureBackend(BackendProtocol):
     def _files(self) -> dict[str, Entry]:
         """Return the newest capture of each file of the session, by name."""
         files: dict[str, Entry] = {}
-        cursor = None
-        while len(files) < _MAX_FILES:
-            page = self._client.list(session=self._session, tool=TOOL, cursor=cursor, limit=_PAGE)
-            for entry in page.captures:  # newest first
-                files.setdefault(entry.call_id, entry)
-            cursor = page.cursor
-            if cursor is None:
+        for entry in self._client.iterate(session=self._session, tool=TOOL, page=_PAGE):  # newest first
+            files.setdefault(entry.call_id, entry)
+            if len(files) == _MAX_FILES:
                 break
         return files
 

@@ -74,15 +74,8 @@ class CaptureFileSystem(AbstractFileSystem):
         return found if detail else [each["name"] for each in found]
 
     def _all(self) -> list[Entry]:
-        entries: list[Entry] = []
-        cursor = None
-        while True:
-            with _os_errors(""):
-                page = self._client.list(session=self._session, cursor=cursor, limit=_PAGE)
-            entries += page.captures
-            cursor = page.cursor
-            if cursor is None:
-                return entries
+        with _os_errors(""):
+            return list(self._client.iterate(session=self._session, page=_PAGE))
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
         """Return the bytes of a capture, from `start` to before `end`; negative ones count from its end."""

@@ -152,14 +152,8 @@ class OverspillArtifactService(BaseArtifactService):
 
     def _entries(self, where: str, filename: str | None) -> list[Entry]:
         """Return the captures of a file, or of all files of a session, the first version first."""
-        entries: list[Entry] = []
-        cursor = None
-        while True:
-            page = self.client.list(session=where, call_id=filename, tool=TOOL, cursor=cursor, limit=_PAGE)
-            entries += page.captures
-            cursor = page.cursor
-            if cursor is None:
-                return sorted(entries, key=_number)
+        entries = self.client.iterate(session=where, call_id=filename, tool=TOOL, page=_PAGE)
+        return sorted(entries, key=_number)
 
 
 def _session(app_name: str, user_id: str, filename: str, session_id: str | None) -> str:

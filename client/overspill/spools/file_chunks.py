@@ -6,6 +6,7 @@ import os
 from typing import IO, TYPE_CHECKING, Final, Protocol, TypeVar
 
 from overspill.reading.chunks import Chunk, Extent
+from overspill.reading.split_line import is_utf8
 from overspill.reading.text import cut_after
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class FileChunks:
     def _chunks(self, numbers: Iterable[int]) -> Iterator[Chunk]:
         for number in numbers:
             data = self._block(number)
-            yield Chunk(data, self._start(number), self._newlines_before(number), _is_utf8(data))
+            yield Chunk(data, self._start(number), self._newlines_before(number), is_utf8(data))
 
     def _block(self, number: int) -> bytes:
         """Return the bytes of a block. Count its newlines if those up to it, or behind it, are known."""
@@ -140,11 +141,3 @@ class FileChunks:
         if number < len(self._before):
             return self._before[number]
         return self._newlines - self._behind[self._blocks - number]
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

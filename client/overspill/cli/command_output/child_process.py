@@ -6,22 +6,20 @@ import fcntl
 import os
 import signal
 import subprocess
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from overspill.agent_tools.child_output import drain
+from overspill.cli.command_output.signal_relay import FROM_TERMINAL, signals_relayed
 from overspill.execution.child_environment import child_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from types import FrameType
+    from collections.abc import Callable, Sequence
 
 NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
 _SIGNAL_BASE: Final = 128
 _PIPE_BYTES: Final = 1024 * 1024
-_FROM_TERMINAL: Final = {signal.SIGINT, signal.SIGQUIT}
-_PASSED_ON: Final = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 class CommandNotStarted(Exception):
@@ -41,7 +39,9 @@ def run_command(words: Sequence[str], take: Callable[[bytes], None]) -> int:
     """
     reader, writer = _wide_pipe()
     try:
-        with _signals_relayed() as relay:
+        if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # the system would keep no exit code for us
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        with signals_relayed(_is_from_terminal) as relay:
             try:
                 child = subprocess.Popen(  # noqa: S603  (as asked)
                     words, stdout=writer, stderr=writer, close_fds=False, env=child_environment()
@@ -65,39 +65,9 @@ def _wide_pipe() -> tuple[int, int]:
     return reader, writer
 
 
-class _Relay:
-    """Passes signals on to a child, including those that came before it started."""
-
-    def __init__(self) -> None:
-        self._child: subprocess.Popen[bytes] | None = None
-        self._early: list[int] = []
-
-    def take(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002  (as handlers are called)
-        if self._child is None:
-            self._early.append(number)
-        elif not (number in _FROM_TERMINAL and _is_foreground()):
-            self._child.send_signal(number)
-        # else the terminal has sent it to the child as well
-
-    def connect(self, child: subprocess.Popen[bytes]) -> None:
-        self._child = child
-        for number in self._early:
-            child.send_signal(number)
-
-
-@contextmanager
-def _signals_relayed() -> Iterator[_Relay]:
-    """Within the block, signals that would end this process go to the relay. Ignored signals stay ignored."""
-    relay = _Relay()
-    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # the system would keep no exit code for us
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    relayed = [number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, relay.take) for number in relayed}
-    try:
-        yield relay
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _is_from_terminal(number: int) -> bool:
+    """Return whether the terminal has sent this signal to the child as well."""
+    return number in FROM_TERMINAL and _is_foreground()
 
 
 def _is_foreground() -> bool:

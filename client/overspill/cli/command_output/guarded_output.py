@@ -5,7 +5,6 @@ The guard decides, as in an agent. On a terminal the output is shown as it comes
 
 from __future__ import annotations
 
-import secrets
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -20,6 +19,7 @@ from overspill.cli.command_output.live_output import LiveOutput
 from overspill.cli.command_output.terminal_process import is_on_terminal, run_on_terminal
 from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.delivery.broken_capture import LiveOutcome
+from overspill.guard.call_context import minted
 from overspill.guard.hosts import fitting_chars
 from overspill.live.commands import LABEL_BYTES, command_label
 from overspill.live.upload import PATIENCE_SECONDS, LiveUpload
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from overspill.live.sync_capture import SyncLiveCapture
     from overspill.transfer.sync import SyncClient
 
-__all__ = ["CommandCall", "minted_call_id", "run", "with_limits"]
+__all__ = ["CommandCall", "minted", "run", "with_limits"]
 
 _PLACEHOLDER = "CAPTURE"
 
@@ -48,11 +48,6 @@ def with_limits(policy: Policy, tool: str, *, max_bytes: int | None, max_lines: 
         usual.max_lines if max_lines is None else max_lines,
     )
     return policy.merged({tool: limits})
-
-
-def minted_call_id() -> str:
-    """Return a tool-call id for a command that was given none."""
-    return f"call_{secrets.token_hex(12)}"
 
 
 def run(

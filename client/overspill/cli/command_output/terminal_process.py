@@ -22,24 +22,16 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from overspill.cli.command_output.child_process import CommandNotStarted
+from overspill.cli.command_output.signal_relay import signals_relayed
 from overspill.execution.child_environment import child_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from types import FrameType
 
 _READ_BYTES: Final = 64 * 1024
 _SIGNAL_BASE: Final = 128
 _POLL_SECONDS: Final = 0.1
 """Seconds between two checks whether the command has ended, while what it left behind holds its terminal."""
-_PASSED_ON: Final = (
-    signal.SIGINT,
-    signal.SIGQUIT,
-    signal.SIGTERM,
-    signal.SIGHUP,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-)
 
 
 def is_on_terminal() -> bool:
@@ -72,7 +64,7 @@ def run_on_terminal(
     the terminal made `\r\n` of it. Neither may raise. Raises `CommandNotStarted`.
     """
     ours, theirs = os.openpty()
-    with _closing(ours), _signals_to(ours) as signals:
+    with _closing(ours), _sizes_copied(ours), signals_relayed() as signals:
         try:
             _copy_settings(theirs)
             child = subprocess.Popen(  # noqa: S603  (as asked)
@@ -215,37 +207,14 @@ def _raw(terminal: int) -> Iterator[None]:
             termios.tcsetattr(terminal, termios.TCSADRAIN, before)
 
 
-class _Signals:
-    """Passes signals on to the command, including those that came before it started."""
-
-    def __init__(self) -> None:
-        self._child: subprocess.Popen[bytes] | None = None
-        self._early: list[int] = []
-
-    def take(self, number: int, _: FrameType | None) -> None:
-        if self._child is None:
-            self._early.append(number)
-        else:
-            self._child.send_signal(number)
-
-    def connect(self, child: subprocess.Popen[bytes]) -> None:
-        self._child = child
-        for number in self._early:
-            child.send_signal(number)
-
-
 @contextmanager
-def _signals_to(terminal: int) -> Iterator[_Signals]:
-    """Within the block, signals to this process go to the command, and a new size to its terminal."""
-    signals = _Signals()
-    passed_on = [number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, signals.take) for number in passed_on}
-    before[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, lambda *_: _copy_size(terminal))
+def _sizes_copied(terminal: int) -> Iterator[None]:
+    """Within the block, a new size of the person's terminal goes to the command's."""
+    before = signal.signal(signal.SIGWINCH, lambda *_: _copy_size(terminal))
     try:
-        yield signals
+        yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        signal.signal(signal.SIGWINCH, before)
 
 
 @contextmanager

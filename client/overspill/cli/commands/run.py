@@ -89,7 +89,7 @@ def run(  # noqa: PLR0913  (one option for each decision)
     name = tool or PurePath(words[0]).name
     policy = _policy(invocation, host, ttl)
     policy = guarded_output.with_limits(policy, name, max_bytes=max_bytes, max_lines=max_lines)
-    call = guarded_output.minted_call_id() if call_id is None else call_id
+    call = guarded_output.minted() if call_id is None else call_id
     origin = guarded_output.CommandCall(tool=name, call_id=call, session=session)
     try:
         code = guarded_output.run(invocation, words, origin, policy, live=live, notice=notice)

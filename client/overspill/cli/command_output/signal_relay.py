@@ -1,0 +1,54 @@
+"""Passes signals on to the command that this process runs: those that would end this process."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+FROM_TERMINAL: Final = frozenset({signal.SIGINT, signal.SIGQUIT})
+"""The signals of a terminal's keys."""
+_PASSED_ON: Final = (*FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+class SignalRelay:
+    """Passes signals on to a child, including those that came before it started."""
+
+    def __init__(self, is_known: Callable[[int], bool]) -> None:
+        self._is_known = is_known
+        self._child: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []
+
+    def take(self, number: int, _: FrameType | None) -> None:
+        """Pass a signal on: this is the handler."""
+        if self._child is None:
+            self._early.append(number)
+        elif not self._is_known(number):
+            self._child.send_signal(number)
+
+    def connect(self, child: subprocess.Popen[bytes]) -> None:
+        """Name the child, which gets the signals that came until now."""
+        self._child = child
+        for number in self._early:
+            child.send_signal(number)
+
+
+@contextmanager
+def signals_relayed(is_known: Callable[[int], bool] = lambda _: False) -> Iterator[SignalRelay]:
+    """Within the block, signals that would end this process go to the relay. Ignored signals stay ignored.
+
+    `is_known` says whether the child gets such a signal from somebody else as well.
+    """
+    relay = SignalRelay(is_known)
+    relayed = [number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, relay.take) for number in relayed}
+    try:
+        yield relay
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
