@@ -222,8 +222,7 @@ class Search:
         """Add to the open line; with `is_whole`, that was all of it."""
         line = self._line
         try:
-            line.add(piece, utf8=chunk.utf8)
-            whole = line.whole() if is_whole else None
+            whole = line.add(piece, utf8=chunk.utf8, is_whole=is_whole)
         except StoppedInside as stopped:
             self._stop_inside(piece, stopped)
             whole = line.whole() if is_whole else None

@@ -22,16 +22,9 @@ class OpenLine:
         self._is_unended = False
         r"""Whether the capture is known to end without `\n`."""
         self.number: int = 0
-
-    @property
-    def is_open(self) -> bool:
-        """Whether there is an open line."""
-        return self._line is not None
-
-    @property
-    def is_searched(self) -> bool:
+        self.is_open: bool = False
+        self.is_searched: bool = False
         """Whether the line is searched, and not only shown around a match."""
-        return isinstance(self._line, SplitLine)
 
     @property
     def is_enough(self) -> bool:
@@ -40,7 +33,7 @@ class OpenLine:
 
     def begin(self, number: int, offset: int, *, is_searched: bool) -> None:
         """Begin a line at `offset`; backwards at its end."""
-        self.number = number
+        self.number, self.is_open, self.is_searched = number, True, is_searched
         backwards, ansi = self._backwards, self._ansi
         if is_searched:
             self._line = SplitLine(
@@ -51,7 +44,7 @@ class OpenLine:
 
     def enter(self, cursor: Cursor, beginning: LineResult | None) -> None:
         """Go on inside the line of a cursor, whose `beginning` has been searched."""
-        self.number = cursor.line
+        self.number, self.is_open, self.is_searched = cursor.line, True, True
         self._line = SplitLine(
             self._matcher,
             cursor.offset or 0,
@@ -65,10 +58,11 @@ class OpenLine:
         r"""Note that the line is the capture's last one, and ends without `\n`."""
         self.number, self._is_unended = self._extent.lines, True
 
-    def add(self, piece: bytes, *, utf8: bool) -> None:
-        """Take the next piece. Raises `StoppedInside`."""
+    def add(self, piece: bytes, *, utf8: bool, is_whole: bool) -> LineResult | None:
+        """Take the next piece. If that was all of the line, return the line. Raises `StoppedInside`."""
         assert self._line is not None
         self._line.add(piece, utf8=utf8)
+        return self.whole() if is_whole else None
 
     def whole(self) -> LineResult:
         """Return the line, now that it is whole. Raises `StoppedInside`."""
@@ -78,7 +72,7 @@ class OpenLine:
     def show(self, piece: bytes) -> None:
         """Search the line no more: only show it. `piece` was added last."""
         assert isinstance(self._line, SplitLine)
-        self._line = self._line.shown(piece)
+        self._line, self.is_searched = self._line.shown(piece), False
 
     def skip(self) -> bool:
         """Leave out pieces that are not needed. Return False if some are left out already."""
@@ -93,7 +87,7 @@ class OpenLine:
 
     def close(self) -> None:
         """Have no line open any more."""
-        self._line = None
+        self._line, self.is_open = None, False
 
     @property
     def _is_ended(self) -> bool:
