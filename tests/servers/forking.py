@@ -165,6 +165,7 @@ def _main(listener: int, package: str, *others: str) -> None:
             module.name.endswith(".__main__") or ".integrations." in module.name
         ):  # these need frameworks
             importlib.import_module(module.name)
+    sys.modules.pop(f"{package}.__main__", None)  # one of the others may use it: `runpy` would warn of it
     gc.freeze()
     words = _serve(socket.socket(fileno=sys.stdin.fileno()), socket.socket(fileno=listener))
     if words is not None:
