@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from overspill.execution.waiting import result, wait_blocking
@@ -12,6 +13,7 @@ from overspill.spools.store_request import Origin, StoreRequest
 
 if TYPE_CHECKING:
     from overspill.delivery.storage import Storage
+    from overspill.execution.waiting import Reply
     from overspill.previews.notice_facts import StoreResult
 
 URL: Final = "http://service.example"
@@ -43,19 +45,15 @@ def spilled(
 
 def put_sync(storage: Storage, request: StoreRequest) -> StoreResult:
     """What becomes of an output that code without an event loop stores, as a guard does."""
-    reply = storage.loop.begin(_stored(storage, request))
+    reply = _begun(storage, request)
     wait_blocking(reply)
     return reply.result()
 
 
 async def put(storage: Storage, request: StoreRequest) -> StoreResult:
     """As `put_sync`, for code on an event loop."""
-    return await result(storage.loop.begin(_stored(storage, request)))
+    return await result(_begun(storage, request))
 
 
-async def _stored(storage: Storage, request: StoreRequest) -> StoreResult:
-    slot = await storage.slot(request.origin.session, request.size)
-    try:
-        return await storage.put(request, slot)
-    finally:
-        slot.release()
+def _begun(storage: Storage, request: StoreRequest) -> Reply[StoreResult]:
+    return storage.begin(request.origin.session, request.size, partial(storage.put, request))

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from overspill import errors, wire
 from overspill.execution.calls import Calls
-from overspill.execution.loop_thread import LoopEnded, LoopThread
+from overspill.execution.loop_thread import LoopThread
+from overspill.execution.submissions import CoroutineSubmission, LoopEnded, Ongoing
 from overspill.execution.waiting import wait_blocking
 from overspill.transfer.client import Client
 from overspill.transfer.iteration import Iteration
@@ -244,13 +245,13 @@ def test_what_is_submitted_before_the_loop_comes_to_it_takes_one_call(
 
     ask(is_free.wait, 30)
     monkeypatch.setattr(thread.loop, "call_soon_threadsafe", counted)
-    replies = [thread.submit(number(which), set()) for which in range(100)]
+    replies = [thread.submit(CoroutineSubmission(number(which)), Ongoing()) for which in range(100)]
     is_free.set()
 
     assert all(wait_blocking(reply, 30) for reply in replies)
     assert [reply.result() for reply in replies] == list(range(100))
     assert len(calls) == 1
-    assert wait_blocking(later := thread.submit(number(100), set()), 30)
+    assert wait_blocking(later := thread.submit(CoroutineSubmission(number(100)), Ongoing()), 30)
     assert later.result() == 100
     thread.end()
 

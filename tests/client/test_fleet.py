@@ -231,7 +231,7 @@ async def test_a_cancelled_task_leaves_the_queue(hanging: str, tmp_path: Path) -
         assert calls is not None
 
         assert {type(each) for each in results} == {asyncio.CancelledError}
-        assert await asyncio.to_thread(until, lambda: not calls._tasks)
+        assert await asyncio.to_thread(until, lambda: not calls.ongoing.tasks and not calls.ongoing.held)
 
 
 async def test_that_too_much_waits_is_said_and_nothing_is_lost(
@@ -243,7 +243,7 @@ async def test_that_too_much_waits_is_said_and_nothing_is_lost(
         Guard(client, waiting_for(2), spool=Spool(tmp_path)) as guard,
     ):
         guarded = await all_processed(guard)
-        overfull = guard._storage.overfull
+        overfull = guard._storage.slots.overfull
 
     said = [each for each in guarded if each.reason and "of outputs wait already" in each.reason]
     assert outcomes(guarded) == {Outcome.SPOOLED: MANY}

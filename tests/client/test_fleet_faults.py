@@ -87,7 +87,9 @@ def test_outputs_whose_loop_thread_ends_go_on_with_another(hanging: str, tmp_pat
 
         def end() -> None:
             assert until(
-                lambda: guard._storage.loop.calls is not None and bool(guard._storage.loop.calls._tasks)
+                lambda: (
+                    guard._storage.loop.calls is not None and bool(guard._storage.loop.calls.ongoing.tasks)
+                )
             )
             thread = guard._storage.loop.calls.thread  # type: ignore[union-attr]
             thread.loop.call_soon_threadsafe(thread._stop.set)
@@ -149,7 +151,7 @@ async def test_what_is_cancelled_before_it_begins_says_nothing(hanging: str, tmp
             calls = guard._storage.loop.join()
             for _ in range(50):
                 calls.submit(never()).cancel()
-            assert await asyncio.to_thread(until, lambda: not calls._tasks)
+            assert await asyncio.to_thread(until, lambda: not calls.ongoing.tasks)
         gc.collect()
 
     assert not [each for each in said if "never awaited" in str(each.message)]

@@ -22,7 +22,7 @@ TEXT: Final = "a line of an output that is too long for a conversation\n" * 160
 FIRST: Final = 200
 """Outputs before those that are counted: some of them have a slot, and import what uploads them."""
 MORE: Final = 300
-MOST_OBJECTS: Final = 60
+MOST_OBJECTS: Final = 40
 """Objects for each output, those of the task that guards it among them."""
 
 

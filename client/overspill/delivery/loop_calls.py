@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from overspill.delivery.destinations import reason
 from overspill.execution import forks
 from overspill.execution.calls import Calls
-from overspill.execution.loop_thread import NoLoop
+from overspill.execution.submissions import CoroutineSubmission, NoLoop
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from overspill.execution.submissions import Submission
     from overspill.execution.waiting import Reply
 
 T = TypeVar("T")
@@ -37,7 +38,11 @@ class LoopCalls:
         self._finalizer: weakref.finalize[..., LoopCalls] | None = None
 
     def begin(self, coroutine: Coroutine[Any, Any, T]) -> Reply[T]:
-        """Begin a coroutine in the loop thread; return what becomes its result.
+        """Begin a coroutine in the loop thread; return what becomes its result. Raises as `enter`."""
+        return self.enter(CoroutineSubmission(coroutine))
+
+    def enter(self, submission: Submission[T]) -> Reply[T]:
+        """Let a submission begin in the loop thread; return what becomes its result.
 
         Raises `NoLoop` if no thread or event loop can be started, if this guard is being closed, and in the
         loop thread itself, which must not wait for its own answer.
@@ -45,10 +50,10 @@ class LoopCalls:
         try:
             calls = self._open_calls()
         except BaseException:
-            coroutine.close()
+            submission.drop()
             raise
         try:
-            return calls.submit(coroutine)
+            return calls.enter(submission)
         except RuntimeError as error:  # it was closed just now
             raise NoLoop(reason(error)) from error
 

@@ -10,15 +10,18 @@ from __future__ import annotations
 import asyncio
 import sys
 import weakref
+from collections import OrderedDict
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from overspill.execution.fair_queue import FairQueue
 from overspill.text import quantities
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, Future
+    from asyncio import AbstractEventLoop, Future, TimerHandle
     from collections.abc import Callable, Hashable
+
+    from overspill.execution.fair_queue import Queued
 
 MOST: Final = 24
 """Outputs on their way at the same time."""
@@ -34,6 +37,16 @@ class Overfull(Exception):
     """An output gets no slot. The message says why, in words for a notice."""
 
 
+class Waiter(Protocol):
+    """What waits for a slot. Its methods raise nothing."""
+
+    def granted(self, release: Callable[[], None]) -> bool:
+        """Take the slot, which `release` gives back. Return False if it is not needed any more."""
+
+    def refused(self, why: str) -> None:
+        """Learn that no slot came within `QUEUE_SECONDS`."""
+
+
 class Slots:
     """The slots of one service or disk: `most` outputs with `most_bytes` together. For the loop thread alone.
 
@@ -44,68 +57,115 @@ class Slots:
         self._most, self._most_bytes, self._most_waiting = most, most_bytes, most_waiting
         self._taken = 0
         self._taken_bytes = 0
-        self._queue: FairQueue[tuple[Future[None], int]] = FairQueue()
+        self._queue: FairQueue[Waiter] = FairQueue()
+        self._deadlines: OrderedDict[Queued[Waiter], float] = OrderedDict()
+        """Until when those wait that do not wait for ever, the first to give up first."""
+        self._timer: TimerHandle | None = None
 
     @property
     def waiting(self) -> int:
         """How many outputs wait."""
         return len(self._queue)
 
-    async def take(self, flow: Hashable, size: int, seconds: float | None) -> Callable[[], None]:
-        """Take a slot for an output of `size` bytes, and return what releases it.
+    def ask(
+        self, waiter: Waiter, flow: Hashable, size: int, *, is_patient: bool = False
+    ) -> Queued[Waiter] | None:
+        """Grant a slot for an output of `size` bytes, now or later. Return its place if it has to wait.
 
-        Waits `seconds` at most, or for ever if None. Raises `Overfull` after that time, and at once if too
-        many bytes wait already.
+        Whoever `is_patient` waits for ever, others for `QUEUE_SECONDS`. Raises `Overfull` if too many bytes
+        wait already.
         """
         if not self._queue and self._fits(size):
-            self._hold(size)
-            return partial(self._release, size)
+            self._grant(waiter, size)
+            return None
         if self._queue.size + size > self._most_waiting:
             raise Overfull(f"{quantities.readable_size(self._queue.size)} of outputs wait already")
-        loop = asyncio.get_running_loop()
-        granted: Future[None] = loop.create_future()
-        queued = self._queue.push((granted, size), flow, size)
-        timer = None if seconds is None else loop.call_later(seconds, _refuse, granted, seconds)
+        place = self._queue.push(waiter, flow, size)
+        if not is_patient:
+            self._set_deadline(place)
+        return place
+
+    def leave(self, place: Queued[Waiter]) -> None:
+        """Take what waits out of the queue, if it is still there."""
+        self._queue.remove(place)
+        self._forget_deadline(place)
+
+    async def take(self, flow: Hashable, size: int) -> Callable[[], None]:
+        """Wait for a slot for an output of `size` bytes, and return what releases it. Raises `Overfull`."""
+        taker = _Taker()
+        place = self.ask(taker, flow, size, is_patient=True)
         try:
-            await granted
+            return await taker.slot
         except BaseException:
-            self._queue.remove(queued)
-            if granted.done() and not granted.cancelled() and granted.exception() is None:
-                self._release(size)  # the slot came as the caller was cancelled
+            if place is not None:
+                self.leave(place)
+            if taker.slot.done() and not taker.slot.cancelled():
+                taker.slot.result()()  # the slot came as the caller was cancelled
             raise
-        finally:
-            if timer is not None:
-                timer.cancel()
-        return partial(self._release, size)
 
     def _release(self, size: int) -> None:
-        self._taken -= 1
-        self._taken_bytes -= size
-        self._hand_out()
+        self._give_back(size)
+        while self._queue and self._fits(self._queue.first().size):  # those that are first in the queue
+            place = self._queue.first()
+            waiter = self._queue.pop()
+            self._forget_deadline(place)
+            self._grant(waiter, place.size)
 
     def _fits(self, size: int) -> bool:
         is_room = self._taken < self._most and self._taken_bytes + size <= self._most_bytes
         return is_room or not self._taken
 
-    def _hold(self, size: int) -> None:
+    def _grant(self, waiter: Waiter, size: int) -> None:
         self._taken += 1
         self._taken_bytes += size
+        if not waiter.granted(partial(self._release, size)):
+            self._give_back(size)
 
-    def _hand_out(self) -> None:
-        """Give the free slots to the outputs that are first in the queue."""
-        while self._queue:
-            granted, size = self._queue.first()
-            if not self._fits(size):
+    def _give_back(self, size: int) -> None:
+        self._taken -= 1
+        self._taken_bytes -= size
+
+    def _set_deadline(self, place: Queued[Waiter]) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = self._deadlines[place] = loop.time() + QUEUE_SECONDS
+        if self._timer is None:  # one for all that wait
+            self._timer = loop.call_at(deadline, self._refuse_late)
+
+    def _forget_deadline(self, place: Queued[Waiter]) -> None:
+        self._deadlines.pop(place, None)
+        if not self._deadlines and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _refuse_late(self) -> None:
+        """Refuse those that have waited too long, and come again when the next one has."""
+        loop, self._timer = asyncio.get_running_loop(), None
+        while self._deadlines:
+            place, deadline = next(iter(self._deadlines.items()))
+            if deadline > loop.time():
+                self._timer = loop.call_at(deadline, self._refuse_late)
                 return
-            self._queue.pop()
-            if not granted.done():
-                self._hold(size)
-                granted.set_result(None)
+            waiter = place.item
+            self.leave(place)
+            if waiter is not None:
+                waiter.refused(f"the outputs before it took more than {QUEUE_SECONDS:g} s")
 
 
-def _refuse(granted: Future[None], seconds: float) -> None:
-    if not granted.done():
-        granted.set_exception(Overfull(f"the outputs before it took more than {seconds:g} s"))
+class _Taker:
+    """A coroutine that waits for a slot."""
+
+    def __init__(self) -> None:
+        self.slot: Future[Callable[[], None]] = asyncio.get_running_loop().create_future()
+
+    def granted(self, release: Callable[[], None]) -> bool:
+        """Let the coroutine go on, unless it was cancelled."""
+        if self.slot.done():
+            return False
+        self.slot.set_result(release)
+        return True
+
+    def refused(self, why: str) -> None:
+        """Never called: it waits for ever."""
 
 
 _of_loops: Final[weakref.WeakKeyDictionary[AbstractEventLoop, weakref.WeakValueDictionary[str, Slots]]] = (

@@ -10,23 +10,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import sys
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from overspill.delivery import slots, state_log
+from overspill.delivery import state_log
 from overspill.delivery.background import FIRST_RETRY_SECONDS
 from overspill.delivery.destinations import Failure, reason
 from overspill.delivery.loop_calls import LoopCalls
 from overspill.delivery.partitions import partition_for
 from overspill.delivery.service_destination import ServiceDestination
-from overspill.delivery.slots import Overfull, live_slots_of
+from overspill.delivery.slot_wait import GuardSlots, SlotWait
+from overspill.delivery.slots import live_slots_of
 from overspill.delivery.spool_destination import SpoolDestination, kept_in_spool
 from overspill.delivery.spool_uploads import SpoolUploads
 from overspill.delivery.stream_upload import LiveRoute, StreamUpload
 from overspill.execution import at_exit, forks, threads
-from overspill.execution.loop_thread import NoLoop
+from overspill.execution.submissions import NoLoop
 from overspill.previews.notice_facts import StoreResult
 from overspill.spools import location
 from overspill.spools.absence import Absence
@@ -35,11 +35,13 @@ from overspill.spools.workspace import Workspace
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Coroutine, Hashable, Iterable
 
     from overspill.delivery.destinations import Destination
     from overspill.delivery.health import ServiceHealth
+    from overspill.delivery.slot_wait import Slot
     from overspill.delivery.stream_upload import GrowingStream
+    from overspill.execution.waiting import Reply
     from overspill.live.ports import Description
     from overspill.spools.partition import Partition
     from overspill.spools.spool import Spool
@@ -56,24 +58,6 @@ log: Final = logging.getLogger("overspill")
 
 _ROOM_FOR_ENTRY: Final = 64 * 1024
 """Bytes that the spool needs beside the longest stream: its entry, and a remark at its end."""
-
-
-def _hold_nothing() -> None:
-    """Release what was never taken."""
-
-
-class Slot(NamedTuple):
-    """A slot for one output, until it is released.
-
-    The destinations in `without` are not asked; `failure` says why.
-    """
-
-    failure: Failure | None = None
-    without: frozenset[str] = frozenset()
-    release: Callable[[], None] = _hold_nothing
-
-
-_ANY: Final = Slot()
 
 
 class Storage:
@@ -105,9 +89,11 @@ class Storage:
                 self.partition, partial(self.uploads.begin, FIRST_RETRY_SECONDS)
             )
         self.loop: LoopCalls = LoopCalls()
-        self._most_waiting = location.waiting_bytes()
-        self.overfull: int = 0
-        """How many outputs got no slot: too many bytes waited already, or they had waited too long."""
+        self.slots: GuardSlots = GuardSlots(
+            None if client is None else client.address.url,
+            None if self.partition is None else str(self.partition.folder.path),
+            location.waiting_bytes(),
+        )
         self.reset_after_fork()
         forks.register(self)
 
@@ -175,32 +161,16 @@ class Storage:
             return StreamUpload(stream, description, (id(self), flow), route)
         return None
 
-    async def slot(self, flow: Hashable, size: int) -> Slot:
-        """Take a slot for an output of `size` bytes; wait until there is one. For the loop thread alone.
+    def begin(self, flow: Hashable, size: int, store: Callable[[Slot], Coroutine[Any, Any, T]]) -> Reply[T]:
+        """Run `store(slot)` in the loop thread, once there is a slot for an output of `size` bytes.
 
         `flow` is the output's session: flows take turns in the queue. An output that cannot wait for the
-        service, or has waited `QUEUE_SECONDS`, gets one for the other destinations. The caller releases it.
+        service, or has waited `QUEUE_SECONDS`, gets a slot for the other destinations. Cancelling the reply
+        takes the output out of the queue, or cancels the coroutine. Raises `NoLoop`.
         """
-        slot = _ANY
-        if self._client is not None:
-            group = slots.slots_of(self._client.address.url, self._most_waiting)
-            seconds = None if self.partition is None else slots.QUEUE_SECONDS
-            try:
-                return Slot(release=await group.take(flow, size, seconds))
-            except Overfull as refusal:
-                slot = self._note_overfull(str(refusal))
-        if self.partition is None:
-            return slot
-        # Any number may wait for a disk: it takes them soon, and nothing else could keep them.
-        disk = slots.slots_of(str(self.partition.folder.path), sys.maxsize)
-        return slot._replace(release=await disk.take(flow, size, None))
+        return self.loop.enter(SlotWait(self.slots, flow, size, store))
 
-    def _note_overfull(self, why: str) -> Slot:
-        self.overfull += 1
-        state_log.note_overfull(why)
-        return Slot(Failure(why, is_overfull=True), frozenset({"service"}))
-
-    async def put(self, request: StoreRequest, slot: Slot = _ANY) -> StoreResult:
+    async def put(self, request: StoreRequest, slot: Slot) -> StoreResult:
         """Store an output; return what became of it. Raises nothing but `CancelledError`."""
         failure = slot.failure
         for name in request.destinations:

@@ -249,7 +249,7 @@ class StreamUpload:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _sent(self, sender: Resender, *, is_silent: bool) -> int:
-        release = await self._route.slots().take(self._flow, PIECE_BYTES, None)
+        release = await self._route.slots().take(self._flow, PIECE_BYTES)
         try:
             sent = await sender.send_next()
             if is_silent and not sent:

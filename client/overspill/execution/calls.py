@@ -7,11 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from overspill.execution.loop_thread import CLOSE_SECONDS, LoopThread, shared
+from overspill.execution.submissions import CoroutineSubmission, Ongoing
 from overspill.execution.waiting import Reply, result, wait_blocking
 from overspill.execution.workers import CLOSING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+
+    from overspill.execution.submissions import Submission
 
 T = TypeVar("T")
 
@@ -25,8 +28,8 @@ class Calls:
     """
 
     def __init__(self) -> None:
-        self.thread: LoopThread = shared.join(self)
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self.ongoing: Ongoing = Ongoing()
+        self.thread: LoopThread = shared.join(self.ongoing)
         self._is_closed = False
 
     @property
@@ -51,10 +54,14 @@ class Calls:
 
         Raises `RuntimeError` after `close`.
         """
+        return self.enter(CoroutineSubmission(coroutine))
+
+    def enter(self, submission: Submission[T]) -> Reply[T]:
+        """As `submit`, for any submission."""
         if self._is_closed:
-            coroutine.close()
+            submission.drop()
             raise RuntimeError("the event loop of this client is closed")
-        return self.thread.submit(coroutine, self._tasks)
+        return self.thread.submit(submission, self.ongoing)
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> bool:
         """Begin the coroutine, without an answer. Return False after `close`."""
@@ -69,8 +76,8 @@ class Calls:
         if not self.thread.is_here:
             coroutine = _awaited(self.submit(coroutine))
         task = asyncio.get_running_loop().create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self.ongoing.tasks.add(task)
+        task.add_done_callback(self.ongoing.tasks.discard)
         return task
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -81,12 +88,12 @@ class Calls:
         if self.thread.is_inherited:
             return
         try:
-            ended = self.thread.submit(self._end(last), set())
+            ended = self.thread.submit(CoroutineSubmission(self._end(last)), Ongoing())
         except RuntimeError:  # the thread has ended already
             ended = None
         if ended is not None and not self.thread.is_here:
             wait_blocking(ended, CLOSE_SECONDS)
-        shared.leave(self.thread, self)
+        shared.leave(self.thread, self.ongoing)
 
     def leave(self) -> None:
         """Begin nothing more, and leave the thread once everything that was begun has ended."""
@@ -96,22 +103,19 @@ class Calls:
         if self.thread.is_inherited:
             return
         try:
-            self.thread.submit(self._drained(), set()).add_done_callback(self._left)
+            drained = self.thread.submit(CoroutineSubmission(self.ongoing.drained()), Ongoing())
         except RuntimeError:  # the thread has ended already
             self._left(None)
+        else:
+            drained.add_done_callback(self._left)
 
     async def _end(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        for task in list(self._tasks):
-            task.cancel()
+        self.ongoing.end()
         async with asyncio.timeout(CLOSE_SECONDS):
             await last()
 
-    async def _drained(self) -> None:
-        while self._tasks:
-            await asyncio.wait(self._tasks)
-
     def _left(self, _: object) -> None:
-        CLOSING.submit(partial(shared.leave, self.thread, self))
+        CLOSING.submit(partial(shared.leave, self.thread, self.ongoing))
 
 
 async def _awaited(reply: Reply[T]) -> T:

@@ -70,15 +70,17 @@ class FairQueue(Generic[T]):
         self.size += size
         return queued
 
-    def first(self) -> T:
+    def first(self) -> Queued[T]:
         """Return the next item, and leave it in the queue. Raises `IndexError` if the queue is empty."""
-        while (item := self._heap[0].item) is None:
+        while self._heap[0].item is None:
             heappop(self._heap)
-        return item
+        return self._heap[0]
 
     def pop(self) -> T:
         """Take the next item out of the queue. Raises `IndexError` if the queue is empty."""
-        item, queued = self.first(), heappop(self._heap)
+        item = self.first().item
+        assert item is not None
+        queued = heappop(self._heap)
         self._now += (queued.size + _FIXED_COST) / len(self._flows)
         self._forget(queued)
         return item

@@ -12,17 +12,14 @@ import asyncio
 import logging
 import os
 import threading
-from contextvars import copy_context
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from overspill.execution import forks
 from overspill.execution.daemon_executor import DaemonExecutor
-from overspill.execution.waiting import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-    from contextvars import Context
+    from overspill.execution.submissions import Ongoing, Submission
+    from overspill.execution.waiting import Reply
 
 T = TypeVar("T")
 
@@ -39,17 +36,6 @@ logging.getLogger("asyncio").isEnabledFor(logging.DEBUG)
 _here: Final = threading.local()
 
 
-class NoLoop(RuntimeError):
-    """There is no loop thread that could do it, or no longer one."""
-
-
-class LoopEnded(NoLoop):
-    """A coroutine was ended before it was done, because its client was closed."""
-
-    def __init__(self) -> None:
-        super().__init__("the client was closed while this call was running")
-
-
 class _Wake:
     """One call of the loop, which begins all that has been submitted until it comes."""
 
@@ -57,14 +43,6 @@ class _Wake:
 
     def __init__(self) -> None:
         self.has_come = False
-
-
-class _Submitted(NamedTuple):
-    """A coroutine, the tasks that it is to be one of, and the context of the caller: its trace, its logs."""
-
-    coroutine: Coroutine[Any, Any, Any]
-    tasks: set[asyncio.Task[Any]]
-    context: Context
 
 
 class LoopThread:
@@ -77,11 +55,11 @@ class LoopThread:
         self._is_over = False
         """Whether new work is refused: what runs is being cancelled, and new work would be missed."""
         self._process = os.getpid()
-        self._submitted: dict[Reply[Any], _Submitted] = {}
-        """The coroutines that have not begun to run yet."""
+        self._submitted: dict[Submission[Any], Ongoing] = {}
+        """What has not come into the thread yet."""
         self._wake: _Wake | None = None
         """The last call that the loop was asked for."""
-        self.users: set[object] = set()
+        self.users: set[Ongoing] = set()
         self._thread = threading.Thread(target=self._serve, name="overspill-loop", daemon=True)
         try:
             self._thread.start()
@@ -105,21 +83,20 @@ class LoopThread:
         """Whether the caller runs in this thread."""
         return threading.current_thread() is self._thread
 
-    def submit(self, coroutine: Coroutine[Any, Any, T], tasks: set[asyncio.Task[Any]]) -> Reply[T]:
-        """Begin the coroutine as one of `tasks`, in the caller's context. Return the reply for its result.
+    def submit(self, submission: Submission[T], ongoing: Ongoing) -> Reply[T]:
+        """Let a submission begin, as one of `ongoing`. Return the reply for its result.
 
-        Cancelling the reply cancels the coroutine. Raises `RuntimeError` if the loop is closed.
+        Cancelling the reply cancels it. Raises `RuntimeError` if the loop is closed.
         """
-        reply: Reply[T] = Reply()
-        self._submitted[reply] = _Submitted(coroutine, tasks, copy_context())
+        self._submitted[submission] = ongoing
         try:
             self._ask_to_begin()
         except RuntimeError:  # the loop is closed
-            self._drop(reply)
+            self._drop(submission)
             raise
         if self.loop.is_closed():  # it has ended meanwhile, and nobody would start or close this one
-            self._drop(reply)
-        return reply
+            self._drop(submission)
+        return submission.reply
 
     def end(self) -> None:
         """End the thread. Coroutines that still run are cancelled."""
@@ -146,14 +123,16 @@ class LoopThread:
                     self._runner.run(self._until_stopped())
         finally:
             _here.thread = None
-            for reply in list(self._submitted):  # submitted too late to be started
-                self._drop(reply)
+            for submission in list(self._submitted):  # submitted too late to be started
+                self._drop(submission)
 
     async def _until_stopped(self) -> None:
         try:
             await self._stop.wait()
         finally:
             self._is_over = True
+            for user in list(self.users):  # else the end of what runs would let what is held begin
+                user.drop_held()
 
     def _ask_to_begin(self) -> None:
         """Let the loop begin what has been submitted. Raises `RuntimeError` if it is closed.
@@ -169,64 +148,16 @@ class LoopThread:
 
     def _begin_all(self, wake: _Wake) -> None:
         wake.has_come = True
-        for reply in list(self._submitted):
-            self._begin(reply, self._submitted.pop(reply))
+        for submission in list(self._submitted):
+            ongoing = self._submitted.pop(submission)
+            if self._is_over:
+                submission.drop()
+            else:
+                submission.enter(self.loop, ongoing)
 
-    def _begin(self, reply: Reply[Any], submitted: _Submitted) -> None:
-        coroutine, tasks, context = submitted
-        if reply.is_cancelled or self._is_over:
-            coroutine.close()
-            reply.set_exception(LoopEnded())
-            return
-        task = self.loop.create_task(_contained(coroutine), context=context)
-        tasks.add(task)
-        reply.on_cancel = partial(_cancel, self.loop, task)
-        task.add_done_callback(partial(_answer, reply, coroutine, tasks), context=context)
-        if reply.is_cancelled:
-            task.cancel()
-
-    def _drop(self, reply: Reply[Any]) -> None:
-        submitted = self._submitted.pop(reply, None)
-        if submitted is not None:
-            submitted.coroutine.close()
-            reply.set_exception(LoopEnded())
-
-
-class _Ended(NamedTuple):
-    """What a coroutine returned, or how it asked to end the process."""
-
-    returned: Any = None
-    exit: BaseException | None = None
-
-
-async def _contained(coroutine: Coroutine[Any, Any, Any]) -> _Ended:
-    """Let no coroutine end the loop thread of all others: asyncio lets these two end its loop."""
-    try:
-        return _Ended(await coroutine)
-    except (SystemExit, KeyboardInterrupt) as error:
-        return _Ended(exit=error)
-
-
-def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(task.cancel)
-
-
-def _answer(
-    reply: Reply[Any],
-    coroutine: Coroutine[Any, Any, Any],
-    tasks: set[asyncio.Task[Any]],
-    task: asyncio.Task[Any],
-) -> None:
-    tasks.discard(task)
-    coroutine.close()  # one that was cancelled before it began would say that nobody awaited it
-    reply.on_cancel = None
-    if task.cancelled():
-        reply.set_exception(LoopEnded())
-    elif (error := task.exception() or task.result().exit) is not None:
-        reply.set_exception(error)
-    else:
-        reply.set_result(task.result().returned)
+    def _drop(self, submission: Submission[Any]) -> None:
+        if self._submitted.pop(submission, None) is not None:
+            submission.drop()
 
 
 class _Shared:
@@ -246,7 +177,7 @@ class _Shared:
             self._abandoned.append(self._thread)
         self._thread = None
 
-    def join(self, user: object) -> LoopThread:
+    def join(self, user: Ongoing) -> LoopThread:
         """Count a user more, and return the loop thread. Called in a loop thread, return that one.
 
         There it waits for no lock: a signal handler that interrupts the start of a thread may start another.
@@ -261,7 +192,7 @@ class _Shared:
             self._thread.users.add(user)
             return self._thread
 
-    def leave(self, thread: LoopThread, user: object) -> None:
+    def leave(self, thread: LoopThread, user: Ongoing) -> None:
         """Count a user less. The last one ends the thread."""
         with self._lock:
             thread.users.discard(user)

@@ -11,7 +11,6 @@ import logging
 import sys
 from collections import deque
 from contextlib import contextmanager, suppress
-from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
@@ -109,7 +108,7 @@ async def wait(reply: Reply[Any], seconds: float | None = None) -> bool:
     if reply.done():
         return True
     try:
-        await (_wait_in_trio(reply, seconds) if in_trio() else _wait_in_asyncio(reply, seconds))
+        await (_wait_in_trio(reply, seconds) if in_trio() else _future_of(reply, seconds))
     except BaseException:
         reply.cancel()
         raise
@@ -117,8 +116,13 @@ async def wait(reply: Reply[Any], seconds: float | None = None) -> bool:
 
 
 async def result(reply: Reply[R]) -> R:
-    """Wait for `reply`, and return or raise the answer."""
-    await wait(reply)
+    """Wait for `reply`, and return or raise the answer. It does what `wait` does, with one coroutine less."""
+    if not reply.done():
+        try:
+            await (_wait_in_trio(reply, None) if in_trio() else _future_of(reply, None))
+        except BaseException:
+            reply.cancel()
+            raise
     return reply.result()
 
 
@@ -130,21 +134,28 @@ async def pause() -> None:
         await asyncio.sleep(0)
 
 
-async def _wait_in_asyncio(reply: Reply[Any], seconds: float | None) -> None:
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-    reply.add_done_callback(partial(_wake, loop, done))
-    timer = None if seconds is None else loop.call_later(seconds, _settle, done)
-    try:
-        await done
-    finally:
-        if timer is not None:
-            timer.cancel()
+def _future_of(reply: Reply[Any], seconds: float | None) -> asyncio.Future[None]:
+    """Return what is done once there is an answer, or after `seconds`."""
+    waker = _Waker()
+    reply.add_done_callback(waker)
+    if seconds is not None:
+        timer = waker.loop.call_later(seconds, _settle, waker.done)
+        waker.done.add_done_callback(lambda _: timer.cancel())
+    return waker.done
 
 
-def _wake(loop: asyncio.AbstractEventLoop, done: asyncio.Future[None], _: object) -> None:
-    with suppress(RuntimeError):  # the loop is closed
-        loop.call_soon_threadsafe(_settle, done)
+class _Waker:
+    """Wakes a coroutine of this event loop, from any thread."""
+
+    __slots__ = ("done", "loop")
+
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
+        self.done: asyncio.Future[None] = self.loop.create_future()
+
+    def __call__(self, _: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            self.loop.call_soon_threadsafe(_settle, self.done)
 
 
 def _settle(future: asyncio.Future[None]) -> None:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 TOO_MUCH_TOGETHER: Final = "too long beside the other results of this turn"
 _MOST_TOOLS: Final = 1000
+_STAYS: Final = Verdict()
 
 
 class Pipeline:
@@ -106,7 +107,7 @@ class Pipeline:
         try:
             shape, flow = examine(output.result), self.flow(output)
             above = await _oversized(executor, flow, output, shape)
-            verdict = Verdict() if shape is None else await self._verdict(executor, flow, output, shape)
+            verdict = _STAYS if shape is None else await self._verdict(executor, flow, output, shape)
             if shape is None or not verdict.why:
                 guarded = inline(output, await _measured(executor, flow, shape))
                 if output.policy.masks_inline and not call_context.is_bypassed():
@@ -176,16 +177,17 @@ class Pipeline:
     async def _verdict(self, executor: Executor, flow: Hashable, output: Output, shape: Shape) -> Verdict:
         """Decide on an output. The other results of its turn may make it spill, or leave it less room."""
         if call_context.is_bypassed():
-            return Verdict()
+            return _STAYS
         limits, is_exempt = output.policy.limits(output.tool), False
         if output.tool in output.policy.exempt:
             is_exempt = await executor.run(flow, exemption.is_exempt, output.policy, output.tool, shape)
         is_long = not is_exempt and await executor.is_too_long(flow, shape, limits)
-        previews = Previews() if is_long else None
-        if is_long:
+        previews = None
+        if is_long and not surely_saves_enough(shape, output.policy):
+            previews = Previews()
             is_long = await self._is_worth_it(executor, flow, output, shape, previews)
         if output.call is None:
-            return Verdict(TOO_LONG if is_long else "", previews=previews)
+            return Verdict(TOO_LONG, previews=previews) if is_long else _STAYS
         pending = await executor.run(flow, pending_result, output, shape, is_long, is_exempt)
         room = await executor.decide(output.call, pending)
         if room is not None:

@@ -9,7 +9,7 @@ Names of attributes: https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-a
 
 from __future__ import annotations
 
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.execution import tracing
@@ -17,7 +17,6 @@ from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
 
     from overspill.guard.guarded import Guarded
     from overspill.spools.store_request import Origin
@@ -29,16 +28,12 @@ _TOOL_SPANS: Final = (("gen_ai.operation.name", "execute_tool"), ("openinference
 _Spilling = tuple["Origin", "Callable[[Guarded], Guarded]"]
 
 
-def spilling(origin: Origin, *, can_keep: bool) -> AbstractContextManager[_Spilling]:
+@contextmanager
+def spilling(origin: Origin, *, can_keep: bool) -> Iterator[_Spilling]:
     """Give the block a span, its origin with the span's traceparent, and what notes and returns the result.
 
     Without `can_keep` it is by design that nothing is stored.
     """
-    return _traced(origin, can_keep=can_keep) if tracing.is_on() else nullcontext((origin, _same))
-
-
-@contextmanager
-def _traced(origin: Origin, *, can_keep: bool) -> Iterator[_Spilling]:
     around = tracing.current()
     with tracing.span(f"spill {tracing.text(origin.tool)}", attributes=_call(origin)) as own:
 
@@ -52,10 +47,6 @@ def _traced(origin: Origin, *, can_keep: bool) -> Iterator[_Spilling]:
             return guarded
 
         yield origin._replace(traceparent=tracing.traceparent()), settled
-
-
-def _same(guarded: Guarded) -> Guarded:
-    return guarded
 
 
 def _is_tool_call(span: Any) -> bool:

@@ -5,12 +5,12 @@ An output that cannot be stored is cut, and its notice says so. The slow steps r
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from overspill.delivery.storage import NO_CLIENT
-from overspill.execution import threads
-from overspill.execution.loop_thread import NoLoop
+from overspill.execution import threads, tracing
+from overspill.execution.submissions import NoLoop
+from overspill.guard import spill_span
 from overspill.guard.decisions import Decision, Decisions
 from overspill.guard.duplicates import Duplicates, Earlier
 from overspill.guard.guarded import Guarded
@@ -23,7 +23,6 @@ from overspill.guard.results import (
     why_unchangeable,
 )
 from overspill.guard.spill import Spill
-from overspill.guard.spill_span import spilling
 from overspill.previews.notice_facts import StoreResult
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.exceptions import ExceptionShape
@@ -33,8 +32,9 @@ from overspill.text.reasons import one_safe_line
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Coroutine, Hashable
 
+    from overspill.delivery.slot_wait import Slot
     from overspill.delivery.storage import Storage
     from overspill.guard.executors import Executor
     from overspill.guard.intake import Intake
@@ -58,70 +58,39 @@ class Spiller:
     """Stores the outputs of one guard that spill, and remembers what it decided on each."""
 
     def __init__(self, storage: Storage, intake: Intake) -> None:
-        self._storage, self._intake = storage, intake
+        self.storage: Storage = storage
+        self._intake = intake
         self._duplicates = Duplicates()
         self._decisions = Decisions()
 
-    async def spilled(
+    def spilled(
         self, executor: Executor, flow: Hashable, output: Output, shape: Shape, verdict: Verdict
-    ) -> Guarded:
+    ) -> Coroutine[Any, Any, Guarded]:
         """Store the output and make its notice. The loop thread does so once the output has a slot."""
         if output.assignment is not None:
             output = output._replace(policy=output.assignment.spilling)
-        with spilling(self._intake.origin(output), can_keep=self._storage.can_keep) as (origin, settled):
-            prepare = partial(self._prepared, output, shape, verdict, origin)
-            if not self._storage.can_keep:
-                return settled(await executor.run(flow, self._unstored, output, prepare))
-            why, chars = "", await _body_length(executor, flow, shape)
-            if output.live is not None:
-                chars = output.live.left(chars)
-            for _ in range(2):  # a loop thread that has just ended leaves room for another
-                try:
-                    stored = self._storage.loop.begin(self._stored(flow, output, chars, prepare))
-                    return settled(await executor.result(stored))
-                except NoLoop as error:
-                    why = str(error)
-            return settled(await executor.run(flow, self._stored_here, output, prepare, why))
+        spilling = _Spilling(self, output, shape, verdict, self._intake.origin(output), flow)
+        return self._traced(executor, spilling) if tracing.is_on() else self._spilled(executor, spilling)
 
-    async def _stored(
-        self, flow: Hashable, output: Output, size: int, prepare: Callable[[], Spill | Guarded]
-    ) -> Guarded:
-        """Wait for a slot, then prepare, store and settle. Runs in the loop thread."""
-        slot = await self._storage.slot(flow, size)
-        try:
-            spill = await threads.run_fairly(flow, size, prepare)
-            if isinstance(spill, Guarded):
-                return spill
-            stored = await self._storage.put(spill.request, slot)
-            return await threads.run_fairly(flow, size, self._settled, output, spill, stored)
-        finally:
-            slot.release()
+    async def _traced(self, executor: Executor, spilling: _Spilling) -> Guarded:
+        with spill_span.spilling(spilling.origin, can_keep=self.storage.can_keep) as (origin, settled):
+            spilling.origin = origin
+            return settled(await self._spilled(executor, spilling))
 
-    def _stored_here(self, output: Output, prepare: Callable[[], Spill | Guarded], why: str) -> Guarded:
-        spill = prepare()
-        if isinstance(spill, Guarded):
-            return spill
-        return self._settled(output, spill, self._storage.keep_here(spill.request, why))
+    async def _spilled(self, executor: Executor, spilling: _Spilling) -> Guarded:
+        flow, live = spilling.flow, spilling.output.live
+        if not self.storage.can_keep:
+            return await executor.run(flow, spilling.unstored)
+        why, size = "", await _body_length(executor, flow, spilling.shape)
+        spilling.size = size if live is None else live.left(size)
+        for _ in range(2):  # a loop thread that has just ended leaves room for another
+            try:
+                return await executor.result(self.storage.begin(flow, spilling.size, spilling.stored))
+            except NoLoop as error:
+                why = str(error)
+        return await executor.run(flow, spilling.stored_here, why)
 
-    def _unstored(self, output: Output, prepare: Callable[[], Spill | Guarded]) -> Guarded:
-        spill = prepare()
-        return spill if isinstance(spill, Guarded) else self._settled(output, spill, _NOWHERE)
-
-    def _prepared(self, output: Output, shape: Shape, verdict: Verdict, origin: Origin) -> Spill | Guarded:
-        """Encode and hash the output. Return it as it is if nothing can stand in its place."""
-        spill = Spill.of(
-            shape,
-            output.policy if output.call is None else output.policy.with_short_notices(),
-            origin,
-            why=verdict.why,
-            room=verdict.room,
-            identify=self._storage.can_keep,
-            previews=verdict.previews,
-        )
-        problem = why_unchangeable(spill)
-        return self._with_seen_lines(spill) if problem is None else left_whole(output, shape, problem)
-
-    def _with_seen_lines(self, spill: Spill) -> Spill:
+    def with_seen_lines(self, spill: Spill) -> Spill:
         """Return the spill with the lines that the model sees. Of a known output it may get no preview."""
         if self._duplicates.earlier(spill.origin.session, spill.sha256, spill.id) is not None:
             return spill
@@ -130,7 +99,8 @@ class Spiller:
         except MemoryError:  # storing it matters more
             return spill
 
-    def _settled(self, output: Output, spill: Spill, stored: StoreResult) -> Guarded:
+    def settled(self, output: Output, spill: Spill, stored: StoreResult) -> Guarded:
+        """Return what the guard makes of an output, given what became of it."""
         try:
             return self._noticed(output, spill, stored)
         except MemoryError:  # what is stored must not be called lost
@@ -165,6 +135,57 @@ class Spiller:
         if earlier is None or spill.id not in self._decisions:  # a later one counts once, however often shown
             self._duplicates.remember(session, sha256, spill.id, stored.expires)
         return earlier
+
+
+class _Spilling:
+    """One output that is being stored, of the session `flow`. `size` says how much it asks for a slot."""
+
+    __slots__ = ("flow", "origin", "output", "shape", "size", "spiller", "verdict")
+
+    def __init__(
+        self, spiller: Spiller, output: Output, shape: Shape, verdict: Verdict, origin: Origin, flow: Hashable
+    ) -> None:
+        self.spiller, self.output, self.shape, self.verdict = spiller, output, shape, verdict
+        self.origin: Origin = origin
+        self.flow, self.size = flow, 0
+
+    async def stored(self, slot: Slot) -> Guarded:
+        """Prepare, store and settle the output, in the loop thread."""
+        spill = await threads.run_fairly(self.flow, self.size, self._prepared)
+        if isinstance(spill, Guarded):
+            return spill
+        stored = await self.spiller.storage.put(spill.request, slot)
+        return await threads.run_fairly(
+            self.flow, self.size, self.spiller.settled, self.output, spill, stored
+        )
+
+    def stored_here(self, why: str) -> Guarded:
+        """Keep the output in the spool, in the caller's thread. `why` says why no other thread does it."""
+        spill = self._prepared()
+        if isinstance(spill, Guarded):
+            return spill
+        stored = self.spiller.storage.keep_here(spill.request, why)
+        return self.spiller.settled(self.output, spill, stored)
+
+    def unstored(self) -> Guarded:
+        """Cut the output: there is nowhere to store it."""
+        spill = self._prepared()
+        return spill if isinstance(spill, Guarded) else self.spiller.settled(self.output, spill, _NOWHERE)
+
+    def _prepared(self) -> Spill | Guarded:
+        """Encode and hash the output. Return it as it is if nothing can stand in its place."""
+        output, shape, verdict = self.output, self.shape, self.verdict
+        spill = Spill.of(
+            shape,
+            output.policy if output.call is None else output.policy.with_short_notices(),
+            self.origin,
+            why=verdict.why,
+            room=verdict.room,
+            identify=self.spiller.storage.can_keep,
+            previews=verdict.previews,
+        )
+        problem = why_unchangeable(spill)
+        return self.spiller.with_seen_lines(spill) if problem is None else left_whole(output, shape, problem)
 
 
 async def _body_length(executor: Executor, flow: Hashable, shape: Shape) -> int:

@@ -1,0 +1,193 @@
+"""What is submitted to the loop thread: who waits for its answer, and the context in which it runs.
+
+A coroutine begins at once. Another submission may be held: until it begins it costs a few objects only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+
+from overspill.execution.waiting import Reply
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Task
+    from collections.abc import Callable, Coroutine
+    from contextvars import Context
+
+T = TypeVar("T")
+
+log: Final = logging.getLogger("overspill")
+
+
+class NoLoop(RuntimeError):
+    """There is no loop thread that could do it, or no longer one."""
+
+
+class LoopEnded(NoLoop):
+    """A submission was ended before it was done, because its client was closed."""
+
+    def __init__(self) -> None:
+        super().__init__("the client was closed while this call was running")
+
+
+class Ongoing:
+    """What one user has in the loop thread: tasks, and submissions that are held. For the loop thread."""
+
+    def __init__(self) -> None:
+        self.tasks: set[Task[Any]] = set()
+        self.held: set[Submission[Any]] = set()
+        self._none_held = asyncio.Event()
+
+    def let_go(self, submission: Submission[Any]) -> None:
+        """Note that a submission is held no longer."""
+        self.held.discard(submission)
+        if not self.held:
+            self._none_held.set()
+
+    def end(self) -> None:
+        """Cancel what runs, and drop what is held."""
+        for task in list(self.tasks):
+            task.cancel()
+        self.drop_held()
+
+    def drop_held(self) -> None:
+        """Drop what is held."""
+        for submission in list(self.held):
+            submission.drop()
+
+    async def drained(self) -> None:
+        """Wait until nothing runs and nothing is held."""
+        while self.tasks or self.held:
+            if self.tasks:
+                await asyncio.wait(self.tasks)
+            else:
+                self._none_held.clear()
+                await self._none_held.wait()
+
+
+class Submission(ABC, Generic[T]):
+    """One submission. Anybody may wait for its `reply`; the methods are for the loop thread."""
+
+    __slots__ = ("_context", "_coroutine", "_held_by", "_loop", "_ongoing", "_task", "reply")
+
+    _loop: AbstractEventLoop
+    _ongoing: Ongoing
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T] | None = None) -> None:
+        self.reply: Reply[T] = Reply()
+        self._context: Context = copy_context()
+        self._coroutine = coroutine
+        self._task: Task[_Ended] | None = None
+        self._held_by: Ongoing | None = None
+
+    def enter(self, loop: AbstractEventLoop, ongoing: Ongoing) -> None:
+        """Come into the loop thread, as something that `ongoing` has there."""
+        self._loop, self._ongoing = loop, ongoing
+        self.reply.on_cancel = self._cancel_soon
+        if self.reply.is_cancelled:
+            self.drop()
+        else:
+            self.attempt(self.begin)
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Run a coroutine, or see to it that this is done later."""
+
+    def ended(self) -> None:
+        """Do what has to be done once this has run, or was dropped. Must raise nothing."""
+
+    def drop(self) -> None:
+        """End what has not begun, also where it has not come into the loop thread."""
+        if not self.reply.done():
+            self._clear()
+            self.reply.set_exception(LoopEnded())
+
+    def attempt(self, step: Callable[..., object], *args: Any) -> bool:
+        """Do a step before the coroutine runs. If the step fails, drop this and return False."""
+        try:
+            step(*args)
+        except Exception:  # the boundary: the loop thread goes on with what else was submitted
+            log.exception("what the loop thread was asked to do cannot begin")
+            self.drop()
+            return False
+        return True
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> None:
+        """Run the coroutine in the context of who submitted it, and answer with its result."""
+        self._coroutine = coroutine
+        task = self._task = self._loop.create_task(_contained(coroutine), context=self._context)
+        self._ongoing.tasks.add(task)
+        self._let_go()
+        task.add_done_callback(self._answer, context=self._context)
+
+    def hold(self) -> None:
+        """Wait until somebody calls `run` or `drop`."""
+        self._held_by = self._ongoing
+        self._held_by.held.add(self)
+
+    def _let_go(self) -> None:
+        if self._held_by is not None:
+            self._held_by.let_go(self)
+            self._held_by = None
+
+    def _cancel_soon(self) -> None:
+        """Cancel it, from any thread: nobody waits any more."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._cancel)
+
+    def _cancel(self) -> None:
+        if self._task is None:
+            self.drop()
+        else:
+            self._task.cancel()
+
+    def _answer(self, task: Task[_Ended]) -> None:
+        self._ongoing.tasks.discard(task)
+        self._clear()
+        if task.cancelled():
+            self.reply.set_exception(LoopEnded())
+        elif (error := task.exception() or task.result().exit) is not None:
+            self.reply.set_exception(error)
+        else:
+            self.reply.set_result(task.result().returned)
+
+    def _clear(self) -> None:
+        """Leave nothing of it behind in the loop thread."""
+        self._let_go()
+        if self._coroutine is not None:
+            self._coroutine.close()  # one that was ended before it began would say that nobody awaited it
+        self.ended()
+        self.reply.on_cancel = None
+
+
+class CoroutineSubmission(Submission[T]):
+    """A coroutine that begins at once."""
+
+    __slots__ = ()
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
+        super().__init__(coroutine)
+
+    def begin(self) -> None:
+        """Run the coroutine."""
+        assert self._coroutine is not None
+        self.run(self._coroutine)
+
+
+class _Ended(NamedTuple):
+    """What a coroutine returned, or how it asked to end the process."""
+
+    returned: Any = None
+    exit: BaseException | None = None
+
+
+async def _contained(coroutine: Coroutine[Any, Any, Any]) -> _Ended:
+    """Let no coroutine end the loop thread of all others: asyncio lets these two end its loop."""
+    try:
+        return _Ended(await coroutine)
+    except (SystemExit, KeyboardInterrupt) as error:
+        return _Ended(exit=error)
