@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill.previews import words
+from overspill.previews.folding import comparable, masked
 from overspill.previews.keywords import Keywords, members
 from overspill.previews.presence import present_words
 from overspill.previews.rule import at_word
@@ -35,3 +36,13 @@ def test_a_pattern_at_a_word_is_found_where_one_after_an_edge_of_words_is(text: 
     found = [match.span() for match in re.finditer(at_word(r"ab|b ?a\b|e\w"), text)]
 
     assert found == [match.span() for match in re.finditer(r"\b(?:ab|b ?a\b|e\w)", text)]
+
+
+LINES = st.lists(st.text("ab01.x \t\x0b\x1c٣é", max_size=8), max_size=8)
+
+
+@given(LINES)
+def test_lines_are_comparable_as_they_are_masked(lines: list[str]) -> None:
+    names = comparable(lines)
+
+    assert [name == names[0] for name in names] == [masked(line) == masked(lines[0]) for line in lines]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.text import quantities
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 LineSpan = tuple[int, int]
 """Begin and end of a line in a text, its newline included."""
@@ -29,6 +30,8 @@ _MARKER_BYTES: Final = 60
 _DIGITS: Final = b"0123456789"
 _NUMERIC: Final = b"0123456789abcdefABCDEFxX.,: \t\r\n"
 """All bytes of which numbers and the blanks around a line are made."""
+_UNCOMPARED: Final = _NUMERIC + bytes([*range(0x0B, 0x0D), *range(0x1C, 0x20)])
+"""The same with every blank that `str.strip` takes off."""
 _NUMBER: Final = re.compile(
     r"0[xX][0-9a-fA-F]+"
     r"|\b(?=[a-fA-F]{0,31}\d)[0-9a-fA-F]{6,}\b"
@@ -39,6 +42,18 @@ _NUMBER: Final = re.compile(
 def masked(line: str) -> str:
     """Return `line` with each number, time and hexadecimal word as one `0`, to compare lines."""
     return _NUMBER.sub("0", line).strip()
+
+
+def comparable(lines: Sequence[str]) -> list[str]:
+    """Return a text for each line that is equal for lines whose `masked` is equal.
+
+    Where no other line can be like it, that is the line itself: to mask one takes most of the time.
+    """
+    if not all(map(str.isascii, lines)):
+        return list(map(masked, lines))
+    letters = [line.encode().translate(None, _UNCOMPARED) for line in lines]
+    counts = Counter(letters)
+    return [masked(line) if counts[key] > 1 else line for line, key in zip(lines, letters, strict=True)]
 
 
 class Group(NamedTuple):

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.previews import candidates, novelty, rule, spans, surroundings, vocabulary
-from overspill.previews.folding import masked
+from overspill.previews.folding import comparable
 from overspill.previews.prefixes import message
 from overspill.previews.rule import Role
 from overspill.text import measure, quantities
@@ -120,12 +120,11 @@ class _Verdicts:
 
 def _groups(found: Iterable[Candidate], verdict_of: _Verdicts) -> list[_Group]:
     """Group candidates that are alike, each group under its first line, in the order of the text."""
-    groups: dict[str, _Group] = {}
-    for item in found:
-        verdict = verdict_of(item)
-        if verdict is None:
-            continue
-        key = f"{verdict.rule} {masked(item.line[: 2 * _SHOWN_CHARS])}"
+    judged = [(verdict, item) for item in found if (verdict := verdict_of(item)) is not None]
+    groups: dict[tuple[int, str], _Group] = {}
+    names = comparable([item.line[: 2 * _SHOWN_CHARS] for _, item in judged])
+    for (verdict, item), name in zip(judged, names, strict=True):
+        key = verdict.rule, name
         known = groups.get(key)
         groups[key] = (
             _Group(verdict, item, item.last, item.lines)

@@ -6,7 +6,7 @@ What a word stands for is a number. A set of numbers is an `int` with a bit for 
 from __future__ import annotations
 
 import re
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,14 +33,15 @@ class Keywords:
         return found
 
 
-def members(numbers: int) -> list[int]:
+@lru_cache(maxsize=1024)
+def members(numbers: int) -> tuple[int, ...]:
     """Return the numbers in a set, the smallest first."""
     found = []
     while numbers:
         first = numbers & -numbers
         found.append(first.bit_length() - 1)
         numbers -= first
-    return found
+    return tuple(found)
 
 
 def _pattern(words: Iterable[str]) -> re.Pattern[str]:

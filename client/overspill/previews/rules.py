@@ -40,7 +40,8 @@ RULES: Final = (
     ),
     rule(
         MARKED,
-        "***|aborted|stopped|FAILURE|FAILED|halted|incomplete|did NOT|Command|ELIFECYCLE|lifecycle|Error 1",
+        "***|rake aborted|build stopped|BUILD FAIL|Execution halted| FAILED **|Command failed|NOT complete"
+        "|Configuring incomplete|ELIFECYCLE|not remade",
         r"\bmake(?:\[\d+\])?: \*\*\*|\brake aborted|\bninja: build stopped|\bBUILD FAIL|Execution halted",
         r"\*\* (?:BUILD|TEST|ARCHIVE) FAILED \*\*|^(?:error|ERROR):? Command failed|Build did NOT complete",
         r"Configuring incomplete|ELIFECYCLE|\bmake: Target .{1,80} not remade|^\*\*\* Error code",
@@ -130,8 +131,10 @@ RULES: Final = (
     # What the system says.
     rule(
         DECISIVE,
-        "segmentation|segfault|core dumped|memory|oom|killed|bus error|illegal|no space|overflow|sig|invalid"
-        "|race|sanitizer|leak|lost: ",
+        "segmentation fault|segfault at|core dumped|out of memory|oom-kill|oomkill|killed|bus error"
+        "|illegal instruction|cannot allocate|no space left|stack overflow|buffer overflow|sigsegv|sigabrt"
+        "|sigkill|sigbus|sigill|sigfpe|invalid read|invalid write|invalid free|data race|sanitizer: "
+        "|definitely lost: |leaked |-leak",
         r"segmentation fault|segfault at|core dumped|out of memory|oom-?kill|(?<![\w-])killed(?:$"
         r"| process|\s+[\w./])",
         r"bus error|illegal instruction|cannot allocate|no space left|stack overflow"
@@ -265,8 +268,11 @@ RULES: Final = (
     rule(
         SAID,
         "error|exception|fail|fatal|panic|abort|crash",
-        r"(?<![\w./-])(?:error|exception|failed|fails?|failure|fatal|panic|aborted"
-        r"|crash(?:ed)?)(?![\w./-]*\w)",
+        at_word(
+            "error|exception|failed|fails?|failure|fatal|panic|aborted|crash(?:ed)?",
+            r"(?![\w./-]*\w)",
+            not_after=r"[\w./-]",
+        ),
     ),
     rule(
         HINT,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from typing import Final, NamedTuple
 
 from overspill.previews.keywords import Keywords, members
 from overspill.previews.prefixes import message, without_level
-from overspill.previews.rule import CALM, DECISIVE, HINT, MARKED, SAID, UNLIKE, Role, Rule
+from overspill.previews.rule import CALM, DECISIVE, HINT, MARKED, SAID, UNLIKE, Role, Rule, at_word
 from overspill.previews.rules import RULES
 
 _CALMED: Final = 0.5
@@ -33,21 +34,28 @@ def _has(text: str, words: tuple[str, ...]) -> bool:
 
 
 @functools.cache
-def _words_of(*, is_exact: bool) -> Keywords:
-    """Return the words of these rules, which stand for the numbers of the rules."""
-    rules = {number: rule for number, rule in enumerate(RULES) if rule.is_exact is is_exact}
-    words = {word for rule in rules.values() for word in rule.words}
-    return Keywords(
-        {word: sum(1 << number for number, rule in rules.items() if word in rule.words) for word in words}
-    )
+def _words() -> Keywords:
+    """Return the words of all rules in lower case, which stand for the numbers of the rules."""
+    numbers: Counter[str] = Counter()
+    for number, rule in enumerate(RULES):
+        numbers.update({word.lower(): 1 << number for word in rule.words})
+    return Keywords(numbers)
 
 
 _HARMLESS: Final = re.compile(
-    r"\b(?:0|no|zero|without)\s{1,3}(?:[a-z]{1,20}\s{1,3})?"
-    r"(?:errors?|failures?|failed|exceptions?|warnings?|problems?|issues?|offenses)\b"
-    r"|\b(?:errors?|failures?|failed|exceptions?|warnings?|unreachable)\"?\s{0,3}[=:]\s{0,3}"
-    r"(?:0|none|null|false|\[\]|\"\")(?![\d.])"
-    r"|\bexit(?:ed)?(?: with)?(?: (?:status|code))?:? 0\b|--no-\w{1,20}"
+    at_word(
+        "0|no|zero|without",
+        r"\s{1,3}(?:[a-z]{1,20}\s{1,3})?"
+        r"(?:errors?|failures?|failed|exceptions?|warnings?|problems?|issues?|offenses)\b",
+    )
+    + "|"
+    + at_word(
+        "errors?|failures?|failed|exceptions?|warnings?|unreachable",
+        r"\"?\s{0,3}[=:]\s{0,3}(?:0|none|null|false|\[\]|\"\")(?![\d.])",
+    )
+    + "|"
+    + at_word("exit", r"(?:ed)?(?: with)?(?: (?:status|code))?:? 0\b")
+    + r"|--no-\w{1,20}"
 )
 """Words that say that nothing went wrong, in lower case."""
 _DENIALS: Final = ("0", "no ", "none", "null", "false", "[]", '""', "zero", "without", "--no")
@@ -94,11 +102,13 @@ def is_red(line: str) -> bool:
 def _by_rule(said: str, line: str) -> LineVerdict | None:
     """Return the verdict of the first rule that the message meets; None if it says that all is well."""
     lower = said.lower()
-    rules = _words_of(is_exact=False).numbers(lower) | _words_of(is_exact=True).numbers(said)
+    rules = _words().numbers(lower)
     if not rules or (_has(said, _PASSED) and _PASSING.search(said)):
         return None
     for number in members(rules):
         rule = RULES[number]
+        if rule.is_exact and not _has(said, rule.words):
+            continue
         if rule.meets(said if rule.is_exact else lower):
             return LineVerdict(_weighed(rule, said, line), number, rule.role)
     return None
