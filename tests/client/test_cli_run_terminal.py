@@ -55,11 +55,20 @@ def test_colours_and_titles_are_the_commands_own(overspill: Shell) -> None:
 
 
 def test_a_signal_that_ends_the_command_is_its_exit_code(overspill: Shell) -> None:
-    terminal = overspill.terminal("run", "--", "sh", "-c", "echo ready; sleep 60")
-    terminal.wait_for(b"ready")
+    terminal = overspill.terminal("run", "--", "cat")
+    terminal.press(b"ready\r")
+    terminal.wait_for(b"ready\r\nready")  # so it runs: a shell that is about to start it would lose the signal
     terminal.press(b"\x03")
 
     assert terminal.ended() == 130
+
+
+def test_keys_that_are_pressed_before_the_command_runs_are_the_commands(overspill: Shell) -> None:
+    terminal = overspill.terminal("run", "--", "head", "-n", "2")
+    terminal.press(b"one\rtwo\r")
+
+    assert terminal.ended() == 0
+    assert terminal.shown.endswith(b"one\r\ntwo\r\n")
 
 
 def test_what_a_long_command_prints_can_be_read_before_it_ends(overspill: Shell) -> None:

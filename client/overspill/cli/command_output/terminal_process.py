@@ -199,7 +199,7 @@ def _raw(terminal: int) -> Iterator[None]:
     except termios.error:
         yield
         return
-    tty.setraw(terminal)
+    tty.setraw(terminal, termios.TCSADRAIN)  # which keeps the keys that are pressed already
     try:
         yield
     finally:
