@@ -57,7 +57,7 @@ def test_colours_and_titles_are_the_commands_own(overspill: Shell) -> None:
 def test_a_signal_that_ends_the_command_is_its_exit_code(overspill: Shell) -> None:
     terminal = overspill.terminal("run", "--", "cat")
     terminal.press(b"ready\r")
-    terminal.wait_for(b"ready\r\nready")  # so it runs: a shell that is about to start it would lose the signal
+    terminal.wait_for(b"ready\r\nready")  # a shell that is about to start it could lose the signal
     terminal.press(b"\x03")
 
     assert terminal.ended() == 130

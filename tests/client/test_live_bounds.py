@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from overspill import Client, SyncClient
 from overspill.live.live_capture import WRITE_BYTES
+from overspill.live.pending_writes import PendingWrites
 from overspill.live.producer import MOST_BYTES
 
 from tests.servers.redis import wait_until
@@ -96,6 +97,16 @@ def test_a_synchronous_write_waits_too_and_goes_on_with_the_service(stopped: Ser
             os.kill(stopped.pid, signal.SIGCONT)
             writing.join(60)
         assert client.content(out.id) == PIECE * PIECES
+
+
+def test_all_bytes_of_a_batch_count_while_it_is_prepared_also_those_that_came_last() -> None:
+    pending = PendingWrites(None)
+    for _ in range(3):
+        pending.add(PIECE)
+    batch = pending.taken()
+
+    assert (pending.size, pending.preparing) == (0, len(batch))
+    assert len(batch) == 3 * len(PIECE)
 
 
 @pytest.mark.parametrize("what", ["process", "writes"])

@@ -30,6 +30,8 @@ class PendingWrites:
         self._lock = threading.Lock()
         self._pieces: deque[bytes] = deque()
         self._size = 0
+        self.preparing: int = 0
+        """Bytes of the batch that was taken last. Who took it sets it to 0 once they count elsewhere."""
 
     @property
     def masked(self) -> Mapping[str, int]:
@@ -68,6 +70,7 @@ class PendingWrites:
             while self._pieces and size < BATCH_BYTES:
                 pieces.append(self._pieces.popleft())
                 size += len(pieces[-1])
+            self.preparing = size  # before it is subtracted: another thread never counts too little
             self._size -= size
         return pieces
 

@@ -18,7 +18,6 @@ from overspill import wire
 from overspill.errors import OverspillError
 from overspill.execution import threads
 from overspill.live.patience import Patience
-from overspill.live.pending_writes import BATCH_BYTES
 from overspill.live.sender import Sender
 from overspill.live.unstored import Unstored
 
@@ -63,8 +62,6 @@ class Producer:
         self._moved = asyncio.Condition()
         self._patience = Patience(service, self._source_ended, patience)
         self._sender = Sender(service, self._unstored, self._patience, self._tell)
-        self._preparing = 0
-        """Bytes that are being masked: no longer pending, and not yet among the unstored ones."""
         self._seen_bytes = 0
 
     @property
@@ -94,9 +91,10 @@ class Producer:
 
     @property
     def has_room(self) -> bool:
-        """Whether another write is taken at once."""
-        unstored = 0 if self.failure is not None else len(self._unstored)
-        return self._pending.size + self._preparing + unstored < MOST_BYTES
+        """Whether another write is taken at once. For any thread."""
+        # In the order in which bytes move on: those that move meanwhile count twice, never not at all.
+        waiting = self._pending.size + self._pending.preparing
+        return waiting + (0 if self.failure is not None else len(self._unstored)) < MOST_BYTES
 
     @property
     def has_given_up(self) -> bool:
@@ -105,7 +103,7 @@ class Producer:
 
     @property
     def _is_idle(self) -> bool:
-        return not self._pending.size and not self._preparing and self._sender.has_sent_all
+        return not self._pending.size and not self._pending.preparing and self._sender.has_sent_all
 
     def wake(self) -> None:
         """Say that something was written. For the event loop's own thread."""
@@ -181,17 +179,16 @@ class Producer:
     async def _prepare(self) -> None:
         """Move what was written to the bytes to send: masked, hashed and kept."""
         is_last = self._ending.is_set()
-        self._preparing = min(self._pending.size, BATCH_BYTES)
         work = self._last if is_last else self._more
         if self._copy is not None:
             data = await threads.run_blocking(work)
-        elif self._preparing > _WORTH_A_THREAD:
+        elif self._pending.size > _WORTH_A_THREAD:
             data = await threads.run(work)
         else:
             data = work()
         if self.failure is None:
             self._unstored.add(data)
-        self._preparing = 0
+        self._pending.preparing = 0
         self.is_drained = self._sender.is_whole = is_last and not self._pending.size
         if self._pending.size:
             self._written.set()
