@@ -10,6 +10,7 @@ from overspill.previews.folding import comparable, masked
 from overspill.previews.keywords import Keywords, members
 from overspill.previews.presence import present_words
 from overspill.previews.rule import at_word
+from overspill.previews.rules import RULES
 
 TEXTS = st.text("abc .\n", max_size=40)
 WORDS = st.lists(st.text("abc .", min_size=1, max_size=4), min_size=1, max_size=12, unique=True)
@@ -29,6 +30,12 @@ def test_a_word_that_begins_a_piece_of_a_text_is_present(word: bytes) -> None:
 
 def test_of_a_text_without_any_word_few_are_looked_for() -> None:
     assert len(present_words(b"compile alpha beta in 12 ms\n" * 100)) < 4
+
+
+def test_a_rule_has_its_words_in_lower_case_unless_it_is_exact() -> None:
+    inexact = [word for rule in RULES if not rule.is_exact for word in rule.words]
+
+    assert inexact == [word.lower() for word in inexact]
 
 
 @given(st.text("aber _.", max_size=30))

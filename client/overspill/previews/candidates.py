@@ -137,18 +137,20 @@ class CandidateSearch:
             most = _HITS_PER_WORD if len(self._seen) < _MANY_KINDS else _HITS_WHEN_MANY_KINDS
             most = _HITS_IN_ONE_OF_MANY_SLICES if is_one_of_many else most
             wanted = words_of.get(part.depth) or map(Word, present_words(slice_.data))
-            for line in _located(slice_, _hits(slice_, wanted, self._floods, most)):
-                self._add(line)
+            self._add(_located(slice_, _hits(slice_, wanted, self._floods, most)))
 
-    def _add(self, line: _Line) -> None:
-        if line.begin in self._begins:
-            return
-        self._begins.add(line.begin)
-        known = self._seen.get(line.form)
-        if known is None:
-            self._seen[line.form] = _Alike(line, line.begin)
-        else:
-            known.add(line)
+    def _add(self, lines: Iterable[_Line]) -> None:
+        begins, seen = self._begins, self._seen
+        for line in lines:
+            begin, _, _, form = line
+            if begin in begins:
+                continue
+            begins.add(begin)
+            known = seen.get(form)
+            if known is None:
+                seen[form] = _Alike(line, begin)
+            else:
+                known.add(line)
 
     def _candidates(self) -> FoundCandidates:
         return FoundCandidates(_thinned(self._seen, self._excerpt.text), self._is_all and not self._floods)
@@ -269,13 +271,15 @@ def _begin(data: bytes, at: int) -> int:
 def _located(part: Slice, hits: dict[int, int]) -> Iterator[_Line]:
     """Yield the lines of the hits in the order of the text, with positions in characters."""
     data, at, byte = part.data, part.begin, 0
-    characters = len if part.is_ascii else _characters
     begins = sorted(hits)
     lines = [_line_at(data, begin) for begin in begins]
     for begin, line, form in zip(begins, lines, _forms(lines), strict=True):
-        at += characters(data[byte:begin])
+        if part.is_ascii:  # a byte is a character
+            yield _Line(part.begin + begin, len(line), hits[begin], form)
+            continue
+        at += _characters(data[byte:begin])
         byte = begin
-        yield _Line(at, characters(line), characters(line[: hits[begin]]), form)
+        yield _Line(at, _characters(line), _characters(line[: hits[begin]]), form)
 
 
 def _line_at(data: bytes, begin: int) -> bytes:

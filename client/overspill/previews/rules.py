@@ -181,7 +181,7 @@ RULES: Final = (
     ),
     rule(
         DECISIVE,
-        "fatal:|conflict (|rejected]|error:|FAILED!|UNREACHABLE!",
+        "fatal:|conflict (|rejected]|error:|failed!|unreachable!",
         r"^(?:\S{1,80}: )?fatal:|^conflict \(|! \[(?:remote )?rejected\]|^fatal error",
     ),
     rule(

@@ -85,12 +85,14 @@ def judge(line: str) -> LineVerdict | None:
     """Return how much `line` matters; None if it does not say that something went wrong."""
     said = message(line)
     undenied = _without_denials(said)
-    found = _by_rule(undenied, line)
+    numbers = _words().numbers(undenied.lower())
+    found = _by_rule(undenied, line, numbers)
     bare = without_level(undenied)
     if bare != undenied and (found is None or found.weight < MARKED):
-        found = max(found, _by_rule(bare, line), key=lambda one: one.weight if one else 0)
+        found = max(found, _by_rule(bare, line, numbers), key=lambda one: one.weight if one else 0)
     if found is None and said != line:
-        found = _by_rule(_without_denials(line.strip()), line)
+        whole = _without_denials(line.strip())
+        found = _by_rule(whole, line, _words().numbers(whole.lower()))
     return found
 
 
@@ -99,17 +101,18 @@ def is_red(line: str) -> bool:
     return _RED.search(line, 0, _PREFIX) is not None if "\x1b" in line else False
 
 
-def _by_rule(said: str, line: str) -> LineVerdict | None:
-    """Return the verdict of the first rule that the message meets; None if it says that all is well."""
-    lower = said.lower()
-    rules = _words().numbers(lower)
-    if not rules or (_has(said, _PASSED) and _PASSING.search(said)):
+def _by_rule(said: str, line: str, numbers: int) -> LineVerdict | None:
+    """Return the verdict of the first rule that the message meets; None if it says that all is well.
+
+    Only rules of `numbers` can have a word in it.
+    """
+    if not numbers or (_has(said, _PASSED) and _PASSING.search(said)):
         return None
-    for number in members(rules):
+    lower = said.lower()
+    for number in members(numbers):
         rule = RULES[number]
-        if rule.is_exact and not _has(said, rule.words):
-            continue
-        if rule.meets(said if rule.is_exact else lower):
+        text = said if rule.is_exact else lower
+        if _has(text, rule.words) and rule.meets(text):
             return LineVerdict(_weighed(rule, said, line), number, rule.role)
     return None
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _COUNTED_AT_ONCE: Final = 32 * 1024
 """Characters or bytes in which newlines are counted in one call."""
+_INDEXED_AT_ONCE: Final = 4 * 1024
+"""Characters between two positions of which an index knows the newlines before them."""
 _USUAL_LINE_BYTES: Final = 40
 """If lines are shorter than this on average, `count` is faster than `replace`."""
 
@@ -59,11 +61,11 @@ def count_newlines(text: str, start: int = 0, stop: int | None = None) -> int:
     stop = len(text) if stop is None else stop
     if stop - start <= _COUNTED_AT_ONCE:
         return text.count("\n", start, stop)
-    return sum(_newlines_by_step(text, start, stop))
+    return sum(_newlines_by_step(text, start, stop, _COUNTED_AT_ONCE))
 
 
-def _newlines_by_step(text: str, start: int, stop: int) -> Iterator[int]:
-    ranges = ((at, min(at + _COUNTED_AT_ONCE, stop)) for at in range(start, stop, _COUNTED_AT_ONCE))
+def _newlines_by_step(text: str, start: int, stop: int, step: int) -> Iterator[int]:
+    ranges = ((at, min(at + step, stop)) for at in range(start, stop, step))
     if text.isascii():
         return (_newlines_of_bytes(text[begin:end].encode()) for begin, end in ranges)
     return (text.count("\n", begin, end) for begin, end in ranges)
@@ -85,7 +87,7 @@ class NewlineIndex:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._before = list(accumulate(_newlines_by_step(text, 0, len(text)), initial=0))
+        self._before = list(accumulate(_newlines_by_step(text, 0, len(text), _INDEXED_AT_ONCE), initial=0))
 
     @property
     def lines(self) -> int:
@@ -94,5 +96,5 @@ class NewlineIndex:
 
     def before(self, position: int) -> int:
         r"""Return how many `\n` stand before `position`."""
-        step = position // _COUNTED_AT_ONCE
-        return self._before[step] + self.text.count("\n", step * _COUNTED_AT_ONCE, position)
+        step = position // _INDEXED_AT_ONCE
+        return self._before[step] + self.text.count("\n", step * _INDEXED_AT_ONCE, position)

@@ -186,8 +186,8 @@ class Transport:
     async def _read_up_to(self, response: aiohttp.ClientResponse, limit: int) -> bytes:
         """Return the body. Stop reading a little after `limit` bytes."""
         body = bytearray()
-        while len(body) <= limit and (piece := await self.read(response)):
-            body += piece
+        while len(body) <= limit and not response.content.at_eof():
+            body += await self.read(response)
         return bytes(body)
 
     async def _failure(self, response: aiohttp.ClientResponse) -> OverspillError:
