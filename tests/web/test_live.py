@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,40 @@ async def test_an_append_that_fills_a_segment_is_durable_with_its_answer(
     assert read == content
     assert shown["total_lines"] == ended["lines"] == content.count(b"\n")
     assert ended["sha256"] == hashlib.sha256(content).hexdigest()
+
+
+async def test_of_two_large_appends_at_once_the_second_is_durable_up_to_its_last_line(
+    api: Api, producer: Producer
+) -> None:
+    lines = b"%063d\n" % 7 * (wire.MAX_APPEND // 64)
+    behind = Producer(api)
+    behind.offset = len(lines)
+    first, second = await asyncio.gather(producer.append(lines), behind.append(lines[:-10]))
+    content = lines + lines[:-10]
+    ended = await behind.complete(sha256=hashlib.sha256(content).hexdigest())
+
+    assert (first["accepted"], first["durable"]) == (len(lines),) * 2
+    assert (second["accepted"], second["durable"]) == (len(content), len(content) - 54)
+    assert await (await api.get(f"{producer.path}/content")).read() == content
+    assert ended["lines"] == 2 * wire.MAX_APPEND // 64
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+async def test_an_append_of_any_size_is_taken_with_and_without_its_length(
+    producer: Producer, is_chunked: bool
+) -> None:
+    content = b"".join(b"%063d\n" % number for number in range(40_001))
+    headers = {Header.PRODUCER: producer.word, Header.UPLOAD_OFFSET: "0"}
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for start in range(0, len(content), 100_000):
+            yield content[start : start + 100_000]
+
+    sized = {} if is_chunked else {"Content-Length": str(len(content))}
+    await producer.api.send("POST", f"{producer.path}/append", data=chunks(), headers=headers | sized)
+    read = await (await producer.api.get(f"{producer.path}/content")).read()
+
+    assert read == content
 
 
 async def test_a_large_append_that_the_store_does_not_take_is_accepted_all_the_same(

@@ -39,7 +39,8 @@ async def framed_ahead(archive: Archive, name: tuple[str, str], data: bytes) -> 
     """Return the frames of an append that waits for another one, if they may become a segment."""
     if len(data) < LEAST_SEGMENT:
         return None
-    return await framed(archive.upload_workers(name[0]), data, level_at_once(archive))
+    content = data[: good_end(data)]  # as the segment ends that begins with it
+    return await framed(archive.upload_workers(name[0]), content, level_at_once(archive))
 
 
 async def fill(
@@ -97,7 +98,7 @@ async def _filled(
 
 
 def _is_of(ahead: Framed, append: Append, start: int, end: int) -> bool:
-    """Return whether frames that were made of all of an append are those from `start` to `end`."""
+    """Return whether frames that were made of an append alone are those from `start` to `end`."""
     return start == append.offset and end - start == len(ahead.data)
 
 

@@ -165,11 +165,14 @@ def _of_one_frame(coding: str, data: bytes) -> bytes:
 
 async def _collected(context: RequestContext[Any]) -> bytes:
     """Return a body that is still coming, with little more of it than an append may have."""
-    collected = BytesIO()  # unlike pieces that are joined at the end, it is in memory once
+    room = bytes(min(context.request.content_length or 0, wire.MAX_APPEND))
+    collected = BytesIO(room)  # unlike pieces that are joined at the end, it is in memory once
+    del room  # else the first write copies it
     async for chunk in body_chunks(context):
         collected.write(chunk)
         if collected.tell() > wire.MAX_APPEND:
             break
+    collected.truncate()
     return collected.getvalue()
 
 
