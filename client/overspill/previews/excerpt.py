@@ -105,9 +105,9 @@ def excerpt_of_body(
 
 def _first_end(data: bytes) -> str:
     """Decode the whole lines of a beginning; if it is one long line, its whole characters."""
-    stop = data.rfind(b"\n") + 1
-    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-    return decoder.decode(data[:stop] if stop else data)
+    stop = data.rfind(b"\n") + 1 or len(data)
+    with memoryview(data) as view, view[:stop] as lines:  # a decoder that keeps the rest would copy them
+        return codecs.utf_8_decode(lines, "surrogateescape", False)[0]
 
 
 def _last_end(data: bytes) -> str:
@@ -116,7 +116,8 @@ def _last_end(data: bytes) -> str:
     if not start:
         continuation = len(data) - len(data.lstrip(_CONTINUATION_BYTES))
         start = continuation if continuation <= _MAX_CONTINUATION else 0
-    return data[start:].decode("utf-8", "surrogateescape")
+    with memoryview(data) as view, view[start:] as lines:
+        return codecs.utf_8_decode(lines, "surrogateescape", True)[0]
 
 
 def _is_text(text: str) -> bool:
