@@ -3,7 +3,8 @@
     alone      while one tenant sends requests, each begins at once
     mixed      while several do, a tenant has at most `FEW` new ones; its others wait for their turns
     new        a request is new for a moment, also if it ends sooner: so a flood of small ones leaves time
-    late       while the loop comes late to what is due, what has not ended is new for longer, so fewer begin
+    running    what has not ended is new for longer: so a flood of uploads that wait for a disk leaves some
+    late       while the loop comes late to what is due, it is new for longer still, so fewer begin
 
 So what comes in the middle of a flood finds few requests before it at each of its steps.
 """
@@ -20,11 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FEW: Final = 2
-"""New requests of one tenant at once. It may begin `FEW / NEW_SECONDS` a second, 500, whatever they take."""
+"""New requests of one tenant at once. It may begin 500 short ones a second, and 166 of any length."""
 NEW_SECONDS: Final = 0.004
+RUNNING_NEW_SECONDS: Final = 0.012
+"""The same for what has not ended."""
 LATE_NEW_SECONDS: Final = 0.05
 """The same for what has not ended, while the loop comes late."""
-LATE_SECONDS: Final = 0.002
+LATE_SECONDS: Final = 0.001
+"""How late ticks are on average, then. While nothing happens, it is a tenth of this."""
 SMOOTHING: Final = 0.1
 """The weight of each tick in the average of how late they are."""
 MIXED_SECONDS: Final = 0.1
@@ -105,7 +109,7 @@ class LoopTurns:
         new = self._new.get(tenant)
         if new is None:
             return FEW
-        lifetime = NEW_SECONDS if self._lateness < LATE_SECONDS else LATE_NEW_SECONDS
+        lifetime = RUNNING_NEW_SECONDS if self._lateness < LATE_SECONDS else LATE_NEW_SECONDS
         while new and (oldest := next(iter(new))).since <= now - lifetime:
             del new[oldest]
         return FEW - len(new)
