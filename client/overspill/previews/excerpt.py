@@ -106,8 +106,8 @@ def excerpt_of_body(
 def _first_end(data: bytes) -> str:
     """Decode the whole lines of a beginning; if it is one long line, its whole characters."""
     stop = data.rfind(b"\n") + 1 or len(data)
-    with memoryview(data) as view, view[:stop] as lines:  # a decoder that keeps the rest would copy them
-        return codecs.utf_8_decode(lines, "surrogateescape", False)[0]
+    lines = memoryview(data)[:stop]  # an incremental decoder, which keeps the rest, would copy them
+    return codecs.utf_8_decode(lines, "surrogateescape", False)[0]
 
 
 def _last_end(data: bytes) -> str:
@@ -116,8 +116,7 @@ def _last_end(data: bytes) -> str:
     if not start:
         continuation = len(data) - len(data.lstrip(_CONTINUATION_BYTES))
         start = continuation if continuation <= _MAX_CONTINUATION else 0
-    with memoryview(data) as view, view[start:] as lines:
-        return codecs.utf_8_decode(lines, "surrogateescape", True)[0]
+    return str(memoryview(data)[start:], "utf-8", "surrogateescape")
 
 
 def _is_text(text: str) -> bool:

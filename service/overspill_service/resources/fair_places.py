@@ -57,7 +57,7 @@ class FairPlaces:
         try:
             async with asyncio.timeout(seconds):
                 await turn
-        except BaseException as error:
+        except (TimeoutError, asyncio.CancelledError) as error:
             self._leave(tenant, turn)
             if isinstance(error, TimeoutError):
                 is_greedy = self._held[tenant] >= self.share

@@ -3,7 +3,7 @@
     alone      while one tenant sends requests, each begins at once
     mixed      while several do, a tenant has at most `FEW` new ones; its others wait for their turns
     new        a request is new for a moment, also if it ends sooner: so a flood of small ones leaves time
-    running    what has not ended is new for longer: so a flood of uploads that wait for a disk leaves some
+    running    what has not ended is new for longer: so uploads that wait for a disk leave time too
     late       while the loop comes late to what is due, it is new for longer still, so fewer begin
 
 So what comes in the middle of a flood finds few requests before it at each of its steps.
@@ -28,7 +28,7 @@ RUNNING_NEW_SECONDS: Final = 0.012
 LATE_NEW_SECONDS: Final = 0.05
 """The same for what has not ended, while the loop comes late."""
 LATE_SECONDS: Final = 0.001
-"""How late ticks are on average, then. While nothing happens, it is a tenth of this."""
+"""The loop comes late if ticks are so late on average. On an idle machine they are a tenth as late."""
 SMOOTHING: Final = 0.1
 """The weight of each tick in the average of how late they are."""
 MIXED_SECONDS: Final = 0.1
@@ -73,7 +73,7 @@ class LoopTurns:
         try:
             async with asyncio.timeout(QUEUE_SECONDS):
                 return await turn
-        except BaseException as error:
+        except (TimeoutError, asyncio.CancelledError) as error:
             if turn.done() and not turn.cancelled():  # it came at the same moment
                 turn.result().end()
             if isinstance(error, TimeoutError):
