@@ -27,7 +27,7 @@ def main() -> int:
         from overspill.integrations.agent_programs.hook import main as hook  # noqa: PLC0415  (it needs no command line)
 
         return hook(sys.argv[2])
-    if find_spec("typer") is None:
+    if find_spec("click") is None:
         print(_MISSING, file=sys.stderr)
         return _USAGE
     from overspill.cli.app import main as run  # noqa: PLC0415  (there only with the extra)

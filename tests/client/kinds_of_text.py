@@ -167,7 +167,7 @@ DATA: Final = {
 
 _SOURCES: Final = [
     Path(inspect.getfile(import_module(name))).read_text("utf-8")
-    for name in ("msgspec._json_schema", "typer.core", "pydantic.main", "prometheus_client.registry", "uuid")
+    for name in ("msgspec._json_schema", "click.core", "pydantic.main", "prometheus_client.registry", "uuid")
 ]
 """Of locked packages but for the last, so that they are the same under every Python."""
 LICENSE: Final = (Path(__file__).parents[2] / "LICENSE").read_text("utf-8")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tests.servers.launcher import Forked
 
 SECONDS: Final = 120
-OVERSPILL: Final = Launcher("overspill", "typer._adapters")  # which Typer itself imports late
+OVERSPILL: Final = Launcher("overspill", "click")
 _OF_TERMINALS: Final = {"COLUMNS", "LINES", "NO_COLOR", "TERM"}
 """Variables that say what a terminal is like: the tests have terminals of their own."""
 CAPTURE_ID: Final = re.compile(r"cap_[a-z2-7]{20}")

@@ -1,6 +1,6 @@
 """Run a package as processes that need no start-up: they fork from one that has imported all its modules.
 
-overspill = Launcher("overspill", "typer")   # and other modules that are imported beforehand
+overspill = Launcher("overspill", "click")   # and other modules that are imported beforehand
 done = overspill.run(["ls"], environment, stdin=b"", seconds=60)
 
 Each process has its own memory, descriptors and session, as `python -m overspill ls` has, and it ends as one

@@ -1,15 +1,15 @@
 """The command line: all commands, their common options, and the help of the whole."""
 
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-import typer
-from typer.core import TyperGroup
+import click
 
 import overspill
 from overspill.cli.address_space import spare_address_space
 from overspill.cli.color import ColorMode
-from overspill.cli.command_types import LazyCommand, examples_of
-from overspill.cli.options import Color, Json, Key, Raw, Url
+from overspill.cli.command_types import Commands, LazyCommand, examples_of
+from overspill.cli.options import COMMON
+from overspill.cli.parameters import click_parameters
 
 HELP = """Store oversized tool outputs, and read exactly the lines that are needed.
 
@@ -63,51 +63,22 @@ COMMANDS: Final = {
 """The first sentence of each command's help; the command is in the module of its name in `commands`."""
 
 
-class Commands(TyperGroup):
-    """All commands. Each is imported when it is used, so `overspill --help` waits for none."""
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        for name, summary in COMMANDS.items():
-            self.add_command(LazyCommand(name, summary))
-
-
-app: Final = typer.Typer(
-    name="overspill",
+@click.group(
+    "overspill",
     cls=Commands,
+    commands=[LazyCommand(name, summary) for name, summary in COMMANDS.items()],
     help=HELP,
     epilog=examples_of(EXAMPLES),
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-def _version(value: bool) -> None:  # noqa: FBT001  (Typer calls it)
-    if value:
-        typer.echo(f"overspill {overspill.__version__}")
-        raise typer.Exit
-
-
-Version = Annotated[
-    bool, typer.Option("-V", "--version", callback=_version, is_eager=True, help="Show the version and exit.")
-]
-
-
-@app.callback()
-def common(
-    context: typer.Context,
-    *,
-    version: Version = False,  # noqa: ARG001  (its callback does it all)
-    url: Url = None,
-    key: Key = None,
-    json: Json = False,
-    raw: Raw = False,
-    color: Color = None,
-) -> None:
+@click.version_option(overspill.__version__, "-V", "--version", message="overspill %(version)s")
+@click.pass_context
+def app(context: click.Context, /, **given: Any) -> None:
     """Keep the options before the command's name for the command."""
-    context.obj = {"url": url, "key": key, "json": json, "raw": raw, "color": color or ColorMode.AUTO}
+    context.obj = {**given, "color": given["color"] or ColorMode.AUTO}
+
+
+app.params += click_parameters(COMMON.values())
 
 
 def main() -> int:

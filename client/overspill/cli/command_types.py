@@ -1,27 +1,22 @@
 """Types of commands: with `-20` for a number of lines, with examples in the help, and imported when used."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any, Final
 
-import typer
-import typer.main
-from typer.core import TyperCommand
+import click
 
 _NUMBERED: Final = {"head": "-n", "tail": "-n", "grep": "-C"}
 """The option that a bare number stands for, as in the Unix tools of these names."""
 
 
-class Command(TyperCommand):
+class Command(click.Command):
     """A command whose help ends with examples, and which may take `-20` for a number of lines."""
 
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        for each in self.params:
-            if each.param_type_name == "argument":  # its type in Python, such as <str>, helps no user
-                setattr(each, "display_type_rich", lambda ctx: None)  # noqa: ARG005, B010
+    def __init__(self, examples: Sequence[str], **settings: Any) -> None:
+        super().__init__(epilog=examples_of(examples), **settings)
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse `args`, in which a bare `-20` means the option for a number of lines."""
         option = _NUMBERED.get(self.name or "")
         return super().parse_args(ctx, args if option is None else list(self._spelled_out(args, option)))
@@ -39,7 +34,15 @@ class Command(TyperCommand):
             before = word
 
 
-class LazyCommand(TyperCommand):
+class Commands(click.Group):
+    """A group that lists its commands in the order in which they were added."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click gives it)
+        """Return the names of all commands."""
+        return list(self.commands)
+
+
+class LazyCommand(click.Command):
     """A command whose module is imported when the command is used, so that `overspill --help` is quick.
 
     The module `overspill.cli.commands.NAME` has it under the same name; a hyphen is an underscore there.
@@ -49,23 +52,15 @@ class LazyCommand(TyperCommand):
     def __init__(self, name: str, summary: str) -> None:
         super().__init__(name, help=summary)
 
-    def load(self) -> Any:
+    def load(self) -> click.Command:
         """Import the module. Return the command itself, or the group of that name."""
         name = str(self.name).replace("-", "_")
-        return getattr(import_module(f"overspill.cli.commands.{name}"), name)
+        found: click.Command = getattr(import_module(f"overspill.cli.commands.{name}"), name)
+        return found
 
     def make_context(self, *arguments: Any, **settings: Any) -> Any:
         """Hand over to the command itself, which then parses, completes, shows its help and runs."""
         return self.load().make_context(*arguments, **settings)
-
-
-def command_of(
-    function: Callable[..., None], examples: Sequence[str], name: str | None = None, **settings: Any
-) -> Any:
-    """Return the command that Typer makes of a function. Without `name` it has the function's."""
-    app = typer.Typer(rich_markup_mode=None, add_completion=False)
-    app.command(name, cls=Command, epilog=examples_of(examples), **settings)(function)
-    return typer.main.get_command(app)
 
 
 def examples_of(lines: Sequence[str]) -> str:

@@ -6,34 +6,38 @@ from contextlib import nullcontext
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-import typer
+import click
 
 from overspill.cli import lazy
-from overspill.cli.command_types import command_of
+from overspill.cli.command_types import Command
 from overspill.cli.options import ANSWER, COMMON
+from overspill.cli.parameters import click_parameters
 
 
 def command(
     *examples: str, options: Collection[str] = ANSWER, flushes: bool = True, **settings: Any
-) -> Callable[[Callable[..., None]], Any]:
+) -> Callable[[Callable[..., None]], Command]:
     """Return a decorator that makes a function a command of its name.
 
-    The function takes an `Invocation` and its own parameters, annotated for Typer; for a parameter that is a
-    dataclass, its fields are the command's options. `options` names the common options that the command
-    takes. Its help ends with `examples`, lines as they are typed. If it `flushes`, the command uploads what
-    waits for the service when it ends. `settings` are those of Typer.
+    The function takes an `Invocation` and its own parameters, each annotated with an option or argument; for
+    a parameter that is a dataclass, its fields are the command's options. `options` names the common options
+    that the command takes. Its help ends with `examples`, lines as they are typed. If it `flushes`, the
+    command uploads what waits for the service when it ends. `settings` are those of `click.Command`.
     """
 
-    def declare(function: Callable[..., None]) -> Any:
-        def run(typer_context: typer.Context, **given: Any) -> None:
+    def declare(function: Callable[..., None]) -> Command:
+        @click.pass_context
+        def run(context: click.Context, /, **given: Any) -> None:
             uploads = lazy.spool_fallback.uploaded_afterwards if flushes and options else nullcontext
             common = {option: given.pop(option) for option in options}
-            invocation = lazy.invocation.Invocation(**{**(typer_context.obj or {}), **_given_options(common)})
+            invocation = lazy.invocation.Invocation(**{**(context.obj or {}), **_given_options(common)})
             with lazy.exit_codes.failures_reported(), uploads(invocation):
                 function(invocation, **_grouped(function, given))
 
-        _disguise(run, function, options)
-        return command_of(run, examples, **settings)
+        own = [option for parameter in _own_parameters(function) for option in _options(parameter)]
+        common = [option for name, option in COMMON.items() if name in options]
+        named = {"name": function.__name__.replace("_", "-"), "help": function.__doc__, **settings}
+        return Command(examples, callback=run, params=click_parameters([*own, *common]), **named)
 
     return declare
 
@@ -59,27 +63,11 @@ def _grouped(function: Callable[..., None], given: dict[str, Any]) -> dict[str, 
 
 
 def _options(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
-    """Yield what Typer is told of a parameter: itself, or the fields of its dataclass."""
+    """Yield what is asked for a parameter: itself, or the fields of its dataclass."""
     if not is_dataclass(parameter.annotation):
-        yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        yield parameter
         return
     for field in fields(parameter.annotation):
         yield inspect.Parameter(
             field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
         )
-
-
-def _disguise(run: Callable[..., None], function: Callable[..., None], options: Collection[str]) -> None:
-    """Give `run` the parameters and the help of `function`, and the common options."""
-    context = inspect.Parameter("typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    own = [option for parameter in _own_parameters(function) for option in _options(parameter)]
-    common = [
-        inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for option, (annotation, default) in COMMON.items()
-        if option in options
-    ]
-    parameters = [context, *own, *common]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # read by inspect.signature
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    run.__doc__ = function.__doc__
-    run.__name__ = function.__name__

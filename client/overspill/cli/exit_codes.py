@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from overspill import errors
 from overspill.cli import output
@@ -81,18 +81,18 @@ def failures_reported() -> Iterator[None]:
             with _shortages_as_failures():
                 yield
             output.flush()
-        except typer.Exit:
+        except click.exceptions.Exit:
             output.flush()
             raise
     except CommandFailure as failure:
         _stop(failure.code, str(failure))
     except errors.OverspillError as error:
         _stop(code_of(error), message_of(error))
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, click.Abort):
         _stop(ExitCode.INTERRUPTED, "interrupted")
     except BrokenPipeError:
         output.abandon()
-        raise typer.Exit(ExitCode.BROKEN_PIPE) from None
+        raise click.exceptions.Exit(ExitCode.BROKEN_PIPE) from None
     except NotSpooled as error:
         _stop(ExitCode.FAILED, str(error))
     except OSError as error:
@@ -147,4 +147,4 @@ def os_error_text(error: OSError) -> str:
 
 def _stop(code: ExitCode, message: str) -> None:
     output.say(message)
-    raise typer.Exit(code) from None
+    raise click.exceptions.Exit(code) from None

@@ -1,58 +1,66 @@
 """The options and arguments that commands share. Options mean the same before and after a command's name."""
 
+import inspect
 import os
 from typing import Annotated, Final
 
-import typer
+import click
 
 from overspill.cli.color import ColorMode
+from overspill.cli.parameters import argument, flag, option
 from overspill.cli.parsers import seconds
 
-Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="The service (else OVERSPILL_URL).")]
+Url = Annotated[str | None, option("--url", metavar="URL", help="The service (else OVERSPILL_URL).")]
 Key = Annotated[
     str | None,
-    typer.Option(
-        "--key", metavar="KEY", help="The key (better: OVERSPILL_KEY, which no process list shows)."
-    ),
+    option("--key", metavar="KEY", help="The key (better: OVERSPILL_KEY, which no process list shows)."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print the service's answer as JSON.")]
-Raw = Annotated[bool, typer.Option("--raw", help="Print escapes and control characters as they are.")]
+Json = Annotated[bool, flag("--json", help="Print the service's answer as JSON.")]
+Raw = Annotated[bool, flag("--raw", help="Print escapes and control characters as they are.")]
 
 Color = Annotated[
     ColorMode | None,
-    typer.Option("--color", help="Colour: on terminals only (auto), always, or never.", show_default=False),
+    option(
+        "--color",
+        help="Colour: on terminals only (auto), always, or never.",
+        type=click.Choice(ColorMode, case_sensitive=False),
+    ),
 ]
 
 COMMON: Final = {
-    "url": (Url, None),
-    "key": (Key, None),
-    "json": (Json, False),
-    "raw": (Raw, False),
-    "color": (Color, None),
+    name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    for name, annotation, default in (
+        ("url", Url, None),
+        ("key", Key, None),
+        ("json", Json, False),
+        ("raw", Raw, False),
+        ("color", Color, None),
+    )
 }
+"""The options that most commands take, as parameters of a command."""
 ANSWER: Final = ("url", "key", "json", "raw")
 """The common options of a command that prints an answer of the service."""
 COLORED: Final = (*ANSWER, "color")
 
-Ref = Annotated[
-    str, typer.Argument(metavar="REF", help="A capture id, or call:TOOL_CALL_ID.", show_default=False)
+Ref = Annotated[str, argument(metavar="REF", help="A capture id, or call:TOOL_CALL_ID.")]
+Refs = Annotated[
+    tuple[str, ...], argument(nargs=-1, metavar="REF", help="Capture ids, or call:TOOL_CALL_ID.")
 ]
-Refs = Annotated[list[str] | None, typer.Argument(metavar="REF", help="Capture ids, or call:TOOL_CALL_ID.")]
 OutputFile = Annotated[
     str | None,
-    typer.Option("-o", "--output", metavar="FILE", help="Write into this file; - is standard output."),
+    option("-o", "--output", metavar="FILE", help="Write into this file; - is standard output."),
 ]
 Session = Annotated[
     str | None,
-    typer.Option("--session", metavar="SESSION", help="The session (else OVERSPILL_SESSION)."),
+    option("--session", metavar="SESSION", help="The session (else OVERSPILL_SESSION)."),
 ]
 SessionFilter = Annotated[
     str | None,
-    typer.Option("--session", metavar="SESSION", help="The session in which to look up call:TOOL_CALL_ID."),
+    option("--session", metavar="SESSION", help="The session in which to look up call:TOOL_CALL_ID."),
 ]
 WholeSession = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--session",
         metavar="SESSION",
         help="Without REF: all captures of this session. With call:TOOL_CALL_ID: the session to look in.",
@@ -60,9 +68,7 @@ WholeSession = Annotated[
 ]
 Ttl = Annotated[
     int | None,
-    typer.Option(
-        "--ttl", metavar="DURATION", parser=seconds, help="How long it is kept: seconds, 30m, 2h, 7d."
-    ),
+    option("--ttl", metavar="DURATION", type=seconds, help="How long it is kept: seconds, 30m, 2h, 7d."),
 ]
 
 
@@ -71,7 +77,7 @@ def token(variable: str | None) -> str:
     if variable is None:
         return ""
     if not (found := os.environ.get(variable, "").strip()):
-        raise typer.BadParameter(f"the environment has no {variable}", param_hint="--token-variable")
+        raise click.BadParameter(f"the environment has no {variable}", param_hint="--token-variable")
     return found
 
 
@@ -79,5 +85,5 @@ def address(text: str) -> tuple[str, int]:
     """Return the host and the port of a text such as 127.0.0.1:8751."""
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal():
-        raise typer.BadParameter(f"{text!r} is not HOST:PORT, such as 127.0.0.1:8751")
+        raise click.BadParameter(f"{text!r} is not HOST:PORT, such as 127.0.0.1:8751")
     return host.strip("[]"), int(port)

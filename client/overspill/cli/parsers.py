@@ -1,9 +1,10 @@
-"""Parses the texts of arguments. Each function raises `typer.BadParameter`, which says what is allowed."""
+"""Parses the texts of arguments. Each function raises `click.BadParameter`, which says what is allowed."""
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
-import typer
+import click
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _LONGEST: Final = 100 * 365 * 86_400
@@ -16,10 +17,10 @@ def seconds(text: str) -> int:
     """Parse a duration into seconds: `90`, `90s`, `30m`, `2h`, `7d` or `1w`."""
     match = _DURATION.fullmatch(text.strip())
     if match is None or int(match[1]) == 0:
-        raise typer.BadParameter(f"{text!r} is not a duration: use seconds, or 30m, 2h, 7d, 1w")
+        raise click.BadParameter(f"{text!r} is not a duration: use seconds, or 30m, 2h, 7d, 1w")
     found = int(match[1]) * _UNITS[match[2] or "s"]
     if found > _LONGEST:
-        raise typer.BadParameter(f"{text!r} is longer than 100 years")
+        raise click.BadParameter(f"{text!r} is longer than 100 years")
     return found
 
 
@@ -27,27 +28,27 @@ def line_range(text: str) -> tuple[int, int | None]:
     """Parse `A:B`, `A:`, `:B` or `A` into the first and last line, from 1, inclusive. None is the end."""
     match = _LINES.fullmatch(text)
     if match is None or text in ("", ":"):
-        raise typer.BadParameter(f"{text!r} is not a range of lines: use 10:20, 10:, :20 or 10")
+        raise click.BadParameter(f"{text!r} is not a range of lines: use 10:20, 10:, :20 or 10")
     first = int(match[1] or 1)
     last = int(match[3]) if match[3] else None if match[2] else first
     if first < 1 or (last is not None and last < first):
-        raise typer.BadParameter(f"{text!r}: lines count from 1, and the last must not be before the first")
+        raise click.BadParameter(f"{text!r}: lines count from 1, and the last must not be before the first")
     return first, last
 
 
 def tail_of(text: str) -> tuple[int | None, int]:
     """Parse `20` into no start and 20 lines, and `+20` into a start at line 20 and 0 lines."""
     if not (text.removeprefix("+").isdecimal() and text.isascii()) or not 0 < int(text) <= _MOST_LINES:
-        raise typer.BadParameter(f"{text!r} is not a number of lines: use 20, or +20 to start with line 20")
+        raise click.BadParameter(f"{text!r} is not a number of lines: use 20, or +20 to start with line 20")
     return (int(text), 0) if text.startswith("+") else (None, int(text))
 
 
-def labels_of(pairs: list[str]) -> dict[str, str]:
+def labels_of(pairs: Iterable[str]) -> dict[str, str]:
     """Parse pairs `NAME=VALUE` into a dict."""
     labels: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not (name and equals):
-            raise typer.BadParameter(f"{pair!r} is not a label: use NAME=VALUE", param_hint="--label")
+            raise click.BadParameter(f"{pair!r} is not a label: use NAME=VALUE", param_hint="--label")
         labels[name] = value
     return labels

@@ -9,7 +9,7 @@ import sys
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, Final
 
-import typer
+import click
 
 from overspill.cli import output
 
@@ -27,7 +27,7 @@ def file_with_progress(file: IO[bytes]) -> Iterator[IO[bytes] | ProgressFile]:
     if size < LONG_BYTES or not _is_terminal():
         yield file
         return
-    with typer.progressbar(length=2 * size, label="storing", file=sys.stderr) as bar:
+    with click.progressbar(length=2 * size, label="storing", file=sys.stderr) as bar:
         yield ProgressFile(file, bar.update)
 
 
@@ -36,7 +36,7 @@ def pieces_with_progress(pieces: Iterable[bytes], size: int) -> Generator[bytes]
     if size < LONG_BYTES or not _is_terminal():
         yield from pieces
         return
-    with typer.progressbar(length=size, label="reading", file=sys.stderr) as bar:
+    with click.progressbar(length=size, label="reading", file=sys.stderr) as bar:
         for piece in pieces:
             yield piece
             bar.update(len(piece))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any, Final
 
-import typer
+import click
 
 from overspill import wire
 from overspill.cli import output
@@ -118,7 +118,7 @@ def uploaded_afterwards(invocation: Invocation) -> Iterator[None]:
     invocation.partition()
     try:
         yield
-    except typer.Exit:
+    except click.exceptions.Exit:
         _upload(invocation)
         raise
     _upload(invocation)

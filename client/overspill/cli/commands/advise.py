@@ -5,8 +5,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from overspill.advice.advice import Now, advice_on
 from overspill.advice.figures import figures_of
 from overspill.advice.policy_text import toml_of
@@ -15,6 +13,7 @@ from overspill.cli.color import Paint
 from overspill.cli.declaration import command
 from overspill.cli.exit_codes import CommandFailure, ExitCode, os_error_text
 from overspill.cli.options import COLORED
+from overspill.cli.parameters import option
 from overspill.cli.parsers import seconds
 from overspill.cli.table import Column, Table
 from overspill.guard.policy import Policy
@@ -36,14 +35,17 @@ def advise(
     invocation: "Invocation",
     *,
     since: Annotated[
-        int, typer.Option("--since", metavar="DURATION", parser=seconds, help="How far back: 12h, 7d, 4w.")
+        int, option("--since", metavar="DURATION", type=seconds, help="How far back: 12h, 7d, 4w.")
     ] = "7d",  # type: ignore[assignment]  # the parser reads the default too
     policy: Annotated[
         Path | None,
-        typer.Option("--policy", metavar="FILE", help="The policy file in use (else the default policy)."),
+        option(
+            "--policy", metavar="FILE", help="The policy file in use (else the default policy).", type=Path
+        ),
     ] = None,
     target: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the advice as a policy file.")
+        Path | None,
+        option("-o", "--output", metavar="FILE", help="Write the advice as a policy file.", type=Path),
     ] = None,
 ) -> None:
     """Suggest a threshold and a preview for each tool.

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+import click
 
 from overspill.cli import lazy, output
 from overspill.cli.declaration import command
 from overspill.cli.options import OutputFile, Ref, SessionFilter
+from overspill.cli.parameters import option
 from overspill.cli.progress import pieces_with_progress
 from overspill.wire import ByteRange
 
@@ -30,14 +31,16 @@ def cat(
     *,
     byte_range: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--range", metavar="A-B", help="Bytes A to B, from 0 and inclusive; A- to the end, -N the last N."
         ),
     ] = None,
     form: Annotated[
         Literal["asciicast"] | None,
-        typer.Option(
-            "--format", help="Print a recording of the terminal, with its times.", show_default=False
+        option(
+            "--format",
+            help="Print a recording of the terminal, with its times.",
+            type=click.Choice(["asciicast"]),
         ),
     ] = None,
     into: OutputFile = None,
@@ -50,7 +53,7 @@ def cat(
     """
     wanted = _parsed_range(byte_range)
     if form is not None and wanted is not None:
-        raise typer.BadParameter("a recording is of all of a capture", param_hint="--range")
+        raise click.BadParameter("a recording is of all of a capture", param_hint="--range")
     with invocation.source(ref, session) as source, output.into(into):
         if form is not None:
             _print_recording(invocation, source, ref, session)
@@ -85,7 +88,7 @@ def _parsed_range(text: str | None) -> "ByteRange | None":
 
     parsed = ByteRange.parse(f"bytes={text}")
     if parsed is None:
-        raise typer.BadParameter(
+        raise click.BadParameter(
             f"{text!r} is not a range of bytes: use 0-99, 100- or -100", param_hint="--range"
         )
     return parsed

@@ -1,14 +1,17 @@
 """The command completion: the script with which a shell completes commands."""
 
-import os
 from enum import StrEnum
-from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
+from click.shell_completion import get_completion_class
 
-from overspill.cli.command_types import command_of
-from overspill.cli.exit_codes import failures_reported
+from overspill.cli import output
+from overspill.cli.declaration import command
+from overspill.cli.parameters import argument
+
+if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
 
 
 class Shell(StrEnum):
@@ -19,21 +22,27 @@ class Shell(StrEnum):
     FISH = "fish"
 
 
-@partial(
-    command_of,
-    examples=(
-        'eval "$(overspill completion bash)"',
-        "overspill completion fish > ~/.config/fish/completions/overspill.fish",
-    ),
+@command(
+    'eval "$(overspill completion bash)"',
+    "overspill completion fish > ~/.config/fish/completions/overspill.fish",
+    options=(),
 )
 def completion(
-    context: typer.Context,
-    shell: Annotated[Shell, typer.Argument(help="The shell to complete for.")],
+    _invocation: "Invocation",
+    shell: Annotated[
+        Shell,
+        argument(
+            metavar="SHELL",
+            type=click.Choice(Shell, case_sensitive=False),
+            help=f"The shell to complete for: {', '.join(Shell)}.",
+        ),
+    ],
 ) -> None:
     """Print the completion script of a shell.
 
-    `overspill --install-completion` installs it.
+    Run its output where that shell starts, such as in ~/.bashrc.
     """
-    os.environ["_OVERSPILL_COMPLETE"] = f"source_{shell}"
-    with failures_reported():
-        context.find_root().command.main(prog_name="overspill")
+    kind = get_completion_class(shell)
+    assert kind is not None, shell
+    command = click.get_current_context().find_root().command
+    output.text(kind(command, {}, "overspill", "_OVERSPILL_COMPLETE").source(), raw=True)

@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from overspill.cli import lazy
 from overspill.cli.declaration import command
+from overspill.cli.parameters import flag, option
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
@@ -21,13 +20,13 @@ if TYPE_CHECKING:
 def demo(
     invocation: "Invocation",  # noqa: ARG001  (it brings a service of its own)
     *,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the service running until Ctrl-C.")] = False,
+    keep: Annotated[bool, flag("--keep", help="Leave the service running until Ctrl-C.")] = False,
     fleet: Annotated[
-        bool, typer.Option("--fleet", help="Simulate twenty agents of three tenants for a minute instead.")
+        bool, flag("--fleet", help="Simulate twenty agents of three tenants for a minute instead.")
     ] = False,
     data: Annotated[
         Path | None,
-        typer.Option("--data", metavar="DIR", help="Keep the service's data in this folder."),
+        option("--data", metavar="DIR", help="Keep the service's data in this folder.", type=Path),
     ] = None,
 ) -> None:
     """Show what Overspill does, on this machine.

@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from overspill.cli import lazy
 from overspill.cli.declaration import command
 from overspill.cli.options import address, token
+from overspill.cli.parameters import flag, option
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
@@ -22,19 +23,17 @@ def gateway(
     *,
     listen: Annotated[
         str,
-        typer.Option("--listen", metavar="HOST:PORT", help="The address on which to listen for the gateway."),
+        option("--listen", metavar="HOST:PORT", help="The address on which to listen for the gateway."),
     ] = "127.0.0.1:8752",
     token_variable: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--token-variable",
             metavar="VARIABLE",
             help="The environment variable with a token. The gateway's URL then needs ?token=...",
         ),
     ] = None,
-    anyone: Annotated[
-        bool, typer.Option("--anyone", help="Take results from every user of this machine.")
-    ] = False,
+    anyone: Annotated[bool, flag("--anyone", help="Take results from every user of this machine.")] = False,
 ) -> None:
     """Guard the results of all tools behind Docker's MCP gateway.
 
@@ -46,7 +45,7 @@ def gateway(
     callers = lazy.callers.Callers(token(token_variable), anyone=anyone)
     try:
         lazy.gateway.run(
-            invocation.client(), invocation.policy(), address(listen), callers, announce=typer.echo
+            invocation.client(), invocation.policy(), address(listen), callers, announce=click.echo
         )
     except lazy.gateway.TokenNeeded as error:
-        raise typer.BadParameter(f"{error}: name a token with --token-variable") from error
+        raise click.BadParameter(f"{error}: name a token with --token-variable") from error

@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from overspill.cli import lazy, output
 from overspill.cli.declaration import command
 from overspill.cli.options import COLORED, Ref
+from overspill.cli.parameters import argument
 from overspill.cli.search.query import Query
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def grep(
     first: Ref,
     second: Annotated[
         str | None,
-        typer.Argument(metavar="PATTERN", help="An RE2 expression. It may come before REF, as with grep."),
+        argument(metavar="PATTERN", help="An RE2 expression. It may come before REF, as with grep."),
     ] = None,
     *,
     query: Query,
@@ -36,7 +37,7 @@ def grep(
 
     Lines have numbers, as with grep -n. The exit code is 1 if no line matches.
     """
-    ref, patterns = lazy.search.targets(first, second, query.patterns or [])
+    ref, patterns = lazy.search.targets(first, second, query.patterns)
     search = lazy.search.Search(ref, patterns, query)
     with invocation.source(ref, query.session) as source:
         found = search.run(invocation, source)
@@ -45,7 +46,7 @@ def grep(
     if search.incomplete and not invocation.json:
         _say_incomplete(search.incomplete)
     if not found:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _say_incomplete(numbers: list[int]) -> None:

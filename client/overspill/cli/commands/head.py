@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from overspill.cli import output
 from overspill.cli.declaration import command
 from overspill.cli.options import OutputFile, Ref, SessionFilter
+from overspill.cli.parameters import option
 from overspill.cli.text_printing import print_text
 
 if TYPE_CHECKING:
@@ -22,7 +23,14 @@ def head(
     ref: Ref,
     *,
     lines: Annotated[
-        int, typer.Option("-n", "--lines", metavar="NUM", min=1, max=2**53, help="How many lines; also -NUM.")
+        int,
+        option(
+            "-n",
+            "--lines",
+            metavar="NUM",
+            help="How many lines; also -NUM.",
+            type=click.IntRange(min=1, max=2**53),
+        ),
     ] = 50,
     into: OutputFile = None,
     session: SessionFilter = None,

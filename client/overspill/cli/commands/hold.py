@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from overspill.cli import output
 from overspill.cli.declaration import command
 from overspill.cli.options import Refs, WholeSession
+from overspill.cli.parameters import flag
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 )
 def hold(
     invocation: "Invocation",
-    refs: Refs = None,
+    refs: Refs = (),
     *,
     session: WholeSession = None,
     release: Annotated[
-        bool, typer.Option("--release", help="End the hold: captures live on for the default TTL.")
+        bool, flag("--release", help="End the hold: captures live on for the default TTL.")
     ] = False,
 ) -> None:
     """Keep captures, or all of a session, from expiring and from being deleted."""
@@ -32,10 +33,10 @@ def hold(
     elif session:
         _hold_session(invocation, session, release=release)
     else:
-        raise typer.BadParameter("name the captures, or use --session SESSION", param_hint="REF")
+        raise click.BadParameter("name the captures, or use --session SESSION", param_hint="REF")
 
 
-def _hold(invocation: "Invocation", refs: list[str], session: str | None, *, release: bool) -> None:
+def _hold(invocation: "Invocation", refs: tuple[str, ...], session: str | None, *, release: bool) -> None:
     with invocation.client() as client:
         for ref in refs:
             entry = (client.release if release else client.hold)(ref, session=session)

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from overspill.advice.comparison import compare_arms
 from overspill.cli import output
 from overspill.cli.declaration import command
+from overspill.cli.parameters import argument, option
 from overspill.cli.parsers import seconds
 
 if TYPE_CHECKING:
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
 )
 def holdout(
     invocation: "Invocation",
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The experiment (else all).")] = None,
+    name: Annotated[str | None, argument(metavar="NAME", help="The experiment (else all).")] = None,
     *,
     since: Annotated[
-        int, typer.Option("--since", metavar="DURATION", parser=seconds, help="How far back: 12h, 7d, 4w.")
+        int, option("--since", metavar="DURATION", type=seconds, help="How far back: 12h, 7d, 4w.")
     ] = "30d",  # type: ignore[assignment]  # the parser reads the default too
 ) -> None:
     """Compare the two arms of an experiment: sessions held out, and usual ones.

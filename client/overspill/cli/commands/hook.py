@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from overspill.cli.declaration import command
+from overspill.cli.parameters import argument
 from overspill.integrations.agent_programs import hook as hooks
 from overspill.integrations.agent_programs.programs import PROGRAMS
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 )
 def hook(
     _invocation: "Invocation",
-    program: Annotated[str, typer.Argument(metavar="PROGRAM", help=f"One of {', '.join(PROGRAMS)}.")],
+    program: Annotated[str, argument(metavar="PROGRAM", help=f"One of {', '.join(PROGRAMS)}.")],
 ) -> None:
     """Answer an agent program's hook.
 
@@ -27,4 +28,4 @@ def hook(
     is the command to run instead. `overspill init` puts the hook into a program's settings. If anything goes
     wrong, the answer changes nothing, and the exit code is 0.
     """
-    raise typer.Exit(hooks.main(program))
+    raise click.exceptions.Exit(hooks.main(program))

@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from overspill.cli import output
 from overspill.cli.declaration import command
 from overspill.cli.exit_codes import CommandFailure, ExitCode
+from overspill.cli.parameters import argument, flag
 from overspill.integrations.agent_programs.own_command import own_command
 from overspill.integrations.agent_programs.programs import PROGRAMS, AgentProgram, WrongSettings
 from overspill.integrations.agent_programs.settings_file import SettingsFile
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
 
 
 _Programs = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="PROGRAM", help=f"Any of {', '.join(PROGRAMS)} (else all that are here)."),
+    tuple[str, ...],
+    argument(nargs=-1, metavar="PROGRAM", help=f"Any of {', '.join(PROGRAMS)} (else all that are here)."),
 ]
 
-_Project = Annotated[bool, typer.Option("--project", help="Change the settings of this folder's project.")]
+_Project = Annotated[bool, flag("--project", help="Change the settings of this folder's project.")]
 
 
 @command(
@@ -39,11 +40,11 @@ _Project = Annotated[bool, typer.Option("--project", help="Change the settings o
 )
 def init(
     _invocation: "Invocation",
-    programs: _Programs = None,
+    programs: _Programs = (),
     *,
     project: _Project = False,
-    remove: Annotated[bool, typer.Option("--remove", help="Take the hook out.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Make the change, and do not ask.")] = False,
+    remove: Annotated[bool, flag("--remove", help="Take the hook out.")] = False,
+    yes: Annotated[bool, flag("--yes", help="Make the change, and do not ask.")] = False,
 ) -> None:
     """Guard the tools of agent programs on this machine.
 
@@ -51,11 +52,11 @@ def init(
     elsewhere it changes files only with --yes. Other settings stay as they are.
     """
     root = Path.cwd() if project else Path.home()
-    found = [_named(name) for name in programs or ()]
+    found = [_named(name) for name in programs]
     found = found or [each for each in PROGRAMS.values() if each.is_here(root)]
     if not found:
         output.say(f"no agent program was found; name one of {', '.join(PROGRAMS)}")
-        raise typer.Exit(ExitCode.NO)
+        raise click.exceptions.Exit(ExitCode.NO)
     changes = [each for program in found if (each := _Change(program, root, remove=remove)).is_any]
     for change in changes:
         output.text("".join(change.lines()))
@@ -63,11 +64,11 @@ def init(
         output.say(f"nothing is to change for {', '.join(program.title for program in found)}")
     elif not (yes or output.is_terminal()):
         output.say("nothing was changed; --yes makes the change")
-    elif yes or typer.confirm("Make this change?"):
+    elif yes or click.confirm("Make this change?"):
         for change in changes:
             change.make()
     else:
-        raise typer.Exit(ExitCode.NO)
+        raise click.exceptions.Exit(ExitCode.NO)
 
 
 def _named(name: str) -> AgentProgram:

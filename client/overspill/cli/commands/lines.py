@@ -2,11 +2,10 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from overspill.cli import output
 from overspill.cli.declaration import command
 from overspill.cli.options import OutputFile, Ref, SessionFilter
+from overspill.cli.parameters import argument
 from overspill.cli.parsers import line_range
 from overspill.cli.text_printing import print_text
 
@@ -23,8 +22,8 @@ def lines(
     ref: Ref,
     numbers: Annotated[
         Any,
-        typer.Argument(
-            metavar="A:B", parser=line_range, help="Lines A to B, from 1 and inclusive; also A:, :B and A."
+        argument(
+            metavar="A:B", type=line_range, help="Lines A to B, from 1 and inclusive; also A:, :B and A."
         ),
     ],
     *,

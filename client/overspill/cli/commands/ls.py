@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from overspill import wire
 from overspill.cli import lazy, output
@@ -12,6 +12,7 @@ from overspill.cli.color import Paint
 from overspill.cli.declaration import command
 from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.cli.options import COLORED
+from overspill.cli.parameters import flag, option
 from overspill.cli.table import Column, Table, instant, period, size
 from overspill.spools.own_directory import NotSpooled
 
@@ -33,18 +34,20 @@ def ls(
     invocation: "Invocation",
     *,
     session: Annotated[
-        str | None, typer.Option("--session", metavar="SESSION", help="List captures of this session only.")
+        str | None, option("--session", metavar="SESSION", help="List captures of this session only.")
     ] = None,
     call_id: Annotated[
-        str | None, typer.Option("--call-id", metavar="ID", help="List captures of this tool call only.")
+        str | None, option("--call-id", metavar="ID", help="List captures of this tool call only.")
     ] = None,
     tool: Annotated[
-        str | None, typer.Option("--tool", metavar="TOOL", help="List captures of this tool only.")
+        str | None, option("--tool", metavar="TOOL", help="List captures of this tool only.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="NUM", min=1, help="List at most NUM.")] = 20,
-    everything: Annotated[bool, typer.Option("--all", help="List all of them.")] = False,
+    limit: Annotated[
+        int, option("--limit", metavar="NUM", help="List at most NUM.", type=click.IntRange(min=1))
+    ] = 20,
+    everything: Annotated[bool, flag("--all", help="List all of them.")] = False,
     largest: Annotated[
-        bool, typer.Option("--largest", help="List the largest of all captures; takes only --limit.")
+        bool, flag("--largest", help="List the largest of all captures; takes only --limit.")
     ] = False,
 ) -> None:
     """List captures, newest first.

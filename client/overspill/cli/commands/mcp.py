@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from overspill.cli import lazy
 from overspill.cli.declaration import command
 from overspill.cli.options import address, token
+from overspill.cli.parameters import flag, option
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
@@ -24,19 +25,17 @@ def mcp(
     *,
     http: Annotated[
         str | None,
-        typer.Option("--http", metavar="HOST:PORT", help="Serve HTTP on this machine instead of stdio."),
+        option("--http", metavar="HOST:PORT", help="Serve HTTP on this machine instead of stdio."),
     ] = None,
     token_variable: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--token-variable",
             metavar="VARIABLE",
             help="The environment variable with a token; HTTP clients then send Authorization: Bearer.",
         ),
     ] = None,
-    anyone: Annotated[
-        bool, typer.Option("--anyone", help="Let every user of this machine read over HTTP.")
-    ] = False,
+    anyone: Annotated[bool, flag("--anyone", help="Let every user of this machine read over HTTP.")] = False,
 ) -> None:
     """Serve the tools that read captures to an MCP client.
 
@@ -47,6 +46,6 @@ def mcp(
     listen = None if http is None else address(http)
     callers = lazy.callers.Callers(token(token_variable), anyone=anyone)
     try:
-        lazy.mcp_server.run(invocation.client(), listen, callers, announce=typer.echo)
+        lazy.mcp_server.run(invocation.client(), listen, callers, announce=click.echo)
     except lazy.mcp_server.NotThisMachine as error:
-        raise typer.BadParameter(str(error)) from error
+        raise click.BadParameter(str(error)) from error

@@ -3,10 +3,11 @@
 import os
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from overspill.cli import lazy, output
 from overspill.cli.declaration import command
+from overspill.cli.parameters import argument, flag, option
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
@@ -15,30 +16,38 @@ if TYPE_CHECKING:
 def _header(text: str) -> tuple[str, str]:
     name, _, variable = text.partition("=")
     if variable not in os.environ:
-        raise typer.BadParameter(f"{text!r} is not NAME=VARIABLE with a variable that the environment has")
+        raise click.BadParameter(f"{text!r} is not NAME=VARIABLE with a variable that the environment has")
     return name, os.environ[variable]
 
 
-_Words = Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="The server; put -- before it.")]
+_Words = Annotated[
+    tuple[str, ...], argument(nargs=-1, metavar="COMMAND", help="The server; put -- before it.")
+]
 _ServerUrl = Annotated[
     str | None,
-    typer.Option("--url", metavar="URL", help="A server that runs already (streamable HTTP)."),
+    option("--url", metavar="URL", help="A server that runs already (streamable HTTP)."),
 ]
 _Headers = Annotated[
-    list[str] | None,
-    typer.Option(
+    tuple[str, ...],
+    option(
         "--header",
         metavar="NAME=VARIABLE",
         help="Send this header to the URL, with the value of an environment variable.",
+        multiple=True,
     ),
 ]
 _Whole = Annotated[
-    list[str] | None,
-    typer.Option("--whole", metavar="TOOL", help="Never cut this tool's results: for tools that code calls."),
+    tuple[str, ...],
+    option(
+        "--whole",
+        metavar="TOOL",
+        help="Never cut this tool's results: for tools that code calls.",
+        multiple=True,
+    ),
 ]
 _DropSchemas = Annotated[
     bool,
-    typer.Option(
+    flag(
         "--drop-schemas",
         help="Leave output schemas out of the list of tools; results are then not kept valid for them.",
     ),
@@ -54,11 +63,11 @@ _DropSchemas = Annotated[
 )
 def mcp_proxy(
     invocation: "Invocation",
-    words: _Words = None,
+    words: _Words = (),
     *,
     server_url: _ServerUrl = None,
-    header: _Headers = None,
-    whole: _Whole = None,
+    header: _Headers = (),
+    whole: _Whole = (),
     drop_schemas: _DropSchemas = False,
 ) -> None:
     """Run an MCP server, and guard what its tools return.
@@ -69,9 +78,9 @@ def mcp_proxy(
     what the client's program shows whole. The exit code is the server's.
     """
     if bool(words) == bool(server_url):
-        raise typer.BadParameter("give either the command of a server, after --, or --url")
+        raise click.BadParameter("give either the command of a server, after --, or --url")
     if server_url is not None and not server_url.startswith(("http://", "https://")):
-        raise typer.BadParameter(
+        raise click.BadParameter(
             f"{server_url!r} is no URL such as https://example.com/mcp", param_hint="--url"
         )
     try:
@@ -79,13 +88,13 @@ def mcp_proxy(
             invocation.client(),
             invocation.policy(),
             server_url or words or [],
-            headers=dict(map(_header, header or [])),
-            whole=whole or [],
+            headers=dict(map(_header, header)),
+            whole=whole,
             drops_schemas=drop_schemas,
         )
     except lazy.mcp_child.ServerNotStarted as error:
         output.say(str(error))
         code = error.code
     except lazy.mcp_child.NoStreams as error:
-        raise typer.BadParameter(str(error)) from error
-    raise typer.Exit(code)
+        raise click.BadParameter(str(error)) from error
+    raise click.exceptions.Exit(code)

@@ -3,10 +3,9 @@
 import webbrowser
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from overspill.cli import output
 from overspill.cli.declaration import command
+from overspill.cli.parameters import argument, flag
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
@@ -19,9 +18,9 @@ if TYPE_CHECKING:
 )
 def open(  # noqa: A001  (the command's name)
     invocation: "Invocation",
-    ref: Annotated[str, typer.Argument(metavar="REF", help="The capture to show.")] = "",
+    ref: Annotated[str, argument(metavar="REF", help="The capture to show.")] = "",
     *,
-    is_printed: Annotated[bool, typer.Option("--print", help="Print the link, and open no browser.")] = False,
+    is_printed: Annotated[bool, flag("--print", help="Print the link, and open no browser.")] = False,
 ) -> None:
     """Open the web page in a browser, signed in with your key.
 

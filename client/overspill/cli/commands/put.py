@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+import click
 
 from overspill.cli import lazy
 from overspill.cli.declaration import command
 from overspill.cli.options import Session, Ttl
+from overspill.cli.parameters import argument, flag, option
 from overspill.cli.parsers import labels_of
 
 if TYPE_CHECKING:
@@ -14,17 +15,15 @@ if TYPE_CHECKING:
 
 
 _Labels = Annotated[
-    list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="A label; may be repeated.")
+    tuple[str, ...], option("--label", metavar="NAME=VALUE", help="A label; may be repeated.", multiple=True)
 ]
-_ContentType = Annotated[str | None, typer.Option("--content-type", metavar="TYPE", help="The media type.")]
-_Live = Annotated[
-    bool, typer.Option("--live", help="Store standard input as it comes; print the handle at once.")
-]
+_ContentType = Annotated[str | None, option("--content-type", metavar="TYPE", help="The media type.")]
+_Live = Annotated[bool, flag("--live", help="Store standard input as it comes; print the handle at once.")]
 _Format = Annotated[
     Literal["asciicast"] | None,
-    typer.Option("--format", help="With --live: what standard input is.", show_default=False),
+    option("--format", help="With --live: what standard input is.", type=click.Choice(["asciicast"])),
 ]
-_Exact = Annotated[bool, typer.Option("--exact", help="Store the exact bytes: mask no secrets.")]
+_Exact = Annotated[bool, flag("--exact", help="Store the exact bytes: mask no secrets.")]
 
 
 @command(
@@ -36,18 +35,20 @@ _Exact = Annotated[bool, typer.Option("--exact", help="Store the exact bytes: ma
 )
 def put(  # noqa: PLR0913  (one option for each thing that is kept with a capture)
     invocation: "Invocation",
-    file: Annotated[str, typer.Argument(metavar="FILE", help="What to store; - is standard input.")] = "-",
+    file: Annotated[
+        str, argument(metavar="FILE", help="What to store (else standard input; so is -).")
+    ] = "-",
     *,
-    tool: Annotated[str, typer.Option(metavar="TOOL", help="The tool whose output this is.")] = "",
-    call_id: Annotated[str, typer.Option("--call-id", metavar="ID", help="The tool-call id.")] = "",
+    tool: Annotated[str, option(metavar="TOOL", help="The tool whose output this is.")] = "",
+    call_id: Annotated[str, option("--call-id", metavar="ID", help="The tool-call id.")] = "",
     session: Session = None,
     ttl: Ttl = None,
-    label: _Labels = None,
+    label: _Labels = (),
     content_type: _ContentType = None,
-    status: Annotated[str, typer.Option(metavar="TEXT", help="How the tool ended, in your own words.")] = "",
+    status: Annotated[str, option(metavar="TEXT", help="How the tool ended, in your own words.")] = "",
     live: _Live = False,
     name: Annotated[
-        str, typer.Option(metavar="NAME", help="With --live: list it as the terminal of this name.")
+        str, option(metavar="NAME", help="With --live: list it as the terminal of this name.")
     ] = "",
     form: _Format = None,
     exact: _Exact = False,
@@ -67,7 +68,7 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
             ttl=ttl,
             status=status,
             content_type=content_type,
-            labels=labels_of(label or []),
+            labels=labels_of(label),
         )
         if live:
             recording = form is not None
@@ -79,10 +80,10 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
 
 
 def _check(file: str, form: str | None, name: str, *, live: bool) -> None:
-    """Raise `typer.BadParameter` for options that do not go with each other."""
+    """Raise `click.BadParameter` for options that do not go with each other."""
     if live and file != "-":
-        raise typer.BadParameter("it stores standard input: leave FILE out", param_hint="--live")
+        raise click.BadParameter("it stores standard input: leave FILE out", param_hint="--live")
     if form is not None and not live:
-        raise typer.BadParameter("it goes with --live alone", param_hint="--format")
+        raise click.BadParameter("it goes with --live alone", param_hint="--format")
     if name and not live:
-        raise typer.BadParameter("it goes with --live alone", param_hint="--name")
+        raise click.BadParameter("it goes with --live alone", param_hint="--name")

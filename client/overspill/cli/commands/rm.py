@@ -3,11 +3,12 @@
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from overspill.cli import lazy, output
 from overspill.cli.declaration import command
 from overspill.cli.options import Refs, WholeSession
+from overspill.cli.parameters import flag
 from overspill.cli.printable import printable_line
 from overspill.errors import ProblemError
 
@@ -21,23 +22,23 @@ if TYPE_CHECKING:
 )
 def rm(
     invocation: "Invocation",
-    refs: Refs = None,
+    refs: Refs = (),
     *,
     session: WholeSession = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a session is removed.")] = False,
+    yes: Annotated[bool, flag("--yes", "-y", help="Do not ask before a session is removed.")] = False,
 ) -> None:
     """Remove captures, or all of a session."""
     if refs:
         _remove(invocation, refs, session)
     elif session == "":  # a variable that was not set means no session at all
-        raise typer.BadParameter("it is empty: name a session", param_hint="--session")
+        raise click.BadParameter("it is empty: name a session", param_hint="--session")
     elif session is not None:
         _remove_session(invocation, session, yes=yes)
     else:
-        raise typer.BadParameter("name the captures, or use --session SESSION", param_hint="REF")
+        raise click.BadParameter("name the captures, or use --session SESSION", param_hint="REF")
 
 
-def _remove(invocation: "Invocation", refs: list[str], session: str | None) -> None:
+def _remove(invocation: "Invocation", refs: tuple[str, ...], session: str | None) -> None:
     """Remove each. If one cannot be removed, the others still are."""
     code = 0
     with invocation.client() as client:
@@ -51,7 +52,7 @@ def _remove(invocation: "Invocation", refs: list[str], session: str | None) -> N
                 if invocation.json:
                     invocation.answer(removed)
     if code:
-        raise typer.Exit(code)
+        raise click.exceptions.Exit(code)
 
 
 def _remove_session(invocation: "Invocation", session: str, *, yes: bool) -> None:
@@ -72,4 +73,4 @@ def _is_confirmed(session: str) -> bool:
             "removing a whole session needs --yes if nobody can be asked", lazy.exit_codes.ExitCode.USAGE
         )
     question = f"Remove every capture of session {printable_line(session)!r}?"
-    return typer.confirm(question, err=True)
+    return click.confirm(question, err=True)

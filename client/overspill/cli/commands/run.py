@@ -4,11 +4,12 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from overspill.cli import lazy, output
 from overspill.cli.declaration import command
 from overspill.cli.options import Session, Ttl
+from overspill.cli.parameters import argument, flag, option
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
@@ -17,36 +18,35 @@ if TYPE_CHECKING:
 
 _MaxBytes = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--max-bytes",
         metavar="NUM",
-        min=0,
         help="The longest output to print whole, in bytes (else by tool).",
+        type=click.IntRange(min=0),
     ),
 ]
 _MaxLines = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--max-lines",
         metavar="NUM",
-        min=0,
         help="The longest output to print whole, in lines (else by tool).",
+        type=click.IntRange(min=0),
     ),
 ]
 _Host = Annotated[
     str | None,
-    typer.Option(
+    option(
         metavar="PROGRAM",
         help="The agent program that reads this, such as codex: print no more than it shows.",
     ),
 ]
 _Live = Annotated[
     bool | None,
-    typer.Option(
+    option(
         "--live/--no-live",
         help="Show the output as it comes: on a terminal, or else on standard error. "
         "The default if standard output is a terminal.",
-        show_default=False,
     ),
 ]
 
@@ -60,12 +60,12 @@ _Live = Annotated[
 )
 def run(  # noqa: PLR0913  (one option for each decision)
     invocation: "Invocation",
-    words: Annotated[list[str], typer.Argument(metavar="COMMAND", help="What to run; put -- before it.")],
+    words: Annotated[
+        tuple[str, ...], argument(nargs=-1, metavar="COMMAND", help="What to run; put -- before it.")
+    ],
     *,
-    tool: Annotated[
-        str | None, typer.Option(metavar="TOOL", help="The tool's name (else the command's).")
-    ] = None,
-    call_id: Annotated[str | None, typer.Option("--call-id", metavar="ID", help="The tool-call id.")] = None,
+    tool: Annotated[str | None, option(metavar="TOOL", help="The tool's name (else the command's).")] = None,
+    call_id: Annotated[str | None, option("--call-id", metavar="ID", help="The tool-call id.")] = None,
     session: Session = None,
     ttl: Ttl = None,
     max_bytes: _MaxBytes = None,
@@ -73,7 +73,7 @@ def run(  # noqa: PLR0913  (one option for each decision)
     host: _Host = None,
     live: _Live = None,
     notice: Annotated[
-        bool, typer.Option("--notice", help="Print the notice too, if the output was shown already.")
+        bool, flag("--notice", help="Print the notice too, if the output was shown already.")
     ] = False,
 ) -> None:
     """Run a command, and store its output if it is long.
@@ -96,7 +96,7 @@ def run(  # noqa: PLR0913  (one option for each decision)
     except lazy.child_process.CommandNotStarted as error:
         output.say(str(error))
         code = error.code
-    raise typer.Exit(code)
+    raise click.exceptions.Exit(code)
 
 
 def _policy(invocation: "Invocation", host: str | None, ttl: int | None) -> "Policy":
@@ -106,4 +106,4 @@ def _policy(invocation: "Invocation", host: str | None, ttl: int | None) -> "Pol
     try:
         return policy if host is None else policy.for_host(host)
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--host") from error
+        raise click.BadParameter(str(error), param_hint="--host") from error

@@ -3,11 +3,12 @@
 import os
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from overspill.cli import lazy
 from overspill.cli.declaration import command
 from overspill.cli.options import Session, Ttl
+from overspill.cli.parameters import option
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 def shell(
     invocation: "Invocation",
     *,
-    name: Annotated[str, typer.Option(metavar="NAME", help="The terminal's name.")] = "shell",
+    name: Annotated[str, option(metavar="NAME", help="The terminal's name.")] = "shell",
     program: Annotated[
-        str | None, typer.Option("--shell", metavar="COMMAND", help="The shell (else that of SHELL).")
+        str | None, option("--shell", metavar="COMMAND", help="The shell (else that of SHELL).")
     ] = None,
     session: Session = None,
     ttl: Ttl = None,
@@ -40,4 +41,4 @@ def shell(
         code = lazy.shell_session.run_shell(invocation, started, name=name, session=session, ttl=ttl)
     except lazy.child_process.CommandNotStarted as error:
         raise lazy.exit_codes.CommandFailure(str(error), lazy.exit_codes.ExitCode.FAILED) from error
-    raise typer.Exit(code)
+    raise click.exceptions.Exit(code)

@@ -6,14 +6,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-from typer.core import TyperGroup
+import click
 
 from overspill import wire
 from overspill.cli import lazy, output
 from overspill.cli.color import Paint
+from overspill.cli.command_types import Commands
 from overspill.cli.declaration import command
 from overspill.cli.options import COLORED, Refs
+from overspill.cli.parameters import flag, option
 from overspill.cli.table import Column, Table, instant, period, short, size
 from overspill.spools import flush as uploads
 from overspill.spools.own_directory import NotSpooled
@@ -48,7 +49,7 @@ def list_(
     invocation: "Invocation",
     *,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also list what waits for other services and keys.")
+        bool, flag("--all", help="Also list what waits for other services and keys.")
     ] = False,
 ) -> None:
     """List the captures that wait on this machine, oldest first, and why."""
@@ -82,7 +83,7 @@ def flush(
     *,
     everything: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--all", help="Also upload what waits for other services and keys, to this service with this key."
         ),
     ] = False,
@@ -92,9 +93,9 @@ def flush(
     output.say(_summary_of(flushed))
     if flushed.failure is not None:
         output.say(lazy.exit_codes.message_of(flushed.failure))
-        raise typer.Exit(lazy.exit_codes.code_of(flushed.failure))
+        raise click.exceptions.Exit(lazy.exit_codes.code_of(flushed.failure))
     if flushed.refused:
-        raise typer.Exit(lazy.exit_codes.ExitCode.REFUSED)
+        raise click.exceptions.Exit(lazy.exit_codes.ExitCode.REFUSED)
 
 
 def _flush_all(invocation: "Invocation", partitions: "list[Partition]") -> "Flushed":
@@ -127,31 +128,29 @@ def _summary_of(flushed: "Flushed") -> str:
 )
 def drop(
     invocation: "Invocation",
-    refs: Refs = None,
+    refs: Refs = (),
     *,
     session: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--session",
             metavar="SESSION",
             help="Search call: references in it (else OVERSPILL_SESSION). With --all: drop only its own.",
         ),
     ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Remove all that wait for this service and key.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before all are dropped.")] = False,
+    everything: Annotated[bool, flag("--all", help="Remove all that wait for this service and key.")] = False,
+    yes: Annotated[bool, flag("--yes", "-y", help="Do not ask before all are dropped.")] = False,
 ) -> None:
     """Remove captures from this machine without uploading them: their content is gone."""
     if bool(refs) == everything:
-        raise typer.BadParameter("name the captures, or use --all", param_hint="REF")
+        raise click.BadParameter("name the captures, or use --all", param_hint="REF")
     if everything and session == "":  # a variable that was not set means no session at all
-        raise typer.BadParameter("it is empty: name a session", param_hint="--session")
+        raise click.BadParameter("it is empty: name a session", param_hint="--session")
     partition = _own_partition(invocation)
     if everything:
         _drop_all(partition, session, yes=yes)
     else:
-        _drop_some(partition, refs or [], invocation.session() if session is None else session)
+        _drop_some(partition, refs, invocation.session() if session is None else session)
 
 
 def _drop_all(partition: "Partition", session: str | None, *, yes: bool) -> None:
@@ -162,7 +161,7 @@ def _drop_all(partition: "Partition", session: str | None, *, yes: bool) -> None
     _drop(partition, ids)
 
 
-def _drop_some(partition: "Partition", refs: list[str], session: str) -> None:
+def _drop_some(partition: "Partition", refs: tuple[str, ...], session: str) -> None:
     """Remove captures by reference. Remove none if one of `refs` is ambiguous. Raises `CommandFailure`."""
     found = {ref: _single_match(partition, ref, session) for ref in refs}
     _drop(partition, [entry.id for entry in found.values() if entry is not None])
@@ -202,7 +201,7 @@ def _is_confirmed(count: int) -> bool:
         raise lazy.exit_codes.CommandFailure(
             "dropping everything needs --yes if nobody can be asked", lazy.exit_codes.ExitCode.USAGE
         )
-    return typer.confirm(f"Drop {quantities.plural(count, 'capture')} that nobody else has?", err=True)
+    return click.confirm(f"Drop {quantities.plural(count, 'capture')} that nobody else has?", err=True)
 
 
 def _partitions(invocation: "Invocation", *, everything: bool) -> "list[Partition]":
@@ -241,10 +240,8 @@ def _check_can_be_made(path: Path) -> None:
     raise NotSpooled(f"there can be no local spool {path}, because {why}: name another with OVERSPILL_SPOOL")
 
 
-spool = TyperGroup(
+spool = Commands(
     name="spool",
-    commands={each.name: each for each in (list_, flush, drop)},
+    commands=[list_, flush, drop],
     help="List, upload or drop the captures that wait on this machine.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
 )

@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from overspill.cli import lazy, output
 from overspill.cli.declaration import command
 from overspill.cli.options import OutputFile, Ref, SessionFilter
+from overspill.cli.parameters import flag, option
 from overspill.cli.parsers import tail_of
 from overspill.cli.text_printing import print_text
 
@@ -26,12 +27,12 @@ def tail(
     *,
     lines: Annotated[
         str,
-        typer.Option("-n", "--lines", metavar="NUM", help="How many lines; also -NUM. +NUM: from that on."),
+        option("-n", "--lines", metavar="NUM", help="How many lines; also -NUM. +NUM: from that on."),
     ] = "50",
     into: OutputFile = None,
     session: SessionFilter = None,
     follow: Annotated[
-        bool, typer.Option("-f", "--follow", help="Print what comes after them too, until the capture ends.")
+        bool, flag("-f", "--follow", help="Print what comes after them too, until the capture ends.")
     ] = False,
 ) -> None:
     """Print the last lines.
@@ -41,7 +42,7 @@ def tail(
     start, count = tail_of(lines)
     if follow:
         if start is not None and start > 1:
-            raise typer.BadParameter("-f goes with a number of lines, or with +1", param_hint="--lines")
+            raise click.BadParameter("-f goes with a number of lines, or with +1", param_hint="--lines")
         with output.into(into):
             lazy.following.follow(invocation, ref, session, lines=None if start else count)
         return

@@ -3,13 +3,14 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from overspill import wire
 from overspill.cli import output
 from overspill.cli.color import Paint
 from overspill.cli.declaration import command
 from overspill.cli.options import COLORED
+from overspill.cli.parameters import argument, flag, option
 from overspill.cli.table import Column, Table, instant, period, size
 from overspill.reading.shell_marks import Section, ShellMarks
 
@@ -46,15 +47,15 @@ _COLUMNS = (
 )
 def terminals(
     invocation: "Invocation",
-    ref: Annotated[
-        str | None, typer.Argument(metavar="REF", help="Show the commands of this one.", show_default=False)
-    ] = None,
+    ref: Annotated[str | None, argument(metavar="REF", help="Show the commands of this one.")] = None,
     *,
     session: Annotated[
-        str | None, typer.Option("--session", metavar="SESSION", help="List those of this session only.")
+        str | None, option("--session", metavar="SESSION", help="List those of this session only.")
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="List those that have ended, too.")] = False,
-    limit: Annotated[int, typer.Option("--limit", metavar="NUM", min=1, help="List at most so many.")] = 50,
+    everything: Annotated[bool, flag("--all", help="List those that have ended, too.")] = False,
+    limit: Annotated[
+        int, option("--limit", metavar="NUM", help="List at most so many.", type=click.IntRange(min=1))
+    ] = 50,
 ) -> None:
     """List the terminals and commands whose output is stored while they run, newest first.
 

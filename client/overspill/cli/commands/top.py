@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from overspill.cli import lazy
 from overspill.cli.declaration import command
 from overspill.cli.options import COLORED
+from overspill.cli.parameters import flag, option
 from overspill.cli.parsers import seconds
 from overspill.cli.top.figures import FIGURES, NAME
 
@@ -16,13 +17,17 @@ if TYPE_CHECKING:
 
 def _sort(text: str) -> str:
     if text != NAME and text not in FIGURES:
-        raise typer.BadParameter(f"{text!r} is not a column: use {', '.join((NAME, *FIGURES))}")
+        raise click.BadParameter(f"{text!r} is not a column: use {', '.join((NAME, *FIGURES))}")
     return text
+
+
+def _columns(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    return [each for each in (NAME, *FIGURES) if each.startswith(begun)]
 
 
 _Since = Annotated[
     int,
-    typer.Option("--since", metavar="DURATION", parser=seconds, help="How far back: seconds, 30m, 2h, 7d."),
+    option("--since", metavar="DURATION", type=seconds, help="How far back: seconds, 30m, 2h, 7d."),
 ]
 
 
@@ -40,27 +45,25 @@ def top(
     since: _Since = "1h",  # type: ignore[assignment]  # the parser takes it
     interval: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--interval",
             metavar="DURATION",
-            parser=seconds,
+            type=seconds,
             help="How often to ask again: by default each 5s, or each 1m if --since is longer than 3h.",
         ),
     ] = None,
     sort: Annotated[
         str,
-        typer.Option(
+        option(
             "--sort",
             metavar="COLUMN",
-            parser=_sort,
-            autocompletion=lambda: [NAME, *FIGURES],
+            type=_sort,
+            shell_complete=_columns,
             help=f"One of {', '.join((NAME, *FIGURES))}.",
         ),
     ] = "kept-out",
-    fleet: Annotated[
-        bool, typer.Option("--fleet", help="Show all tenants; the key needs the scope fleet.")
-    ] = False,
-    once: Annotated[bool, typer.Option("--once", help="Print the table once.")] = False,
+    fleet: Annotated[bool, flag("--fleet", help="Show all tenants; the key needs the scope fleet.")] = False,
+    once: Annotated[bool, flag("--once", help="Print the table once.")] = False,
 ) -> None:
     """Show which tools spill, and how much that keeps out of conversations.
 

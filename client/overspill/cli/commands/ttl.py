@@ -2,11 +2,10 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from overspill.cli import output
 from overspill.cli.declaration import command
 from overspill.cli.options import Ref, SessionFilter
+from overspill.cli.parameters import argument
 from overspill.cli.parsers import seconds
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ def ttl(
     invocation: "Invocation",
     ref: Ref,
     duration: Annotated[
-        int, typer.Argument(metavar="DURATION", parser=seconds, help="From now: seconds, 30m, 2h, 7d.")
+        int, argument(metavar="DURATION", type=seconds, help="From now: seconds, 30m, 2h, 7d.")
     ],
     *,
     session: SessionFilter = None,

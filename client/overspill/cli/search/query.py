@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-import typer
+import click
 
 from overspill.cli.options import SessionFilter
+from overspill.cli.parameters import flag, option
 
 _SWITCHES: Final = {
     "fixed": "-F",
@@ -24,82 +25,76 @@ class Query:
     """The options of `grep`, and how far the search goes."""
 
     patterns: Annotated[
-        list[str] | None,
-        typer.Option("-e", "--regexp", metavar="PATTERN", help="A pattern; may be repeated."),
-    ] = None
-    ignore_case: Annotated[bool, typer.Option("-i", "--ignore-case", help="Ignore case.")] = False
-    fixed: Annotated[
-        bool, typer.Option("-F", "--fixed-strings", "--fixed", help="PATTERN is a plain text.")
-    ] = False
-    word: Annotated[bool, typer.Option("-w", "--word-regexp", help="Match whole words only.")] = False
+        tuple[str, ...],
+        option("-e", "--regexp", metavar="PATTERN", help="A pattern; may be repeated.", multiple=True),
+    ] = ()
+    ignore_case: Annotated[bool, flag("-i", "--ignore-case", help="Ignore case.")] = False
+    fixed: Annotated[bool, flag("-F", "--fixed-strings", "--fixed", help="PATTERN is a plain text.")] = False
+    word: Annotated[bool, flag("-w", "--word-regexp", help="Match whole words only.")] = False
     invert: Annotated[
-        bool, typer.Option("-v", "--invert-match", "--invert", help="Print the lines that do not match.")
+        bool, flag("-v", "--invert-match", "--invert", help="Print the lines that do not match.")
     ] = False
-    only: Annotated[
-        bool, typer.Option("-o", "--only-matching", help="Print only what matches, each on a line.")
-    ] = False
-    count: Annotated[bool, typer.Option("-c", "--count", help="Print only how many lines match.")] = False
+    only: Annotated[bool, flag("-o", "--only-matching", help="Print only what matches, each on a line.")] = (
+        False
+    )
+    count: Annotated[bool, flag("-c", "--count", help="Print only how many lines match.")] = False
     numbers: Annotated[
         bool,
-        typer.Option(
+        flag(
             "-n/-N",
             "--line-number/--no-line-number",
             help="Print line numbers (the default), or leave them out.",
-            show_default=False,
         ),
     ] = True
     context: Annotated[
         int,
-        typer.Option(
+        option(
             "-C",
             "--context",
             metavar="NUM",
-            min=0,
-            max=100,
             help="Show NUM lines around each match; also -NUM.",
+            type=click.IntRange(min=0, max=100),
         ),
     ] = 0
     before: Annotated[
         int | None,
-        typer.Option(
+        option(
             "-B",
             "--before-context",
             "--before",
             metavar="NUM",
-            min=0,
-            max=100,
             help="Show NUM lines before each match.",
+            type=click.IntRange(min=0, max=100),
         ),
     ] = None
     after: Annotated[
         int | None,
-        typer.Option(
+        option(
             "-A",
             "--after-context",
             "--after",
             metavar="NUM",
-            min=0,
-            max=100,
             help="Show NUM lines after each match.",
+            type=click.IntRange(min=0, max=100),
         ),
     ] = None
     max_matches: Annotated[
         int | None,
-        typer.Option(
+        option(
             "-m",
             "--max-count",
             "--max-matches",
             metavar="NUM",
-            min=1,
             help="Stop after NUM lines (default 50).",
+            type=click.IntRange(min=1),
         ),
     ] = None
-    everything: Annotated[bool, typer.Option("--all", help="Print all lines that match.")] = False
-    from_end: Annotated[bool, typer.Option("--from-end", help="Search from the end.")] = False
+    everything: Annotated[bool, flag("--all", help="Print all lines that match.")] = False
+    from_end: Annotated[bool, flag("--from-end", help="Search from the end.")] = False
     cursor: Annotated[
-        str | None, typer.Option("--cursor", metavar="CURSOR", help="Go on where an earlier search stopped.")
+        str | None, option("--cursor", metavar="CURSOR", help="Go on where an earlier search stopped.")
     ] = None
-    extended: Annotated[bool, typer.Option("-E", hidden=True)] = False
+    extended: Annotated[bool, flag("-E", hidden=True)] = False
     """Changes nothing: RE2's expressions are extended ones."""
     session: SessionFilter = None
 
@@ -110,10 +105,10 @@ class Query:
 
     def words(self) -> list[str]:
         """Return the options as they are typed, without the patterns and how far the search goes."""
-        words = [flag for name, flag in _SWITCHES.items() if getattr(self, name)]
+        words = [switch for name, switch in _SWITCHES.items() if getattr(self, name)]
         words += [] if self.numbers else ["-N"]
-        for name, flag in _VALUES.items():
+        for name, spelled in _VALUES.items():
             value = getattr(self, name)
             if value is not None and (value or name != "context"):
-                words += [flag, str(value)]
+                words += [spelled, str(value)]
         return words
