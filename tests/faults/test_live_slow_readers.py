@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import socket
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +21,40 @@ from tests.web.conftest import Api
 from tests.web.raw import parsed
 from tests.web.test_live import CAPTURE, Producer
 
-PIECES = [noise(900_000, seed=number) for number in range(24)]
+PIECES = [noise(900_000, seed=number) for number in range(16)]
 WHOLE = b"".join(PIECES)
-"""More than the buffers of two sockets hold, in segments that are worth to be moved."""
+"""More than a service's socket and one of a slow reader hold, in segments that are worth to be moved."""
+MOVED_SEGMENT = 6 * MIB
+"""Bytes of the segments that it is moved to: there are three."""
+RECEIVE_BUFFER = 64 * 1024
 ENCODINGS = ["identity", "zstd"]
 
 
 @pytest.fixture(params=["folder", "s3_url"])
-async def api(request: pytest.FixtureRequest, start_api: Callable[..., Any], tmp_path: Path) -> Api:
+async def api(
+    request: pytest.FixtureRequest,
+    start_api: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Api:
+    monkeypatch.setattr("overspill_service.archive.uploading.SEGMENT_SIZE", MOVED_SEGMENT)
     store = f"file:{tmp_path}" if request.param == "folder" else request.getfixturevalue(request.param)
     started: Api = await start_api(store=store, live_flush_seconds=3600.0)
     return started
+
+
+@pytest.fixture
+async def session() -> AsyncIterator[aiohttp.ClientSession]:
+    """The session of a slow reader, whose system takes little before it is read."""
+    connector = aiohttp.TCPConnector(socket_factory=little_socket)
+    async with aiohttp.ClientSession(connector=connector, auto_decompress=False) as opened:
+        yield opened
+
+
+def little_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    made = socket.socket(*address[:3])
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+    return made
 
 
 @pytest.fixture
@@ -77,19 +101,23 @@ class Slow:
         return body if is_plain else zstd.decompress(body)
 
 
-def reading(api: Api, path: str, encoding: str) -> Any:
-    url = api.url(f"{path}/content")
-    return api._session.get(url, headers={"Accept-Encoding": encoding})
+def reading(session: aiohttp.ClientSession, producer: Producer, encoding: str) -> Any:
+    url = producer.api.url(f"{producer.path}/content")
+    return session.get(url, headers={"Accept-Encoding": encoding})
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 async def test_a_slow_reader_gets_all_of_a_capture_that_is_moved_meanwhile(
-    monkeypatch: pytest.MonkeyPatch, api: Api, producer: Producer, encoding: str
+    monkeypatch: pytest.MonkeyPatch,
+    api: Api,
+    producer: Producer,
+    session: aiohttp.ClientSession,
+    encoding: str,
 ) -> None:
-    monkeypatch.setattr(flushing, "is_worth_compacting", lambda entry: False)
-    await producer.complete()
-    monkeypatch.undo()
-    async with reading(api, producer.path, encoding) as response:
+    with monkeypatch.context() as patched:
+        patched.setattr(flushing, "is_worth_compacting", lambda entry: False)
+        await producer.complete()
+    async with reading(session, producer, encoding) as response:
         slow = Slow(response)
         await slow.begin()
         await move(api)
@@ -99,10 +127,10 @@ async def test_a_slow_reader_gets_all_of_a_capture_that_is_moved_meanwhile(
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 async def test_who_began_to_read_a_live_capture_gets_what_it_had_then(
-    api: Api, producer: Producer, encoding: str
+    api: Api, producer: Producer, session: aiohttp.ClientSession, encoding: str
 ) -> None:
     await producer.append(b"accepted, not stored\n")
-    async with reading(api, producer.path, encoding) as response:
+    async with reading(session, producer, encoding) as response:
         slow = Slow(response)
         await slow.begin()
         await producer.append(b"later\n")
@@ -114,10 +142,10 @@ async def test_who_began_to_read_a_live_capture_gets_what_it_had_then(
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 async def test_a_slow_reader_goes_on_when_a_partial_capture_is_completed(
-    api: Api, producer: Producer, encoding: str
+    api: Api, producer: Producer, session: aiohttp.ClientSession, encoding: str
 ) -> None:
     await producer.complete(state="partial")
-    async with reading(api, producer.path, encoding) as response:
+    async with reading(session, producer, encoding) as response:
         slow = Slow(response)
         await slow.begin()
         whole = WHOLE + b"the end\n"
@@ -140,8 +168,10 @@ async def test_a_client_of_http_1_0_that_knows_no_chunks_is_told_the_length(
     assert zstd.decompress(answer.body) == WHOLE
 
 
-async def test_a_removed_capture_breaks_a_slow_answer_off(api: Api, producer: Producer) -> None:
-    async with reading(api, producer.path, "zstd") as response:
+async def test_a_removed_capture_breaks_a_slow_answer_off(
+    api: Api, producer: Producer, session: aiohttp.ClientSession
+) -> None:
+    async with reading(session, producer, "zstd") as response:
         slow = Slow(response)
         await slow.begin()
         assert (await api.send("DELETE", producer.path)).status == 200
