@@ -10,9 +10,9 @@ import signal
 import socket
 import sys
 from functools import partial
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from overspill_service import release
 from overspill_service.back_ends import (
     check_folders,
     open_audit_log,
@@ -167,9 +167,7 @@ class _Command(argparse.ArgumentParser):
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line. Every setting is a flag of every command."""
     root = argparse.ArgumentParser(prog="overspill-service", description="The capture service of Overspill.")
-    root.add_argument(
-        "--version", action="version", version=f"overspill-service {version('overspill-service')}"
-    )
+    root.add_argument("--version", action="version", version=f"overspill-service {release()}")
     commands_of = root.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Command)
     for name, text in operations.DESCRIPTIONS.items():
         commands_of.add_parser(name, help=text, description=text)

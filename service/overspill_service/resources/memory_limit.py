@@ -9,6 +9,7 @@ The limit of every enclosing cgroup counts, so each folder up to the mount is re
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -45,8 +46,9 @@ def default_budget(workers: int) -> int:
     return max(MIN_BUDGET, min(MAX_BUDGET, (share - RESERVED_BYTES) // 2))
 
 
+@cache
 def memory_limit(proc: Path = PROC) -> int | None:
-    """Return the smallest limit in bytes, None if the system reports none."""
+    """Return the smallest limit in bytes, None if the system reports none. It is read once."""
     limits = [*_cgroup_limits(proc), *_machine()]
     return min(limits, default=None)
 

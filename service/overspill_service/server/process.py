@@ -12,11 +12,11 @@ import sys
 import time
 from contextlib import suppress
 from functools import partial
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web, web_protocol, web_response
 
+from overspill_service import release
 from overspill_service.access import reload
 from overspill_service.app import make_app
 from overspill_service.errors import HeadersTooLarge, OutOfResources, ServiceError
@@ -266,7 +266,7 @@ def _start_fields(
     settings = service.settings
     return {
         "url": url,
-        "version": version("overspill-service"),
+        "version": release(),
         "process": os.getpid(),
         "workers": settings.workers,
         "store": without_password(settings.store or (settings.data / "objects").as_uri()),

@@ -7,11 +7,11 @@ and a scrape adds up those of all workers.
 from __future__ import annotations
 
 import platform
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import ProcessCollector
 
+from overspill_service import release
 from overspill_service.telemetry import definitions as d
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class ProcessUsage:
         self._series = series
         self._collector = ProcessCollector(registry=None)
         self._cpu_seconds = 0.0
-        series(d.BUILD_INFO, version("overspill-service"), platform.python_version()).set(1)
+        series(d.BUILD_INFO, release(), platform.python_version()).set(1)
 
     def measure(self) -> None:
         """Set the series. Where there is no /proc they stay 0."""

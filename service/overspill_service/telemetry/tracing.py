@@ -11,8 +11,10 @@ import sys
 import threading
 import uuid
 from contextlib import contextmanager
-from importlib.metadata import entry_points, version
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Final
+
+from overspill_service import release
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -97,7 +99,7 @@ def _provided(name: str) -> TracerProvider:
         raise ImportError(f"there is no exporter {name}")
     resource = {
         "service.name": "overspill-service",
-        "service.version": version("overspill-service"),
+        "service.version": release(),
         "service.instance.id": str(uuid.uuid4()),
         **OTELResourceDetector().detect().attributes,
     }
