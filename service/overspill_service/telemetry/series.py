@@ -9,6 +9,7 @@ import itertools
 import os
 from bisect import bisect_left
 from collections import deque
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import (
@@ -39,13 +40,13 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # one more series fo
 class Series:
     """Finds the series of a metric by its label values, and makes it at its first event.
 
-    Expected ones are shown as 0 before that. They are made when somebody asks for the metrics: it takes
-    milliseconds, which would delay the start and a tool's first request.
+    Expected ones are shown as 0 before that, and each metric with its help. They are made when somebody asks
+    for the metrics: it takes milliseconds, which would delay the start and a tool's first request.
     """
 
     def __init__(self) -> None:
-        self._registry, self._memories = CollectorRegistry(), _shared_memories()
-        self._metrics = {metric.name: _make(metric, self._registry) for metric in METRICS}
+        self._memories = _shared_memories()
+        self._metrics: dict[str, Counter | Gauge | Histogram] = {}
         self._found: dict[tuple[str, ...], Any] = {}
         self._expected: deque[tuple[Metric, tuple[str, ...]]] = deque()
         self.prepare()
@@ -55,9 +56,15 @@ class Series:
         key = (metric.name, *labels)
         series = self._found.get(key)
         if series is None:
-            parent = self._metrics[metric.name]
+            parent = self._parent(metric)
             series = self._found[key] = parent.labels(*labels) if labels else parent
         return series
+
+    def _parent(self, metric: Metric) -> Counter | Gauge | Histogram:
+        parent = self._metrics.get(metric.name)
+        if parent is None:  # a thread that collects may make it too: both use the one that comes first
+            parent = self._metrics.setdefault(metric.name, _make(metric))
+        return parent
 
     def expect(self, metric: Metric, *labels: str) -> None:
         """Show a series as 0, not as absent. With several workers it is made at once: others show it."""
@@ -81,9 +88,16 @@ class Series:
             while self._expected:
                 metric, labels = self._expected.popleft()
                 self.of(metric, *labels)
-            return self._registry
+            return self._own_registry
         registry = CollectorRegistry()
         registry.register(SumCollector(self._memories.descriptors))
+        return registry
+
+    @cached_property
+    def _own_registry(self) -> CollectorRegistry:
+        registry = CollectorRegistry()
+        for metric in METRICS:
+            registry.register(self._parent(metric))
         return registry
 
 
@@ -111,14 +125,14 @@ class MergedHistogram(Histogram):
             bucket.inc(count)
 
 
-def _make(metric: Metric, registry: CollectorRegistry) -> Counter | Gauge | Histogram:
+def _make(metric: Metric) -> Counter | Gauge | Histogram:
     labels = [label.name for label in metric.labels]
     names = {"name": metric.name, "documentation": metric.help, "namespace": metric.namespace}
     if metric.kind is Kind.COUNTER:
-        return PlainCounter(**names, labelnames=labels, registry=registry)
+        return PlainCounter(**names, labelnames=labels, registry=None)
     if metric.kind is Kind.GAUGE:
-        return Gauge(**names, labelnames=labels, registry=registry, multiprocess_mode=metric.merge.value)
-    return MergedHistogram(**names, labelnames=labels, registry=registry, buckets=metric.buckets)
+        return Gauge(**names, labelnames=labels, registry=None, multiprocess_mode=metric.merge.value)
+    return MergedHistogram(**names, labelnames=labels, registry=None, buckets=metric.buckets)
 
 
 def _shared_memories() -> SharedMemories | None:
