@@ -29,10 +29,9 @@ from overspill_service.web.authentication import Authenticator, OpenMode
 from overspill_service.web.client_address import ClientAddresses
 from overspill_service.web.middleware import middleware, set_headers
 from overspill_service.web.page_sessions import PageSessions
-from overspill_service.web.registry import add_routes
 from overspill_service.web.replicas import ScanCpu, SharedLimits, run_exchange
 from overspill_service.web.request_rates import RequestRates
-from overspill_service.web.routes import ROUTES
+from overspill_service.web.routes import TABLE
 from overspill_service.web.service import SERVICE, Service
 from overspill_service.web.tokens import Tokens
 
@@ -73,7 +72,7 @@ def make_app(settings: Settings, *, clock: Callable[[], float] = time.time) -> w
     app = web.Application(middlewares=[middleware], client_max_size=0)
     app.on_response_prepare.append(set_headers)
     app.cleanup_ctx.append(lambda app: _serve(app, settings, clock))
-    add_routes(app, ROUTES)
+    TABLE.add_to(app)
     return app
 
 

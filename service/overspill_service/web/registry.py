@@ -97,19 +97,29 @@ class Route:
         return self.scope if isinstance(self.scope, Scope) else None
 
 
-def add_routes(app: web.Application, routes: Iterable[Route]) -> None:
-    """Add the routes to the application. A GET also answers HEAD."""
-    actions: dict[tuple[str, str], Action] = {}
-    resources: dict[str, web.Resource] = {}
-    for route in sorted(routes, key=lambda each: each.path not in FREQUENT):
-        if route.path not in resources:
-            resources[route.path] = app.router.add_resource(_PARAMETER.sub(r"{\1:[^/]+}", route.path))
+class RouteTable:
+    """Routes as aiohttp has them, for any number of applications. A GET also answers HEAD."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._router = web.UrlDispatcher()
+        self._actions: dict[tuple[str, str], Action] = {}
+        resources: dict[str, web.Resource] = {}
+        for route in sorted(routes, key=lambda each: each.path not in FREQUENT):
+            if route.path not in resources:
+                resources[route.path] = self._router.add_resource(_PARAMETER.sub(r"{\1:[^/]+}", route.path))
+            self._add(resources[route.path], route)
+
+    def _add(self, resource: web.Resource, route: Route) -> None:
         handler = _handler_of(route)
         for method in ("GET", "HEAD") if route.method == "GET" else (route.method,):
-            resources[route.path].add_route(method, handler, expect_handler=_continue_or_refuse)
+            resource.add_route(method, handler, expect_handler=_continue_or_refuse)
             if route.action is not None:
-                actions[method, route.path] = route.action
-    app[auditing.ACTIONS] = actions
+                self._actions[method, route.path] = route.action
+
+    def add_to(self, app: web.Application) -> None:
+        for resource in self._router.resources():
+            app.router.register_resource(resource)
+        app[auditing.ACTIONS] = self._actions
 
 
 async def _continue_or_refuse(request: web.Request) -> None:

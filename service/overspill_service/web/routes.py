@@ -19,6 +19,7 @@ from overspill_service.web import (
     statistics,
     uploads,
 )
+from overspill_service.web.registry import RouteTable
 
 _DESCRIBED: Final = (
     *uploads.ROUTES,
@@ -35,3 +36,4 @@ _DESCRIBED: Final = (
     *health.ROUTES,
 )
 ROUTES: Final = (*_DESCRIBED, openapi.route_for(_DESCRIBED))
+TABLE: Final = RouteTable(ROUTES)
