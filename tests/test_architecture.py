@@ -46,7 +46,8 @@ def test_the_bounded_readers_do_no_io() -> None:
 
 def test_the_service_imports_what_s3_and_redis_need_only_for_them() -> None:
     code = (
-        "import sys, overspill_service.__main__; sys.exit(str({'boto3', 'redis'} & sys.modules.keys() or ''))"
+        "import sys, overspill_service.command_line;"
+        "sys.exit(str({'boto3', 'redis'} & sys.modules.keys() or ''))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 

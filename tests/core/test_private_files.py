@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from overspill_service.__main__ import main
 from overspill_service.back_ends import check_folders
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
+from overspill_service.command_line import main
 from overspill_service.objects.file import FileStore
 from overspill_service.settings.errors import SettingError
 from overspill_service.settings.settings import Settings

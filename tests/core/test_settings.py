@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill_service.__main__ import main
+from overspill_service.command_line import main
 from overspill_service.settings import units
 from overspill_service.settings.errors import SettingError
 from overspill_service.settings.help import descriptions

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from overspill_service.__main__ import main
 from overspill_service.access import directory_of
+from overspill_service.command_line import main
 from overspill_service.settings.errors import SettingError
 from overspill_service.settings.settings import Settings
 from overspill_service.tenants.directory import MAX_FILE_SIZE, read_tenants

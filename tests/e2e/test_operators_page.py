@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 from overspill.errors import Denied
 from overspill.transfer.client import Client
-from overspill_service.__main__ import main
+from overspill_service.command_line import main
 from overspill_service.tenants.keys import hash_key, new_key
 
 from tests.e2e.programs import program

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from overspill_service.__main__ import main
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
+from overspill_service.command_line import main
 from overspill_service.objects.file import FileStore
 from overspill_service.objects.urls import open_store
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
-from overspill_service.__main__ import main
 from overspill_service.archive.sweep import sweep_orphans
+from overspill_service.command_line import main
 from overspill_service.objects.file import FileStore
 
 from tests.faults.test_sweep import make_older

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import overspill
 import pytest
-from overspill_service.__main__ import main
+from overspill_service.command_line import main
 
 from tests.servers.overspill import ForkedService, clean_environment, running, service_command
 from tests.servers.redis import free_port

@@ -14,7 +14,6 @@ from urllib.parse import quote
 
 import pytest
 from overspill.wire import Code, Scope, State
-from overspill_service.__main__ import main
 from overspill_service.access import directory_of
 from overspill_service.archive.captures import Captures
 from overspill_service.archive.recovery.rebuild import rebuild
@@ -23,6 +22,7 @@ from overspill_service.audit.log import MAX_FAILURES, MAX_WAITING, AuditLog
 from overspill_service.audit.outputs import FileOutput, SyslogStream, open_output
 from overspill_service.back_ends import open_archive
 from overspill_service.catalog.records import Entry
+from overspill_service.command_line import main
 from overspill_service.errors import AuditUnavailable
 from overspill_service.maintenance import Maintenance
 from overspill_service.settings.errors import SettingError

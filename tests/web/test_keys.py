@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp.test_utils import make_mocked_request
 from overspill.wire import Scope
-from overspill_service.__main__ import main
+from overspill_service.command_line import main
 from overspill_service.errors import KeyRefused
 from overspill_service.settings.errors import SettingError
 from overspill_service.tenants.keys import hash_key, is_key, new_key
