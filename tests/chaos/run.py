@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.chaos.stacks import Stack
 
 AGENTS: Final = 8
-LEAST_PEACE: Final = 2.0
+LEAST_PEACE: Final = 1.0
 """Seconds from the mending of one fault to the next one of its lane, at least."""
 
 

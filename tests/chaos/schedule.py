@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 SHORTEST: Final = 0.5
 LONGEST: Final = 4.0
 """Seconds that a fault lasts."""
-PAUSES: Final = (1.0, 6.0)
+PAUSES: Final = (1.0, 3.0)
 """Seconds between two faults of one lane, at least and at most."""
 
 

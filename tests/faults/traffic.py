@@ -37,8 +37,9 @@ def noise(size: int, seed: int = 0) -> bytes:
 def log_lines(size: int, seed: int = 0) -> bytes:
     """About `size` bytes of lines that compress."""
     chance = random.Random(seed)
-    line = "".join(f"{chance.randrange(10**6)} worker {chance.randrange(9)} took a job\n" for _ in range(999))
-    return (line.encode() * (size // len(line) + 1))[:size]
+    jobs, workers = chance.choices(range(10**6), k=999), chance.choices(range(9), k=999)
+    lines = "".join(f"{job} worker {worker} took a job\n" for job, worker in zip(jobs, workers, strict=True))
+    return (lines.encode() * (size // len(lines) + 1))[:size]
 
 
 async def until(holds: Callable[[], Awaitable[object]], within: float = PATIENCE) -> None:
