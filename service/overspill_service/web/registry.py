@@ -117,6 +117,7 @@ class RouteTable:
                 self._actions[method, route.path] = route.action
 
     def add_to(self, app: web.Application) -> None:
+        """Give the application these routes, and what the audit log calls each."""
         for resource in self._router.resources():
             app.router.register_resource(resource)
         app[auditing.ACTIONS] = self._actions
