@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.web.conftest import Api
 
 KEY = pem(random.Random(7), lines=120).encode()
-"""Longer than the longest append. Its bytes are sent again with each append, so shorter appends get another."""
+"""Longer than the longest append. It is sent again with each append, so shorter appends get another."""
 KEYS = {1: pem(random.Random(7), lines=8).encode(), 7: pem(random.Random(7), lines=40).encode()}
 LAST = {"Upload-Complete": "?1"}
 
