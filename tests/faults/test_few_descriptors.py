@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 CLIENTS = 100
 LIMITED = """
 import os, resource, sys
-from overspill_service import __main__
+from overspill_service import command_line
 
 name, limit, user = sys.argv[1:4]
 del sys.argv[1:4]
 if int(user):
     os.setuid(int(user))
 resource.setrlimit(getattr(resource, name), (int(limit), int(limit)))
-sys.exit(__main__.main())
+sys.exit(command_line.main())
 """
 """The service under a limit, as another user if that is not 0: name, limit, user, then its own arguments."""
 NOBODY = 54321
