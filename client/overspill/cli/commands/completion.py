@@ -42,7 +42,7 @@ def completion(
 
     Run its output where that shell starts, such as in ~/.bashrc.
     """
-    kind = get_completion_class(shell)
-    assert kind is not None, shell
-    command = click.get_current_context().find_root().command
-    output.text(kind(command, {}, "overspill", "_OVERSPILL_COMPLETE").source(), raw=True)
+    completing = get_completion_class(shell)
+    assert completing is not None, shell
+    root = click.get_current_context().find_root().command
+    output.text(completing(root, {}, "overspill", "_OVERSPILL_COMPLETE").source(), raw=True)

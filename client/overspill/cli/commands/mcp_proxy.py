@@ -87,7 +87,7 @@ def mcp_proxy(
         code = lazy.mcp_proxy.run(
             invocation.client(),
             invocation.policy(),
-            server_url or words or [],
+            server_url or words,
             headers=dict(map(_header, header)),
             whole=whole,
             drops_schemas=drop_schemas,
