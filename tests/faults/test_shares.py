@@ -56,7 +56,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Stored:
         closing(Caller(service.url, HOSTILE)) as hostile,
         closing(Caller(service.url, QUIET)) as quiet,
     ):
-        large, small = hostile.post(texts.text(texts.LOG, 50_000_000)), hostile.post(b"small\n")
+        large, small = hostile.post(texts.text(texts.LOG, 1_000_000) * 50), hostile.post(b"small\n")
         own = quiet.post(b"one line\nerror: another\n")
     return Stored(settings, service.data, large, small, own)
 
