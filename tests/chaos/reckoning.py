@@ -108,6 +108,15 @@ async def _patiently(ask: Callable[[], Awaitable[T]]) -> T:
             await asyncio.sleep(getattr(error, "retry_after", None) or 1)
 
 
+async def _look_again(ledger: Ledger, client: Client, present: set[str]) -> None:
+    """Correct what is present by the requests without an answer that have come to their end since."""
+    for capture in ledger.captures:
+        if len(capture.presences) > 1:
+            is_there = await _is_present(ledger, client, capture)
+            (present.add if is_there else present.discard)(capture.id)
+    await asyncio.sleep(1)
+
+
 async def _lists(ledger: Ledger, client: Client, sessions: Sequence[str], present: set[str]) -> None:
     """The listing, the totals and the look-ups by call id tell of just the captures that are there."""
     listed: list[str] = []
@@ -115,7 +124,10 @@ async def _lists(ledger: Ledger, client: Client, sessions: Sequence[str], presen
     async def is_right() -> bool:
         listed[:] = [each.id for session in sessions async for each in client.iterate(session=session)]
         usage = await client.usage()
-        return sorted(listed) == sorted(present) and usage.captures == len(present)
+        if sorted(listed) == sorted(present) and usage.captures == len(present):
+            return True
+        await _look_again(ledger, client, present)
+        return False
 
     try:
         await until(is_right, SETTLE_SECONDS)
