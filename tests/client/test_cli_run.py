@@ -284,12 +284,13 @@ def test_where_no_thread_can_be_started_nothing_is_lost_and_no_traceback_shown(
     assert said in ended.stdout + ended.stderr
 
 
-def test_the_environment_is_looked_at_before_the_command_runs(overspill: Shell, tmp_path: Path) -> None:
-    shell = Shell("http://127.0.0.1:1", OVERSPILL_SPOOL_BYTES="many")
+@pytest.mark.parametrize("variable", ["OVERSPILL_SPOOL_BYTES", "OVERSPILL_WAITING_BYTES"])
+def test_the_environment_is_looked_at_before_the_command_runs(variable: str, tmp_path: Path) -> None:
+    shell = Shell("http://127.0.0.1:1", **{variable: "many"})
     result = shell("run", "--", "touch", str(tmp_path / "ran"))
 
     assert result.code == 2
-    assert "OVERSPILL_SPOOL_BYTES" in result.err
+    assert variable in result.err
     assert not (tmp_path / "ran").exists()
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill.previews.preview import describe_binary, preview, preview_body
+from overspill.previews.excerpt import describe_binary
+from overspill.previews.preview import preview, preview_body
 from overspill.reading.chunks import Extent
 from overspill.text import measure
 from overspill.text.body import FileBody

@@ -1,18 +1,22 @@
 import hashlib
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pytest
 from overspill.guard.band import Band
 from overspill.guard.duplicates import Earlier
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
-from overspill.previews.case import Previews
 from overspill.previews.notice_facts import StoreResult
+from overspill.previews.preview import Preview
+from overspill.previews.remembered import Previews
+from overspill.reading.chunks import Extent
 from overspill.shapes import data_view
 from overspill.shapes.shape import examine
 from overspill.spools.store_request import Origin
 from overspill.text import measure
-from overspill.text.body import FileBody
+from overspill.text.body import Body, FileBody
 from overspill.text.limits import Limits
 from overspill.wire import Outcome, capture_id
 
@@ -92,15 +96,40 @@ def test_the_data_of_a_picture_is_not_measured_with_plain_data() -> None:
     assert data_view.view([block]).frame == '[{"type":"image","data":"","name":"xxxxxxxxxx"}]'
 
 
-def test_a_preview_is_made_once_however_often_a_notice_is_tried() -> None:
-    made: list[str] = []
-    previews, shown = Previews(), Limits(100)
+def test_a_preview_is_made_once_however_often_a_notice_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Body] = []
 
-    def make() -> str:
-        made.append("")
-        return "text"
+    def make(body: Body, *_: Any, **__: Any) -> Preview:
+        made.append(body)
+        return Preview("text", 0, 0)
+
+    monkeypatch.setattr("overspill.previews.remembered.preview_body", make)
+    previews, extent = Previews(), Extent(3, 1)
 
     for body in ("one", "one", "another"):
-        previews.of(body, shown, make, has_failed=False)
+        previews.preview(body, "text/plain", Limits(100), extent, has_failed=False)
 
-    assert len(made) == 2
+    assert made == ["one", "another"]
+
+
+def test_an_excerpt_is_taken_once_until_it_is_released(tmp_path: Path) -> None:
+    read: list[int] = []
+
+    class CountedBody(FileBody):
+        def read(self, offset: int, length: int) -> bytes:
+            read.append(length)
+            return super().read(offset, length)
+
+    path, data = tmp_path / "output", b"a line\n" * 1_000
+    path.write_bytes(data)
+    body = CountedBody(path, size=len(data), lines=1_000, sha256=b"")
+    previews, extent = Previews(), Extent(len(data), 1_000)
+
+    first = previews.excerpt(body, extent, 0)
+
+    assert first is not None
+    assert previews.excerpt(body, extent, 1_000) is first
+    assert len(read) == 1
+    previews.release()
+    assert previews.excerpt(body, extent, 0) == first
+    assert len(read) == 2

@@ -4,7 +4,6 @@ from typing import Any, Final
 
 import click
 
-import overspill
 from overspill.cli.address_space import spare_address_space
 from overspill.cli.color import ColorMode
 from overspill.cli.command_types import Commands, LazyCommand, examples_of
@@ -71,7 +70,7 @@ COMMANDS: Final = {
     epilog=examples_of(EXAMPLES),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.version_option(overspill.__version__, "-V", "--version", message="overspill %(version)s")
+@click.version_option(None, "-V", "--version", package_name="overspill", message="overspill %(version)s")
 @click.pass_context
 def app(context: click.Context, /, **given: Any) -> None:
     """Keep the options before the command's name for the command."""

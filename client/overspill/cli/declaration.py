@@ -28,7 +28,7 @@ def command(
     def declare(function: Callable[..., None]) -> Command:
         @click.pass_context
         def run(context: click.Context, /, **given: Any) -> None:
-            uploads = lazy.spool_fallback.uploaded_afterwards if flushes and options else nullcontext
+            uploads = lazy.spool_upload.uploaded_afterwards if flushes and options else nullcontext
             common = {option: given.pop(option) for option in options}
             invocation = lazy.invocation.Invocation(**{**(context.obj or {}), **_given_options(common)})
             with lazy.exit_codes.failures_reported(), uploads(invocation):

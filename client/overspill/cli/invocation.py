@@ -13,8 +13,6 @@ from overspill.cli.color import ColorMode
 from overspill.cli.exit_codes import CommandFailure, ExitCode, os_error_text
 from overspill.cli.printable import printable_json
 from overspill.delivery.partitions import partition_for
-from overspill.spools.capture import LocalCapture
-from overspill.spools.holder import Holder
 from overspill.transfer.client import Client
 from overspill.transfer.sync import SyncClient
 
@@ -80,6 +78,9 @@ class Invocation:
     @contextmanager
     def source(self, ref: str, session: str | None) -> Iterator["SyncSource"]:
         """Give what to read a capture from: the spool while it waits there, or else the service."""
+        from overspill.spools.capture import LocalCapture  # noqa: PLC0415  (for the commands that read)
+        from overspill.spools.holder import Holder  # noqa: PLC0415
+
         partition = self.partition()
         with self.client() as client:
             holder = Holder(partition, session=client.session)

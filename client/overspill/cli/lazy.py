@@ -9,7 +9,15 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from overspill import wire
-    from overspill.cli import exit_codes, file_put, following, invocation, live_put, spool_fallback
+    from overspill.cli import (
+        exit_codes,
+        file_put,
+        following,
+        invocation,
+        live_put,
+        spool_fallback,
+        spool_upload,
+    )
     from overspill.cli.asciicast import writer as cast_writer
     from overspill.cli.command_output import child_process, guarded_output, shell_session
     from overspill.cli.demo import story
@@ -40,6 +48,7 @@ __all__ = [
     "search",
     "shell_session",
     "spool_fallback",
+    "spool_upload",
     "story",
     "table_run",
     "wire",
@@ -63,6 +72,7 @@ _MODULES = {
     "search": "overspill.cli.search.search",
     "shell_session": "overspill.cli.command_output.shell_session",
     "spool_fallback": "overspill.cli.spool_fallback",
+    "spool_upload": "overspill.cli.spool_upload",
     "story": "overspill.cli.demo.story",
     "table_run": "overspill.cli.top.table_run",
     "wire": "overspill.wire",

@@ -1,13 +1,10 @@
-"""The spool of the commands: `put` keeps there what it cannot store, and commands upload it at their end."""
+"""Keeps in the spool what `put` cannot store, because the service is away."""
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import IO, TYPE_CHECKING, Any, Final
-
-import click
+from typing import IO, TYPE_CHECKING, Final
 
 from overspill import wire
 from overspill.cli import output
@@ -15,15 +12,11 @@ from overspill.cli.exit_codes import CommandFailure, ExitCode, message_of
 from overspill.errors import Internal, OverspillError, TooManyRequests, Unavailable, Unreachable
 from overspill.live.ports import Description
 from overspill.spools.capture import LocalCapture
-from overspill.spools.flush_job import flush_shortly
 from overspill.spools.new_entry import Digested, bytes_of, new_entry
 from overspill.spools.own_directory import NotSpooled
 from overspill.text.buffer import Buffer, CannotBuffer
-from overspill.text.quantities import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from overspill.cli.invocation import Invocation
     from overspill.cli.progress import ProgressFile
     from overspill.spools.entries import Spooled
@@ -32,8 +25,6 @@ if TYPE_CHECKING:
 
 SERVICE_AWAY: Final = (Unreachable, Unavailable, Internal, TooManyRequests)
 """Failures of the service after which `put` keeps the content on this machine."""
-UPLOAD_SECONDS: Final = 2.0
-"""Seconds that a command may take longer to upload what waits."""
 _READ_BYTES: Final = 1024 * 1024
 
 
@@ -107,35 +98,3 @@ def _spooled(
     entry = metadata.entry(body, url=partition.url, reason=reason)
     partition.add(entry, bytes_of(body) if isinstance(body, str) else body)
     return entry
-
-
-@contextmanager
-def uploaded_afterwards(invocation: Invocation) -> Iterator[None]:
-    """After the block, unless it fails, upload what waits, for `UPLOAD_SECONDS` at most.
-
-    Raises `CommandFailure` before the block if the environment names no right spool.
-    """
-    invocation.partition()
-    try:
-        yield
-    except click.exceptions.Exit:
-        _upload(invocation)
-        raise
-    _upload(invocation)
-
-
-def _upload(invocation: Invocation) -> None:
-    """Upload what waits. An interrupt ends only this: the command has done its work."""
-    output.flush()
-    with suppress(KeyboardInterrupt, NotSpooled, OSError):
-        partition = invocation.partition()
-        if partition is not None and not partition.is_empty():
-            _upload_from(partition, invocation)
-
-
-def _upload_from(partition: Partition, invocation: Invocation) -> None:
-    limits: dict[str, Any] = {"timeout": UPLOAD_SECONDS, "connect_timeout": UPLOAD_SECONDS, "retries": 0}
-    with invocation.client(**limits) as client:
-        done = flush_shortly(partition, client, UPLOAD_SECONDS)
-    if done.uploaded:
-        output.say(f"uploaded {plural(done.uploaded, 'capture')} that waited on this machine")

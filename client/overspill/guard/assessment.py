@@ -28,7 +28,7 @@ from overspill.wire import Outcome
 if TYPE_CHECKING:
     from overspill.guard.output import Output
     from overspill.guard.policy import Policy
-    from overspill.previews.case import Previews
+    from overspill.previews.remembered import Previews
     from overspill.shapes.shape import Shape
     from overspill.text.limits import Limits
 

@@ -27,8 +27,8 @@ from overspill.guard.results import (
 )
 from overspill.guard.spiller import Spiller, Verdict
 from overspill.guard.trial import oversized
-from overspill.previews.case import Previews
 from overspill.previews.notice_facts import TOO_LONG
+from overspill.previews.remembered import Previews
 from overspill.shapes.shape import examine, is_quick, size_of
 from overspill.spools.store_request import Origin
 from overspill.wire import Outcome

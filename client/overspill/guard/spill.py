@@ -15,10 +15,10 @@ from overspill.guard import gain
 from overspill.guard.notice_size import cut_to_fit, escape_factor, notice_overhead, within_room
 from overspill.guard.policy_defaults import MODES, READER
 from overspill.guard.redacting import masked_content
-from overspill.previews.case import Case, Previews
+from overspill.previews.case import Case
 from overspill.previews.cut import HEAD
-from overspill.previews.excerpt import excerpt_of_body
 from overspill.previews.notice_facts import TOO_LONG, Facts, StoreResult
+from overspill.previews.remembered import Previews
 from overspill.previews.seen_lines import seen_lines
 from overspill.reading.chunks import Extent
 from overspill.redaction.masking import counts_text
@@ -110,12 +110,13 @@ class Spill:
         """
         if not self.id or self.policy.notice_style.fills:
             return self
-        extent, body = Extent(self.size, self.lines), self.shape.body
-        newlines = self.previews.newlines(body) if isinstance(body, str) else None
-        found = excerpt_of_body(body, extent, 0, newlines)
-        if found is None:
-            return self
-        return replace(self, seen=seen_lines(self.notice(_STORED, counts_tokens=False).preview, found))
+        try:
+            found = self.previews.excerpt(self.shape.body, Extent(self.size, self.lines), 0)
+            if found is None:
+                return self
+            return replace(self, seen=seen_lines(self.notice(_STORED, counts_tokens=False).preview, found))
+        finally:
+            self.previews.release()
 
     @classmethod
     def of(

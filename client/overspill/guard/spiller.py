@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from overspill.guard.executors import Executor
     from overspill.guard.intake import Intake
     from overspill.guard.output import Output
-    from overspill.previews.case import Previews
+    from overspill.previews.remembered import Previews
     from overspill.shapes.shape import Shape
     from overspill.spools.store_request import Origin
 

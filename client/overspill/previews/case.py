@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from overspill.previews import excerpt, notice, preview
-from overspill.text.measure import NewlineIndex
+from overspill.previews import notice
+from overspill.previews.excerpt import describe_binary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,33 +14,13 @@ if TYPE_CHECKING:
     from overspill.previews.cut import Strategy
     from overspill.previews.excerpt import Excerpt
     from overspill.previews.notice_facts import Facts, Notice, StoreResult
+    from overspill.previews.remembered import Previews
     from overspill.reading.chunks import Extent
     from overspill.text.body import Body
     from overspill.text.limits import Limits
 
 
 _MOST_READ_BYTES: Final = 128 * 1024
-
-
-class Previews:
-    """Remembers the previews and newlines of one output, because several notices may be tried for it."""
-
-    def __init__(self) -> None:
-        self._made: dict[tuple[Limits, bool], tuple[Body, str]] = {}
-        self._newlines: NewlineIndex | None = None
-
-    def newlines(self, text: str) -> NewlineIndex:
-        """Return the newlines of the output's `text`. Counts them once."""
-        if self._newlines is None or self._newlines.text is not text:
-            self._newlines = NewlineIndex(text)
-        return self._newlines
-
-    def of(self, body: Body, shown: Limits, make: Callable[[], str], *, has_failed: bool) -> str:
-        """Return the preview of `body` within the limits `shown`. Calls `make` once."""
-        found = self._made.get((shown, has_failed))
-        if found is None or found[0] is not body:
-            found = self._made[shown, has_failed] = body, make()
-        return found[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,25 +43,17 @@ class Case:
     strategy: Strategy
     read: Callable[[Notice], str]
     fits: Callable[[Notice], bool]
-    previews: Previews = field(default_factory=Previews)
+    previews: Previews
 
     def excerpt(self, limits: Limits) -> Excerpt | None:
         """Return what a cut to `limits` may keep of the output; None if the output is not text."""
-        return excerpt.excerpt_of_body(self.body, self.extent, min(limits.max_bytes, _MOST_READ_BYTES) * 2)
+        return self.previews.excerpt(self.body, self.extent, min(limits.max_bytes, _MOST_READ_BYTES) * 2)
 
     def preview(self, *, has_failed: bool) -> str:
         """Return the preview of the output within `shown`. Makes it once."""
-        return self.previews.of(
-            self.body, self.shown, partial(self._preview, has_failed=has_failed), has_failed=has_failed
+        return self.previews.preview(
+            self.body, self.content_type, self.shown, self.extent, has_failed=has_failed
         )
-
-    def _preview(self, *, has_failed: bool) -> str:
-        newlines = self.previews.newlines(self.body) if isinstance(self.body, str) else None
-        size, lines = self.shown.max_bytes, self.shown.max_lines
-        made = preview.preview_body(
-            self.body, self.content_type, size, lines, self.extent, has_failed=has_failed, newlines=newlines
-        )
-        return made.text
 
     def showing(self, text: str) -> Notice:
         """Return our own notice with this preview."""
@@ -90,7 +61,7 @@ class Case:
 
     def description(self) -> str:
         """Return what stands for a preview of binary data."""
-        return preview.describe_binary(self.body, self.content_type)
+        return describe_binary(self.body, self.content_type)
 
 
 class Style(Protocol):

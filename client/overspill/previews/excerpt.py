@@ -5,14 +5,15 @@ from __future__ import annotations
 import codecs
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from overspill.text import measure
+from overspill.text import measure, quantities
 from overspill.text.body import FileBody
 from overspill.text.measure import NewlineIndex, extent_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sized
 
     from overspill.reading.chunks import Extent
     from overspill.text.body import Body
@@ -28,18 +29,23 @@ _MAX_CONTINUATION: Final = 3
 _CONTINUATION_BYTES: Final = bytes(range(0x80, 0xC0))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Excerpt:
     """`text` is the whole body, or its two ends. The second end begins at `seam`.
 
-    `whole` is the size of the whole body. `newlines` is the index of `text`, if it was counted before. Bytes
-    that are not UTF-8 are in `text` as Python's escaped surrogates.
+    `whole` is the size of the whole body. `counted` is the index of the newlines of `text`, if they were
+    counted before. Bytes that are not UTF-8 are in `text` as Python's escaped surrogates.
     """
 
     text: str
     whole: Extent
     seam: int | None = None
-    newlines: NewlineIndex | None = field(default=None, compare=False, repr=False)
+    counted: NewlineIndex | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def newlines(self) -> NewlineIndex:
+        """The newlines of `text`, counted once."""
+        return self.counted or NewlineIndex(self.text)
 
     @property
     def is_whole(self) -> bool:
@@ -63,7 +69,7 @@ class Excerpt:
 
     def numbering(self) -> Callable[[int], int]:
         """Return a function that gives the line number, in the whole, of a position in `text`."""
-        found = self.newlines or NewlineIndex(self.text)
+        found = self.newlines
         end = found.before(len(self.text) - self.text.endswith("\n"))
 
         def number(position: int) -> int:
@@ -80,15 +86,15 @@ def excerpt_of_text(text: str, extent: Extent | None = None) -> Excerpt:
 
 
 def excerpt_of_body(
-    body: Body, extent: Extent, least: int, newlines: NewlineIndex | None = None
+    body: Body, extent: Extent, least: int, counted: NewlineIndex | None = None
 ) -> Excerpt | None:
     """Return the excerpt of `body` with at least `least` bytes of either end; None if it is not text.
 
-    `extent` is the size of the body. `newlines` is the index of a text, if it was counted before. Raises
+    `extent` is the size of the body. `counted` is the index of a text, if it was counted before. Raises
     `OSError` if a file cannot be read.
     """
     if isinstance(body, str):
-        return Excerpt(body, extent, newlines=newlines)
+        return Excerpt(body, extent, counted=counted)
     reach = max(END_BYTES, least)
     if extent.size <= 2 * reach:
         data = body.read(0, extent.size) if isinstance(body, FileBody) else body
@@ -101,6 +107,11 @@ def excerpt_of_body(
     text = _first_end(first)
     joined = Excerpt(text + _last_end(last), extent, len(text))
     return joined if _is_text(joined.text) else None
+
+
+def describe_binary(data: Sized, media_type: str) -> str:
+    """Return what stands for a preview if there is no text."""
+    return f"({quantities.plural(len(data), 'byte')} of {media_type}, not text)"
 
 
 def _first_end(data: bytes) -> str:

@@ -11,23 +11,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.previews import cut, notice_forms
-from overspill.previews.case import Case
-from overspill.previews.notice_facts import Facts, Notice, StoreResult
 from overspill.previews.notice_marks import marked
 from overspill.text import measure
 from overspill.text.limit_arithmetic import left_beside, scaled, stricter
 from overspill.text.limits import Limits, exceeds
 from overspill.text.lookalikes import defuse
-from overspill.text.measure import extent_of
-from overspill.text.rendering import TEXT_TYPE
-from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Callable
 
+    from overspill.previews.case import Case
     from overspill.previews.cut import Cut, Strategy
     from overspill.previews.excerpt import Excerpt
+    from overspill.previews.notice_facts import Notice
     from overspill.reading.chunks import Extent
 
 _LONG_CHARACTER: Final = 64
@@ -144,22 +141,3 @@ def _notice_form(case: Case) -> _NoticeForm:
 def _other_text(case: Case, made: Notice) -> str:
     """Return the text that a model gets beside the output's own."""
     return case.read(made)[len(_ANY_TEXT) :]
-
-
-def shortened(style: Filling, strategy: Strategy, limits: Limits, text: str, left: Limits) -> str:
-    """Return `text` in what is `left` of `limits`, in the words of `style`, with no handle."""
-    extent = extent_of(text)
-    case = Case(
-        facts=Facts(id="", tool="", size=extent.size, lines=extent.lines, preview="", reader=""),
-        stored=StoreResult(outcome=Outcome.TRUNCATED),
-        body=text,
-        extent=extent,
-        content_type=TEXT_TYPE,
-        limits=limits,
-        room=left._replace(max_bytes=min(left.max_bytes, extent.size)),
-        shown=left,
-        strategy=strategy,
-        read=str,
-        fits=lambda _: True,
-    )
-    return str(style.notice(case))

@@ -18,13 +18,12 @@ from overspill.text.limits import MAX_BYTES_PER_CHARACTER
 from overspill.text.sanitize import sanitize
 
 if TYPE_CHECKING:
-    from collections.abc import Sized
+    from collections.abc import Callable
 
     from overspill.previews.excerpt import Excerpt
     from overspill.previews.head_tail import CutEnd, HeadAndTail
     from overspill.previews.highlights import Highlight
     from overspill.text.body import Body
-    from overspill.text.measure import NewlineIndex
 
 _HEAD_SHARE: Final = 0.5
 _HEAD_OF_FAILED_SHARE: Final = 0.2
@@ -75,16 +74,16 @@ def preview_body(
     extent: Extent,
     *,
     has_failed: bool = False,
-    newlines: NewlineIndex | None = None,
+    find: Callable[[Body, Extent, int], Excerpt | None] = excerpt.excerpt_of_body,
 ) -> Preview:
     """Return the preview of `body`, or a description of bytes that are no text. Reads both ends of a file.
 
-    `extent` is the size of the body, and `newlines` the index of a text, if it was counted before. If the
-    call `has_failed`, more of the end is shown. Raises `OSError` if a file cannot be read.
+    `extent` is the size of the body. If the call `has_failed`, more of the end is shown. `find` returns the
+    excerpt of the body, as `excerpt_of_body` does. Raises `OSError` if a file cannot be read.
     """
-    found = excerpt.excerpt_of_body(body, extent, max_bytes * _WINDOW, newlines)
+    found = find(body, extent, max_bytes * _WINDOW)
     if found is None:
-        description = describe_binary(body, content_type)
+        description = excerpt.describe_binary(body, content_type)
         shown = description if len(description.encode()) <= max_bytes and max_lines else ""
         return Preview(shown, extent.lines, extent.size)
     if found.is_whole and _fits(found.text, max_bytes, max_lines):
@@ -94,11 +93,6 @@ def preview_body(
 
 def _share(*, has_failed: bool) -> float:
     return _HEAD_OF_FAILED_SHARE if has_failed else _HEAD_SHARE
-
-
-def describe_binary(data: Sized, media_type: str) -> str:
-    """Return what stands for a preview if there is no text."""
-    return f"({quantities.plural(len(data), 'byte')} of {media_type}, not text)"
 
 
 class _Budget(NamedTuple):

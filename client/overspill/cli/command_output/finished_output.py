@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 from overspill import wire
 from overspill.cli import output
@@ -11,30 +11,28 @@ from overspill.guard.call_context import calling
 from overspill.guard.executors import SyncExecutor, run_sync
 from overspill.guard.guard import Guard
 from overspill.previews import notice
+from overspill.previews.preview import preview
+from overspill.shapes.chunk_stream import stream_shape
+from overspill.shapes.stream_shapes import StreamShape
 from overspill.text import quantities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from overspill.agent_tools.masked_recording import MaskedRecording
     from overspill.agent_tools.recording import Recording
+    from overspill.cli.command_output.command_call import CommandCall
     from overspill.cli.invocation import Invocation
     from overspill.delivery.broken_capture import LiveOutcome
     from overspill.guard.guarded import Guarded
+    from overspill.live.upload import LiveUpload
     from overspill.previews.notice_facts import Notice
-    from overspill.shapes.stream_shapes import StreamShape
     from overspill.text.limits import Limits
 
-_DISK_NEARLY_FULL = "the disk for temporary files is nearly full"
-
-
-@dataclass(frozen=True, kw_only=True)
-class CommandCall:
-    """The tool, the call and the session that the output belongs to."""
-
-    tool: str
-    call_id: str
-    session: str | None
-    status: str = ""
+_DISK_NEARLY_FULL: Final = "the disk for temporary files is nearly full"
+_TRIED_BYTES: Final = 64 * 1024
+_TRIED_PREVIEW: Final = 2048
+"""Bytes of a preview that nobody sees, and of the output of which it is made."""
 
 
 class CommandGuard(Guard):
@@ -50,29 +48,32 @@ class CommandGuard(Guard):
 
 
 class FinishedOutput:
-    """An output whose command has ended. `is_seen`: standard output has shown it already.
+    """An output whose command has ended. `is_seen`: standard output has shown it already."""
 
-    `masked` is all of it without its secrets, if a copy was made while it came.
-    """
-
-    def __init__(
-        self,
-        invocation: Invocation,
-        recording: Recording,
-        *,
-        is_seen: bool,
-        notice: bool,
-        masked: StreamShape | None,
-    ) -> None:
+    def __init__(self, invocation: Invocation, recording: Recording, *, is_seen: bool, notice: bool) -> None:
         self._invocation, self._recording, self._is_seen = invocation, recording, is_seen
         self._has_notice = notice or not is_seen
-        self._masked = None if recording.is_short else masked
+        self._masked: StreamShape | None = None
 
-    def finish(self, guard: CommandGuard, origin: CommandCall, live: LiveOutcome) -> None:
+    def prepare(self) -> None:
+        """Make a preview of the beginning of a long output, which nobody sees.
+
+        It compiles patterns that the notice needs. Call this while the end of the output is sent: the
+        notice then comes a tenth of a second earlier.
+        """
+        if not self._recording.is_short:
+            with suppress(OSError):  # a file that cannot be read: `finish` says so
+                preview(self._recording.read(0, _TRIED_BYTES).decode("utf-8", "replace"), _TRIED_PREVIEW)
+
+    def finish(
+        self, guard: CommandGuard, origin: CommandCall, live: LiveOutcome, masked: StreamShape | None
+    ) -> None:
         """Print the output, or store it and print its notice. Raises `OSError`.
 
-        `live` says what the service has of it already.
+        `live` says what the service has of it already. `masked` is all of it without its secrets, if a copy
+        was made while it came.
         """
+        self._masked = None if self._recording.is_short else masked
         self._make_room()
         if self._recording.missing:
             output.say(f"the middle of the output is missing from what is kept: {self._recording.missing}")
@@ -137,6 +138,19 @@ class FinishedOutput:
             words = self._invocation.command("grep", str(guarded.capture), "PATTERN")
             extent = "without its middle" if self._recording.missing else "whole"
             output.say(f"the output has {size}; it is stored {extent}, search it with: {words}")
+
+
+def masked_output(copy: MaskedRecording, upload: LiveUpload, stored: wire.Entry | None) -> StreamShape | None:
+    """Return all of the output without its secrets, if the upload has copied that; else free the disk."""
+    if upload.masked is None:
+        copy.close()
+        return None
+    body = copy.finish(stored)
+    if body is None:
+        return None
+    if stored is None:
+        return stream_shape(body, upload.masked)
+    return StreamShape(body, stored.content_type, is_bytes=True, masked=upload.masked)
 
 
 def _lines(pieces: Iterator[bytes]) -> int:

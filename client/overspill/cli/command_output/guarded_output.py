@@ -14,7 +14,7 @@ from overspill import wire
 from overspill.agent_tools.masked_recording import MaskedRecording
 from overspill.agent_tools.recording import Recording
 from overspill.cli.command_output.child_process import run_command
-from overspill.cli.command_output.finished_output import CommandCall, CommandGuard, FinishedOutput
+from overspill.cli.command_output.command_call import CommandCall
 from overspill.cli.command_output.live_output import LiveOutput
 from overspill.cli.command_output.terminal_process import is_on_terminal, run_on_terminal
 from overspill.cli.exit_codes import CommandFailure, ExitCode
@@ -23,8 +23,7 @@ from overspill.guard.call_context import minted
 from overspill.guard.hosts import fitting_chars
 from overspill.live.commands import LABEL_BYTES, command_label
 from overspill.live.upload import PATIENCE_SECONDS, LiveUpload
-from overspill.shapes.chunk_stream import stream_shape
-from overspill.shapes.stream_shapes import StreamShape
+from overspill.spools import location
 from overspill.text.limits import Limits
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def run(
         Recording() as recording,
         closing(MaskedRecording(recording)) as copy,
     ):
-        guard = _guard(client, replace(policy, reader=_reader(invocation)), origin.session)
+        _check_settings()
         shown = _shown(invocation, live=live)
         after = policy.limits(origin.tool).max_bytes
         new_capture = _live_capture(client, words, origin, policy, copy)
@@ -77,30 +76,18 @@ def run(
             code = _executed(words, _all(recording.take, upload.take), shown)
             if shown is not None:
                 shown.end()
+            from overspill.cli.command_output import finished_output  # noqa: PLC0415  (while the rest is sent)
+
+            is_seen = shown is not None and shown.is_standard_output
+            ended = finished_output.FinishedOutput(invocation, recording, is_seen=is_seen, notice=notice)
+            ended.prepare()
             stored = upload.ended(status=f"exit {code}", exit_code=code)
-        ended = FinishedOutput(
-            invocation,
-            recording,
-            is_seen=shown is not None and shown.is_standard_output,
-            notice=notice,
-            masked=_masked(copy, upload, stored),
-        )
+        policy = replace(policy, reader=_reader(invocation))
+        guard = finished_output.CommandGuard(client, policy, session=origin.session)
         known = LiveOutcome.of(stored, upload.beginning)
-        ended.finish(guard, replace(origin, status=f"exit {code}"), known)
+        masked = finished_output.masked_output(copy, upload, stored)
+        ended.finish(guard, replace(origin, status=f"exit {code}"), known, masked)
     return code
-
-
-def _masked(copy: MaskedRecording, upload: LiveUpload, stored: wire.Entry | None) -> StreamShape | None:
-    """Return all of the output without its secrets, if the upload has copied that; else free the disk."""
-    if upload.masked is None:
-        copy.close()
-        return None
-    body = copy.finish(stored)
-    if body is None:
-        return None
-    if stored is None:
-        return stream_shape(body, upload.masked)
-    return StreamShape(body, stored.content_type, is_bytes=True, masked=upload.masked)
 
 
 def _shown(invocation: Invocation, *, live: bool | None) -> LiveOutput | None:
@@ -135,10 +122,10 @@ def _live_capture(
     )
 
 
-def _guard(client: SyncClient, policy: Policy, session: str | None) -> CommandGuard:
-    """Return the guard. Raises `CommandFailure` if a setting in the environment is wrong."""
+def _check_settings() -> None:
+    """Raise `CommandFailure` if a variable that the guard will read has a wrong value."""
     try:
-        return CommandGuard(client, policy, session=session)
+        location.waiting_bytes()
     except ValueError as error:
         raise CommandFailure(str(error), ExitCode.USAGE) from error
 

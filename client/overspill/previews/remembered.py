@@ -1,0 +1,66 @@
+"""What was found of one output, kept because several notices may be tried for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from overspill.previews.excerpt import END_BYTES, excerpt_of_body
+from overspill.previews.preview import preview_body
+from overspill.text.measure import NewlineIndex
+
+if TYPE_CHECKING:
+    from overspill.previews.excerpt import Excerpt
+    from overspill.reading.chunks import Extent
+    from overspill.text.body import Body
+    from overspill.text.limits import Limits
+
+
+class Previews:
+    """Remembers the newlines, the excerpt and the previews of one output."""
+
+    def __init__(self) -> None:
+        self._newlines: NewlineIndex | None = None
+        self._excerpt: tuple[Body, int, Excerpt | None] | None = None
+        self._made: dict[tuple[Limits, bool], tuple[Body, str]] = {}
+
+    def newlines(self, text: str) -> NewlineIndex:
+        """Return the newlines of the output's `text`. Counts them once."""
+        if self._newlines is None or self._newlines.text is not text:
+            self._newlines = NewlineIndex(text)
+        return self._newlines
+
+    def excerpt(self, body: Body, extent: Extent, least: int) -> Excerpt | None:
+        """Return the same as `excerpt_of_body`. Keeps it for the next look at it, until `release`.
+
+        Raises `OSError` if a file cannot be read.
+        """
+        reach, kept = max(END_BYTES, least), self._excerpt
+        if kept is None or kept[0] is not body or kept[1] != reach:
+            counted = self.newlines(body) if isinstance(body, str) else None
+            kept = self._excerpt = body, reach, excerpt_of_body(body, extent, reach, counted)
+        return kept[2]
+
+    def release(self) -> None:
+        """Forget the excerpt, which may take megabytes."""
+        self._excerpt = None
+
+    def preview(
+        self, body: Body, content_type: str, shown: Limits, extent: Extent, *, has_failed: bool
+    ) -> str:
+        """Return the preview of `body` within the limits `shown`. Makes it once.
+
+        Raises `OSError` if a file cannot be read.
+        """
+        found = self._made.get((shown, has_failed))
+        if found is None or found[0] is not body:
+            made = preview_body(
+                body,
+                content_type,
+                shown.max_bytes,
+                shown.max_lines,
+                extent,
+                has_failed=has_failed,
+                find=self.excerpt,
+            )
+            found = self._made[shown, has_failed] = body, made.text
+        return found[1]
