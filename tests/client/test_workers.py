@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import deque
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from overspill.execution import workers
+from overspill.execution import threads, workers
 from overspill.execution.workers import Workers
 
 from tests.waiting import until
@@ -111,3 +113,16 @@ def test_without_threads_the_caller_does_all(monkeypatch: pytest.MonkeyPatch) ->
 
     assert came == [threading.get_ident()]
     assert not pool.running
+
+
+@pytest.mark.parametrize(("size", "is_together"), [(64 * 1024, False), (16 * 1024 * 1024, True), (0, True)])
+async def test_only_the_work_on_small_outputs_is_done_one_after_another(size: int, is_together: bool) -> None:
+    meeting, met = threading.Barrier(2), list[int]()
+
+    def work() -> None:
+        with suppress(threading.BrokenBarrierError):
+            met.append(meeting.wait(30 if is_together else 0.1))
+
+    await asyncio.gather(*(threads.run_fairly("a session", size, work) for _ in range(2)))
+
+    assert len(met) == (2 if is_together else 0)

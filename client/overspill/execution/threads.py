@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from overspill.execution.waiting import Reply, result
-from overspill.execution.workers import BLOCKING, CLOSING, WORK
+from overspill.execution.workers import BLOCKING, CLOSING, SMALL, WORK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
 T = TypeVar("T")
+
+_LARGE_BYTES: Final = 1024 * 1024
+"""Most of the work on so much leaves the interpreter's lock to others."""
 
 
 def is_lack_of_threads(error: RuntimeError) -> bool:
@@ -30,9 +33,13 @@ async def run(work: Callable[..., T], *args: object) -> T:
 
 
 async def run_fairly(flow: Hashable, size: int, work: Callable[..., T], *args: object) -> T:
-    """As `run`. `flow` and `size`, in bytes, decide its place in the queue: see `FairQueue`."""
+    """As `run`. `flow` and `size`, in bytes, decide its place in the queue: see `FairQueue`.
+
+    A `size` of 0 means that it is not known.
+    """
     reply: Reply[T] = Reply()
-    WORK.submit(partial(reply.answer_with, work, *args), flow, size)
+    workers = SMALL if 0 < size < _LARGE_BYTES else WORK
+    workers.submit(partial(reply.answer_with, work, *args), flow, size)
     return await result(reply)
 
 

@@ -136,9 +136,14 @@ def _do(work: _Work) -> None:
 
 
 WORK: Final = Workers(2)
-"""For pure work: measuring, hashing, compressing, previews.
+"""For pure work: measuring, hashing, compressing, decoding.
 
 More threads would only take the interpreter's lock from the agent's own.
+"""
+SMALL: Final = Workers(1)
+"""For pure work on little data, such as previews. Nearly all of it holds the interpreter's lock.
+
+With a second thread it takes longer, and the loop of an agent waits longer for the lock.
 """
 BLOCKING: Final = Workers(8)
 """For what waits for a disk or a service: files, spools, what is sent in the background."""
