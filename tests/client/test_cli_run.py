@@ -3,17 +3,19 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import overspill as overspill_package
 import pytest
 from overspill.spools.spool import Spool
 
 from tests.client.shell import CAPTURE_ID, SECONDS, Shell, command, written_to
 from tests.client.spooling import spilled
-from tests.servers.overspill import ServiceProcess
+from tests.servers.overspill import ServiceProcess, clean_environment
 
 LARGE = 16 * 1024 * 1024
 LONG = ["seq", "1", "30000"]
@@ -292,6 +294,23 @@ def test_the_environment_is_looked_at_before_the_command_runs(variable: str, tmp
     assert result.code == 2
     assert variable in result.err
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_command_may_remove_the_package_that_runs_it(service: ServiceProcess, tmp_path: Path) -> None:
+    package = Path(next(iter(overspill_package.__path__)))
+    shutil.copytree(package, tmp_path / "overspill", ignore=shutil.ignore_patterns("__pycache__"))
+    script = f"echo installing; sleep 4; rm -r {tmp_path}/overspill; seq 1 30000; exit 3"
+    ended = subprocess.run(
+        [sys.executable, "-m", "overspill", "run", "--", "sh", "-c", script],
+        capture_output=True,
+        check=False,
+        text=True,
+        cwd="/",
+        env=clean_environment(OVERSPILL_URL=service.url, PYTHONPATH=str(tmp_path)),
+    )
+
+    assert (ended.returncode, ended.stderr) == (3, "")
+    assert "too long: 168905 bytes, 30001 lines" in ended.stdout
 
 
 def test_memory_stays_flat_for_a_huge_output(overspill: Shell, tmp_path: Path) -> None:

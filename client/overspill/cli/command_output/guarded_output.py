@@ -5,10 +5,12 @@ The guard decides, as in an agent. On a terminal the output is shown as it comes
 
 from __future__ import annotations
 
-from contextlib import closing
+import threading
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 from overspill import wire
 from overspill.agent_tools.masked_recording import MaskedRecording
@@ -27,7 +29,7 @@ from overspill.spools import location
 from overspill.text.limits import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from overspill.cli.invocation import Invocation
     from overspill.guard.policy import Policy
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["CommandCall", "minted", "run", "with_limits"]
 
 _PLACEHOLDER = "CAPTURE"
+_LOADED_AFTER_SECONDS: Final = 1.0
 
 
 def with_limits(policy: Policy, tool: str, *, max_bytes: int | None, max_lines: int | None) -> Policy:
@@ -73,7 +76,8 @@ def run(
         after = policy.limits(origin.tool).max_bytes
         new_capture = _live_capture(client, words, origin, policy, copy)
         with LiveUpload(recording, new_capture, after_bytes=after) as upload:
-            code = _executed(words, _all(recording.take, upload.take), shown)
+            with _end_loaded():
+                code = _executed(words, _all(recording.take, upload.take), shown)
             if shown is not None:
                 shown.end()
             from overspill.cli.command_output import finished_output  # noqa: PLC0415  (while the rest is sent)
@@ -88,6 +92,24 @@ def run(
         masked = finished_output.masked_output(copy, upload, stored)
         ended.finish(guard, replace(origin, status=f"exit {code}"), known, masked)
     return code
+
+
+@contextmanager
+def _end_loaded() -> Iterator[None]:
+    """Load what is needed at the end once the block has run for a second.
+
+    A command may replace the files of this package: `pip install` does.
+    """
+    loading = threading.Timer(
+        _LOADED_AFTER_SECONDS, import_module, ["overspill.cli.command_output.finished_output"]
+    )
+    loading.daemon = True
+    with suppress(RuntimeError):  # no thread can be started
+        loading.start()
+    try:
+        yield
+    finally:
+        loading.cancel()
 
 
 def _shown(invocation: Invocation, *, live: bool | None) -> LiveOutput | None:
