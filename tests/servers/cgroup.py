@@ -5,7 +5,9 @@ folder = cgroup.limited(name, size)      # raises Unavailable, saying why
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -47,9 +49,18 @@ class Cgroup:
         return next(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
 
 
+def _is_in_memory(folder: Path) -> bool:
+    device = folder.stat().st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    mounts = (line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines())
+    return any(mount[2] == number and mount[mount.index("-") + 1] == "tmpfs" for mount in mounts)
+
+
 @contextmanager
 def limited(name: str, size: int) -> Iterator[Cgroup]:
     """A cgroup of `size` bytes, removed at the end; nothing may run in it then. Raises `CannotLimit`."""
+    if _is_in_memory(Path(tempfile.gettempdir())):
+        raise CannotLimit("temporary files are in memory here, and a limit counts them too")
     folder, file = (V1 / name, "memory.limit_in_bytes") if V1.is_dir() else (ROOT / name, "memory.max")
     try:
         folder.mkdir()
