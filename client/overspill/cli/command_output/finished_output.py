@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 _DISK_NEARLY_FULL: Final = "the disk for temporary files is nearly full"
 _TRIED_BYTES: Final = 64 * 1024
-_TRIED_PREVIEW: Final = 2048
-"""Bytes of a preview that nobody sees, and of the output of which it is made."""
+"""Bytes of the output of which a preview is made that nobody sees."""
+_TRIED_PREVIEW_BYTES: Final = 2048
 
 
 class CommandGuard(Guard):
@@ -63,7 +63,8 @@ class FinishedOutput:
         """
         if not self._recording.is_short:
             with suppress(OSError):  # a file that cannot be read: `finish` says so
-                preview(self._recording.read(0, _TRIED_BYTES).decode("utf-8", "replace"), _TRIED_PREVIEW)
+                beginning = self._recording.read(0, _TRIED_BYTES).decode("utf-8", "replace")
+                preview(beginning, _TRIED_PREVIEW_BYTES)
 
     def finish(
         self, guard: CommandGuard, origin: CommandCall, live: LiveOutcome, masked: StreamShape | None
