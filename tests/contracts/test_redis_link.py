@@ -87,6 +87,26 @@ async def test_commands_of_one_moment_are_sent_together() -> None:
     assert len(pieces) <= 2
 
 
+async def test_what_is_published_comes_after_an_answer_that_nobody_waits_for(own_redis: RedisServer) -> None:
+    """Redis writes first to whom it had something for last: so to the subscribers, and then to this link."""
+    address = HOST, own_redis.port
+    heard: asyncio.Queue[list[Any]] = asyncio.Queue()
+    script = "redis.call('PUBLISH', 'news', ARGV[1]); return ARGV[1]"
+    async with link_to(address) as subscriber, link_to(address) as link:
+        subscriber.listen(heard.put_nowait)
+        subscriber.send(("SUBSCRIBE", "news"))
+        await heard.get()
+        one = await link.send(("EVAL", script, 0, "one"), publishes=True)
+        several = [link.send(("EVAL", script, 0, each), publishes=True) for each in ("two", "three")]
+        answers = [one, *await asyncio.gather(*several, link.send(("ECHO", "last")))]
+        messages = [(await heard.get())[2] for _ in range(3)]
+        pings = await link.send(("INFO", "commandstats"))
+
+    assert answers == [b"one", b"two", b"three", b"last"]
+    assert messages == answers[:3]
+    assert b"cmdstat_ping:calls=2," in pings  # before `one` and `two`: `three` is not the first in its piece
+
+
 async def test_what_has_no_answer_in_time_fails_and_a_server_that_says_nothing_is_left() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()

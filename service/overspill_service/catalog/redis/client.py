@@ -34,8 +34,11 @@ _FAILURES: Final = redis_errors.RedisError, redis_errors.RedisClusterException, 
 class Connection(Protocol):
     """What the three ways to reach Redis have in common."""
 
-    async def run(self, *command: Any) -> Any:
-        """Try a command once, and return its answer, within a time of its own. Raises redis-py's errors."""
+    async def run(self, *command: Any, publishes: bool = False) -> Any:
+        """Try a command once, and return its answer, within a time of its own. Raises redis-py's errors.
+
+        `publishes`: the command tells subscribers something, which had better not wait for the answer.
+        """
 
     async def info(self, section: str) -> list[dict[str, Any]]:
         """Return INFO of every server that holds data, in any order."""
@@ -89,7 +92,7 @@ class RedisClient:
 
     async def _step(self, script: Script, *rest: Any) -> Any:
         try:
-            return await self._connection.run("EVALSHA", script.sha, *rest)
+            return await self._connection.run("EVALSHA", script.sha, *rest, publishes=script.publishes)
         except redis_errors.NoScriptError:  # a new or restarted server; EVAL makes it remember the script
             return await self._connection.run("EVAL", script.text, *rest)
 

@@ -113,7 +113,7 @@ class _Cluster:
     def __init__(self, client: RedisCluster, options: LinkOptions) -> None:
         self._client, self._options = client, options
 
-    async def run(self, *command: Any, **options: Any) -> Any:
+    async def run(self, *command: Any, publishes: bool = False, **options: Any) -> Any:  # noqa: ARG002  (the port's)
         async with asyncio.timeout(self._options.answer_seconds):
             await self._client.initialize()  # before that, commands would go to any node
             try:

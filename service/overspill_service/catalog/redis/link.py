@@ -24,6 +24,7 @@ CHECKS_PER_TIMEOUT: Final = 4
 WHOLE_BYTES: Final = 64 * 1024
 """A command of at most so many bytes is sent in one piece with others."""
 _NOTHING: Final = object()
+_PING: Final = b"*1\r\n$4\r\nPING\r\n"
 _KINDS: Final = {
     "NOSCRIPT": redis_errors.NoScriptError,
     "NOPERM": redis_errors.NoPermissionError,
@@ -50,6 +51,9 @@ class Link(asyncio.Protocol):
         self._unsent: list[bytes] = []
         self._waiting: deque[tuple[Answer, float]] = deque()
         """For each command that has no answer yet, and since when it waits."""
+        self._ignored: Answer = self._loop.create_future()
+        """Stands for answers that nobody waits for."""
+        self._ignored.cancel()
         self._timer: asyncio.TimerHandle | None = None
         self._is_retired = False
         self._error: Exception | None = None
@@ -65,14 +69,23 @@ class Link(asyncio.Protocol):
         """Bytes that the system has not taken yet."""
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
-    def send(self, command: tuple[Any, ...]) -> Answer:
-        """Send a command. Its answer is what Redis says, or a `RedisError`."""
+    def send(self, command: tuple[Any, ...], *, publishes: bool = False) -> Answer:
+        """Send a command. Its answer is what Redis says, or a `RedisError`.
+
+        What `publishes` comes to its subscribers before the answer comes here, and they are not kept waiting
+        by what this process does next. Redis writes to the connection that it had something for last first
+        (`putClientInPendingWriteQueue` in its `networking.c`), so this one is given something before.
+        """
         answer = self._loop.create_future()
         if self._transport is None:
             answer.set_exception(redis_errors.ConnectionError("the connection is gone"))
             return answer
         packed = hiredis.pack_command(command)
-        if self._unsent or self._waiting:  # there may be more to come: send it with that
+        is_idle = not self._unsent and not self._waiting
+        if publishes and is_idle:
+            packed = _PING + packed
+            self._waiting.append((self._ignored, self._loop.time()))
+        if not is_idle:  # there may be more to come: send it with that
             if not self._unsent:
                 self._loop.call_soon(self._flush)
             self._unsent.append(packed)

@@ -114,10 +114,10 @@ class Links:
         self._links: list[Link] = []
         self._connecting: asyncio.Task[Link] | None = None
 
-    async def run(self, *command: Any) -> Any:
-        """Return the command's answer. Raises redis-py's errors."""
+    async def run(self, *command: Any, publishes: bool = False) -> Any:
+        """Return the command's answer; see `Link.send`. Raises redis-py's errors."""
         link = self._free() or await self._connected()
-        return await link.send(command)
+        return await link.send(command, publishes=publishes)
 
     def reconnect(self) -> None:
         """Use new links from now on. Commands under way get their answers from the old ones."""

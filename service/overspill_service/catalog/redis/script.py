@@ -20,6 +20,7 @@ class Script:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.publishes = "'PUBLISH'" in text
         self.sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
