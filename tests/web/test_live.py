@@ -551,3 +551,21 @@ async def test_a_key_that_may_not_read_learns_nothing_of_what_was_stored_before(
     assert (wrong.status, str(len(content)) in (await problem(wrong)).detail) == (409, False)
     answer = await right.json()
     assert (answer["id"], answer["size"], answer["tool"], answer["sha256"]) == (stored.id, 0, "", "")
+
+
+async def test_bodies_that_come_one_after_the_other_do_not_mix(api: Api, producer: Producer) -> None:
+    """Their memory is used again: also after one that was refused, was shorter, or was not announced."""
+    other = Producer(api, "cap_" + "b" * 20, "other")
+    await other.begin()
+    texts: dict[str, list[bytes]] = {producer.path: [], other.path: []}
+    for number in range(6):
+        for each in (producer, other):
+            data = (b"%s %d\n" % (each.word.encode(), number)) * (250_000 - number * 17_001)
+            await each.append(b"x" * 3_000_000, expected=409, Upload_Offset="99999999")
+            await each.append(data)
+            texts[each.path].append(data)
+
+    for each in (producer, other):
+        await each.complete()
+        content = await (await api.get(f"{each.path}/content")).read()
+        assert content == b"".join(texts[each.path])

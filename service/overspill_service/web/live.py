@@ -6,7 +6,6 @@ The fields `Upload-Offset` and `Upload-Complete` are those of draft-ietf-httpbis
 from __future__ import annotations
 
 from contextlib import asynccontextmanager, suppress
-from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import hdrs
@@ -83,7 +82,10 @@ async def _appended(
         data = await _body(context)
         turn.note_body()
         is_last = single_field(context.request.headers, Header.UPLOAD_COMPLETE) == "?1"
-        return await producer.append(context.ref, offset, data, turn, is_last=is_last)
+        try:
+            return await producer.append(context.ref, offset, data, turn, is_last=is_last)
+        finally:
+            context.service.body_buffers.keep(data)
 
 
 async def complete(context: RequestContext[wire.NoQuery]) -> web.Response:
@@ -165,9 +167,8 @@ def _of_one_frame(coding: str, data: bytes) -> bytes:
 
 async def _collected(context: RequestContext[Any]) -> bytes:
     """Return a body that is still coming, with little more of it than an append may have."""
-    room = bytes(min(context.request.content_length or 0, wire.MAX_APPEND))
-    collected = BytesIO(room)  # unlike pieces that are joined at the end, it is in memory once
-    del room  # else the first write copies it
+    size = min(context.request.content_length or 0, wire.MAX_APPEND)
+    collected = context.service.body_buffers.take(size)  # unlike pieces that are joined, it is in memory once
     async for chunk in body_chunks(context):
         collected.write(chunk)
         if collected.tell() > wire.MAX_APPEND:

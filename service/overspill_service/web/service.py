@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 from overspill.reading.chunks import Caps
 
+from overspill_service.resources.body_buffers import BodyBuffers
 from overspill_service.resources.connections import Connections
 from overspill_service.resources.loop_time import LoopTime
 from overspill_service.resources.loop_turns import LoopTurns
@@ -82,6 +83,7 @@ class Service:
     loop_time: LoopTime = field(default_factory=LoopTime)
     loop_turns: LoopTurns = field(default_factory=LoopTurns)
     connections: Connections = field(default_factory=Connections)
+    body_buffers: BodyBuffers = field(default_factory=BodyBuffers)
     scrapes: Scrapes
     audit: AuditLog
     page_sessions: PageSessions
