@@ -120,6 +120,23 @@ def test_with_redact_inline_wrapped_tools_and_generators_are_masked() -> None:
     assert list(guard.wrap(records)()) == [{"key": TAG}]
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["", "short", "\udc80 \ud800", "é" * 500, "line\n" * 200, "x" * 100_000, f"{'x' * 70_000} {SECRET}"],
+)
+@pytest.mark.parametrize("max_bytes", [1_000, 200_000])
+def test_with_redact_inline_what_has_no_secret_is_the_same_object(text: str, max_bytes: int) -> None:
+    usual, masking = (
+        Guard(policy=Policy(max_bytes=max_bytes, redact_inline=each), spool=False) for each in (False, True)
+    )
+    expected, guarded = (each.process_sync(text, tool="t") for each in (usual, masking))
+
+    assert guarded.outcome is expected.outcome
+    assert masking.stats == usual.stats
+    if guarded.outcome is Outcome.INLINE:
+        assert (guarded.value is text) == (SECRET not in text)
+
+
 def test_bypass_hands_over_everything() -> None:
     guard = Guard(policy=Policy(redact_inline=True))
 

@@ -73,8 +73,8 @@ class Pipeline:
         """Return the short cut for the outputs of a tool."""
         if tool in self._fast_paths:
             return self._fast_paths[tool]
-        limits = (self.policy.short_limits(tool),) if self.trial is None else self.trial.short_limits(tool)
-        path = FastPath(limits, self.tally.inline(tool), (self, tool))
+        policies = (self.policy,) if self.trial is None else self.trial.policies
+        path = FastPath(policies, tool, self.tally.inline(tool), self)
         path.is_followed = self.trial is not None
         if len(self._fast_paths) < _MOST_TOOLS:
             self._fast_paths[tool] = path

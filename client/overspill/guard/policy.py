@@ -275,10 +275,6 @@ class Policy:
         """Whether secrets are masked in outputs that stay in the conversation."""
         return self.redact_inline and self.redaction is not Redaction.OFF
 
-    def short_limits(self, tool: str) -> Limits:
-        """Return the limits of outputs that need no look at their text: none do if all are to be masked."""
-        return Limits(0, 0) if self.masks_inline else self.limits(tool)
-
     def band(self, size: int) -> Band:
         """Return the band of an output of `size` bytes."""
         return next((band for band in reversed(self.bands) if size > band.above), _DEFAULT_BAND)
@@ -286,6 +282,11 @@ class Policy:
     def deadline(self, size: int) -> float:
         """Return the seconds that an upload of `size` bytes may take if there is no spool to keep it."""
         return self.wait + size / defaults.SLOWEST_UPLOAD
+
+    def has_no_secret(self, text: str) -> bool:
+        """Return whether nothing is masked in the text. It takes microseconds for a short one."""
+        redactor = self.redactor()
+        return redactor is None or not redactor.redact(text).counts
 
     def redactor(self) -> Redactor | None:
         """Return what masks secrets, with those of the environment as it is now; None if nothing does."""

@@ -78,10 +78,10 @@ class Trial:
         spilling = self._usual if self._keeps_whole else self._held_out
         return Assignment(cohort, session, self._held_out, spilling, limits)
 
-    def short_limits(self, tool: str) -> tuple[Limits, ...]:
-        """Return the limits of both arms: an output within all of them is short in either."""
-        usual = self._usual.short_limits(tool)
-        return (usual,) if self._keeps_whole else (usual, self._held_out.short_limits(tool))
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """Those that decide whether an output is short: it is in both arms if it is for each of them."""
+        return (self._usual,) if self._keeps_whole else (self._usual, self._held_out)
 
     def count_short(self, session: str, tool: str, size: int) -> None:
         """Count an output of `size` bytes that is short in both arms."""
