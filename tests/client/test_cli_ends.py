@@ -349,23 +349,3 @@ def test_the_list_of_commands_says_of_each_what_its_own_help_begins_with(name: s
 
 def test_help_documents_the_exit_codes() -> None:
     assert "Exit codes: 0 done; 1 grep found nothing" in Shell(NOBODY)("--help").out
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_is_generated_for_each_shell(shell: str) -> None:
-    result = Shell(NOBODY)("completion", shell)
-
-    assert result.code == 0
-    assert "_OVERSPILL_COMPLETE" in result.out
-    assert "overspill" in result.out
-
-
-def test_bash_accepts_its_completion_and_it_completes_commands(overspill: Shell) -> None:
-    asks = "_overspill_completion overspill; echo ${COMPREPLY[@]}"
-    begun = "COMP_WORDS=(overspill su); COMP_CWORD=1"
-    result = overspill.script(f'eval "$(overspill completion bash)"; complete -p overspill; {begun}; {asks}')
-
-    assert result.out.splitlines() == [
-        "complete -o nosort -F _overspill_completion overspill",
-        "summary",
-    ]

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from overspill.cli.completing import completion_of
+
 Maker = Callable[[inspect.Parameter], click.Parameter]
 """Makes the option or argument that fills a parameter of a command."""
 
@@ -20,7 +22,8 @@ def option(*flags: str, **settings: Any) -> Maker:
         spelled = flags or (f"--{parameter.name.replace('_', '-')}",)
         default = parameter.default
         is_shown = bool(default) and default is not True
-        return click.Option([*spelled, parameter.name], default=default, show_default=is_shown, **settings)
+        given = {**completion_of(settings.get("metavar", "")), **settings}
+        return click.Option([*spelled, parameter.name], default=default, show_default=is_shown, **given)
 
     return make
 
@@ -38,7 +41,9 @@ def argument(*, metavar: str, **settings: Any) -> Maker:
 
     def make(parameter: inspect.Parameter) -> click.Parameter:
         is_required = parameter.default is parameter.empty
-        values = settings if is_required else {"default": parameter.default, **settings}
+        values = {**completion_of(metavar), **settings}
+        if not is_required:
+            values = {"default": parameter.default, **values}
         shown = metavar if is_required else f"[{metavar}]"
         shown += "..." if "nargs" in settings else ""
         return click.Argument([parameter.name], required=is_required, metavar=shown, **values)

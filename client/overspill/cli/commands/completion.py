@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
 
 
+_SPLITS, _SPLITS_ONCE = 'string split ","', 'string split --max 1 ","'
+"""click's script for fish shows a description only up to its first comma (click 8.5)."""
+
+
 class Shell(StrEnum):
     """The shells for which there is a completion."""
 
@@ -45,4 +49,5 @@ def completion(
     completing = get_completion_class(shell)
     assert completing is not None, shell
     root = click.get_current_context().find_root().command
-    output.text(completing(root, {}, "overspill", "_OVERSPILL_COMPLETE").source(), raw=True)
+    script = completing(root, {}, "overspill", "_OVERSPILL_COMPLETE").source()
+    output.text(script.replace(_SPLITS, _SPLITS_ONCE), raw=True)

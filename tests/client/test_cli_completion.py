@@ -1,0 +1,140 @@
+"""Words that real shells complete with the script of `overspill completion`."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.client.shell import Shell
+from tests.servers.overspill import clean_environment
+
+NOBODY: Final = "http://127.0.0.1:9"
+FILE: Final = "a file"
+FOLDER: Final = "a folder"
+"""What bash and zsh are told, which then look for it themselves."""
+
+BASH: Final = """
+eval "$(overspill completion bash)"
+compopt() {{ case "$2" in default) echo 'a file';; dirnames) echo 'a folder';; esac; }}
+COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+_overspill_completion overspill
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+ZSH: Final = """
+compdef() {{ : }}
+eval "$(overspill completion zsh)"
+_path_files() {{ case "$1" in -f) echo 'a file';; -/) echo 'a folder';; esac }}
+compadd() {{ print -rl -- $completions }}
+_describe() {{ print -rl -- ${{completions_with_descriptions%%:*}} }}
+words=({words}); CURRENT=$#words
+_overspill_completion
+"""
+FISH: Final = """
+overspill completion fish | source
+complete -C {line}
+"""
+
+
+def said(program: list[str], folder: Path) -> list[str]:
+    environment = clean_environment()
+    environment["PATH"] = f"{Path(sys.executable).parent}:{folder}:{environment['PATH']}"
+    environment |= {"HOME": str(folder), "OVERSPILL_URL": NOBODY}
+    done = subprocess.run(
+        program, capture_output=True, text=True, env=environment, cwd=folder, check=True, timeout=120
+    )
+    assert not done.stderr
+    return done.stdout.split("\n")
+
+
+def completed(shell: str, folder: Path, *words: str) -> list[str]:
+    """What the shell offers for the last of the words; of fish without the descriptions."""
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    texts = {"words": shlex.join(words), "line": shlex.quote(" ".join(words))}
+    script = {"bash": BASH, "zsh": ZSH, "fish": FISH}[shell].format(**texts)
+    flags = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}[shell]
+    return [each.partition("\t")[0] for each in said([shell, *flags, "-c", script], folder) if each]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a program, a file and a folder of its own; its programs are found."""
+    (tmp_path / "zz-report.json").write_text("{}")
+    (tmp_path / "zz-data").mkdir()
+    program = tmp_path / "zz-build"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    return tmp_path
+
+
+SHELLS: Final = pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+
+
+@SHELLS
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["overspill", "su"], ["summary"]),
+        (["overspill", "spool", "fl"], ["flush"]),
+        (["overspill", "grep", "--ignore"], ["--ignore-case"]),
+        (["overspill", "grep", "--color", "al"], ["always"]),
+        (["overspill", "completion", "fi"], ["fish"]),
+        (["overspill", "run", "--", "zz-"], ["zz-build"]),
+        (["overspill", "run", "--tool", "t", "zz-"], ["zz-build"]),
+        (["overspill", "shell", "--shell", "zz-"], ["zz-build"]),
+        (["overspill", "head", "cap_"], []),
+        (["overspill", "nothing", "x"], []),
+    ],
+)
+def test_words_of_commands_are_completed(
+    shell: str, words: list[str], expected: list[str], folder: Path
+) -> None:
+    assert completed(shell, folder, *words) == expected
+
+
+@SHELLS
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["overspill", "put", "zz-r"],
+        ["overspill", "cat", "-o", "zz-r"],
+        ["overspill", "advise", "--policy", "zz-r"],
+        ["overspill", "run", "--", "wc", "zz-r"],
+        ["overspill", "run", "--", "./zz-r"],
+    ],
+)
+def test_files_are_completed_where_one_is_named(shell: str, words: list[str], folder: Path) -> None:
+    name = "./zz-report.json" if words[-1].startswith("./") else "zz-report.json"
+
+    assert completed(shell, folder, *words) == ([name] if shell == "fish" else [FILE])
+
+
+@SHELLS
+def test_folders_are_completed_where_one_is_named(shell: str, folder: Path) -> None:
+    expected = "zz-data/" if shell == "fish" else FOLDER
+
+    assert completed(shell, folder, "overspill", "demo", "--data", "zz-") == [expected]
+
+
+def test_fish_shows_a_description_to_its_end(folder: Path) -> None:
+    if shutil.which("fish") is None:
+        pytest.skip("fish is not installed")
+    script = FISH.format(line="'overspill put --ke'")
+
+    assert said(["fish", "--no-config", "-c", script], folder) == [
+        "--key\tThe key (better: OVERSPILL_KEY, which no process list shows).",
+        "",
+    ]
+
+
+def test_a_shell_without_a_completion_is_named() -> None:
+    result = Shell(NOBODY)("completion", "tcsh")
+
+    assert result.code == 2
+    assert "'tcsh' is not one of 'bash', 'zsh', 'fish'" in result.err
