@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from overspill_service.settings.errors import SettingError
 from overspill_service.settings.sources import load
+from overspill_service.telemetry import logs
 from overspill_service.tenants.keys import new_key
 from overspill_service.web.request_rates import UNKNOWN_KEYS_BURST
 
@@ -29,9 +30,7 @@ async def logged_address(
 
     class Seen(logging.Filter):
         def filter(self, record: logging.LogRecord) -> bool:
-            from overspill_service.telemetry.logs import bound_field  # noqa: PLC0415
-
-            seen.append(bound_field("address"))
+            seen.append(logs.current_fields()["address"])
             return True
 
     log = logging.getLogger("overspill_service.access")

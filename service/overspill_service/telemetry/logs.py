@@ -48,11 +48,6 @@ def current_fields() -> dict[str, Any]:
     return dict(_BOUND.get() or {})
 
 
-def bound_field(name: str) -> str:
-    """Return a field of the current request as text, empty if there is none."""
-    return str((_BOUND.get() or {}).get(name, ""))
-
-
 def log_request(log: logging.Logger, message: str, **fields: object) -> None:
     """Log that a request has ended, at the level INFO."""
     if not log.isEnabledFor(logging.INFO):
