@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import NoReturn
 
 _USAGE = 2
+_INTERRUPTED = 130
 _MISSING = (
     "overspill: the command line needs the extra overspill[cli]; "
     "install it from a checkout: pip install './client[cli]'"
@@ -45,6 +46,10 @@ def run_process() -> NoReturn:
     except SystemExit as exit_:
         end.code = exit_.code
         raise
+    except KeyboardInterrupt:  # while the command line is loaded: later it says so itself
+        end.code = _INTERRUPTED
+        print("overspill: interrupted", file=sys.stderr)
+        sys.exit(_INTERRUPTED)
 
 
 class _QuickEnd:

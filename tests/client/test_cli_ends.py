@@ -269,6 +269,40 @@ def test_an_interrupt_ends_a_command_quietly(overspill: Shell) -> None:
     assert (process.returncode, out, err) == (130, b"", b"overspill: interrupted\n")
 
 
+INTERRUPTED_LOADING = """
+import os, signal, sys
+class Finder:
+    @staticmethod
+    def find_spec(name, *_):
+        if name == sys.argv[-1]:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder)
+from overspill.__main__ import run_process
+run_process()
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "click.core",
+        "overspill.cli.app",
+        "overspill.cli.commands.run",
+        "overspill.cli.spool_upload",
+        "overspill.cli.command_output.guarded_output",
+    ],
+)
+def test_an_interrupt_ends_a_command_quietly_while_it_is_loaded(overspill: Shell, module: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_LOADING, "run", "--", "echo", module],
+        capture_output=True,
+        check=False,
+        env=overspill.environment,
+    )
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"overspill: interrupted\n")
+
+
 def test_without_the_extra_it_says_what_to_install() -> None:
     hidden = "import sys; sys.modules['click'] = None; from overspill.__main__ import main; sys.exit(main())"
     result = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, check=False)

@@ -296,21 +296,56 @@ def test_the_environment_is_looked_at_before_the_command_runs(variable: str, tmp
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_command_may_remove_the_package_that_runs_it(service: ServiceProcess, tmp_path: Path) -> None:
+def without_package(tmp_path: Path, url: str, script: str) -> "subprocess.CompletedProcess[str]":
+    """Run a script, for which `$PACKAGE` is the folder of the package that runs it."""
     package = Path(next(iter(overspill_package.__path__)))
     shutil.copytree(package, tmp_path / "overspill", ignore=shutil.ignore_patterns("__pycache__"))
-    script = f"echo installing; sleep 4; rm -r {tmp_path}/overspill; seq 1 30000; exit 3"
-    ended = subprocess.run(
+    own = {"PACKAGE": f"{tmp_path}/overspill", "PYTHONPATH": str(tmp_path), "TMPDIR": str(tmp_path)}
+    return subprocess.run(
         [sys.executable, "-m", "overspill", "run", "--", "sh", "-c", script],
         capture_output=True,
         check=False,
         text=True,
         cwd="/",
-        env=clean_environment(OVERSPILL_URL=service.url, PYTHONPATH=str(tmp_path)),
+        env=clean_environment(OVERSPILL_URL=url, OVERSPILL_SPOOL=str(tmp_path / "spool"), **own),
     )
 
+
+@pytest.mark.parametrize(
+    ("before", "size"),
+    [("echo installing; ", "168905 bytes, 30001 lines"), ("", "168894 bytes, 30000 lines")],
+)
+def test_a_command_may_remove_the_package_that_runs_it(
+    service: ServiceProcess, tmp_path: Path, before: str, size: str
+) -> None:
+    script = f"{before}sleep 4; rm -r $PACKAGE; seq 1 30000; exit 3"
+    ended = without_package(tmp_path, service.url, script)
+
     assert (ended.returncode, ended.stderr) == (3, "")
-    assert "too long: 168905 bytes, 30001 lines" in ended.stdout
+    assert f"too long: {size}" in ended.stdout
+    assert "Stored whole until" in ended.stdout
+
+
+def test_a_command_may_remove_the_package_while_the_service_is_away(tmp_path: Path) -> None:
+    ended = without_package(tmp_path, "http://127.0.0.1:1", "sleep 4; rm -r $PACKAGE; seq 1 30000; exit 3")
+
+    assert (ended.returncode, ended.stderr.count("\n")) == (3, 1)
+    assert "Stored whole on this machine" in ended.stdout
+    assert "refused" in ended.stderr
+
+
+@pytest.mark.parametrize("lines", [1, 30_000, 300_000])
+def test_where_a_command_removes_the_package_at_once_its_output_is_printed_whole(
+    service: ServiceProcess, tmp_path: Path, lines: int
+) -> None:
+    partition = Spool(tmp_path / "spool").partition(service.url, "")
+    partition.keep(spilled("waits\n"), "down")
+    ended = without_package(tmp_path, service.url, f"rm -r $PACKAGE; seq 1 {lines}; exit 3")
+
+    assert ended.returncode == 3
+    assert ended.stdout == "".join(f"{number}\n" for number in range(1, lines + 1))
+    assert "the output could NOT be stored" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_memory_stays_flat_for_a_huge_output(overspill: Shell, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import click
 
 _NUMBERED: Final = {"head": "-n", "tail": "-n", "grep": "-C"}
 """The option that a bare number stands for, as in the Unix tools of these names."""
+_INTERRUPTED: Final = 130
 
 
 class Command(click.Command):
@@ -40,6 +41,14 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click gives it)
         """Return the names of all commands."""
         return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. One that is interrupted before it begins ends as if it had begun."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("overspill: interrupted", err=True)
+            raise click.exceptions.Exit(_INTERRUPTED) from None
 
 
 class LazyCommand(click.Command):

@@ -30,7 +30,8 @@ PATIENCE_SECONDS: Final = 10.0
 PACE_SECONDS: Final = 0.02
 """Small pieces are gathered for so long. The first one after a pause goes at once."""
 _READ_BYTES: Final = 256 * 1024
-_FAILURES: Final = (OverspillError, OSError, RuntimeError)
+_FAILURES: Final = (OverspillError, OSError, RuntimeError, ImportError)
+"""The last one comes of a command that replaces or removes this very package."""
 
 
 class LiveUpload:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from overspill import wire
 from overspill.agent_tools.masked_recording import MaskedRecording
 from overspill.agent_tools.recording import Recording
+from overspill.cli import output
 from overspill.cli.command_output.child_process import run_command
 from overspill.cli.command_output.command_call import CommandCall
 from overspill.cli.command_output.live_output import LiveOutput
@@ -40,6 +41,14 @@ __all__ = ["CommandCall", "minted", "run", "with_limits"]
 
 _PLACEHOLDER = "CAPTURE"
 _LOADED_AFTER_SECONDS: Final = 1.0
+_NEEDED_AT_END: Final = (
+    "overspill.cli.command_output.finished_output",
+    "overspill.live.sync_capture",
+    "overspill.transfer.source",
+    "overspill.transfer.transport",
+    "overspill.transfer.upload",
+    "overspill.wire.checksums",
+)
 
 
 def with_limits(policy: Policy, tool: str, *, max_bytes: int | None, max_lines: int | None) -> Policy:
@@ -80,9 +89,12 @@ def run(
                 code = _executed(words, _all(recording.take, upload.take), shown)
             if shown is not None:
                 shown.end()
-            from overspill.cli.command_output import finished_output  # noqa: PLC0415  (while the rest is sent)
-
             is_seen = shown is not None and shown.is_standard_output
+            try:  # while the rest is sent
+                from overspill.cli.command_output import finished_output  # noqa: PLC0415
+            except ImportError as error:
+                _print_unstored(invocation, recording, error, is_seen=is_seen)
+                return code
             ended = finished_output.FinishedOutput(invocation, recording, is_seen=is_seen, notice=notice)
             ended.prepare()
             stored = upload.ended(status=f"exit {code}", exit_code=code)
@@ -100,9 +112,7 @@ def _end_loaded() -> Iterator[None]:
 
     A command may replace the files of this package: `pip install` does.
     """
-    loading = threading.Timer(
-        _LOADED_AFTER_SECONDS, import_module, ["overspill.cli.command_output.finished_output"]
-    )
+    loading = threading.Timer(_LOADED_AFTER_SECONDS, _load_end)
     loading.daemon = True
     with suppress(RuntimeError):  # no thread can be started
         loading.start()
@@ -110,6 +120,21 @@ def _end_loaded() -> Iterator[None]:
         yield
     finally:
         loading.cancel()
+
+
+def _load_end() -> None:
+    with suppress(ImportError):  # it is replaced already: who needs it says so
+        for name in _NEEDED_AT_END:
+            import_module(name)
+
+
+def _print_unstored(
+    invocation: Invocation, recording: Recording, error: ImportError, *, is_seen: bool
+) -> None:
+    """Print the output whole, unless it `is_seen`, because nothing else can be loaded. Raises `OSError`."""
+    if not is_seen:
+        output.content(recording.pieces(), raw=invocation.raw)
+    output.say(f"the output could NOT be stored: a part of Overspill is gone or was replaced: {error}")
 
 
 def _shown(invocation: Invocation, *, live: bool | None) -> LiveOutput | None:
