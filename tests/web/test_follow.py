@@ -105,6 +105,18 @@ async def test_following_goes_on_behind_the_last_event(api: Api, producer: Produ
     assert (beyond.status, (await beyond.json())["code"]) == (422, "invalid_parameter")
 
 
+async def test_who_has_seen_bytes_that_were_lost_is_told_the_end(api: Api, producer: Producer) -> None:
+    await producer.append(b"one\n")
+    await producer.complete(state="partial")
+
+    async with following(api, f"{producer.path}/follow", **{"Last-Event-ID": "9"}) as events:
+        text, end = await rest_of(events)
+    refused = await api.get(f"{producer.path}/follow?offset=9")
+
+    assert (text, end["state"], end["size"]) == ("", "partial", 4)
+    assert refused.status == 422
+
+
 async def test_a_whole_capture_is_followed_to_its_end_at_once(api: Api) -> None:
     content = "çé\n".encode() * 50_000
     await api.put(content)
@@ -224,6 +236,78 @@ async def test_too_many_new_lines_are_answered_with_the_last_ones(api: Api, prod
     assert answer["content"].endswith("0019999\n")
     assert answer["skipped_lines"] == answer["start_line"] - 1 == 19_900
     assert answer["cursor"] == 160_000
+
+
+@pytest.mark.parametrize("ending", [b"", b"the open line"])
+async def test_nothing_new_means_that_nothing_was_left_out(
+    api: Api, producer: Producer, ending: bytes
+) -> None:
+    await producer.append(b"one\ntwo\n" + ending)
+
+    answer = await wait_for(api, f"timeout=0&cursor={producer.offset}")
+
+    assert (answer["content"], answer["skipped_lines"]) == ("", 0)
+    assert answer["advice"]
+
+
+async def test_a_new_line_of_which_only_the_end_fits_counts_as_left_out(api: Api, producer: Producer) -> None:
+    await producer.append(b"seen\n" + b"x" * 5_000)
+
+    answer = await wait_for(api, "timeout=0&cursor=5&max_bytes=800")
+    behind = await wait_for(api, "timeout=0&cursor=4900&max_bytes=800")
+
+    assert (answer["content"], answer["start_line"], answer["skipped_lines"]) == ("x" * 800, 2, 1)
+    assert (behind["content"], behind["skipped_lines"]) == ("x" * 105, 0)
+
+
+@pytest.mark.parametrize("before", ["long " * 60, "\n".join(["long " * 60] * 2)])
+async def test_the_line_that_matches_is_shown_whatever_comes_before_it(
+    api: Api, producer: Producer, before: str
+) -> None:
+    await producer.append(f"{before}\nready\n".encode())
+
+    answer = await wait_for(api, "pattern=ready&timeout=0&max_bytes=256")
+
+    assert "ready" in answer["content"]
+    assert answer["cursor"] == producer.offset
+    assert answer["skipped_lines"] == answer["start_line"] - 1
+
+
+@pytest.mark.parametrize("ansi", ["false", "true"])
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("café 😀 done\n", "café 😀 done\n"),
+        ("\x1b[1;31mred\x1b[0m \x1b]0;a title\x07end\n", "red end\n"),
+    ],
+)
+async def test_readers_that_wait_see_characters_and_sequences_whole_wherever_appends_cut_them(
+    api: Api, producer: Producer, text: str, shown: str, ansi: str
+) -> None:
+    seen, cursor = "", 0
+
+    for byte in text.encode():
+        await producer.append(bytes([byte]))
+        answer = await wait_for(api, f"timeout=0&cursor={cursor}&ansi={ansi}")
+        seen, cursor = seen + answer["content"], answer["cursor"]
+
+    assert seen == (text if ansi == "true" else shown)
+    assert cursor == producer.offset
+
+
+async def test_what_is_cut_is_shown_once_nothing_follows_and_awakes_nobody_before(
+    api: Api, producer: Producer
+) -> None:
+    await producer.append(b"ready \xc3")
+
+    found = await wait_for(api, "pattern=ready&timeout=60")
+    again = await wait_for(api, f"pattern=ready&timeout=0&cursor={found['cursor']}")
+    await producer.complete()
+    ended = await wait_for(api, f"timeout=60&cursor={again['cursor']}")
+
+    assert (found["content"], found["cursor"]) == ("ready ", 6)
+    assert (again["reason"], again["content"], again["cursor"]) == ("timeout", "", 6)
+    assert (ended["reason"], ended["content"], ended["cursor"]) == ("ended", "\ufffd", 7)
 
 
 async def test_waiting_behind_the_end_is_refused(api: Api, producer: Producer) -> None:

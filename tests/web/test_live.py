@@ -204,7 +204,7 @@ async def test_a_large_append_that_the_store_does_not_take_is_accepted_all_the_s
 async def test_an_append_elsewhere_is_refused_with_the_right_offset(producer: Producer) -> None:
     await producer.append(b"12345")
 
-    for offset in (0, 4, 6, 10**9):
+    for offset in (0, 4, 6, 10**9, 10**14):
         refused = await producer.append(b"x", expected=409, Upload_Offset=str(offset))
         assert (refused["code"], refused["offset"]) == ("wrong_offset", 5)
 
@@ -214,6 +214,26 @@ async def test_a_damaged_append_adds_nothing(producer: Producer) -> None:
 
     assert refused["code"] == "digest_mismatch"
     assert (await producer.entry()).size == 0
+
+
+async def test_a_checksum_is_found_among_others_and_parameters(producer: Producer) -> None:
+    right, wrong = encode_crc32c(b"12345"), encode_crc32c(b"12346")
+    in_capitals = right.replace("crc32c", "CRC32C")
+
+    for field in (f"sha-256=:AAAA:, {right}", f"{wrong},{right};a=1", f"{in_capitals}\t"):
+        await producer.append(b"12345", Content_Digest=field)
+    refused = await producer.append(b"12345", expected=400, Content_Digest=f"{right}, {wrong}")
+
+    assert refused["code"] == "digest_mismatch"
+
+
+async def test_an_end_elsewhere_is_refused_as_an_end(producer: Producer) -> None:
+    await producer.append(b"12345")
+
+    refused = await producer.complete(expected=409, offset=4)
+
+    assert (refused["code"], refused["offset"]) == ("wrong_offset", 5)
+    assert "append" not in refused["detail"]
 
 
 async def test_a_compressed_append_is_decoded_within_the_limit(producer: Producer) -> None:
@@ -241,6 +261,10 @@ async def test_a_compressed_append_is_decoded_within_the_limit(producer: Produce
         ("Overspill_Producer", "w" * 101),
         ("Content_Digest", "crc32c=:AAAA:"),
         ("Content_Digest", "md5=:AAAAAA==:"),
+        ("Content_Digest", "crc32c=:AAAAAA==:, ;"),
+        ("Upload_Complete", "?2"),
+        ("Upload_Complete", "1"),
+        ("Upload_Complete", "true"),
     ],
 )
 async def test_a_wrong_field_is_refused_by_name(producer: Producer, header: str, value: str) -> None:

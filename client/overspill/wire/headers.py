@@ -62,18 +62,26 @@ _MEMBER: Final = re.compile(
 
 
 def decode_digest(field: str) -> bytes:
-    """Return the SHA-256 digest (32 bytes) of a `Repr-Digest` field.
+    """Return the SHA-256 digest (32 bytes) of a `Repr-Digest` field. Raises `ValueError` as `digest_in`."""
+    digest = digest_in(field, "sha-256", hashlib.sha256().digest_size)
+    if digest is None:
+        raise ValueError("Repr-Digest needs the form sha-256=:BASE64: with a digest of 32 bytes")
+    return digest
+
+
+def digest_in(field: str, algorithm: str, size: int) -> bytes | None:
+    """Return the digest of one algorithm in a field of RFC 9530. None if it has none of `size` bytes.
 
     The field is a dictionary of algorithms (RFC 8941): other algorithms and all parameters are ignored, and
-    of a repeated algorithm the last one counts. Raises `ValueError` if it has no SHA-256 or is malformed.
+    of a repeated algorithm the last one counts. None if it is malformed; raises `ValueError` for what is no
+    base64.
     """
     found, position, follows = "", 0, True
     while follows and (member := _MEMBER.match(field, position)):
-        if member["key"].lower() == "sha-256":
+        if member["key"].lower() == algorithm:
             found = member["value"] or ""
         position, follows = member.end(), member["comma"] is not None
     if position == len(field) and not follows and found[:1] == ":":
         digest = base64.b64decode(found[1:-1], validate=True)
-        if len(digest) == hashlib.sha256().digest_size:
-            return digest
-    raise ValueError("Repr-Digest needs the form sha-256=:BASE64: with a digest of 32 bytes")
+        return digest if len(digest) == size else None
+    return None

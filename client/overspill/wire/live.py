@@ -149,9 +149,10 @@ class Waited(Struct, frozen=True, kw_only=True):
     """As of this answer, while the capture is live."""
     matches: list[Match] = []
     skipped_lines: int = 0
-    """New lines before `start_line` that are not in `content`: `lines` reads them."""
+    """New lines that are not in `content`, or not whole, before what is: `lines` reads them."""
     cursor: int
-    """What to send as `cursor` next time."""
+    """What to send as `cursor` next time. While the capture is live, a character or an escape sequence
+    that has come in part lies behind it, and comes with the next answer."""
     approx_tokens: int
     advice: str = ""
     """What to do next, if waiting again in the same way would not help."""

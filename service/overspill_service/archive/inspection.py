@@ -68,7 +68,7 @@ async def inspect(
     with _query_errors():
         decoders = INLINE if is_small else workers
         async with (await archive.reader(entry, decoders)).with_memory(_scan_size(entry)) as reader:
-            read = begin(_extent_of(entry))
+            read = begin(extent_of(entry))
             while (wanted := read.wanted) is not None:
                 taker = _Taker(read, read.feed, _unchanged, is_inline=is_small)
                 frames = frames_wanted(reader.frames, wanted)
@@ -82,7 +82,8 @@ async def inspect(
             return await workers.run(read.answer)
 
 
-def _extent_of(entry: Entry) -> Extent:
+def extent_of(entry: Entry) -> Extent:
+    """Return the whole of a capture, as the bounded readers see it."""
     kind = TerminalExtent if TERMINAL_LABEL in entry.labels else Extent
     return kind(entry.size, entry.lines)
 
@@ -107,7 +108,7 @@ async def search(archive: Archive, entry: Entry, begin: Callable[[Extent], Searc
     """Run the search that `begin` makes, and return its answer. Several threads decode and search at once."""
     with _query_errors():
         async with (await archive.reader(entry, workers)).with_memory(_scan_size(entry)) as reader:
-            search = begin(_extent_of(entry))
+            search = begin(extent_of(entry))
             while (wanted := search.begin_part()) is not None:
                 taker = _Taker(search, search.take, search.prepare)
                 frames = _frames_to_search(reader.frames, wanted, backwards=search.backwards)

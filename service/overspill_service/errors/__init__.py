@@ -157,8 +157,10 @@ class Held(Refused):
 class WrongOffset(Refused):
     code = Code.WRONG_OFFSET
 
-    def __init__(self, sent: int, expected: int) -> None:
-        super().__init__(f"the append begins at byte {sent}, the content ends at {expected}: go on there")
+    def __init__(self, sent: int, expected: int, *, is_end: bool = False) -> None:
+        """`is_end`: the offset was sent as the end of the capture, not as the beginning of an append."""
+        what = "the capture is said to end" if is_end else "the append begins"
+        super().__init__(f"{what} at byte {sent}, the content ends at {expected}: go on there")
         self.offset = expected
 
 

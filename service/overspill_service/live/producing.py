@@ -135,8 +135,9 @@ class Producer(Struct, frozen=True):
         check_id(capture)
         if captures.bound is not None:
             await captures.get(capture)
-        if offset + len(data) > captures.tenant.limits.max_capture_size:
-            raise CaptureTooLarge(captures.tenant.limits.max_capture_size)
+        limit = captures.tenant.limits.max_capture_size
+        if offset <= limit < offset + len(data):  # one that begins behind the limit is at a wrong offset
+            raise CaptureTooLarge(limit)
         name, treatment = (captures.tenant.name, capture), captures.tenant.limits.redaction
         ahead = None if turn.before is None else await framed_ahead(captures.archive, name, data)
         await turn.until_alone()
@@ -252,7 +253,7 @@ class Producer(Struct, frozen=True):
         archive = self.captures.archive
         entry, record = await self._whole_record(entry)
         if record.accepted != completion.offset:
-            raise WrongOffset(completion.offset, record.accepted)
+            raise WrongOffset(completion.offset, record.accepted, is_end=True)
         require_small(entry, completion)
         sha256 = await self.flusher.digests.whole(archive, entry, record.buffer)
         if completion.sha256 not in (None, sha256.hex()):
@@ -268,7 +269,8 @@ class Producer(Struct, frozen=True):
             labels=completion.labels,
         )
         if not await archive.catalog.end_live(entry.tenant, entry.id, record.accepted, ending.encode()):
-            raise WrongOffset(completion.offset, (await progress(archive, entry)).accepted)
+            accepted = (await progress(archive, entry)).accepted
+            raise WrongOffset(completion.offset, accepted, is_end=True)
         await self.flusher.schedule.after(0, entry.tenant, entry.id)  # if this process dies now
         finished = await self.flusher.finish(entry.tenant, entry.id)
         return finished or await self.captures.get(entry.id)

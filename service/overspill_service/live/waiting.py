@@ -11,8 +11,9 @@ from overspill import wire
 from overspill.reading import lines
 from overspill.reading.grep import Search
 from overspill.reading.scanning import Cursor
+from overspill.reading.text import LONGEST_ESCAPE, decode, seam
 
-from overspill_service.archive.inspection import inspect, search
+from overspill_service.archive.inspection import extent_of, inspect, search
 from overspill_service.errors import InvalidParameter
 from overspill_service.live.positions import line_at, offset_of_line
 
@@ -45,6 +46,11 @@ class _Found(NamedTuple):
     matches: list[wire.Match]
 
 
+class _Shown(NamedTuple):
+    text: wire.Text
+    skipped_lines: int
+
+
 class Wait:
     """One wait of one reader. `entry` returns the capture as of now."""
 
@@ -65,6 +71,8 @@ class Wait:
         self._line = 0
         """The line from which on nothing was searched yet; 0 before the first look."""
         self._first_line, self._skipped_bytes = 1, 0
+        self._seen = 0
+        """The bytes of the capture in which nothing is new."""
 
     async def run(self, streams: Streams) -> tuple[wire.Waited, Entry]:
         """Return as soon as what is waited for has come, or the time is over: the answer, and its capture."""
@@ -101,6 +109,8 @@ class Wait:
         reader = await self._archive.reader(entry)
         self._first_line, self._skipped_bytes = await line_at(reader, self._query.cursor)
         self._line = self._first_line
+        is_cut = self._query.cursor == entry.size - len(await self._unfinished(entry))
+        self._seen = entry.size if is_cut else self._query.cursor
 
     async def _look(self, entry: Entry, until: float) -> _Found | None:
         """Return what has come, None if nothing of what is waited for."""
@@ -118,7 +128,7 @@ class Wait:
         What there is already is searched also without any time to wait.
         """
         until = max(until, time.monotonic() + self._scan_seconds)
-        while entry.size > self._query.cursor and self._line <= entry.lines:
+        while entry.size > self._seen and self._line <= entry.lines:
             answer = await self._search_once(entry, pattern, until)
             if answer.next is None:
                 self._line = entry.newlines + 1
@@ -152,33 +162,55 @@ class Wait:
 
     async def _answer(self, entry: Entry, found: _Found) -> wire.Waited:
         """Return the new lines: all, from the first match on, or the last ones, as many as fit."""
-        start = self._first_line
-        if found.matches:
-            start = max(start, found.matches[0].line_number - CONTEXT_LINES)
-        shown = await self._read(entry, start)
-        if shown.truncated and not found.matches:
-            shown = await self._tail(entry)
-        reader = await self._archive.reader(entry)
-        cursor = entry.size
+        shown, skipped_lines = await self._shown(entry, found.matches)
+        content, cursor = shown.content, entry.size
         if shown.end_line < entry.lines:
-            cursor = await offset_of_line(reader, shown.end_line + 1)
+            cursor = await offset_of_line(await self._archive.reader(entry), shown.end_line + 1)
+        elif unfinished := await self._unfinished(entry):
+            is_terminal = extent_of(entry).is_terminal
+            rest = decode(unfinished, ansi=self._query.ansi, is_terminal=is_terminal).text
+            content, cursor = content.removesuffix(rest), cursor - len(unfinished)
         return wire.Waited(
             reason=found.reason,
             state=entry.state,
-            content=shown.content,
+            content=content,
             start_line=shown.start_line,
             end_line=shown.end_line,
             total_lines=entry.lines,
             total_bytes=entry.size,
             matches=found.matches,
-            skipped_lines=max(0, shown.start_line - self._first_line),
+            skipped_lines=skipped_lines,
             cursor=max(cursor, self._query.cursor),
-            approx_tokens=shown.approx_tokens,
-            advice=self._advice(found, shown),
+            approx_tokens=wire.approx_tokens(len(content.encode())),
+            advice=self._advice(found, content),
             status=entry.status,
             exit_code=entry.exit_code,
             gap=entry.gap,
         )
+
+    async def _shown(self, entry: Entry, matches: list[wire.Match]) -> _Shown:
+        first = self._first_line
+        if matches:
+            match = matches[0].line_number
+            start = max(first, match - CONTEXT_LINES)
+            shown = await self._read(entry, start)
+            if shown.end_line < match:  # the lines before it leave no room for it
+                start, shown = match, await self._read(entry, match)
+            return _Shown(shown, start - first)
+        shown = await self._read(entry, first)
+        if not shown.truncated:
+            return _Shown(shown, 0)
+        shown = await self._tail(entry)
+        return _Shown(shown, shown.place.get("end", first - 1) - first + 1)
+
+    async def _unfinished(self, entry: Entry) -> bytes:
+        """Return the beginning of a character or an escape sequence at the end of what still grows."""
+        if not entry.is_live or entry.lines == entry.newlines:
+            return b""
+        reader = await self._archive.reader(entry)
+        start = max(0, entry.size - LONGEST_ESCAPE)
+        end = b"".join([piece async for piece in reader.content(start, entry.size)])
+        return end[seam(end, len(end)) :]
 
     async def _read(self, entry: Entry, start: int) -> wire.Text:
         offset = self._skipped_bytes if start == self._first_line else 0
@@ -199,8 +231,8 @@ class Wait:
 
         return await inspect(self._archive, entry, begin)
 
-    def _advice(self, found: _Found, shown: wire.Text) -> str:
+    def _advice(self, found: _Found, content: str) -> str:
         """Return what a reader should do who would only ask again."""
-        if found.reason == "timeout" and not shown.content:
+        if found.reason == "timeout" and not content:
             return _ADVICE.format(self._query.timeout, wire.MAX_WAIT_SECONDS)
         return ""

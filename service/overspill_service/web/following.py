@@ -110,16 +110,12 @@ async def _start(context: RequestContext[wire.FollowQuery], entry: Entry) -> int
     if last:
         if not (last.isascii() and last.isdecimal() and len(last) <= MAX_OFFSET_DIGITS):
             raise InvalidHeader(f"{LAST_EVENT_ID} must be the id of an event: the offset behind it")
-        if entry.is_live:  # a catalog that lost accepted bytes gets them again
-            return int(last)
-        offset = int(last)
-    elif query.offset is not None:
-        offset = query.offset
-    elif query.lines is None:
-        return 0
-    else:
+        # A catalog that lost accepted bytes gets them again. If it has not, the end says where it is.
+        return int(last) if entry.is_live else min(int(last), entry.size)
+    if query.offset is None and query.lines is not None:
         reader = await context.service.archive.reader(entry)
         return await offset_of_line(reader, entry.lines - query.lines + 1)
+    offset = query.offset or 0
     if offset > entry.size:
         raise InvalidParameter(f"offset {offset} is beyond the {entry.size} bytes that there are")
     return offset

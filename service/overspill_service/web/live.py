@@ -30,7 +30,7 @@ from overspill_service.store_format.decoding import BodyDecoder
 from overspill_service.store_format.frames import decompress
 from overspill_service.web.capture_headers import metadata_of
 from overspill_service.web.captures import entry_headers
-from overspill_service.web.header_fields import single_field
+from overspill_service.web.header_fields import list_field, single_field
 from overspill_service.web.negotiation import body_coding
 from overspill_service.web.registry import Route
 from overspill_service.web.uploads import METADATA_HEADERS, body_chunks
@@ -81,7 +81,7 @@ async def _appended(
     async with context.service.archive.memory.queue_for(size).shares(size):
         data = await _body(context)
         turn.note_body()
-        is_last = single_field(context.request.headers, Header.UPLOAD_COMPLETE) == "?1"
+        is_last = _is_last(context)
         try:
             return await producer.append(context.ref, offset, data, turn, is_last=is_last)
         finally:
@@ -131,6 +131,14 @@ def _offset(context: RequestContext[Any]) -> int:
     if not (field.isascii() and field.isdecimal() and len(field) <= MAX_OFFSET_DIGITS):
         raise InvalidHeader(f"{Header.UPLOAD_OFFSET} must say at which byte the append begins, as a number")
     return int(field)
+
+
+def _is_last(context: RequestContext[Any]) -> bool:
+    """Return whether nothing follows the append. Raises `InvalidHeader`."""
+    field = single_field(context.request.headers, Header.UPLOAD_COMPLETE)
+    if field not in (None, "?0", "?1"):
+        raise InvalidHeader(f"{Header.UPLOAD_COMPLETE} must be ?1 if nothing follows the append, or ?0")
+    return field == "?1"
 
 
 async def _body(context: RequestContext[Any]) -> bytes:
@@ -189,7 +197,7 @@ def _decoded(coding: str, data: bytes) -> bytes:
 
 def _check(context: RequestContext[Any], data: bytes) -> None:
     """Compare the content with its checksum, if one was sent. Raises `DigestMismatch`, `InvalidHeader`."""
-    field = single_field(context.request.headers, Header.CONTENT_DIGEST)
+    field = list_field(context.request.headers, Header.CONTENT_DIGEST)
     if field is None:
         return
     try:
@@ -254,7 +262,7 @@ ROUTES: Final = (
             Header.UPLOAD_OFFSET: "Where the append begins: the number of bytes accepted before it.",
             Header.CONTENT_DIGEST: "crc32c=:BASE64: of the content that is added.",
             "Content-Encoding": "zstd or gzip.",
-            Header.UPLOAD_COMPLETE: "?1 if nothing follows: then the last word does not wait for what does.",
+            Header.UPLOAD_COMPLETE: "?1 if nothing follows: the last word waits for nothing. Else ?0.",
             **_PRODUCER,
         },
         body="application/octet-stream",
