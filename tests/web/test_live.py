@@ -553,6 +553,28 @@ async def test_signs_of_life_alone_keep_a_capture_from_expiring(api: Api) -> Non
     assert (entry.expires - entry.created).total_seconds() > 800
 
 
+@pytest.mark.parametrize("ttl", [1, 60, 400])
+@pytest.mark.parametrize(("data", "pause"), [(b"", 60), (b"line\n", 7), (b"line\n", 59)])
+async def test_no_capture_expires_while_its_producer_is_there(
+    api: Api, ttl: int, data: bytes, pause: int
+) -> None:
+    producer = Producer(api)
+    await producer.begin(Overspill_Ttl=str(ttl))
+    archive, flusher = api.service.archive, api.service.flusher
+    before, answers = archive.clock, set()
+    for later in range(500):
+        archive.clock = lambda late=later: before() + late  # type: ignore[misc]
+        if later % pause == 0:
+            await producer.append(data)
+        await flusher._start_due()
+        await asyncio.gather(*flusher._running.values())
+        answers.add((await api.get(producer.path)).status)
+    ended = await producer.complete()
+
+    assert answers == {200}
+    assert datetime.fromisoformat(ended["expires"]).timestamp() <= archive.clock() + max(ttl, 20) + 1
+
+
 async def test_a_key_that_may_not_read_learns_nothing_of_what_was_stored_before(
     start_api: Callable[..., Any], tmp_path: Path
 ) -> None:

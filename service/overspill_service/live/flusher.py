@@ -199,8 +199,9 @@ class Flusher:
         if ending is None and await self.hearing.has_lost(record):
             return await self._end_for(entry, record)
         if ending is None and not record.buffer and record.cut is None:
-            await self.schedule.look_again(entry, record.active)
-            return await self._kept_alive(entry)
+            kept = await self._kept_alive(entry)
+            await self.schedule.look_again(kept or entry, record.active)
+            return kept
         storing = store_segment(self._archive, self.digests, entry, record, ending)
         grown = await self.segments.counted(entry, record, storing)
         if grown is not None and grown.is_live:

@@ -79,7 +79,7 @@ class Producer(Struct, frozen=True):
         entry = self._new_entry(capture, metadata, now)
         await self._reserve(entry, 1, captures=1)  # who has no room left begins nothing
         # First of all: whichever step is the last one, somebody looks after the capture.
-        await self.flusher.schedule.after(self.flusher.timeout, entry.tenant, entry.id)
+        await self.flusher.schedule.begin(entry)
         committed = await captures.archive.catalog.commit(entry, captures.quota)
         if not isinstance(committed, Entry) or committed.upload != entry.upload:
             raise CatalogUnavailable(f"{capture} was begun or removed at the same time; try again")
@@ -89,7 +89,8 @@ class Producer(Struct, frozen=True):
 
     def _new_entry(self, capture: str, metadata: CaptureMetadata, now: float) -> Entry:
         """Return the entry of a capture that begins. Raises `InvalidParameter` for its TTL."""
-        expires = retention.expiry(now, metadata.ttl, self.captures.tenant.limits)
+        told = retention.expiry(now, metadata.ttl, self.captures.tenant.limits)
+        expires = max(told, retention.end_of_life(now, self.flusher.schedule.least_life))
         return Entry(
             tenant=self.captures.tenant.name,
             id=capture,

@@ -21,11 +21,15 @@ MAX_AGE_SECONDS: Final = 60.0
 SEGMENTS_BY_SECOND: Final = 4
 """A capture of many segments waits longer for the next one: a second for each so many."""
 
+_LEAST_LIFE: Final = 10.0
+
 
 class Schedule:
     """The schedule of all processes, in the catalog. `age` and `timeout` in seconds, as the settings say."""
 
     def __init__(self, archive: Archive, age: float, timeout: float) -> None:
+        self.least_life = 2 * age + _LEAST_LIFE
+        """What a live capture has to live, at least: so it is looked at, and lives on, before it expires."""
         self._archive, self._age, self._timeout = archive, age, timeout
         self._latest = max(timeout, age, MAX_AGE_SECONDS) + JUMP_SECONDS
         """How far ahead a capture may be scheduled."""
@@ -46,17 +50,24 @@ class Schedule:
         """Look at a capture in so many seconds."""
         await self._archive.catalog.schedule(tenant, capture, self._archive.clock() + seconds)
 
+    async def begin(self, entry: Entry) -> None:
+        """Look at a capture that begins when its producer is late, or half of its life is over."""
+        await self.after(min(self._timeout, entry.life / 2), entry.tenant, entry.id)
+
     async def after_first_bytes(self, tenant: str, capture: str) -> None:
         """Look at a capture when the bytes that have just come are old. No others wait to be stored."""
         await self.after(self._age, tenant, capture)
 
     async def look_again(self, entry: Entry, active: float) -> None:
-        """Look at a capture when its bytes are old, or its producer is late, who was `active` last."""
+        """Look at a capture when its bytes are old, half of its life is over, or its producer is late.
+
+        The producer was `active` last.
+        """
         catalog, now = self._archive.catalog, self._archive.clock()
-        late = min(active, now) + self._timeout
-        await catalog.schedule(entry.tenant, entry.id, max(late, now + LOOK_SECONDS))
+        at = min(min(active, now) + self._timeout, entry.expires - entry.life / 2)
+        await catalog.schedule(entry.tenant, entry.id, max(at, now + LOOK_SECONDS))
         # Looked up after that: bytes that came before may have been scheduled for an earlier time.
         record = await catalog.live(entry.tenant, entry.id, since=NO_BYTES)
         if record is not None and record.accepted > record.durable:
             age = min(max(self._age, MAX_AGE_SECONDS), self._age + len(entry.segments) / SEGMENTS_BY_SECOND)
-            await catalog.schedule(entry.tenant, entry.id, now + max(age, LOOK_SECONDS))
+            await catalog.schedule(entry.tenant, entry.id, max(min(at, now + age), now + LOOK_SECONDS))
