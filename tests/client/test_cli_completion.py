@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
+from overspill.transfer.sync import SyncClient
 
 from tests.client.shell import Shell
-from tests.servers.overspill import clean_environment
+from tests.servers.overspill import ServiceProcess, clean_environment
 
 NOBODY: Final = "http://127.0.0.1:9"
 FILE: Final = "a file"
@@ -41,25 +43,26 @@ complete -C {line}
 """
 
 
-def said(program: list[str], folder: Path) -> list[str]:
+def said(program: list[str], folder: Path, url: str = NOBODY) -> list[str]:
     environment = clean_environment()
     environment["PATH"] = f"{Path(sys.executable).parent}:{folder}:{environment['PATH']}"
-    environment |= {"HOME": str(folder), "OVERSPILL_URL": NOBODY}
+    environment |= {"HOME": str(folder), "OVERSPILL_URL": url}
     done = subprocess.run(
         program, capture_output=True, text=True, env=environment, cwd=folder, check=True, timeout=120
     )
     assert not done.stderr
+    assert "\x1b" not in done.stdout
     return done.stdout.split("\n")
 
 
-def completed(shell: str, folder: Path, *words: str) -> list[str]:
+def completed(shell: str, folder: Path, *words: str, url: str = NOBODY) -> list[str]:
     """What the shell offers for the last of the words; of fish without the descriptions."""
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
     texts = {"words": shlex.join(words), "line": shlex.quote(" ".join(words))}
     script = {"bash": BASH, "zsh": ZSH, "fish": FISH}[shell].format(**texts)
     flags = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}[shell]
-    return [each.partition("\t")[0] for each in said([shell, *flags, "-c", script], folder) if each]
+    return [each.partition("\t")[0] for each in said([shell, *flags, "-c", script], folder, url) if each]
 
 
 @pytest.fixture
@@ -120,6 +123,28 @@ def test_folders_are_completed_where_one_is_named(shell: str, folder: Path) -> N
     expected = "zz-data/" if shell == "fish" else FOLDER
 
     assert completed(shell, folder, "overspill", "demo", "--data", "zz-") == [expected]
+
+
+@SHELLS
+@pytest.mark.parametrize("command", ["tail", "stat", "rm", "open", "terminals"])
+def test_handles_are_completed(shell: str, command: str, folder: Path, service: ServiceProcess) -> None:
+    hostile = "tool\n\x1b[31m\tplain,rm"
+    one, other = (Shell(service.url).put(f"{shell} {command} {each}\n".encode()) for each in range(2))
+    with SyncClient(service.url) as client:
+        third = client.put(f"{shell} {command}, of a tool", tool=hostile).id
+    words = "overspill", command
+
+    assert {one, other, third} <= {*completed(shell, folder, *words, "cap_", url=service.url)}
+    assert completed(shell, folder, *words, one[:-1], url=service.url) == [one]
+    assert completed(shell, folder, *words, third[:-1], url=service.url) == [third]
+    assert completed(shell, folder, *words, "--url", service.url, other[:-1]) == [other]
+
+
+def test_a_service_that_does_not_answer_offers_no_handles(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+
+        assert completed("bash", folder, "overspill", "tail", "cap_", url=url) == []
 
 
 def test_fish_shows_a_description_to_its_end(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """What a shell completes a word to, by the metavar of the option or argument that takes it.
 
-The shell itself completes names of files: it is told only that there is one.
+The shell itself completes names of files: it is told only that there is one. Captures are those of the
+service, which is asked for them as `overspill ls` asks.
 """
 
 import os
@@ -10,7 +11,13 @@ from typing import Any, Final
 import click
 from click.shell_completion import CompletionItem
 
+from overspill.cli.printable import printable_line
+
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+_MOST_CAPTURES: Final = 100
+"""The newest ones: a name that begins otherwise is completed to nothing."""
+_SECONDS: Final = 2.0
+"""How long a person who presses Tab waits for the service."""
 
 
 def completion_of(metavar: str) -> dict[str, Any]:
@@ -35,6 +42,24 @@ def _command(context: click.Context, parameter: click.Parameter, begun: str) -> 
     return [CompletionItem(name) for name in sorted({*_programs(begun)})]
 
 
+def _capture(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Complete to the newest captures; to none where the service does not say which there are."""
+    from overspill.errors import OverspillError  # noqa: PLC0415  (for this alone: other words need no service)
+    from overspill.transfer.sync import SyncClient  # noqa: PLC0415
+
+    url, key = (context.params.get(name) or context.find_root().params.get(name) for name in ("url", "key"))
+    try:
+        with SyncClient(url, key, timeout=_SECONDS, connect_timeout=_SECONDS, retries=0) as client:
+            captures = client.list(limit=_MOST_CAPTURES).captures
+    except (OverspillError, ValueError):
+        return []
+    return [
+        CompletionItem(each.id, help=printable_line(f"{each.tool or 'no tool'}, {each.lines:,} lines"))
+        for each in captures
+        if each.id.startswith(begun)
+    ]
+
+
 def _programs(begun: str) -> Iterator[str]:
     """Yield the programs on the PATH whose names begin so."""
     for folder in os.get_exec_path():
@@ -49,4 +74,9 @@ def _is_program(entry: "os.DirEntry[str]", begun: str) -> bool:
     return entry.name.startswith(begun) and entry.is_file() and os.access(entry.path, os.X_OK)
 
 
-_COMPLETERS: Final[dict[str, Completer]] = {"FILE": _file, "DIR": _folder, "COMMAND": _command}
+_COMPLETERS: Final[dict[str, Completer]] = {
+    "FILE": _file,
+    "DIR": _folder,
+    "COMMAND": _command,
+    "REF": _capture,
+}
