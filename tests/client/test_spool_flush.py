@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import shutil
 import subprocess
 import sys
 import threading
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import aiohttp
+import overspill
 import pytest
 from aiohttp import web
 from msgspec import structs
@@ -32,8 +35,6 @@ from tests.servers.faulty_proxy import lose_reply, refuse, reset
 from tests.servers.overspill import clean_environment
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.servers.faulty_proxy import Exchange, Fault
     from tests.servers.overspill import ServiceProcess
 
@@ -265,6 +266,42 @@ print(put_sync(Storage(SyncClient(sys.argv[1], retries=0)), spilled("text", wait
     )
 
     assert done.stdout == f"{NOWHERE} cannot be reached: connection refused\n"
+
+
+REPLACED = """
+import shutil, sys
+from overspill import SyncClient
+from overspill.spools.flush_job import flush_shortly
+from overspill.spools.spool import Spool
+from overspill.transfer.caller import load_transport
+
+url, package, is_loaded = sys.argv[1:]
+if is_loaded == "loaded":
+    load_transport()
+shutil.rmtree(package)
+with SyncClient(url) as client:
+    print(flush_shortly(Spool.default().partition(url, client.address.key), client, 30.0).uploaded)
+"""
+
+
+@pytest.mark.parametrize(("loaded", "uploaded"), [("loaded", "5"), ("", "0")])
+def test_an_upgrade_of_the_package_ends_no_process_that_runs(
+    service: ServiceProcess, tmp_path: Path, loaded: str, uploaded: str
+) -> None:
+    """The old files are gone: what was imported works on, and the rest is left to the next process."""
+    package = Path(next(iter(overspill.__path__)))
+    shutil.copytree(package, tmp_path / "overspill", ignore=shutil.ignore_patterns("__pycache__"))
+    five_waiting(service.url, f"upgrade {loaded}")
+    done = subprocess.run(
+        [sys.executable, "-c", REPLACED, service.url, str(tmp_path / "overspill"), loaded],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd="/",
+        env=clean_environment(OVERSPILL_SPOOL=str(tmp_path / "spool"), PYTHONPATH=str(tmp_path)),
+    )
+
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, uploaded, "")
 
 
 # --- who flushes, and when ---

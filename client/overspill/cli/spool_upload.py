@@ -38,12 +38,9 @@ def uploaded_afterwards(invocation: Invocation) -> Iterator[None]:
 
 
 def _upload(invocation: Invocation) -> None:
-    """Upload what waits. An interrupt ends only this: the command has done its work.
-
-    It may have been one that removes this very package, of which a part is then missing.
-    """
+    """Upload what waits. An interrupt ends only this: the command has done its work."""
     output.flush()
-    with suppress(KeyboardInterrupt, NotSpooled, OSError, ImportError):
+    with suppress(KeyboardInterrupt, NotSpooled, OSError):
         partition = invocation.partition()
         if partition is not None and not partition.is_empty():
             _upload_from(partition, invocation)

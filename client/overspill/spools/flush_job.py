@@ -81,7 +81,10 @@ def flush_shortly(
     flush = Flush(partition, client, largest=int(seconds * _ASSUMED_BYTES_PER_SECOND))
     if _is_nothing_to_do(partition):
         return flush.done
-    load_transport()  # importing takes time that does not count
+    try:
+        load_transport()  # importing takes time that does not count
+    except ImportError:  # this package was replaced or removed meanwhile: the next process uploads
+        return flush.done
     thread = threading.Thread(
         target=_flush_quietly, args=[partition, flush, lock_timeout], name="overspill-flush", daemon=True
     )

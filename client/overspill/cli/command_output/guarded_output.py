@@ -28,6 +28,7 @@ from overspill.live.commands import LABEL_BYTES, command_label
 from overspill.live.upload import PATIENCE_SECONDS, LiveUpload
 from overspill.spools import location
 from overspill.text.limits import Limits
+from overspill.transfer.caller import load_transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,9 +45,6 @@ _LOADED_AFTER_SECONDS: Final = 1.0
 _NEEDED_AT_END: Final = (
     "overspill.cli.command_output.finished_output",
     "overspill.live.sync_capture",
-    "overspill.transfer.source",
-    "overspill.transfer.transport",
-    "overspill.transfer.upload",
     "overspill.wire.checksums",
 )
 
@@ -126,6 +124,7 @@ def _load_end() -> None:
     with suppress(ImportError):  # it is replaced already: who needs it says so
         for name in _NEEDED_AT_END:
             import_module(name)
+        load_transport()
 
 
 def _print_unstored(
