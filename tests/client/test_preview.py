@@ -256,6 +256,13 @@ def test_an_error_inside_one_huge_line_is_shown_with_what_surrounds_it() -> None
     assert "\nline 1: " in shown
 
 
+@pytest.mark.parametrize("word", ["step", "task", "number", "the worker"])
+def test_no_line_stands_out_because_the_search_begins_or_ends_inside_it(word: str) -> None:
+    text = "".join(f"{word} {number} is over\n" for number in range(60_000))
+
+    assert "stand out" not in preview(text, 2_048).text
+
+
 def test_terminal_escapes_do_not_reach_the_reader() -> None:
     shown = preview("\x1b[2J\x1b[31mred\x1b[0m\n" * 1_000, 500).text
 

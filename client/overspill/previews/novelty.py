@@ -31,8 +31,12 @@ _MAX_UNLIKE: Final = 20
 def find_unlike(excerpt: Excerpt, stop: int, start: int) -> list[Candidate]:
     """Return the few lines of `excerpt.text[stop:start]` that are like no other, in their order."""
     text = excerpt.text
-    first_end = min(start, excerpt.first_stop, stop + _SEARCHED_CHARS)
-    last_begin = max(first_end, excerpt.last_start, start - _SEARCHED_CHARS)
+    first_end = min(start, excerpt.first_stop)
+    if first_end - stop > _SEARCHED_CHARS:
+        first_end = text.rfind("\n", stop, stop + _SEARCHED_CHARS) + 1 or stop
+    last_begin = max(first_end, excerpt.last_start)
+    if start - last_begin > _SEARCHED_CHARS:
+        last_begin = text.find("\n", start - _SEARCHED_CHARS, start) + 1 or start
     parts = (text[stop:first_end], text[last_begin:start])
     if not any(_is_flood(_kinds(part[len(part) // 2 :][:_SAMPLE_CHARS])[1:-1]) for part in parts if part):
         return []
