@@ -296,18 +296,38 @@ def test_the_environment_is_looked_at_before_the_command_runs(variable: str, tmp
     assert not (tmp_path / "ran").exists()
 
 
+TELLS_WHAT_IS_LOADED = """
+import os, pathlib
+from overspill.__main__ import run_process
+from overspill.cli.command_output import guarded_output
+
+load = guarded_output._load_end
+def load_and_tell():
+    load()
+    pathlib.Path(os.environ["LOADED"]).touch()
+
+guarded_output._load_end = load_and_tell
+run_process()
+"""
+ONCE_LOADED = "while ! test -e $LOADED; do sleep 0.1; done"
+
+
 def without_package(tmp_path: Path, url: str, script: str) -> "subprocess.CompletedProcess[str]":
-    """Run a script, for which `$PACKAGE` is the folder of the package that runs it."""
+    """Run a script, for which `$PACKAGE` is the folder of the package that runs it.
+
+    The file `$LOADED` appears when all is loaded that is needed at the end.
+    """
     package = Path(next(iter(overspill_package.__path__)))
     shutil.copytree(package, tmp_path / "overspill", ignore=shutil.ignore_patterns("__pycache__"))
-    own = {"PACKAGE": f"{tmp_path}/overspill", "PYTHONPATH": str(tmp_path), "TMPDIR": str(tmp_path)}
+    own = {"PACKAGE": "overspill", "LOADED": "loaded", "OVERSPILL_SPOOL": "spool"}
+    own = {name: str(tmp_path / file) for name, file in own.items()}
     return subprocess.run(
-        [sys.executable, "-m", "overspill", "run", "--", "sh", "-c", script],
+        [sys.executable, "-c", TELLS_WHAT_IS_LOADED, "run", "--", "sh", "-c", script],
         capture_output=True,
         check=False,
         text=True,
         cwd="/",
-        env=clean_environment(OVERSPILL_URL=url, OVERSPILL_SPOOL=str(tmp_path / "spool"), **own),
+        env=clean_environment(OVERSPILL_URL=url, PYTHONPATH=str(tmp_path), **own),
     )
 
 
@@ -318,7 +338,7 @@ def without_package(tmp_path: Path, url: str, script: str) -> "subprocess.Comple
 def test_a_command_may_remove_the_package_that_runs_it(
     service: ServiceProcess, tmp_path: Path, before: str, size: str
 ) -> None:
-    script = f"{before}sleep 4; rm -r $PACKAGE; seq 1 30000; exit 3"
+    script = f"{before}{ONCE_LOADED}; rm -r $PACKAGE; seq 1 30000; exit 3"
     ended = without_package(tmp_path, service.url, script)
 
     assert (ended.returncode, ended.stderr) == (3, "")
@@ -327,7 +347,8 @@ def test_a_command_may_remove_the_package_that_runs_it(
 
 
 def test_a_command_may_remove_the_package_while_the_service_is_away(tmp_path: Path) -> None:
-    ended = without_package(tmp_path, "http://127.0.0.1:1", "sleep 4; rm -r $PACKAGE; seq 1 30000; exit 3")
+    script = f"{ONCE_LOADED}; rm -r $PACKAGE; seq 1 30000; exit 3"
+    ended = without_package(tmp_path, "http://127.0.0.1:1", script)
 
     assert (ended.returncode, ended.stderr.count("\n")) == (3, 1)
     assert "Stored whole on this machine" in ended.stdout
