@@ -33,6 +33,10 @@ def _of(random_: random.Random, characters: str, size: int) -> str:
     return "".join(random_.choices(characters, k=size))
 
 
+def _uuid(random_: random.Random) -> str:
+    return "-".join(_of(random_, HEX, size) for size in (8, 4, 4, 4, 12))
+
+
 def _json_base64(random_: random.Random, size: int) -> str:
     claims = {"sub": _of(random_, WORD, size), "iat": random_.randrange(10**9)}
     return base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
@@ -98,6 +102,28 @@ _TOKENS: dict[str, list[tuple[str, str, int]]] = {
     "google-api-key": [("AIza", DASHED, 35)],
     "google-oauth-secret": [("GOCSPX-", DASHED, 28)],
     "google-oauth-token": [("ya29.", DASHED, 120)],
+    "aws-session-token": [("IQoJb3JpZ2lu", BASE64, 400), ("FwoGZXIvYXdz", BASE64, 300)],
+    "alibaba-key": [("LTAI", WORD, 20)],
+    "tencent-key": [("AKID", WORD, 32)],
+    "atlassian-token": [("ATATT3xFfGF0", DASHED, 180), ("ATCTT3xFf", DASHED, 180)],
+    "buildkite-token": [("bkua_", HEX, 40)],
+    "cloudflare-token": [("cfut_", WORD, 48)],
+    "contentful-token": [("CFPAT-", DASHED, 43)],
+    "databricks-token": [("dapi", HEX, 32)],
+    "dropbox-token": [("sl.", DASHED, 135), ("sl.u.", DASHED, 180)],
+    "elevenlabs-key": [("sk_", HEX, 48)],
+    "fly-token": [("fm2_", BASE64, 200)],
+    "gitea-token": [("gto_", HEX, 40)],
+    "jfrog-token": [("cmVmdGtuOj", WORD, 54)],
+    "mongodb-atlas-key": [("mdb_sa_sk_", DASHED, 40)],
+    "neon-key": [("napi_", WORD, 64)],
+    "posthog-key": [("phx_", WORD, 43)],
+    "readme-key": [("rdme_", "abcdefghij0123456789", 70)],
+    "shippo-token": [("shippo_live_", HEX, 40)],
+    "sonar-token": [("squ_", HEX, 40), ("sqp_", HEX, 40)],
+    "typeform-token": [("tfp_", DASHED, 59)],
+    "vercel-token": [("vcp_", WORD, 56)],
+    "wandb-key": [("wandb_v1_", WORD, 77)],
     "overspill-key": [(prefix, "abcdefghijklmnopqrstuvwxyz234567", 39) for prefix in ("ovs_", "ovl_")],
 }
 
@@ -113,6 +139,13 @@ def _made(random_: random.Random) -> dict[str, Callable[[], str]]:
         "postman-key": lambda: f"PMAK-{_of(random_, HEX, 24)}-{_of(random_, HEX, 34)}",
         "terraform-token": lambda: f"{_of(random_, WORD, 14)}.atlasv1.{_of(random_, DASHED, 64)}",
         "dynatrace-token": lambda: f"dt0c01.{_of(random_, BASE32, 24)}.{_of(random_, BASE32, 64)}",
+        "mailchimp-key": lambda: f"{_of(random_, HEX, 32)}-us{random_.randrange(1, 22)}",
+        "telegram-token": lambda: f"{_of(random_, '123456789', 10)}:AA{_of(random_, DASHED, 33)}",
+        "mapbox-token": lambda: f"sk.eyJ1Ijoi{_of(random_, WORD, 60)}.{_of(random_, DASHED, 22)}",
+        "plaid-token": lambda: f"access-production-{_uuid(random_)}",
+        "hubspot-token": lambda: f"pat-na1-{_uuid(random_)}",
+        "launchdarkly-key": lambda: f"sdk-{_uuid(random_)}",
+        "sourcegraph-token": lambda: f"sgp_{_of(random_, HEX, 16)}_{_of(random_, HEX, 40)}",
         "azure-client-secret": lambda: f"{_of(random_, WORD, 3)}8Q~{_of(random_, DASHED, 34)}",
         "jwt": lambda: _jwt(random_),
     }
@@ -161,6 +194,82 @@ def _in_context(random_: random.Random) -> Iterator[Planted]:
         yield Planted("slack-webhook", hook, f"POST https://hooks.slack.com/services/{hook} 200\n")
 
 
+def _basic(random_: random.Random) -> str:
+    return base64.b64encode(f"bob:{_of(random_, WORD, 18)}7".encode()).decode()
+
+
+_CONNECTIONS = (
+    "Server=db;Database=x;Uid=root;pwd={}",
+    "Password={};Server=db;User ID=u",
+    'Data Source=db;User Id=u;Password="{}";',
+    "Driver={{ODBC Driver 18}};SERVER=x;DATABASE=d;UID=sa;PWD={}",
+    "host=db port=5432 dbname=x user=app password={} sslmode=require",
+    "jdbc:postgresql://db:5432/x?user=app&password={}",
+    "jdbc:mysql://db/x?user=app&password={}&useSSL=false",
+    "jdbc:sqlserver://db:1433;databaseName=x;user=sa;password={};encrypt=true",
+    "jdbc:oracle:thin:scott/{}@//db:1521/orcl",
+    "cache.redis.cache.windows.net:6380,password={},ssl=True,abortConnect=False",
+    "PGPASSWORD={} psql -h db",
+)
+_KEY_HEADERS = ("X-Api-Key", "x-api-key", "Api-Key", "X-Auth-Token", "PRIVATE-TOKEN", "X-Vault-Token")
+_SCHEMES = ("ApiKey ", "SSWS ", "GenieKey ", "Negotiate ", "DPoP ", "Splunk ", "")
+_VARIABLES = (
+    "API_KEY",
+    "CLIENT_SECRET",
+    "SECRET_KEY_BASE",
+    "DB_PASSWORD",
+    "TWILIO_AUTH_TOKEN",
+    "access_token",
+)
+
+
+def _in_files(random_: random.Random) -> Iterator[Planted]:
+    """Yield the secrets of configurations, of headers and of variables."""
+    for form in _CONNECTIONS:
+        password = _of(random_, WORD, 16) + "x7"
+        yield Planted("connection-password", password, f"conn {form.format(password)}\n")
+    for header in _KEY_HEADERS:
+        key = _of(random_, WORD, 38) + "x7"
+        yield Planted("api-key-header", key, f"> GET / HTTP/1.1\r\n> {header}: {key}\r\n> Accept: */*\r\n")
+    for scheme in _SCHEMES:
+        key = _of(random_, WORD, 38) + "x7"
+        yield Planted("authorization", key, f"> Authorization: {scheme}{key}\r\n> Accept: */*\r\n")
+    for name in _VARIABLES:
+        secret = _of(random_, WORD, 38) + "x7"
+        yield Planted("named-secret", secret, f"PATH=/bin\n{name}={secret}\nHOME=/root\n")
+        yield Planted("named-secret", secret, json.dumps({name: secret, "region": "eu"}))
+        yield Planted("named-secret", secret, f"  - name: {name}\n    value: {secret}\n  - name: B\n")
+    for _ in range(3):
+        basic, password = _basic(random_), _of(random_, WORD, 16) + "x7"
+        yield Planted("registry-password", basic, json.dumps({"auths": {"ghcr.io": {"auth": basic}}}))
+        yield Planted("registry-password", basic, f"//npm.acme.com/:_auth={basic}\n")
+        yield Planted("registry-password", password, f"//registry.npmjs.org/:_authToken={password}\n")
+        docker = base64.b64encode(json.dumps({"auths": {"ghcr.io": {"auth": basic}}}).encode()).decode()
+        yield Planted("registry-password", docker, f"data:\n  .dockerconfigjson: {docker}\n")
+        yield Planted(
+            "netrc-password", password, f"machine api.acme.com\n  login bob\n  password {password}\n"
+        )
+        yield Planted("file-password", password, f"[pypi]\nusername = bob\npassword = {password}\n")
+        yield Planted("file-password", password, f"- name: admin\n  user:\n    password: {password}\n")
+        yield Planted("file-password", password, f"- name: admin\n  user:\n    token: {password}\n")
+        yield Planted("command-password", password, f"+ curl -sS -u bob:{password} https://a.example/\n")
+        wire_guard = _of(random_, BASE64, 42) + "8="
+        yield Planted("wireguard-key", wire_guard, f"[Interface]\nPrivateKey = {wire_guard}\n")
+        signature = _of(random_, WORD, 43) + "%3D"
+        sas = f"https://a.blob.core.windows.net/c?sv=2022-11-02&se=2027-01-01&sp=r&sig={signature}"
+        yield Planted("signed-url", signature, f"GET {sas} 200\n")
+        signature = _of(random_, HEX, 64)
+        yield Planted("signed-url", signature, f"https://b.s3.amazonaws.com/k?X-Amz-Signature={signature}\n")
+
+
+def _wrapped_tokens(random_: random.Random) -> Iterator[Planted]:
+    """Yield JSON Web Tokens in lines of 64 and of 76 characters, as mails and terminals wrap them."""
+    for width in (64, 76):
+        token = _jwt(random_)
+        lines = [token[at : at + width] for at in range(0, len(token), width)]
+        yield Planted("jwt", "".join(lines[:-1]), "token:\n" + "\n".join(lines) + "\nthe end\n")
+
+
 def _keys(random_: random.Random) -> Iterator[Planted]:
     """Yield private keys as they are, in JSON, in diffs, indented, in source code and in logs."""
     for name in ("RSA ", "", "EC ", "OPENSSH ", "ENCRYPTED "):
@@ -182,6 +291,18 @@ def _keys(random_: random.Random) -> Iterator[Planted]:
         logged = "".join(f"2026-11-23T10:00:00.123Z stdout F {line}\n" for line in lines)
         yield Planted("private-key", body, f"{logged}2026-11-23T10:00:00.123Z stdout F done\n")
         yield Planted("private-key", body, block.replace("\n", "\r\n") + "\r\nbehind\r\n")
+        searched = "".join(f"conf/key.pem-{number}-{line}\n" for number, line in enumerate(lines))
+        yield Planted("private-key", body, f"conf/key.pem-0-# the key\n{searched}")
+        objects = "".join(json.dumps({"ts": 1, "msg": line}) + "\n" for line in lines)
+        yield Planted("private-key", body, objects)
+        coloured = "".join(f"\x1b[32m+{line}\x1b[m\n" for line in lines)
+        yield Planted("private-key", body, f"\x1b[36m@@ -0,0 +1 @@\x1b[m\n{coloured}")
+        yield Planted("private-key", body, "<key>" + block.replace("\n", "&#10;") + "</key>\n")
+        syslog = 'Jan  1 00:00:00 host-1.example.com kubelet[1234]: time="2026-01-01T00:00:00Z" msg="'
+        yield Planted("private-key", body, "".join(f'{syslog}{line}"\n' for line in lines))
+    putty = "\n".join(_of(random_, BASE64, 64) for _ in range(14))
+    heading = "PuTTY-User-Key-File-3: ssh-rsa\nEncryption: none\nPrivate-Lines: 14\n"
+    yield Planted("private-key", putty.replace("\n", ""), f"{heading}{putty}\nPrivate-MAC: 00ff\n")
 
 
 def _encoded_keys(random_: random.Random) -> Iterator[Planted]:
@@ -194,6 +315,8 @@ def _encoded_keys(random_: random.Random) -> Iterator[Planted]:
         yield Planted("private-key", body, json.dumps({"data": {"tls.key": encoded}}))
         yield Planted("private-key", wrapped[1], "$ base64 key.pem\n" + "\n".join(wrapped) + "\n$ \n")
         yield Planted("private-key", body, f"TLS_KEY={encoded} ./run\n")
+        logged = "".join(f"2026-11-23T10:00:00Z web-1  | {line}\n" for line in wrapped)
+        yield Planted("private-key", wrapped[1], logged)
 
 
 def planted(seed: int = 0) -> list[Planted]:
@@ -211,4 +334,5 @@ def planted(seed: int = 0) -> list[Planted]:
         for text_number in range(6):
             secret = make()
             found.append(Planted(kind, secret, list(_frames(random_, secret))[text_number]))
-    return [*found, *_in_context(random_), *_keys(random_), *_encoded_keys(random_)]
+    contexts = (_in_context, _in_files, _wrapped_tokens, _keys, _encoded_keys)
+    return [*found, *(each for context in contexts for each in context(random_))]

@@ -162,6 +162,16 @@ def test_harmless_text_is_left_alone() -> None:
         "git@github.com:org/repo.git and a@b.example",
         "2026-11-23T10:00:00 request_id=0123456789abcdef0123456789abcdef",
         "sklearn-sk-estimator-doc-link-fitted-long-name",
+        "auth_token = base64.b64encode(auth_value)",
+        "token: OAuth2Token",
+        "private_key = Ed25519PrivateKey.from_private_bytes(d)",
+        "BasicAuth(username=auth[0], password=auth[1])",
+        "user = User(username='scolvin', password='password1')",
+        "password: str = Field(min_length=8)",
+        "machine HOSTNAME login USERID password PASSWORD",
+        "next_token=0123456789abcdef0123456789abcdef cache_key=0b4f6d1e-1111-4222-8333-444455556666",
+        '{"authorization": "Bearer account-b", "API_KEY": "${API_KEY}", "password": "correct horse"}',
+        "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
     ],
 )
 def test_what_only_looks_like_a_secret_stays(text: str) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from overspill.redaction.rule import FoundSecret, SecretRule
 
-_LONG_WORD: Final = r"(?=[\w+/%-]{16})"
+_LONG_WORD: Final = r"(?=[\w+/%-]{14})"
 _NO_HANDLE: Final = "(?<!ap_)"
 """Handles of captures, `cap_…`, are frequent and look as tokens do."""
 _RARE: Final = 550
@@ -36,7 +36,8 @@ class AnchorGroup:
         self._probes: dict[str, list[Probe]] = defaultdict(list)
         self._neighbours = NEIGHBOURS if anchor in FREQUENT else 0
         for probe in probes:
-            self._probes[probe.previous[-self._neighbours :] if self._neighbours else ""].append(probe)
+            is_told_apart = self._neighbours > 0 and len(probe.previous) == self._neighbours
+            self._probes[probe.previous if is_told_apart else ""].append(probe)
         self._source = _anchor_pattern(anchor, probes)
 
     @cached_property
@@ -47,7 +48,8 @@ class AnchorGroup:
         """Yield the secrets whose anchor is between `start` and `end`."""
         size = self._neighbours
         for at in self._positions(text, start, end):
-            for probe in self._probes.get(text[max(0, at - size) : at] if size else "", ()):
+            beside = self._probes.get(text[max(0, at - size) : at], ()) if size else ()
+            for probe in (*beside, *self._probes.get("", ())):
                 if (found := probe.find(text, at)) is not None:
                     yield found
 
@@ -84,15 +86,22 @@ def groups_of(rules: Iterable[SecretRule]) -> list[AnchorGroup]:
 def _anchor_pattern(anchor: str, probes: list[Probe]) -> str:
     """Return the pattern of an anchor with what the prefixes have beside it."""
     literal = re.escape(anchor)
+    if probes[0].is_word:
+        return literal + (_LONG_WORD if all(probe.has_long_word for probe in probes) else "")
     last = [probe for probe in probes if not probe.next and anchor in FREQUENT]
-    alternatives = {
-        re.escape(probe.next) + f"(?<={probe.lead}{re.escape(probe.previous + anchor + probe.next)})"
-        for probe in probes
-        if probe not in last
-    }
+    behind: dict[str, set[str]] = defaultdict(set)
+    for probe in probes:
+        if probe not in last:
+            whole = f"{probe.lead}{re.escape(probe.previous + anchor + probe.next)}"
+            behind[re.escape(probe.next)].add(f"(?<={whole})")
+    alternatives = {following + _one_of(each) for following, each in behind.items()}
     if last:
         alternatives.add(f"(?<={_classes(last)}{literal}){_LONG_WORD}{_NO_HANDLE if anchor == '_' else ''}")
-    return literal + "(?:" + "|".join(sorted(alternatives)) + ")"
+    return literal + _one_of(alternatives)
+
+
+def _one_of(patterns: set[str]) -> str:
+    return "(?:" + "|".join(sorted(patterns)) + ")"
 
 
 def _classes(probes: list[Probe]) -> str:

@@ -20,7 +20,15 @@ _KEY_NAME: Final = "PRIVATE KEY"
 _KEY_END: Final = re.compile(r"-----END [A-Z0-9 ]{0,50}-----")
 _ENCODED_KEY: Final = "LS0tLS1CRUdJTi"
 """`-----BEGIN` in base64."""
-_WRAPPED: Final = re.compile(r"[A-Za-z0-9+/=\s\\]*\Z")
+_ENCODED_CERTIFICATE: Final = _ENCODED_KEY + "BDRVJU"
+_ENCODED_HEADING_CHARS: Final = 64
+_ENCODED_END: Final = re.compile(r"LS0tLS0[=K]|0tLS0t|tLS0tLQ[=o]=")
+_WRAPPED: Final = re.compile(r"\\?(?:\r?\n?|\r?\n[\w-]{1,40})\Z", re.ASCII)
+
+
+def may_be_wrapped(text: str, end: int) -> bool:
+    """Return whether a token that is known up to `end` may go on in the next line."""
+    return _WRAPPED.match(text, end) is not None
 
 
 def held_from(text: str, start: int, values: Sequence[str], *, is_by_line: bool) -> int:
@@ -57,7 +65,10 @@ def _private_key(text: str, start: int) -> int:
 def _encoded_key(text: str, start: int) -> int:
     """Return where a private key in base64 begins whose next line may come."""
     at = text.rfind(_ENCODED_KEY, start)
-    return at if at >= 0 and _WRAPPED.match(text, at) else len(text)
+    if at < 0 or text.startswith(_ENCODED_CERTIFICATE, at):
+        return len(text)
+    has_ended = _ENCODED_END.search(text, at + _ENCODED_HEADING_CHARS) is not None
+    return len(text) if has_ended else at
 
 
 def _value(text: str, start: int, value: str) -> int:

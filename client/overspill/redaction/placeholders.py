@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from typing import Final
 
@@ -48,7 +49,7 @@ _WORDS: Final = frozenset(
 )
 # ${NAME}, {name}, <name>, %(name)s, %s, [name], ****, ..., xxxx
 _PLACEHOLDER: Final = re.compile(
-    r"[$<{%\[(]|.*(?:[{}<>]|[*.xX_-]{4}|…)|[*.xX_-]{3}|\\|your[-_]|my[-_]?pass|(.)\1*\Z"
+    r"[$<{%\[(\"']|.*(?:[{}<>]|[*.xX_-]{4}|…)|[*.xX_-]{3}|\\|your[-_]|my[-_]?pass|(.)\1*\Z"
 )
 # test_token, a%20secret, my-secret-password: words that end with what they stand for.
 _NAMED: Final = re.compile(
@@ -68,10 +69,28 @@ _CONNECTION: Final = (
     "username=",
     "database=",
     "catalog=",
+    "dbname=",
+    "ssl=",
 )
 _CONNECTION_CHARS: Final = 300
 _FEW_CHARACTERS: Final = 6
 _MIXED: Final = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])")
+
+_QUOTES: Final = ('"', "'")
+_LONG: Final = 20
+_LEAST_VARIETY: Final = 8
+_LEAST_CHANGES: Final = 3
+_CHANGE: Final = re.compile(
+    r"[a-z](?=[0-9])|[0-9](?=[A-Za-z])|[A-Z](?=[0-9])|[a-z](?=[A-Z])|[A-Z]{2}(?=[a-z])"
+)
+"""From a letter to a digit and the like."""
+_CODE: Final = re.compile(r"[()\[\]{}]|^[./~]|://|\.\.")
+_NAME: Final = re.compile(r"(?:[A-Z]{0,3}[a-z]{2,64}[0-9]{0,5})++\Z|[a-z_]\w*(?:\.[a-z_]\w*)++\Z")
+"""The name of a class, or of something in a module: what stands behind `token =` in source code."""
+_COMMAND: Final = re.compile(r"\b(?:curl|wget|http|https|ab|hey)\b")
+_MACHINE: Final = re.compile(
+    r"\b(?:machine\s{1,8}\S{1,128}|default)\s{1,16}login\s{1,8}\S{1,128}\s{1,16}\S{0,8}password[ \t]{1,8}\Z"
+)
 
 
 def is_no_placeholder(text: str, start: int, end: int) -> bool:
@@ -79,13 +98,19 @@ def is_no_placeholder(text: str, start: int, end: int) -> bool:
     value = text[start:end]
     if _PLACEHOLDER.match(value) or _NAMED.fullmatch(value):
         return False
-    return value.lower() not in _WORDS
+    return value.lower().rstrip("0123456789") not in _WORDS
 
 
 def is_mixed(text: str, start: int, end: int) -> bool:
     """Return whether a secret has letters and digits, as random ones of its length surely do."""
     value = text[start:end]
-    return _MIXED.match(value) is not None and _PLACEHOLDER.match(value) is None
+    return _MIXED.match(value) is not None and _PLACEHOLDER.match(value) is None and _EXAMPLE not in value
+
+
+def is_credential(text: str, start: int, end: int) -> bool:
+    """Return whether what follows a scheme of authentication is more than a short word."""
+    is_long = end - start >= _LONG or is_mixed(text, start, end)
+    return (is_long or not text[start:end].islower()) and is_no_placeholder(text, start, end)
 
 
 def is_before_host(text: str, start: int, end: int) -> bool:
@@ -101,7 +126,49 @@ def is_varied(text: str, start: int, end: int) -> bool:
 
 
 def is_in_connection_string(text: str, start: int, end: int) -> bool:
-    """Return whether other settings of a connection string are before the password, in the same line."""
+    """Return whether other settings of a connection string are beside the password, in the same line."""
     before = text[max(0, start - _CONNECTION_CHARS) : start].rpartition("\n")[2]
-    settings = before.lower().replace(" =", "=") if ";" in before else ""
-    return any(each in settings for each in _CONNECTION) and is_no_placeholder(text, start, end)
+    after = text[end : end + _CONNECTION_CHARS].partition("\n")[0]
+    settings = (before + after).lower().replace(" =", "=")
+    if not any(each in settings for each in _CONNECTION):
+        return False
+    if ";" not in before + after and (before[-1:] in _QUOTES or not is_mixed(text, start, end)):
+        return False
+    return is_no_placeholder(text, start, end) and _CODE.search(text, start, end) is None
+
+
+def is_random(text: str, start: int, end: int) -> bool:
+    """Return whether a secret changes between letters, digits and signs as often as random ones do."""
+    value = text[start:end]
+    if len(set(value)) < _LEAST_VARIETY or not is_mixed(text, start, end) or _CODE.search(value):
+        return False
+    if not is_no_placeholder(text, start, end) or _NAME.match(value):
+        return False
+    return len(_CHANGE.findall(value)) >= _LEAST_CHANGES
+
+
+def is_signature(text: str, start: int, end: int) -> bool:
+    """Return whether a signature stands in the query of a URL that says for how long it is good."""
+    query = text[max(0, start - _CONNECTION_CHARS) : start]
+    return any(each in query for each in ("se=", "sv=", "sp=")) and is_mixed(text, start, end)
+
+
+def is_user_and_password(text: str, start: int, end: int) -> bool:
+    """Return whether it is base64 of a user and a password."""
+    try:
+        user, colon, password = base64.b64decode(text[start:end], validate=True).decode().partition(":")
+    except ValueError:
+        return False
+    return bool(user and colon and password) and (user + password).isprintable()
+
+
+def names_a_command(text: str, start: int, end: int) -> bool:
+    """Return whether the line begins with a program that takes a user and a password."""
+    line = text[max(0, start - _CONNECTION_CHARS) : start].rpartition("\n")[2]
+    return _COMMAND.search(line) is not None and is_no_placeholder(text, start, end)
+
+
+def names_a_machine(text: str, start: int, end: int) -> bool:
+    """Return whether a machine and a login stand before the password, as in a `.netrc`."""
+    before = text[max(0, start - _CONNECTION_CHARS) : start]
+    return _MACHINE.search(before) is not None and is_credential(text, start, end)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from overspill.redaction.rule import FoundSecret, SecretRule
 
-_LONG_WORD: Final = r"[\w+/%-]{16}"
+_LONG_WORD: Final = r"[\w+/%-]{14}"
 _MEMORY: Final = 64 * 1024 * 1024
 _LONG: Final = 32 * 1024
 """Characters that are worth a search with Hyperscan: its first one takes some milliseconds."""
@@ -45,7 +45,8 @@ class PrefixScan:
         prefixes = [prefix for each in self._probes.values() for prefix, _, _ in each]
         self._longest = max(map(len, prefixes))
         self._prefixes = tuple(dict.fromkeys(prefixes))
-        self._pattern = re2.compile("|".join(map(_with_word, prefixes)).encode(), _options())
+        probes = [each for found in self._probes.values() for each in found]
+        self._pattern = re2.compile("|".join(map(_with_word, probes)).encode(), _options())
 
     @cached_property
     def _finder(self) -> Finder:
@@ -81,8 +82,9 @@ class PrefixScan:
                     yield found
 
 
-def _with_word(prefix: str) -> str:
-    return re.escape(prefix) + (_LONG_WORD if prefix[-1] in FREQUENT else "")
+def _with_word(place: tuple[str, int, Probe]) -> str:
+    prefix, _, probe = place
+    return re.escape(prefix) + (_LONG_WORD if prefix[-1] in FREQUENT or probe.has_long_word else "")
 
 
 def _options() -> re2.Options:

@@ -11,8 +11,9 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, AnyStr, Final, Generic, NamedTuple, Protocol
 
+from overspill.redaction.contexts import NAMED_KINDS
 from overspill.redaction.groups import groups_of
-from overspill.redaction.holding import held_from
+from overspill.redaction.holding import held_from, may_be_wrapped
 from overspill.redaction.masking import Redaction
 from overspill.redaction.patterns import PatternPass, ValuePass
 from overspill.redaction.rule import FURTHEST_BEHIND, LONGEST_HEAD
@@ -243,6 +244,8 @@ class RedactingStream(Generic[AnyStr]):
                 return False
             match = None if self._open.more is None else self._open.more.match(self._text, self._given)
             if match is None or match.end() == self._given:
+                if not is_last and self._open.is_wrapped and may_be_wrapped(self._text, self._given):
+                    return False
                 self._open = None
                 break
             self._given = match.end()
@@ -263,8 +266,8 @@ class RedactingStream(Generic[AnyStr]):
             self._open = self._open._replace(start=0, end=0)
 
 
-def _order(found: FoundSecret) -> tuple[int, int, str]:
-    return found.start, -found.end, found.kind
+def _order(found: FoundSecret) -> tuple[int, bool, int, str]:
+    return found.start, found.kind in NAMED_KINDS, -found.end, found.kind
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ANCHORS: Final = "~@JKzZ_-.BSP"
+ANCHORS: Final = "~@JKzZ_-.BSPFkw"
 """The characters by which secrets are found, those that are rare in logs and code first."""
 FREQUENT: Final = "_-."
 """Anchors that are frequent in code and logs. Prefixes that end with one are followed by a long word."""
@@ -65,6 +65,11 @@ class FoundSecret(NamedTuple):
         """Whether it goes on behind the end of a line."""
         return self.more is not None and "end" in self.more.groupindex
 
+    @property
+    def is_wrapped(self) -> bool:
+        """Whether it may go on in the next line, if all of its own line belongs to it."""
+        return self.more is not None and not self.has_lines and r"\n" in self.more.pattern
+
 
 class Probe:
     """A rule with one of its prefixes, ready to be tried where the prefix's anchor stands."""
@@ -72,11 +77,15 @@ class Probe:
     def __init__(self, rule: SecretRule, prefix: str) -> None:
         at = anchor_of(prefix)
         self.previous: str = prefix[max(0, at - NEIGHBOURS) : at]
-        self.anchor: str = prefix[at]
-        self.next: str = prefix[at + 1 : at + 1 + NEIGHBOURS]
+        self.is_word: bool = prefix[at] not in ANCHORS
+        """Whether the whole prefix is the anchor."""
+        self.anchor: str = prefix if self.is_word else prefix[at]
+        self.next: str = "" if self.is_word else prefix[at + 1 : at + 1 + NEIGHBOURS]
         self.behind: int = rule.behind
         self.lead: str = "" if at else rule.lead
         """The pattern of what stands right before the anchor, if the prefix begins with the anchor."""
+        self.has_long_word: bool = rule.is_bounded and self.is_word
+        """Whether a long word follows an anchor that is a word, which may be frequent by itself."""
         self._kind = rule.kind
         self._back = at + rule.lead_width
         self._check = rule.check
@@ -110,5 +119,8 @@ class Probe:
 
 
 def anchor_of(prefix: str) -> int:
-    """Return where in a prefix its anchor is: the last place of its rarest character."""
-    return next(prefix.rindex(char) for char in ANCHORS if char in prefix)
+    """Return where in a prefix its anchor is: the last place of its rarest character.
+
+    A prefix that has none of them is its own anchor.
+    """
+    return next((prefix.rindex(char) for char in ANCHORS if char in prefix), 0)

@@ -5,26 +5,32 @@ The forms are those that the issuers publish, and that GitHub's secret scanning 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from overspill.redaction.placeholders import (
-    is_before_host,
-    is_in_connection_string,
-    is_mixed,
-    is_no_placeholder,
-    is_varied,
-)
+from overspill.redaction.contexts import CONTEXTS
+from overspill.redaction.placeholders import is_mixed, is_varied
 from overspill.redaction.rule import SecretRule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _WORD: Final = r"[A-Za-z0-9]{1,64}"
 _DASHED: Final = r"[\w-]{1,64}"
 _BASE64: Final = r"[A-Za-z0-9+/=]{1,64}"
+_HEX: Final = r"[0-9a-f]{1,64}"
 
 
-def _token(kind: str, *prefixes: str, least: int, more: str = _DASHED, characters: str = "") -> SecretRule:
+def _token(
+    kind: str,
+    *prefixes: str,
+    least: int,
+    more: str = _DASHED,
+    characters: str = "",
+    check: Callable[[str, int, int], bool] = is_varied,
+) -> SecretRule:
     """Return the rule of a token: a prefix, and at least so many of the characters that `more` has."""
     body = characters or more[: more.rindex("{")]
-    return SecretRule(kind, prefixes, f"{body}{{{least}}}", more, check=is_varied)
+    return SecretRule(kind, prefixes, f"{body}{{{least}}}", more, check=check)
 
 
 def _hex(kind: str, *prefixes: str, size: int) -> SecretRule:
@@ -36,13 +42,7 @@ def _hex(kind: str, *prefixes: str, size: int) -> SecretRule:
 
 _VENDORS: Final = (
     SecretRule("aws-access-key", ("AKIA", "ASIA"), r"[A-Z2-7]{16}(?![A-Za-z0-9])", check=is_varied),
-    SecretRule(
-        "aws-secret-key",
-        ("ecretAccessKey", "SECRET_ACCESS_KEY", "secret_access_key", "SECRET_KEY", "SecretKey"),
-        r"""\\{0,4}["']?[ \t]{0,8}(?:=|:|=>|,)[ \t]{0,8}\\{0,4}["']?([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])""",
-        is_bounded=False,
-        check=is_mixed,
-    ),
+    _token("aws-session-token", "IQoJb3JpZ2lu", "FwoGZXIvYXdz", least=80, more=_BASE64),
     _token("aws-bedrock-key", "ABSK", least=100, more=_BASE64),
     _token("google-api-key", "AIza", least=35),
     _token("google-oauth-secret", "GOCSPX-", least=24),
@@ -62,6 +62,7 @@ _VENDORS: Final = (
     SecretRule("github-token", ("github_pat_",), r"[A-Za-z0-9]{20,22}_[A-Za-z0-9]{20}", _DASHED),
     _token("gitlab-token", "glpat-", "gldt-", "glrt-", "glptt-", "glft-", "glsoat-", least=20),
     _token("gitlab-token", "glcbt-", "glagent-", "gloas-", "glimt-", "glffct-", least=20),
+    _token("gitea-token", "gta_", "gto_", "gtp_", least=40, more=_HEX),
     _token("bitbucket-token", "ATBB", least=28, more=_WORD),
     SecretRule(
         "slack-token",
@@ -91,6 +92,9 @@ _VENDORS: Final = (
         r"([0-9a-f-]{36}@[0-9a-f-]{36}/IncomingWebhook/[0-9a-f]{32})",
         r"[0-9a-f/-]{1,64}",
         is_bounded=False,
+    ),
+    SecretRule(
+        "telegram-token", (":AA",), r"[\w-]{33}(?![\w-])", lead=r"\d{8,10}", lead_width=10, check=is_mixed
     ),
     _token(
         "stripe-key",
@@ -135,18 +139,19 @@ _VENDORS: Final = (
         "terraform-token", (".atlasv1.",), r"[\w-]{60}", _DASHED, lead=r"[A-Za-z0-9]{14}", lead_width=14
     ),
     _token("doppler-token", "dp.pt.", "dp.st.", "dp.sa.", "dp.ct.", least=40, more=_WORD),
-    _token("pulumi-token", "pul-", least=40, more=r"[0-9a-f]{1,64}"),
+    _token("pulumi-token", "pul-", least=40, more=_HEX),
     _token("grafana-token", "glsa_", least=32),
     _token("grafana-token", "glc_", "eyJrIjoi", least=32, more=_BASE64),
     _token("newrelic-key", "NRAK-", "NRII-", least=24, more=_DASHED),
     _token("dynatrace-token", "dt0c01.", "dt0s16.", least=24, more=r"[A-Z0-9.]{1,96}"),
-    _token("sentry-token", "sntryu_", least=64, more=r"[0-9a-f]{1,64}"),
+    _token("sentry-token", "sntryu_", least=64, more=_HEX),
     _token("sentry-token", "sntrys_eyJ", least=40, more=r"[\w+/=]{1,64}"),
     _token("linear-key", "lin_api_", "lin_oauth_", least=32, more=_WORD),
     _token("notion-token", "ntn_", "secret_", least=43, more=_WORD),
     _token("figma-token", "figd_", "figu_", least=36),
     SecretRule("postman-key", ("PMAK-",), r"[0-9a-f]{24}-[0-9a-f]{34}"),
-    _token("supabase-token", "sbp_", least=40, more=r"[0-9a-f]{1,64}"),
+    _token("supabase-token", "sbp_", least=40, more=_HEX),
+    _token("supabase-token", "sb_secret_", least=28),
     _token("netlify-token", "nfp_", least=36, more=_WORD),
     _token("tailscale-key", "tskey-auth-", "tskey-api-", "tskey-client-", least=24),
     _token("planetscale-token", "pscale_tkn_", "pscale_pw_", "pscale_oauth_", least=32),
@@ -156,63 +161,78 @@ _VENDORS: Final = (
     _token("onepassword-token", "ops_eyJ", least=100, more=_BASE64),
     _token("age-key", "AGE-SECRET-KEY-1", least=58, more=r"[A-Z0-9]{1,64}"),
     _token("prefect-key", "pnu_", "pnb_", least=36, more=_WORD),
-    _token("easypost-key", "EZAK", least=54, more=_WORD),
+    _token("easypost-key", "EZAK", "EZTK", least=54, more=_WORD),
     _token("openshift-token", "sha256~", least=43),
+    _token("databricks-token", "dapi", least=32, more=_HEX),
+    _token("atlassian-token", "ATATT3xFf", "ATCTT3xFf", "ATBBxFf", least=50, more=r"[\w=-]{1,64}"),
+    SecretRule(
+        "mailchimp-key",
+        ("-us",),
+        r"\d{1,2}(?![A-Za-z0-9])",
+        lead="[0-9a-f]{32}",
+        lead_width=32,
+        check=is_varied,
+    ),
+    _token("mapbox-token", "sk.eyJ1Ijoi", least=40, characters=r"[\w.-]", more=r"[\w.-]{1,64}"),
+    _token("contentful-token", "CFPAT-", least=43),
+    _token("dropbox-token", "sl.", "sl.u.", least=120, check=is_mixed),
+    _token("duffel-token", "duffel_live_", "duffel_test_", least=40),
+    _hex("flutterwave-key", "FLWSECK-", "FLWSECK_TEST-", size=32),
+    SecretRule(
+        "plaid-token", ("access-production-", "access-development-", "access-sandbox-"), r"[0-9a-f-]{36}"
+    ),
+    _token("braintree-token", "access_token$production$", least=32, more=r"[0-9a-z$]{1,64}"),
+    SecretRule("hubspot-token", ("pat-na", "pat-eu"), r"\d-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"),
+    _token("readme-key", "rdme_", least=70, more=r"[a-z0-9]{1,64}"),
+    _hex("shippo-token", "shippo_live_", "shippo_test_", size=40),
+    SecretRule("sourcegraph-token", ("sgp_",), r"(?:[0-9a-f]{16}_|local_)?[0-9a-f]{40}"),
+    _token("typeform-token", "tfp_", least=40),
+    _token("fly-token", "fm1_", "fm2_", "fo1_", least=40, more=_BASE64),
+    _token("render-key", "rnd_", least=28, more=_WORD),
+    _token("neon-key", "napi_", least=40, more=_WORD),
+    _hex("buildkite-token", "bkua_", size=40),
+    _hex("elevenlabs-key", "sk_", size=48),
+    _token("runpod-key", "rpa_", least=40, more=_WORD),
+    _token("vercel-token", "vcp_", "vck_", "vci_", "vca_", "vcr_", least=24, more=_WORD),
+    _token("cerebras-key", "csk-", least=40, more=_WORD),
+    _hex("e2b-key", "e2b_", size=40),
+    _token("browserbase-key", "bb_live_", least=24),
+    _token("jina-key", "jina_", least=40, check=is_mixed),
+    _token("apify-token", "apify_api_", least=34, more=_WORD),
+    _token("posthog-key", "phx_", least=40, more=_WORD),
+    _token("razorpay-key", "rzp_live_", "rzp_test_", least=14, more=_WORD),
+    _hex("sonar-token", "squ_", "sqp_", "sqa_", size=40),
+    SecretRule("launchdarkly-key", ("sdk-", "api-"), r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"),
+    _token("cloudflare-token", "cfut_", "cfat_", "cfk_", least=40, more=_WORD),
+    _token("alibaba-key", "LTAI", least=20, more=_WORD, check=is_mixed),
+    _token("tencent-key", "AKID", least=32, more=_WORD, check=is_mixed),
+    _token("clojars-token", "CLOJARS_", least=60, more=r"[a-z0-9]{1,64}"),
+    _token("mongodb-atlas-key", "mdb_sa_sk_", least=40),
+    _token("wandb-key", "wandb_v1_", least=60),
+    _token("rootly-token", "rootly_", least=60, more=_HEX),
+    _token("settlemint-token", "sm_pat_", "sm_aat_", "sm_sat_", least=16, more=_WORD),
+    _token("jfrog-token", "cmVmdGtuOj", least=50, more=_WORD),
+    SecretRule("linkedin-secret", ("WPL_AP1.",), r"[A-Za-z0-9]{16}\.[A-Za-z0-9]{6}={0,2}"),
+    SecretRule("octopus-key", ("API-",), r"[A-Z0-9]{25,31}(?![A-Za-z0-9])", check=is_mixed),
     _token("overspill-key", "ovs_", "ovl_", least=20),
 )
 
-_QUOTE: Final = r"""\\{0,4}["']?"""
-
-_GENERAL: Final = (
-    # RFC 7519 and 7516: two or four dots, the first part is the JSON of the header.
-    SecretRule(
-        "jwt",
-        ("eyJ",),
-        r"[\w-]{8,4000}+\.(?:eyJ[\w-]{8}|[\w-]{0,700}+\.[\w-]{10,64}+\.[\w-]{16})",
-        r"[\w-]{1,64}|\.(?=[\w-])",
-    ),
-    # RFC 3986, 3.2.1: the user's part before the host.
-    SecretRule(
-        "url-password",
-        ("@",),
-        r""":\\{0,4}/\\{0,4}/[^\s/:@"'<>\\`,]{0,128}+:([^\s/"'<>\\`,]{5,255})@\Z""",
-        lead=r"""[^\s/"'<>\\`,]{5}""",
-        behind=400,
-        check=is_before_host,
-    ),
-    # RFC 9110, 11.6.2, as HTTP libraries, curl and JSON print it.
-    SecretRule(
-        "authorization",
-        ("uthorization", "UTHORIZATION"),
-        _QUOTE
-        + r"[ \t]{0,4}(?:[:=,]|=>)[ \t]{0,4}\[?b?"
-        + _QUOTE
-        + r"(?:(?:[Bb]earer|[Bb]asic|[Tt]oken|BEARER|BASIC)[ \t]{1,4})([\w.~+/=-]{8,64})",
-        r"[\w.~+/=-]{1,64}",
-        is_bounded=False,
-        check=is_no_placeholder,
-    ),
-    SecretRule("authorization", ("Bearer ",), r"([\w.~+/=-]{20,64})", r"[\w.~+/=-]{1,64}", check=is_mixed),
-    SecretRule(
-        "connection-password",
-        ("Password=", "PWD=", "Pwd="),
-        r"([^\s;\"'<>\\&]{4,128})(?=;|\"|')",
-        check=is_in_connection_string,
-    ),
+_SEPARATOR: Final = (
+    r"""(?:\\{1,4}[nrt]|[\s"'`,|#*>;:()+.\\-]|%0[AaDd]|&#(?:1[03]|x[AaDd]);|\x1b\[[\d;]{0,12}[mK]){0,64}+"""
 )
-
-_SEPARATOR: Final = r"""(?:\\{1,4}[nrt]|[\s"'`,|#*>;:()+.\\-]){0,64}+"""
 _HEADER: Final = r"(?:(?:\\{1,4}[nr]|\s){1,4}[A-Z][A-Za-z-]{1,20}: [^\r\n\\]{0,200}){0,4}"
+_BEFORE_LINE: Final = r"""[\s|:>"'m+-]"""
+"""What stands before a line of a key, behind the prefix of a log, of a search or of a colour."""
 # RFC 7468 and OpenPGP armour, also in JSON, in source code, indented, in diffs, behind the prefixes of logs.
 _PRIVATE_KEY: Final = SecretRule(
     "private-key",
-    ("-----BEGIN ",),
+    ("-----BEGIN ", "-----BEGIN%20", "-----BEGIN+"),
     rf"[A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?-----{_HEADER}"
-    rf"(?=(?:{_SEPARATOR}|[^\r\n]{{0,8}}\r?\n[^\r\n]{{0,160}}?[\s|:>])[A-Za-z0-9+/=]{{24}})",
+    rf"(?=(?:{_SEPARATOR}|[^\r\n]{{0,24}}\r?\n[^\r\n]{{0,160}}?{_BEFORE_LINE})[A-Za-z0-9+/=]{{24}})",
     r"(?<=[A-Za-z0-9+/=])[A-Za-z0-9+/=]{1,512}"
     rf"|{_SEPARATOR}[A-Za-z0-9+/=]{{24,512}}"
     r"|(?P<end>[^\r\n]{0,200}?(?:\r?\n[^\r\n]{0,200}?){0,3}?-----END [A-Z0-9 ]{0,50}-----)"
-    r"|[^\r\n]{0,8}\r?\n[^\r\n]{0,160}?[\s|:>](?=[A-Za-z0-9+/=]{40})",
+    rf"|[^\r\n]{{0,24}}\r?\n[^\r\n]{{0,160}}?{_BEFORE_LINE}(?=[A-Za-z0-9+/=]{{40}})",
     is_bounded=False,
 )
 
@@ -231,8 +251,17 @@ _ENCODED_KEY: Final = SecretRule(
     ("LS0tLS1CRUdJTi",),  # -----BEGIN
     rf"(?:{'|'.join(_ENCODED_HEADINGS)})[A-Za-z0-9+/]{{20}}",
     r"[A-Za-z0-9+/=]{1,512}"
-    r"|(?:\\{1,4}[nr]|[ \t\r\n]){1,12}+(?:[A-Za-z0-9+/=]{60,512}"
+    rf"|(?:(?:\\{{1,4}}[nr]|[ \t\r\n]){{1,12}}+|[^\r\n]{{0,24}}\r?\n[^\r\n]{{0,160}}?{_BEFORE_LINE})"
+    r"(?:[A-Za-z0-9+/=]{60,512}"
     r"|(?P<end>[A-Za-z0-9+/]{0,59}(?:LS0tLS0[=K]|0tLS0t(?:Cg==)?|tLS0tLQ[=o]=)))",  # "-----"
 )
+# PuTTY's own format.
+_PUTTY_KEY: Final = SecretRule(
+    "private-key",
+    ("Private-Lines: ",),
+    rf"\d{{1,3}}{_SEPARATOR}([A-Za-z0-9+/=]{{24}})",
+    rf"[A-Za-z0-9+/=]{{1,512}}|{_SEPARATOR}[A-Za-z0-9+/=]{{24,512}}|(?P<end>{_SEPARATOR}Private-MAC: )",
+    is_bounded=False,
+)
 
-RULES: Final = (*_VENDORS, *_GENERAL, _PRIVATE_KEY, _ENCODED_KEY)
+RULES: Final = (*_VENDORS, *CONTEXTS, _PRIVATE_KEY, _ENCODED_KEY, _PUTTY_KEY)
