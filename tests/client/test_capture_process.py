@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from overspill import Client, Spool, SyncClient, capture_process, wire
@@ -66,6 +66,10 @@ async def test_a_long_output_is_stored_whole(service: ServiceProcess) -> None:
         (b"caf\xe9 \xff\n", None, b"caf\xe9 \xff\n"),
         (b"a\x81\xffb\x81", "shift-jis", "a\ufffd\ufffdb\ufffd".encode()),
         ("größe\n".encode("utf-16") + b"x", None, "größe\n\ufffd".encode()),
+        ("größe 😀\n".encode("utf-32"), None, "größe 😀\n".encode()),
+        (b"\x00\x00\xfe\xff" + "größe\n".encode("utf-32-be"), None, "größe\n".encode()),
+        (b"\xff\xfe\x00", None, "\ufffd".encode()),
+        (b"\x00\x00\xfe", None, b"\x00\x00\xfe"),
         (b"x", None, b"x"),
         (b"", None, b""),
     ],
@@ -102,6 +106,27 @@ async def test_a_cancelled_call_ends_its_command(service: ServiceProcess, tmp_pa
 async def test_a_command_that_there_is_not_raises(service: ServiceProcess) -> None:
     with pytest.raises(FileNotFoundError):
         await captured(service, "no-such-command")
+
+
+@pytest.mark.parametrize("encoding", ["nope", "", "rot13", "hex", "idna", "undefined"])
+async def test_an_encoding_that_is_none_of_text_starts_nothing(
+    service: ServiceProcess, tmp_path: Path, encoding: str
+) -> None:
+    with pytest.raises(LookupError):
+        await captured(service, "touch", str(tmp_path / "started"), encoding=encoding)
+
+    assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "error"), [("echo hi", TypeError), (b"echo hi", TypeError), ([], ValueError), ((), ValueError)]
+)
+async def test_words_that_are_none_are_named(
+    service: ServiceProcess, words: Any, error: type[Exception]
+) -> None:
+    async with Client(service.url) as client, client.live() as out:
+        with pytest.raises(error, match="words must"):
+            await capture_process(out, words)
 
 
 async def test_bytes_that_are_no_text_are_seen_as_such_and_kept(service: ServiceProcess) -> None:

@@ -76,6 +76,30 @@ def test_a_wrong_value_is_named(client: SyncClient, use: Callable[[Any], object]
         use(client)
 
 
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ({"exit_code": "0"}, TypeError),
+        ({"exit_code": 1.5}, TypeError),
+        ({"exit_code": True}, TypeError),
+        ({"exit_code": 2**32}, ValueError),
+        ({"exit_code": -(2**31) - 1}, ValueError),
+        ({"status": 5}, TypeError),
+    ],
+)
+def test_a_live_capture_goes_on_after_a_wrong_end(
+    client: SyncClient, said: dict[str, Any], error: type[Exception]
+) -> None:
+    with client.live() as out:
+        for end in (out.ends_with, out.complete):
+            with pytest.raises(error, match=f"{next(iter(said))} must be"):
+                end(**said)
+        out.write("more")
+
+    assert client.content(out.id) == b"more"
+    assert client.get(out.id).state is State.COMPLETE
+
+
 def test_a_number_is_not_written_as_zeros(client: SyncClient) -> None:
     with pytest.raises(TypeError, match="only text and bytes"), client.live() as out:
         out.write(5)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ import logging
 import random
 import shutil
 import subprocess
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -118,6 +118,28 @@ def test_files_write_through_and_keep_smuggled_bytes() -> None:
     assert written.data == b"gr\xc3\xbcn \xff\nraw"
     with pytest.raises(ValueError, match="closed"):
         file.write(b"more")
+
+
+@pytest.mark.parametrize("wrong", [5, "text", None, [1, 2]])
+def test_a_binary_file_takes_bytes_alone(wrong: Any) -> None:
+    written = Lines()
+
+    with pytest.raises(TypeError, match="bytes-like"):
+        LiveFile(written).write(wrong)
+
+    assert not written.data
+
+
+def test_a_file_says_as_others_do_what_it_cannot() -> None:
+    file = LiveFile(Lines())
+    for cannot in (file.read, file.readline, file.readall, file.tell, file.truncate, file.__next__):
+        with pytest.raises(io.UnsupportedOperation):
+            cannot()
+    file.close()
+
+    for cannot in (file.writable, file.flush, lambda: file.writelines([b"x"])):
+        with pytest.raises(ValueError, match="closed"):
+            cannot()
 
 
 def test_what_writes_to_files_writes_to_them() -> None:

@@ -1,4 +1,4 @@
-"""Labels that a live capture gets at its end, because they were not known at its beginning."""
+"""What a live capture ends with, and the labels that were not known at its beginning."""
 
 from __future__ import annotations
 
@@ -13,6 +13,20 @@ if TYPE_CHECKING:
     from overspill.live.ports import Description
 
 _MOST_BYTES: Final = 256
+_EXIT_CODES: Final = range(-(2**31), 2**32)
+"""As `wire.Completion` has them."""
+
+
+def check_ending(status: object, exit_code: object) -> None:
+    """Check what a live capture is to end with. Raises `TypeError` and `ValueError`."""
+    if status is not None and not isinstance(status, str):
+        raise TypeError(f"status must be text (str), not {type(status).__name__}")
+    if exit_code is None:
+        return
+    if isinstance(exit_code, bool) or not isinstance(exit_code, int):
+        raise TypeError(f"exit_code must be a whole number, not {exit_code!r}")
+    if exit_code not in _EXIT_CODES:
+        raise ValueError(f"exit_code must be that of a process, in 32 bits, not {exit_code}")
 
 
 def redacted_label(masked: Mapping[str, int], told: Description) -> dict[str, str]:

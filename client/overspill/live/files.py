@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
+    from _typeshed import ReadableBuffer, WriteableBuffer
 
 
 _NO_DESCRIPTOR: Final = (
@@ -29,18 +29,26 @@ class LiveFile(io.RawIOBase):
         self._capture = capture
 
     def writable(self) -> bool:
-        """Return True."""
+        """Return True. Raises `ValueError` once the file is closed."""
+        self._require_open()
         return True
+
+    def readinto(self, _buffer: WriteableBuffer, /) -> int:
+        """Raise `io.UnsupportedOperation`, as files that are only written to do."""
+        raise io.UnsupportedOperation("not readable")
 
     def fileno(self) -> int:
         """Raise `io.UnsupportedOperation`, as files without a descriptor do."""
         raise io.UnsupportedOperation(_NO_DESCRIPTOR)
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write all of `data`."""
+        """Write all of `data`. Raises `TypeError` for what is no bytes: `bytes(5)` would be five zeros."""
+        self._require_open()
+        return self._capture.write(bytes(memoryview(data)))
+
+    def _require_open(self) -> None:
         if self.closed:
             raise ValueError("I/O operation on closed file.")
-        return self._capture.write(bytes(data))
 
 
 def text_file(capture: _Written) -> io.TextIOWrapper:

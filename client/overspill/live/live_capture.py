@@ -12,7 +12,7 @@ from overspill import wire
 from overspill.errors import OverspillError
 from overspill.execution import threads
 from overspill.live.buffered_copy import BufferedCopy
-from overspill.live.ending import redacted_label
+from overspill.live.ending import check_ending, redacted_label
 from overspill.live.patience import may_pass
 from overspill.live.pending_writes import PendingWrites, bytes_of
 from overspill.live.ports import Beginning, WholeStream
@@ -201,13 +201,18 @@ class LiveCapture:
         self._producer.source_ended()
 
     def ends_with(self, *, status: str | None = None, exit_code: int | None = None) -> None:
-        """Set the status and the exit code that the capture gets when its block is left."""
+        """Set the status and the exit code that the capture gets when its block is left.
+
+        Raises `TypeError` and `ValueError` for those that are none.
+        """
+        check_ending(status, exit_code)
         self._status, self._exit_code = status, exit_code
 
     async def complete(self, *, status: str | None = None, exit_code: int | None = None) -> wire.Entry | None:
         """Send what is left and end the capture. Return its entry, or None if it is in the spool.
 
-        Raises as `write` does, and `OSError` if the spool cannot take what the service does not.
+        Raises as `write` and `ends_with` do, and `OSError` if the spool cannot take what the service does
+        not.
         """
         if status is not None or exit_code is not None:
             self.ends_with(status=status, exit_code=exit_code)
@@ -215,6 +220,7 @@ class LiveCapture:
 
     async def abort(self, status: str | None = None) -> wire.Entry | None:
         """Send what is left and end the capture as `partial`. Raises as `complete` does."""
+        check_ending(status, None)
         return await self._end(wire.State.PARTIAL, status)
 
     async def aclose(self) -> None:

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 _READ_BYTES: Final = 64 * 1024
 _LEFT_BEHIND_SECONDS: Final = 0.5
 """So long the output of what the command left in the background is still taken."""
+_MARKS: Final = {  # the longer ones first: that of UTF-32 begins with that of UTF-16
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 _ENDING_SECONDS: Final = 5.0
 """So long a cancelled command has to end before it is killed."""
 
@@ -33,13 +39,16 @@ async def capture_process(
     """Run a command, write what it prints to `out` as it comes, and return its exit code (-n for signal n).
 
     Standard output and standard error stay in the order of writing. Bytes are stored as they are, but for
-    UTF-16 with a byte order mark, which becomes UTF-8. `encoding` names another encoding to decode from, as
-    "cp1252": none is guessed. `env` is the whole environment, by default this one without Overspill's keys.
-    The capture gets the exit code. A command that prints faster than the service takes it waits.
+    UTF-16 and UTF-32 with a byte order mark, which become UTF-8. `encoding` names another encoding to decode
+    from, as "cp1252": none is guessed. `env` is the whole environment, by default this one without
+    Overspill's keys. The capture gets the exit code. A command that prints faster than the service takes it
+    waits.
 
-    Raises `OSError` if the command cannot be started, `LookupError` for an encoding that there is not, and
-    what writing raises. Cancelling it ends the command.
+    Raises `OSError` if the command cannot be started, `TypeError` and `ValueError` for words that are none,
+    `LookupError` for an encoding that there is not, `UnicodeError` for "utf-16" or "utf-32" without a mark,
+    and what writing raises. Cancelling it ends the command.
     """
+    _check_words(words)
     transcoder = _Transcoder(encoding)
     reader, writer = os.pipe()
     stream = asyncio.StreamReader(limit=_READ_BYTES)
@@ -53,6 +62,16 @@ async def capture_process(
         await out.write(rest)
     out.ends_with(status=f"exit {code}", exit_code=code)
     return code
+
+
+def _check_words(words: Sequence[str]) -> None:
+    """Raise `TypeError` for a command line in one text, and `ValueError` if there is no word."""
+    if isinstance(words, (str, bytes)):
+        raise TypeError(
+            'words must be a list of the command\'s words, as ["make", "test"], and no single text'
+        )
+    if not words:
+        raise ValueError("words must have a command")
 
 
 async def _connected(stream: asyncio.StreamReader, descriptor: int) -> asyncio.ReadTransport:
@@ -130,24 +149,33 @@ async def _end(process: asyncio.subprocess.Process, copying: asyncio.Task[None])
         copying.result()
 
 
+def _decoder_of(encoding: str) -> codecs.IncrementalDecoder:
+    """Return a decoder of text. Raises `LookupError`."""
+    try:
+        b"?".decode(encoding, "replace")
+    except UnicodeError as error:
+        raise LookupError(f"{encoding!r} does not decode whatever comes: {error}") from error
+    return codecs.getincrementaldecoder(encoding)("replace")
+
+
 class _Transcoder:
     """Turns a command's bytes into UTF-8, as far as it is known what they are."""
 
     def __init__(self, encoding: str | None) -> None:
         self._begin = b""
         self._is_known = encoding is not None
-        self._decoder = None if encoding is None else codecs.getincrementaldecoder(encoding)("replace")
+        self._decoder = None if encoding is None else _decoder_of(encoding)
 
     def feed(self, data: bytes, *, is_last: bool = False) -> bytes:
-        """Return the bytes to store. The first two wait for each other: they may be a mark."""
+        """Return the bytes to store. The first ones wait for each other while they may be a mark."""
         if not self._is_known:
             data = self._begin + data
-            if len(data) < len(codecs.BOM_UTF16_LE) and not is_last:
+            if not is_last and any(mark.startswith(data) for mark in _MARKS):
                 self._begin = data
                 return b""
             self._begin, self._is_known = b"", True
-            if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-                self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
+            encoding = next((name for mark, name in _MARKS.items() if data.startswith(mark)), None)
+            self._decoder = None if encoding is None else _decoder_of(encoding)
         if self._decoder is None:
             return data
         return self._decoder.decode(data, is_last).encode("utf-8", "surrogatepass")
