@@ -130,6 +130,16 @@ def test_tail_f_prints_what_comes_and_how_it_ended(overspill: Shell, service: Se
     assert told.decode() == f"overspill: {out.id} has ended: complete, exit code 7\n"
 
 
+def test_tail_f_of_no_lines_prints_what_comes_alone(overspill: Shell, service: ServiceProcess) -> None:
+    with SyncClient(service.url) as client, client.live() as out:
+        out.write("before\n")
+    result = overspill("tail", "-f", "-n", "0", out.id)
+
+    assert (result.out, result.code) == ("", 0)
+    assert overspill("tail", "-f", "-n", "+0", out.id).out == "before\n"
+    assert overspill("tail", "-n", "0", out.id).code == 2
+
+
 @given(st.lists(st.sampled_from(["a", "\r", "\n", "\x1b[31m", "\x1b]0;t\x07", "é", "\x07"])), st.data())
 def test_followed_text_is_the_same_in_any_pieces(parts: list[str], data: st.DataObject) -> None:
     text = "".join(parts)

@@ -236,6 +236,38 @@ def test_only_what_came_since_is_shown(client: SyncClient) -> None:
         assert looking(client, since="2999-01-01")["content"] == ""
 
 
+def test_a_terminal_is_found_as_models_name_it(client: SyncClient) -> None:
+    with terminal(client, "build", call_id="call_77") as out:
+        out.write("here\n")
+        out.flush()
+
+        for named in (" build ", '"build"', "`build`.", out.id.upper(), "call:call_77", "(call:call_77)"):
+            assert looking(client, terminal=named)["content"] == "here\n", named
+
+
+def test_a_look_that_goes_on_with_more_is_not_told_to_wait(client: SyncClient) -> None:
+    with terminal(client, "long") as out, Guard(client, spool=False) as guard:
+        out.write("".join(f"line {number}\n" for number in range(1_200)))
+        out.flush()
+        tool, inspect_output = terminal_tool(guard), inspection_tool(client)
+        looks = [tool.call({"terminal": "long", "mode": "all"}) for _ in range(2)]
+        searches = [inspect_output(out.id, "grep", pattern="line", max_matches=3) for _ in range(2)]
+
+    assert looks[0]["next"] == looks[1]["next"] == {**looks[0]["next"], "mode": "range", "start": 501}
+    assert searches[0]["next"] == searches[1]["next"]
+    assert all("advice" not in each for each in looks + searches)
+
+
+def test_the_cursor_of_a_wait_may_be_a_number(client: SyncClient) -> None:
+    with client.live() as out:
+        out.write("one\ntwo\n")
+        out.flush()
+
+        answer = inspection_tool(client)(out.id, "wait", cursor=4, timeout_seconds=0)  # type: ignore[arg-type]
+
+    assert answer["content"] == "two\n"
+
+
 def test_terminals_of_other_sessions_are_not_looked_at(client: SyncClient) -> None:
     with terminal(client, "theirs", session="somebody else's") as out:
         out.write("secret\n")
@@ -245,7 +277,9 @@ def test_terminals_of_other_sessions_are_not_looked_at(client: SyncClient) -> No
     assert "no terminal has the name 'theirs'" in answer["error"]
 
 
-@pytest.mark.parametrize("arguments", [{"mode": "sideways"}, {"since": "yesterday"}, {"shape": 1}])
+@pytest.mark.parametrize(
+    "arguments", [{"mode": "sideways"}, {"mode": "wait"}, {"since": "yesterday"}, {"shape": 1}]
+)
 def test_wrong_arguments_are_told(client: SyncClient, arguments: dict[str, Any]) -> None:
     with terminal(client, "t"):
         assert "error" in looking(client, **arguments)
@@ -256,6 +290,8 @@ def test_times_are_read_as_models_write_them() -> None:
 
     assert instant_of("90s ago", now) == now - timedelta(seconds=90)
     assert instant_of("1.5 h", now) == now - timedelta(minutes=90)
+    assert instant_of("2 Hours ago", now) == instant_of("120 mins", now) == now - timedelta(hours=2)
+    assert instant_of("9999999d", now) < now - timedelta(days=36_000)
     assert instant_of("2026-05-04T11:00:00Z", now) == now - timedelta(hours=1)
     with pytest.raises(InvalidArguments, match="no time"):
         instant_of("soon", now)

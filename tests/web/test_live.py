@@ -274,6 +274,16 @@ async def test_a_wrong_field_is_refused_by_name(producer: Producer, header: str,
     assert header.replace("_", "-") in refused["detail"]
 
 
+async def test_content_at_the_beginning_is_refused_not_lost(api: Api) -> None:
+    path, headers = f"/v1/captures/{CAPTURE}/live", {Header.PRODUCER: "me"}
+
+    refused = await problem(await api.send("PUT", path, data=b"first bytes", headers=headers))
+    begun = await api.send("PUT", path, data=b"", headers=headers)
+
+    assert (refused.status, "append" in refused.detail) == (400, True)
+    assert begun.status == 201
+
+
 async def test_too_much_at_once_says_how_much_may_be(producer: Producer) -> None:
     refused = await producer.append(bytes(wire.MAX_APPEND + 1), expected=413)
 

@@ -45,13 +45,23 @@ def with_implied_mode(given: Mapping[str, Any]) -> dict[str, Any]:
     return meant
 
 
+def without_punctuation(text: str) -> str:
+    """Return a name without the punctuation around it."""
+    return text.strip(_PUNCTUATION)
+
+
 def cleaned(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments without nulls, and with plain numbers, modes and handles."""
     return {
-        name: _cleaned_value(name, value) if isinstance(value, str) else value
+        name: _cleaned_value(name, value) if isinstance(value, str) else _as_text(name, value)
         for name, value in given.items()
         if value is not None
     }
+
+
+def _as_text(name: str, value: Any) -> Any:
+    """Return a number that stands for a text as one: the cursor of a wait is a number's text."""
+    return str(value) if name == "cursor" and type(value) is int else value
 
 
 def _cleaned_value(name: str, text: str) -> str | int:

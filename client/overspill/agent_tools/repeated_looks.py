@@ -29,7 +29,12 @@ class RepeatedLooks:
     def with_advice(
         self, request: InspectRequest, session: str | None, found: Any, answer: InspectAnswer
     ) -> InspectAnswer:
-        """Return the answer; if the same look has shown the same bytes before, with advice to wait."""
+        """Return the answer; if the same look has shown the same bytes before, with advice to wait.
+
+        Not if it goes on with lines that were there already: to read those is no waiting.
+        """
+        if answer.get("next") and request.mode != "tail":
+            return answer
         if not _is_live(found) or self._sizes.get(_look(request, session)) != found.total_bytes:
             return answer
         return {**answer, "advice": self._advice, "next": _wait(request, found.total_bytes)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -19,6 +19,7 @@ from overspill.agent_tools.inspect_output import answered
 from overspill.agent_tools.inspect_request import USUAL_CHARS, InspectRequest
 from overspill.agent_tools.repeated_looks import RepeatedLooks
 from overspill.text.reasons import one_safe_line
+from overspill.transfer.client import call
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -39,17 +40,22 @@ To wait for something, call inspect_output with the handle (capture) and mode "w
 error says what, and what to do."""
 TERMINAL_VARIABLE: Final = "OVERSPILL_TERMINAL"
 """Where programs inside of a terminal find its handle."""
+_MODES: Final = ("tail", "head", "all")
 _PAGE_LINES: Final = 500
 _MOST_LOOKED_AT: Final = 200
-_AGO: Final = re.compile(r"(\d{1,7}(?:\.\d{1,3})?)\s*(s|m|h|d)", re.ASCII)
+_AGO: Final = re.compile(
+    r"(\d{1,7}(?:\.\d{1,3})?)\s*(s|m|h|d|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?)", re.ASCII
+)
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_LONGEST_AGO: Final = 100 * 365 * 86_400
+"""Seconds before which nothing was written: there is no date of a million days ago."""
 _NAME_CHARS: Final = 200
 
 TERMINAL_OUTPUT_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
         "terminal": {"type": "string", "description": "Its name or its handle; else this or the last one."},
-        "mode": {"type": "string", "enum": ["tail", "head", "all"], "default": "tail"},
+        "mode": {"type": "string", "enum": [*_MODES], "default": "tail"},
         "lines": {"type": "integer", "description": "How many lines.", "default": 50, "minimum": 1},
         "since": {"type": "string", "description": 'Only what came after this: "30s", "5m", or a time.'},
     },
@@ -71,14 +77,18 @@ class TerminalRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The arguments of one call."""
 
     terminal: str = ""
-    mode: Literal["tail", "head", "all"] = "tail"
+    mode: str = "tail"
     lines: int = 50
     since: str = ""
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> TerminalRequest:
         """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
-        return lenient_arguments.request_of(cls, arguments, NAME)
+        asked = lenient_arguments.request_of(cls, arguments, NAME)
+        if asked.mode not in _MODES:
+            wrong = f"{asked.mode[:_NAME_CHARS]!r} is not a mode; the modes are {', '.join(_MODES)}"
+            raise InvalidArguments(f"{wrong}. To wait, call {READER} with the handle")
+        return asked
 
     def inspect_request(self, capture: str, max_chars: int, now: datetime) -> InspectRequest:
         """Return the read of a capture that this asks for. Raises `InvalidArguments`."""
@@ -136,7 +146,8 @@ def _require_client(client: Client | None) -> Client:
 def instant_of(text: str, now: datetime) -> datetime:
     """Return the time that a model means. Raises `InvalidArguments`."""
     if ago := _AGO.fullmatch(text.strip().lower().removesuffix(" ago")):
-        return now - timedelta(seconds=float(ago[1]) * _UNITS[ago[2]])
+        seconds = float(ago[1]) * _UNITS[ago[2][0]]
+        return now - timedelta(seconds=min(seconds, _LONGEST_AGO))
     try:
         found = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -146,9 +157,12 @@ def instant_of(text: str, now: datetime) -> datetime:
 
 async def _find_terminal(client: Client, session: str, terminal: str) -> Entry:
     """Return the terminal that is meant. Raises `InvalidArguments`, and what the service answers."""
-    handle = terminal or os.environ.get(TERMINAL_VARIABLE, "")
-    if wire.CAPTURE_ID.fullmatch(lenient_arguments.handle_in(handle)):
-        return await client.get(lenient_arguments.handle_in(handle))
+    handle = lenient_arguments.handle_in(terminal or os.environ.get(TERMINAL_VARIABLE, ""))
+    if wire.CAPTURE_ID.fullmatch(handle):
+        return await client.get(handle)
+    if handle.startswith(wire.CALL_PREFIX):
+        return await client.get(call(handle.removeprefix(wire.CALL_PREFIX)), session=session)
+    terminal = lenient_arguments.without_punctuation(terminal)
     for state in (wire.State.LIVE, None):
         for where in dict.fromkeys((session, "")):
             page = await client.list(session=where, state=state, limit=_MOST_LOOKED_AT)
@@ -160,7 +174,7 @@ async def _find_terminal(client: Client, session: str, terminal: str) -> Entry:
 
 def _is_meant(entry: Entry, terminal: str) -> bool:
     name = entry.labels.get(wire.TERMINAL_LABEL)
-    return name is not None and terminal in {"", name}
+    return name is not None and (not terminal or terminal == lenient_arguments.without_punctuation(name))
 
 
 def _last_active(entry: Entry) -> datetime:

@@ -36,9 +36,9 @@ def line_range(text: str) -> tuple[int, int | None]:
     return first, last
 
 
-def tail_of(text: str) -> tuple[int | None, int]:
+def tail_of(text: str, *, least: int = 1) -> tuple[int | None, int]:
     """Parse `20` into no start and 20 lines, and `+20` into a start at line 20 and 0 lines."""
-    if not (text.removeprefix("+").isdecimal() and text.isascii()) or not 0 < int(text) <= _MOST_LINES:
+    if not (text.removeprefix("+").isdecimal() and text.isascii()) or not least <= int(text) <= _MOST_LINES:
         raise click.BadParameter(f"{text!r} is not a number of lines: use 20, or +20 to start with line 20")
     return (int(text), 0) if text.startswith("+") else (None, int(text))
 

@@ -16,6 +16,7 @@ from overspill.wire.checksums import is_crc32c
 from overspill_service.audit.events import Action
 from overspill_service.errors import (
     Absent,
+    BadRequest,
     BodyTooLarge,
     CaptureDamaged,
     CatalogUnavailable,
@@ -53,6 +54,8 @@ MAX_OFFSET_DIGITS: Final = 15
 async def begin(context: RequestContext[wire.NoQuery]) -> web.Response:
     """Begin a live capture. Answer 201 if it is new, 200 if this producer has begun it before."""
     async with _telling_progress(context):
+        async for _ in body_chunks(context):
+            raise BadRequest("this path takes no body: append the content once the capture has begun")
         status, is_new = await _producer(context).begin(context.ref, metadata_of(context.request.headers))
     return _answer(context, status, 201 if is_new else 200)
 

@@ -39,12 +39,12 @@ def tail(
 
     With `-f` print what is appended to a live capture as it comes. A connection that breaks is made again.
     """
-    start, count = tail_of(lines)
+    start, count = tail_of(lines, least=0 if follow else 1)
     if follow:
         if start is not None and start > 1:
             raise click.BadParameter("-f goes with a number of lines, or with +1", param_hint="--lines")
         with output.into(into):
-            lazy.following.follow(invocation, ref, session, lines=None if start else count)
+            lazy.following.follow(invocation, ref, session, lines=count if start is None else None)
         return
     with invocation.source(ref, session) as source, output.into(into):
         if start is None:
