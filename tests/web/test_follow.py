@@ -137,6 +137,25 @@ async def test_a_character_that_comes_in_two_appends_stays_whole(api: Api, produ
     assert text == "a😀b"
 
 
+@pytest.mark.parametrize("cut", range(1, 4))
+async def test_who_comes_in_the_middle_of_a_character_gets_it_whole(
+    api: Api, producer: Producer, cut: int
+) -> None:
+    character = "😀".encode()
+    await producer.append(b"here: " + character[:cut])
+
+    async with following(api, f"{producer.path}/follow") as events:
+        before = await text_until(events, len("here: "))
+        async with following(api, f"{producer.path}/follow?lines=1") as others:
+            await producer.append(character[cut:] + b"!")
+            await producer.complete()
+            text, end = await rest_of(events)
+            theirs, _ = await rest_of(others)
+
+    assert (before, text, theirs) == ("here: ", "😀!", "here: 😀!")
+    assert end["size"] == 11
+
+
 async def test_large_appends_and_many_followers_all_get_every_byte(api: Api, producer: Producer) -> None:
     pieces = [b"%07d\n" % number * 20_000 for number in range(12)]
 

@@ -23,6 +23,9 @@ KEEP_ALIVE: Final = b": the capture is live\n\n"
 EVENT_BYTES: Final = 64 * 1024
 """Bytes of content in one event, at most."""
 
+CUT_BYTES: Final = 3
+"""The most bytes of a character that is cut."""
+
 
 class Event(NamedTuple):
     """Content from `offset` up to `next_offset`, and its bytes on the wire."""
@@ -65,5 +68,5 @@ def pieces(content: bytes) -> Iterator[bytes]:
 
 def whole_characters(content: bytes) -> int:
     """Return how many bytes of the content come before a character that is cut at its end."""
-    last = content[-3:]
+    last = content[-CUT_BYTES:]
     return len(content) - len(last) + codecs.utf_8_decode(last, "ignore", False)[1]

@@ -37,16 +37,17 @@ log = logging.getLogger(__name__)
 class Stream:
     """One live capture. `end` is the offset behind the last event; `ended` has its entry once it is whole."""
 
-    def __init__(self, archive: Archive, views: LiveViews, entry: Entry) -> None:
+    def __init__(self, archive: Archive, views: LiveViews, entry: Entry, rest: bytes) -> None:
+        """`rest`: the beginning of a character at the end of what is accepted."""
         self._archive, self._views, self.entry = archive, views, entry
-        self.end = entry.size
+        self.end = entry.size - len(rest)
         self.ended: Entry | None = None
         self.is_broken_off = False
         """Whether nothing more comes: the capture was removed, or it cannot be read."""
         self._events: dict[int, Event] = {}
         """By the offset at which each begins, in their order."""
         self._kept = 0
-        self._rest = b""
+        self._rest = rest
         """The beginning of a character whose other bytes have not come."""
         self._waiting: set[asyncio.Future[bool]] = set()
         """One for each follower that waits for news."""
@@ -153,6 +154,14 @@ class Stream:
             _resolve(news, True)
 
 
+async def _cut_character(archive: Archive, entry: Entry) -> bytes:
+    """Return the beginning of a character at the end of what is accepted of a capture."""
+    start = max(0, entry.size - events.CUT_BYTES)
+    reader = await archive.reader(entry)
+    last = b"".join([piece async for piece in reader.content(start, entry.size)])
+    return last[events.whole_characters(last) :]
+
+
 def _resolve(news: asyncio.Future[bool], is_new: bool) -> None:  # noqa: FBT001  (the result)
     if not news.done():
         news.set_result(is_new)
@@ -182,9 +191,10 @@ class Streams:
     @asynccontextmanager
     async def of(self, entry: Entry) -> AsyncIterator[Stream]:
         """Use the stream of a live capture within the block."""
+        rest = b"" if entry.upload in self._streams else await _cut_character(self._archive, entry)
         is_first = entry.upload not in self._streams
         if is_first:
-            stream = Stream(self._archive, self._views, entry)
+            stream = Stream(self._archive, self._views, entry, rest)
             task = asyncio.create_task(stream.run(), name=f"followers of {entry.id}")
             task.add_done_callback(partial(_note_end, entry))
             self._streams[entry.upload] = stream, task
