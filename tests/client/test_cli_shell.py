@@ -201,6 +201,24 @@ def test_marks_are_found_in_any_pieces() -> None:
         ]
 
 
+@pytest.mark.parametrize(
+    ("told", "code"),
+    [
+        ("", None),
+        ("7;more", 7),
+        ("-1073741510", -1073741510),
+        ("٣", None),
+        ("1e3", None),
+        ("9" * 5_000, None),
+    ],
+)
+def test_an_exit_code_is_a_number_whatever_a_terminal_shows(told: str, code: int | None) -> None:
+    marks = ShellMarks()
+    marks.feed(f"\x1b]133;C\x07one\n\x1b]133;D;{told}\x07".encode())
+
+    assert [each.exit_code for each in marks.sections] == [code]
+
+
 def test_two_integrations_of_one_shell_make_one_section_of_a_command() -> None:
     marks = ShellMarks()
     marks.feed(b"\x1b]133;A\x07$ ls\n\x1b]133;C\x07\x1b[30m\x1b(B\x1b]633;E;ls\x07\x1b]133;C\x07one\n")

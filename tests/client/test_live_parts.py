@@ -132,14 +132,15 @@ def test_a_binary_file_takes_bytes_alone(wrong: Any) -> None:
 
 def test_a_file_says_as_others_do_what_it_cannot() -> None:
     file = LiveFile(Lines())
-    for cannot in (file.read, file.readline, file.readall, file.tell, file.truncate, file.__next__):
+    cannots: list[Callable[[], object]] = [file.read, file.readline, file.readall, file.tell, file.__next__]
+    for cannot in (*cannots, file.truncate):
         with pytest.raises(io.UnsupportedOperation):
             cannot()
     file.close()
 
-    for cannot in (file.writable, file.flush, lambda: file.writelines([b"x"])):
+    for use in (file.writable, file.flush, lambda: file.writelines([b"x"])):
         with pytest.raises(ValueError, match="closed"):
-            cannot()
+            use()
 
 
 def test_what_writes_to_files_writes_to_them() -> None:

@@ -28,6 +28,7 @@ _UNFINISHED: Final = re.compile(
     rb"\x1b(?:\[[\x20-\x3f]{0,64}|\][^\x07\x1b]{0,8192}\x1b?|[\x20-\x2f]{1,8})?\Z"
 )
 _LONGEST_LINE: Final = 1_000
+_EXIT_CODE: Final = re.compile(r"-?[0-9]{1,10}")
 
 
 class Section(Struct, frozen=True, kw_only=True):
@@ -95,7 +96,7 @@ class ShellMarks:
         self.sections[-1] = structs.replace(
             self.sections[-1],
             end=max(last, self.sections[-1].start - 1),
-            exit_code=int(code) if code.isascii() and code.isdecimal() else None,
+            exit_code=int(code) if _EXIT_CODE.fullmatch(code) else None,
         )
         self._is_open = False
 
