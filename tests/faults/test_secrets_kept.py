@@ -30,6 +30,8 @@ MALFORMED = {
     "no colon": f"Authorization Bearer {KEY}",
     "a control byte in the name": f"Author\x01ization: Bearer {KEY}",
     "a header of another kind": f"X-Secret: {KEY}\x7f\x01",
+    "a line that is too long": f"Cookie: overspill={KEY}{'a' * 40_000}",
+    "a folded line": f"Authorization: Bearer\r\n {KEY}",
     "basic credentials": "Authorization: Basic c2VjcmV0OnNlY3JldA==\x01",
 }
 
@@ -47,6 +49,9 @@ def test_a_malformed_request_leaves_no_key_in_the_log(debugging: ServiceProcess,
         connection.sendall(f"GET /v1/usage HTTP/1.1\r\nHost: localhost\r\n{line}\r\n\r\n".encode())
         answer = connection.recv(4096)
 
+    assert KEY.encode() not in answer
+    assert b"c2VjcmV0" not in answer
+    assert {b"Content-Type: application/problem+json", b"Cache-Control: no-store"} < set(answer.splitlines())
     assert b" 400 " in answer.partition(b"\r\n")[0]
     assert b"aiohttp" not in answer
     assert KEY not in debugging.logged()

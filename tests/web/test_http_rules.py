@@ -396,6 +396,37 @@ async def test_a_request_needs_one_host(api: Api, hosts: list[str]) -> None:
     assert answer.status == 400
 
 
+@pytest.mark.parametrize("authority", ["attacker.example", "localhost@attacker.example", "localhost:1", ""])
+async def test_a_target_with_another_host_than_the_field_is_400(api: Api, authority: str) -> None:
+    answer = await exchange(api, "GET", f"http://{authority}/v1/usage", HOST)
+
+    assert answer.problem.code == Code.INVALID_REQUEST
+
+
+async def test_a_target_with_the_host_of_the_field_is_that_path(api: Api) -> None:
+    answer = await exchange(api, "GET", "http://LOCALHOST/v1/usage", HOST)
+
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("version", ["2.0", "0.9"])
+async def test_another_version_of_http_is_400(api: Api, version: str) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    writer.write(f"GET /healthz HTTP/{version}\r\nHost: localhost\r\n\r\n".encode())
+    answer = await reader.read()
+    writer.close()
+
+    assert answer.split()[1] == b"400"
+
+
+async def test_what_cannot_be_read_is_a_problem_that_quotes_nothing(api: Api) -> None:
+    answer = await exchange(api, "GET", "/healthz", HOST, "X-Secret: s3cr3t\x01")
+
+    assert answer.problem.code == Code.INVALID_REQUEST
+    assert answer.problem.detail == "Invalid header value char"
+    assert b"s3cr3t" not in answer.body
+
+
 @pytest.mark.parametrize(
     "target",
     [

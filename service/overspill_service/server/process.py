@@ -25,6 +25,7 @@ from overspill_service.resources.connection_limit import connection_limit
 from overspill_service.resources.connections import Connections, Refusals
 from overspill_service.resources.request_heads import MAX_FIELDS_BYTES
 from overspill_service.resources.threads import prepare_threads
+from overspill_service.server import malformed
 from overspill_service.server.certificate import certificate_of, run_rereads
 from overspill_service.settings.errors import SettingError
 from overspill_service.telemetry import logs
@@ -77,6 +78,7 @@ log = logging.getLogger("overspill_service.start")
 
 web_response.SERVER_SOFTWARE = "overspill"  # type: ignore[attr-defined]  # there is no other way to set it
 """The `Server` of answers to what is no HTTP at all, without the versions of Python and aiohttp."""
+malformed.install()
 web_protocol.MAX_MSG_QUEUE_SIZE = 2
 """Requests of one connection that wait for the answer before them: a parsed head takes memory."""
 

@@ -7,6 +7,7 @@ A record has a message and fields: its own (`extra=fields(…)`), and those of t
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from contextvars import ContextVar
 from typing import Any, Final
@@ -17,6 +18,7 @@ from overspill_service.telemetry.log_lines import JsonFormatter, LineFormatter, 
 from overspill_service.telemetry.log_writer import LogWriter
 
 MAX_CAUSES: Final = 4
+_QUOTED: Final = re.compile(r""":?\n|(?: when reading)?: b?['"]| line b?['"]""")
 _BOUND: Final[ContextVar[dict[str, Any] | None]] = ContextVar("fields", default=None)
 
 
@@ -75,13 +77,18 @@ def causes(error: BaseException) -> str:
     return "; ".join(found)
 
 
+def mistake_of(error: HttpProcessingError) -> str:
+    """Return what kind of mistake a malformed request has, without the line that aiohttp quotes."""
+    return _QUOTED.split(error.message, maxsplit=1)[0] or type(error).__name__
+
+
 class MalformedRequests(logging.Filter):
     """Says of a malformed request only what kind of mistake it has: aiohttp would quote all of the line."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, HttpProcessingError):
-            what = error.message.partition("\n")[0].rstrip(":") or type(error).__name__
+            what = mistake_of(error)
             record.msg, record.args, record.exc_info = "a malformed request was refused: %s", (what,), None
             record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
         return True

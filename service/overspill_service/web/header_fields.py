@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote_to_bytes
 
-from aiohttp import HttpVersion11, hdrs
+from aiohttp import HttpVersion10, HttpVersion11, hdrs
 
 from overspill_service.errors import BadRequest, HeadersTooLarge, InvalidHeader
 
@@ -20,6 +21,9 @@ MAX_HEADERS_BYTES: Final = 64 * 1024
 """Bytes of all fields: a capture's metadata has 8 KiB, percent-encoded three times that."""
 FIELD_BYTES: Final = 4
 """Bytes around a field: colon, space and the end of its line."""
+
+_VERSIONS: Final = (HttpVersion11, HttpVersion10)
+_AUTHORITY: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
 
 
 def list_field(headers: Headers, name: str) -> str | None:
@@ -53,22 +57,37 @@ def is_framed_plainly(request: web.Request) -> bool:
 def require_well_formed(request: web.Request) -> None:
     """Raise `BadRequest` for a request without exactly one Host, or with a target that is not UTF-8.
 
-    Also for one whose body has another transfer coding than `chunked`, or one in HTTP/1.0.
+    Also for one whose body has another transfer coding than `chunked`, or one in HTTP/1.0; for another
+    version of HTTP; and for a target with another host than that of `Host`.
 
     Without the last check a grep for `%FF` would search for these three characters. Raises `InvalidHeader`
     if a browser's word on where a request comes from is given twice.
     """
     headers = request.headers
+    if request.version not in _VERSIONS:
+        raise BadRequest("the request has another version than HTTP/1.1 and HTTP/1.0")
     hosts = len(headers.getall(hdrs.HOST, ()))
     if hosts > 1 or (not hosts and request.version >= HttpVersion11):
         raise BadRequest(f"the request has {hosts} Host fields; it needs one (RFC 9112, section 3.2)")
     if not is_framed_plainly(request):
         raise BadRequest("the only Transfer-Encoding is chunked, in HTTP/1.1 (RFC 9112, section 6.1)")
+    if not request.raw_path.startswith("/"):
+        _require_one_host(request.raw_path, headers.get(hdrs.HOST, ""))
     for name in (hdrs.ORIGIN, "Sec-Fetch-Site"):
         if name in headers:
             single_field(headers, name)
     if "%" in request.raw_path or not request.raw_path.isascii():
         _require_utf8(request.raw_path)
+
+
+def _require_one_host(target: str, host: str) -> None:
+    """Raise `BadRequest` if a target in absolute form (RFC 9112, section 3.2.2) has another host than `Host`.
+
+    Servers on the way may go by either.
+    """
+    authority = _AUTHORITY.match(target)
+    if authority is not None and authority[1].lower() != host.lower():
+        raise BadRequest("the target of the request names another host than its Host field")
 
 
 def _require_utf8(path: str) -> None:
