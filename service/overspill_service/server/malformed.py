@@ -43,4 +43,4 @@ class PlainRefusals(web_protocol.RequestHandler):
 
 def install() -> None:
     """Have aiohttp's server make these handlers: there is no other way to say so."""
-    web_server.RequestHandler = PlainRefusals  # type: ignore[attr-defined,misc]
+    web_server.RequestHandler = PlainRefusals  # type: ignore[attr-defined]
