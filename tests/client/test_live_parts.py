@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill import Spool, SyncClient, Unreachable, wire
+from overspill.live import patience
 from overspill.live.files import LiveFile, text_file
 from overspill.live.live_capture import LiveCapture
 from overspill.live.pending_writes import PendingWrites
@@ -268,6 +269,28 @@ async def test_what_exists_already_waits_for_room_no_more_if_the_service_knows_n
     await producer.until_room()
 
     assert (had_room, service.asked, producer.has_given_up) == (False, 1, True)
+
+
+async def test_a_service_that_takes_a_request_and_never_answers_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(patience, "_ANSWER_SECONDS", 0.01)
+
+    class SilentService(AwayService):
+        async def begin(self) -> wire.LiveStatus:
+            self.asked += 1
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    service, pending = SilentService(), PendingWrites(None)
+    producer = Producer(service, pending, patience=0.02)
+    pending.add(b"one line\n")
+    producer.end()
+
+    await producer.run()
+
+    assert (service.asked, str(producer.failure)) == (1, "the service did not answer within 0.02 s")
+    assert producer.may_be_known
 
 
 class BrokenCopy:

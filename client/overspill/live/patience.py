@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_ANSWER_SECONDS: Final = 5.0
+"""How long the service has at least for the answer that it knows the capture."""
 _BACKOFF: Final = Backoff(first=0.2, longest=5.0)
 _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses after which the same request may succeed."""
@@ -40,13 +42,20 @@ class Patience:
         return self._ending.is_set()
 
     async def begin(self) -> None:
-        """Make the capture, in one request."""
+        """Make the capture, in one request. A service that accepts it and says nothing is given up, too."""
         try:
-            await self._service.begin()
+            await self._answered(max(self._seconds, _ANSWER_SECONDS))
         except OverspillError as error:
             self.may_be_known |= error.was_sent if isinstance(error, Unreachable) else may_pass(error)
             raise
         self.is_begun = self.may_be_known = True
+
+    async def _answered(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._service.begin()
+        except TimeoutError as error:
+            raise Unreachable(f"the service did not answer within {seconds:g} s") from error
 
     async def until_done(
         self, request: Callable[[], Awaitable[T]], on_failure: Callable[[], Awaitable[None]] | None = None
