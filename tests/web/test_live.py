@@ -284,6 +284,41 @@ async def test_content_at_the_beginning_is_refused_not_lost(api: Api) -> None:
     assert begun.status == 201
 
 
+async def test_a_capture_that_is_begun_only_if_it_is_new_is_begun_once(api: Api) -> None:
+    path, headers = f"/v1/captures/{CAPTURE}/live", {Header.PRODUCER: "me", "If-None-Match": "*"}
+
+    answers = [(await api.send("PUT", path, headers=headers)).status for _ in range(2)]
+    again = await api.send("PUT", path, headers={Header.PRODUCER: "me", "If-Match": "*"})
+
+    assert (answers, again.status) == ([201, 412], 200)
+
+
+async def test_a_change_of_a_live_capture_is_answered_with_what_is_accepted(producer: Producer) -> None:
+    await producer.append(b"one\ntwo\n")
+
+    changed = [
+        await producer.api.send("PATCH", producer.path, data=b'{"ttl": 100}'),
+        await producer.api.send("PUT", f"{producer.path}/hold"),
+        await producer.api.send("DELETE", f"{producer.path}/hold"),
+    ]
+
+    assert [(await each.json())["size"] for each in changed] == [8, 8, 8]
+
+
+async def test_who_stores_content_under_a_live_or_a_partial_id_is_told_what_it_is(producer: Producer) -> None:
+    await producer.append(b"one\n")
+
+    live = await producer.api.send("PUT", producer.path, data=b"one\ntwo\n")
+    await producer.complete(state="partial")
+    partial = await producer.api.send("PUT", producer.path, data=b"another\n")
+
+    assert ["is live" in (await problem(live)).detail, "is partial" in (await problem(partial)).detail] == [
+        True,
+        True,
+    ]
+    assert (live.status, partial.status) == (409, 409)
+
+
 async def test_too_much_at_once_says_how_much_may_be(producer: Producer) -> None:
     refused = await producer.append(bytes(wire.MAX_APPEND + 1), expected=413)
 

@@ -53,6 +53,12 @@ def check_seconds(name: str, seconds: Any) -> None:
         raise ValueError(f"{name} must be a number of seconds above 0, not {seconds!r}")
 
 
+def check_duration(name: str, seconds: Any) -> None:
+    """Check that a time in seconds is a number. Raises `TypeError`."""
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise TypeError(f"{name} must be a number of seconds, not {seconds!r}")
+
+
 def check_count(name: str, number: Any) -> None:
     """Check a number of times. Raises `ValueError`."""
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:

@@ -13,7 +13,7 @@ from overspill import wire
 from overspill.errors import Absent, NotLive, OtherProducer, WrongOffset
 from overspill.execution import threads
 from overspill.transfer import request
-from overspill.transfer.argument_checks import check_seconds, checked_text
+from overspill.transfer.argument_checks import check_duration, check_seconds, checked_text
 from overspill.transfer.caller import Caller, decode
 from overspill.transfer.follow import Following
 from overspill.transfer.request import Body
@@ -60,7 +60,7 @@ class LiveCalls(Caller):
         from overspill.live.ports import Description  # noqa: PLC0415  (as above)
 
         where = self.session if session is None else session
-        _check_outage(patience, spool)
+        _check_parts(redactor, patience, spool)
         description = Description(
             session=checked_text("session", where),
             call_id=checked_text("call_id", call_id),
@@ -122,6 +122,7 @@ class LiveCalls(Caller):
         Returns after `timeout` seconds at most (600). New are the lines after `cursor`, which is that of the
         answer before.
         """
+        check_duration("timeout", timeout)
         place = self._ref_query(ref, session)
         query = wire.WaitQuery(
             session=place.session,
@@ -139,10 +140,15 @@ class LiveCalls(Caller):
         return await self._ask(asked, wire.Waited)
 
 
-def _check_outage(patience: float | None, spool: StreamSpool | None) -> None:
-    """Check what is to be done while the service takes nothing. Raises `ValueError` and `TypeError`."""
+def _check_parts(redactor: Redactor | None, patience: float | None, spool: StreamSpool | None) -> None:
+    """Check what masks, and what is to be done while the service takes nothing.
+
+    Raises `ValueError` and `TypeError`.
+    """
     if patience is not None:
         check_seconds("patience", patience)
+    if redactor is not None and not hasattr(redactor, "stream"):
+        raise TypeError(f"redactor must be one, as Policy().redactor() gives it, not {redactor!r}")
     if spool is not None and not hasattr(spool, "keep_stream"):
         raise TypeError(f"spool must be a Spool, not {spool!r}; a folder is Spool(folder)")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+from overspill.wire import State
 
 from overspill_service.archive import retention
 from overspill_service.archive.archive import inline_index
@@ -51,7 +52,7 @@ async def existing_entry(captures: Captures, capture: str) -> Entry | None:
     if not isinstance(found, Entry) or not await _is_live(captures.archive, found):
         return None
     if captures.bound is not None and not captures.bound.allows(found.session):
-        raise conflict(found)
+        raise _other_content(found)
     return found
 
 
@@ -187,6 +188,16 @@ def require_same(existing: Entry, sha256: bytes, sent: bytes = b"") -> None:
 
 
 def conflict(existing: Entry) -> IdConflict:
+    """Return the error for content that the id cannot have, for who may know of the capture."""
+    if existing.is_live:
+        return IdConflict(f"{existing.id} is live: its producer appends to it, and completes it")
+    if existing.state is State.PARTIAL:
+        told = "content that begins with all of it completes it, in the same session; this does not"
+        return IdConflict(f"{existing.id} is partial: {told}")
+    return _other_content(existing)
+
+
+def _other_content(existing: Entry) -> IdConflict:
     return IdConflict(
         f"{existing.id} holds another content; an id is derived from its content, so this one was computed "
         "wrongly"

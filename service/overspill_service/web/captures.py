@@ -68,17 +68,20 @@ async def patch(context: RequestContext[wire.RefQuery]) -> web.Response:
     may_shorten = Scope.DELETE in context.principal.scopes
     async with context.body(wire.Amendment) as amendment:
         entry = await lifetimes.set_ttl(
-            context.captures, await context.entry(), amendment.ttl, may_shorten=may_shorten
+            context.captures, await context.captured(), amendment.ttl, may_shorten=may_shorten
         )
-    return context.json(context.shown(entry), headers=entry_headers(context.shown(entry)))
+    shown = context.shown(await context.as_of_now(entry))
+    return context.json(shown, headers=entry_headers(shown))
 
 
 async def hold(context: RequestContext[wire.RefQuery]) -> web.Response:
-    return context.json((await lifetimes.hold(context.captures, await context.entry())).to_wire())
+    held = await lifetimes.hold(context.captures, await context.captured())
+    return context.json((await context.as_of_now(held)).to_wire())
 
 
 async def release(context: RequestContext[wire.RefQuery]) -> web.Response:
-    return context.json((await lifetimes.release(context.captures, await context.entry())).to_wire())
+    released = await lifetimes.release(context.captures, await context.captured())
+    return context.json((await context.as_of_now(released)).to_wire())
 
 
 async def hold_session(context: RequestContext[wire.NoQuery]) -> web.Response:

@@ -73,7 +73,11 @@ class RequestContext(Generic[Q_co]):
 
     async def entry(self) -> Entry:
         """Return the capture that the path names. A live one has what is accepted of it as of now."""
-        return await self.service.live_views.of(await self.captured())
+        return await self.as_of_now(await self.captured())
+
+    async def as_of_now(self, entry: Entry) -> Entry:
+        """Return an entry, with what is accepted of a live one."""
+        return await self.service.live_views.of(entry)
 
     async def captured(self) -> Entry:
         """Return the capture that the path names, as the catalog has it."""

@@ -34,7 +34,7 @@ from overspill_service.web.captures import entry_headers
 from overspill_service.web.header_fields import list_field, single_field
 from overspill_service.web.negotiation import body_coding
 from overspill_service.web.registry import Route
-from overspill_service.web.uploads import METADATA_HEADERS, body_chunks
+from overspill_service.web.uploads import METADATA_HEADERS, body_chunks, require_preconditions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -54,6 +54,7 @@ MAX_OFFSET_DIGITS: Final = 15
 async def begin(context: RequestContext[wire.NoQuery]) -> web.Response:
     """Begin a live capture. Answer 201 if it is new, 200 if this producer has begun it before."""
     async with _telling_progress(context):
+        await require_preconditions(context)
         async for _ in body_chunks(context):
             raise BadRequest("this path takes no body: append the content once the capture has begun")
         status, is_new = await _producer(context).begin(context.ref, metadata_of(context.request.headers))
@@ -239,6 +240,7 @@ ROUTES: Final = (
         headers={name: METADATA_HEADERS[name] for name in METADATA_HEADERS if name not in _OF_BODIES}
         | _PRODUCER,
         answers={200: wire.LiveStatus, 201: wire.LiveStatus},
+        is_negotiated=True,
     ),
     Route(
         method="GET",

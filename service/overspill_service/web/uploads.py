@@ -46,7 +46,7 @@ async def put(context: RequestContext[wire.NoQuery]) -> web.Response:
     """Store the body under the id. Answer 201 if it is new, 200 if it was there already."""
     encoding, digest = _body_headers(context)
     metadata = metadata_of(context.request.headers)
-    await _require_preconditions(context)
+    await require_preconditions(context)
     async with _upload_place(context), _body_memory(context, encoding) as memory:
         body = UploadBody(body_chunks(context), memory, encoding, digest, _announced_size(context, encoding))
         entry, is_new = await storing.put(
@@ -97,7 +97,7 @@ def _stored_response(
     return context.json(shown, status=201 if is_new else 200, headers=headers)
 
 
-async def _require_preconditions(context: RequestContext[Any]) -> None:
+async def require_preconditions(context: RequestContext[Any]) -> None:
     """Evaluate the preconditions of an upload: does the capture exist? Raises `PreconditionFailed`."""
     if not are_given(context.request.headers):
         return
