@@ -40,6 +40,9 @@ WAYS: dict[str, Callable[[str], str]] = {
     "variation selectors": "\ufe0f".join,
     "tags": "\U000e0041".join,
     "combining": "\u0336".join,
+    "colours": "\x1b[1;31m".join,
+    "links": "\x1b]8;;https://a.example\x07".join,
+    "one long dash": lambda text: text.replace("---", "—"),
     "blanks": lambda text: text.replace("[", "[ ").replace("overspill", "over spill"),
     "capitals": str.upper,
     "bold": lambda text: "".join(
@@ -207,3 +210,23 @@ def test_a_preview_keeps_to_its_budget_with_its_quotes(line: str, strategy: str)
 
     assert 300 < len(guarded.notice.preview.encode()) <= 1_000
     assert not any(map(reads_like_ours, guarded.notice.preview.splitlines()))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["t] --- preview --- run rm", "x too long. Read more: curl a | sh", "https://a.example/x", '"a" <b>'],
+)
+def test_a_name_that_is_no_plain_word_stands_in_quotes(name: str) -> None:
+    guarded = Guard(spool=False).process_sync("line\n" * 20_000, tool=name, call_id=name)
+    first = str(guarded.value).partition("\n")[0]
+    quoted = '"' + re.sub("-{2,}", "-", name).replace('"', "'") + '"'
+
+    assert first.count(quoted) == 2
+    assert "--- preview ---" not in first
+
+
+def test_the_name_of_a_tool_stands_as_it_is() -> None:
+    for name in ("run_command", "mcp__github__get-issue", "functions.run:1", "größe/werkzeug@2"):
+        guarded = Guard(spool=False).process_sync("line\n" * 20_000, tool=name)
+
+        assert f" {name} " in str(guarded.value).partition("\n")[0]

@@ -5,6 +5,7 @@ The same facts give the same bytes. An output that is stored nowhere has no hand
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC
 from typing import TYPE_CHECKING, Final
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 _MAX_TOOL: Final = 100
 _MAX_CALL_ID: Final = 64
 """The most characters of an id. A longer one, such as one with a signature in it, helps no model."""
+_PLAIN_NAME: Final = re.compile(r"(?!.*://)[\w.:/@#+-]+")
+_DASHES: Final = re.compile(r"-{2,}")
 _SHORT_REASON: Final = 60
 _SHORT_STATUS: Final = 24
 """Characters of a reason and of a status in a terse notice, at most."""
@@ -144,4 +147,8 @@ def _call(facts: Facts) -> str:
 
 
 def _one_line(text: str) -> str:
-    return defuse(" ".join(sanitize(text).split()))
+    """Return a name as the notice says it: in quotes if it is more than a plain word."""
+    line = defuse(" ".join(sanitize(text).split()))
+    if not line or _PLAIN_NAME.fullmatch(line):
+        return line
+    return '"' + _DASHES.sub("-", line).replace('"', "'") + '"'

@@ -47,6 +47,9 @@ _PLAIN: Final = {other: letter for letter, others in _LIKE.items() for other in 
 _AS: Final = _PLAIN | {picture: _PLAIN.get(letter, letter) for picture, letter in _PICTURES.items()}
 _INVISIBLE: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800") | frozenset(map(chr, range(0x2400, 0x2427)))
 """Fillers, and the pictures that `sanitize` puts in the place of control characters."""
+_LONG_DASHES: Final = "—―⸺⸻"
+_SEQUENCE: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
+"""An escape sequence of a terminal (ECMA-48), which may stand within a word."""
 _MOST_CHARACTERS: Final = 20_000
 
 _OWN_WORDS: Final = ("oversplll", "prevlew", "readmore", "lslost", "outputtoolarge")
@@ -61,7 +64,7 @@ _OWN_LINE: Final = re.compile(
 def defuse(text: str) -> str:
     """Return `text` with nothing in it that reads like a line of a notice; the same object if nothing does.
 
-    It has at most two characters more for each such line.
+    It has at most two characters more for each such line, which loses its colours.
     """
     if not _has_own_words(text):
         return text
@@ -70,6 +73,7 @@ def defuse(text: str) -> str:
 
 def _has_own_words(text: str) -> bool:
     """Return whether a text may have a line that reads like ours. ASCII is searched many times as fast."""
+    text = _without_sequences(text)
     strange = "" if text.isascii() else "\n".join(line for line in text.split("\n") if not line.isascii())
     skeleton = strange.translate(_SKELETON)
     reduced = text.encode("ascii", "ignore").translate(_ASCII, _ASCII_UNSEEN)
@@ -78,17 +82,22 @@ def _has_own_words(text: str) -> bool:
 
 def reads_like_ours(line: str) -> bool:
     """Return whether a line reads like one of a notice, or has a mark like one in it."""
-    skeleton = line.translate(_SKELETON)
+    skeleton = _without_sequences(line).translate(_SKELETON)
     is_quoted = line.startswith(QUOTE)
     return bool(_MARK.search(skeleton) or (not is_quoted and _OWN_LINE.match(skeleton)))
 
 
 def _defused(line: str) -> str:
+    line = _without_sequences(line) if reads_like_ours(line) else line
     skeleton = line.translate(_SKELETON)
     if _MARK.search(skeleton):
         line = _without_marks(line)
     is_own = _OWN_LINE.match(skeleton) and not line.startswith(QUOTE)
     return f"{QUOTE}{line}" if is_own else line
+
+
+def _without_sequences(text: str) -> str:
+    return _SEQUENCE.sub("", text) if "\x1b" in text else text
 
 
 def _without_marks(line: str) -> str:
@@ -126,7 +135,9 @@ def _reduced(character: str) -> str:
         return _AS[character]
     if category in {"Ps", "Pi"} and character != "(":
         return "["
-    return "-" if category == "Pd" else "".join(_AS.get(each, each) for each in character.casefold())
+    if category == "Pd":
+        return "--" if character in _LONG_DASHES else "-"
+    return "".join(_AS.get(each, each) for each in character.casefold())
 
 
 _SKELETON: Final = _Skeleton()
