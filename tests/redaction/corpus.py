@@ -10,6 +10,7 @@ import json
 import random
 import string
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -300,6 +301,8 @@ def _keys(random_: random.Random) -> Iterator[Planted]:
         yield Planted("private-key", body, "<key>" + block.replace("\n", "&#10;") + "</key>\n")
         syslog = 'Jan  1 00:00:00 host-1.example.com kubelet[1234]: time="2026-01-01T00:00:00Z" msg="'
         yield Planted("private-key", body, "".join(f'{syslog}{line}"\n' for line in lines))
+    form = quote(pem(random_), safe="")
+    yield Planted("private-key", form[70:], f"POST /import?key={form}&name=a HTTP/1.1\n")
     putty = "\n".join(_of(random_, BASE64, 64) for _ in range(14))
     heading = "PuTTY-User-Key-File-3: ssh-rsa\nEncryption: none\nPrivate-Lines: 14\n"
     yield Planted("private-key", putty.replace("\n", ""), f"{heading}{putty}\nPrivate-MAC: 00ff\n")

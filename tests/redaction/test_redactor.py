@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import random
 import time
 from itertools import pairwise
@@ -231,6 +232,18 @@ def test_a_stream_holds_little_of_an_endless_secret() -> None:
 
     assert len(stream._text) < 200_000
     assert "".join([*given, stream.finish(" end")]) == "key [REDACTED github-token] end"
+
+
+def test_what_stands_behind_a_key_in_base64_stays() -> None:
+    heading = "-----BEGIN {} PRIVATE KEY-----\n"
+    for name in ("RSA", "EC", "DSA"):
+        for size in range(30, 36):
+            key = heading.format(name) + "aB3x" * size + f"\n-----END {name} PRIVATE KEY-----\n"
+            encoded = base64.b64encode(key.encode()).decode()
+            certificate = base64.b64encode(b"-----BEGIN CERTIFICATE-----\n" + b"MIIC" * 90).decode()
+            text = "client-key-data: {}\n  client-certificate-data: " + certificate + "\n"
+
+            assert DEFAULT.redact(text.format(encoded)).text == text.format("[REDACTED private-key]")
 
 
 def test_a_long_key_without_an_end_is_masked_line_by_line() -> None:

@@ -22,7 +22,7 @@ _ENCODED_KEY: Final = "LS0tLS1CRUdJTi"
 """`-----BEGIN` in base64."""
 _ENCODED_CERTIFICATE: Final = _ENCODED_KEY + "BDRVJU"
 _ENCODED_HEADING_CHARS: Final = 64
-_ENCODED_END: Final = re.compile(r"LS0tLS0[=K]|0tLS0t|tLS0tLQ[=o]=")
+_ENCODED_END: Final = re.compile(r"(?:LS0tLS0[=K]|0tLS0t(?:Cg==)?|tLS0tLQ[=o]=)(?=[^A-Za-z0-9+/=])")
 _WRAPPED: Final = re.compile(r"\\?(?:\r?\n?|\r?\n[\w-]{1,40})\Z", re.ASCII)
 
 

@@ -226,7 +226,7 @@ _BEFORE_LINE: Final = r"""[\s|:>"'m+-]"""
 # RFC 7468 and OpenPGP armour, also in JSON, in source code, indented, in diffs, behind the prefixes of logs.
 _PRIVATE_KEY: Final = SecretRule(
     "private-key",
-    ("-----BEGIN ", "-----BEGIN%20", "-----BEGIN+"),
+    ("-----BEGIN ",),
     rf"[A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?-----{_HEADER}"
     rf"(?=(?:{_SEPARATOR}|[^\r\n]{{0,24}}\r?\n[^\r\n]{{0,160}}?{_BEFORE_LINE})[A-Za-z0-9+/=]{{24}})",
     r"(?<=[A-Za-z0-9+/=])[A-Za-z0-9+/=]{1,512}"
@@ -251,9 +251,19 @@ _ENCODED_KEY: Final = SecretRule(
     ("LS0tLS1CRUdJTi",),  # -----BEGIN
     rf"(?:{'|'.join(_ENCODED_HEADINGS)})[A-Za-z0-9+/]{{20}}",
     r"[A-Za-z0-9+/=]{1,512}"
-    rf"|(?:(?:\\{{1,4}}[nr]|[ \t\r\n]){{1,12}}+|[^\r\n]{{0,24}}\r?\n[^\r\n]{{0,160}}?{_BEFORE_LINE})"
+    # Behind its padding, or "-----" and a line end, a key has no more lines.
+    rf"|(?<!=)(?<!LS0tLS0K)(?<!0tLS0t)"
+    rf"(?:(?:\\{{1,4}}[nr]|[ \t\r\n]){{1,12}}+|[^\r\n]{{0,24}}\r?\n[^\r\n]{{0,160}}?{_BEFORE_LINE})"
     r"(?:[A-Za-z0-9+/=]{60,512}"
-    r"|(?P<end>[A-Za-z0-9+/]{0,59}(?:LS0tLS0[=K]|0tLS0t(?:Cg==)?|tLS0tLQ[=o]=)))",  # "-----"
+    r"|(?P<end>[A-Za-z0-9+/]{0,59}(?:LS0tLS0[=K]|0tLS0t(?:Cg==)?|tLS0tLQ[=o]=)(?![A-Za-z0-9+/=])))",
+)
+# The same in a URL or a form, where nothing ends a line.
+_ESCAPED_KEY: Final = SecretRule(
+    "private-key",
+    ("-----BEGIN%20", "-----BEGIN+"),
+    r"(?:[A-Z0-9+]|%20){0,40}PRIVATE(?:\+|%20)KEY(?:(?:\+|%20)BLOCK)?-----[\w%+/=]{24}",
+    r"[\w%+/=-]{1,512}",
+    is_bounded=False,
 )
 # PuTTY's own format.
 _PUTTY_KEY: Final = SecretRule(
@@ -264,4 +274,4 @@ _PUTTY_KEY: Final = SecretRule(
     is_bounded=False,
 )
 
-RULES: Final = (*_VENDORS, *CONTEXTS, _PRIVATE_KEY, _ENCODED_KEY, _PUTTY_KEY)
+RULES: Final = (*_VENDORS, *CONTEXTS, _PRIVATE_KEY, _ENCODED_KEY, _ESCAPED_KEY, _PUTTY_KEY)
