@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from overspill import Guard, Policy
 from overspill.previews.notice_forms import is_notice
@@ -184,6 +184,7 @@ POLICIES = {
 def test_no_notice_has_a_line_that_reads_like_ours_and_is_the_tools(
     name: str, lines: list[str], tool: str, call: str, status: str
 ) -> None:
+    assume(tool not in {"inspect_output", "list_captures"})  # their outputs stay as they are
     output = "\n".join([*lines, "x" * 40, *lines] * 200)
     guard = Guard(policy=POLICIES[name], spool=False)
     guarded = guard.process_sync(output, tool=tool, call_id=call, status=status)
