@@ -64,10 +64,11 @@ class Schedule:
         The producer was `active` last.
         """
         catalog, now = self._archive.catalog, self._archive.clock()
-        at = min(min(active, now) + self._timeout, entry.expires - entry.life / 2)
-        await catalog.schedule(entry.tenant, entry.id, max(at, now + LOOK_SECONDS))
+        half = entry.expires - entry.life / 2
+        late = min(min(active, now) + self._timeout, half)
+        await catalog.schedule(entry.tenant, entry.id, max(late, now + LOOK_SECONDS))
         # Looked up after that: bytes that came before may have been scheduled for an earlier time.
         record = await catalog.live(entry.tenant, entry.id, since=NO_BYTES)
         if record is not None and record.accepted > record.durable:
             age = min(max(self._age, MAX_AGE_SECONDS), self._age + len(entry.segments) / SEGMENTS_BY_SECOND)
-            await catalog.schedule(entry.tenant, entry.id, max(min(at, now + age), now + LOOK_SECONDS))
+            await catalog.schedule(entry.tenant, entry.id, max(min(now + age, half), now + LOOK_SECONDS))
