@@ -13,7 +13,7 @@ import pytest
 from overspill.cli import app
 from overspill.cli.command_types import LazyCommand
 
-from tests.client.shell import Result, Shell, command
+from tests.client.shell import Result, Shell, command, interruptible
 from tests.servers.overspill import ForkedService, ServiceProcess, service_command
 
 ABSENT = "cap_aaaaaaaaaaaaaaaaaaaa"
@@ -293,12 +293,13 @@ run_process()
     ],
 )
 def test_an_interrupt_ends_a_command_quietly_while_it_is_loaded(overspill: Shell, module: str) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED_LOADING, "run", "--", "echo", module],
-        capture_output=True,
-        check=False,
-        env=overspill.environment,
-    )
+    with interruptible():
+        ended = subprocess.run(
+            [sys.executable, "-c", INTERRUPTED_LOADING, "run", "--", "echo", module],
+            capture_output=True,
+            check=False,
+            env=overspill.environment,
+        )
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"overspill: interrupted\n")
 
