@@ -33,8 +33,8 @@ class PlainRefusals(web_protocol.RequestHandler):
         answer = super().handle_error(request, status, exc, message)
         if not isinstance(exc, HttpProcessingError):
             return answer
-        problem = problem_of(BadRequest(mistake_of(exc)), random_bytes(8).hex())
-        refusal = response_of(problem, BadRequest(""))
+        error = BadRequest(mistake_of(exc))
+        refusal = response_of(problem_of(error, random_bytes(8).hex()), error)
         refusal.headers.update(SECURITY_HEADERS)
         refusal.headers[hdrs.CONNECTION] = "close"
         refusal.force_close()
