@@ -1,4 +1,4 @@
-"""From lines to bytes of a capture and back, by reading one frame."""
+"""From lines to bytes of a capture and back, by reading one frame; and the bytes of short ranges."""
 
 from __future__ import annotations
 
@@ -40,6 +40,12 @@ async def line_at(reader: Reader, offset: int) -> tuple[int, int]:
     if newlines or not chunk.start:
         return line, len(before) - (before.rfind(b"\n") + 1)
     return line, offset - await offset_of_line(reader, line)
+
+
+async def bytes_between(reader: Reader, start: int, stop: int) -> bytes:
+    """Return the bytes of a range that is short: all of it is in memory."""
+    async with aclosing(reader.content(start, stop)) as pieces:
+        return b"".join([piece async for piece in pieces])
 
 
 async def _chunk(reader: Reader, frame: int) -> Chunk:

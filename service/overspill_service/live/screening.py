@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from overspill.redaction.rule import FURTHEST_BEHIND
 
 from overspill_service.catalog.records import Entry
+from overspill_service.live.positions import bytes_between
 from overspill_service.store_format.screening import INLINE_BYTES, taken
 
 if TYPE_CHECKING:
@@ -65,5 +66,4 @@ async def _stored(archive: Archive, name: tuple[str, str], start: int, stop: int
     entry = await archive.catalog.get(*name)
     if not isinstance(entry, Entry) or not entry.is_live or entry.size < stop:
         return None
-    reader = await archive.reader(entry)
-    return b"".join([piece async for piece in reader.content(start, stop)])
+    return await bytes_between(await archive.reader(entry), start, stop)

@@ -19,6 +19,7 @@ from overspill_service.catalog.live import LOOK_AGAIN
 from overspill_service.catalog.records import Entry
 from overspill_service.errors import ServiceError
 from overspill_service.live import events
+from overspill_service.live.positions import bytes_between
 from overspill_service.telemetry.logs import fields
 
 if TYPE_CHECKING:
@@ -157,8 +158,7 @@ class Stream:
 async def _cut_character(archive: Archive, entry: Entry) -> bytes:
     """Return the beginning of a character at the end of what is accepted of a capture."""
     start = max(0, entry.size - events.CUT_BYTES)
-    reader = await archive.reader(entry)
-    last = b"".join([piece async for piece in reader.content(start, entry.size)])
+    last = await bytes_between(await archive.reader(entry), start, entry.size)
     return last[events.whole_characters(last) :]
 
 

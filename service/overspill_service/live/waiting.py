@@ -15,7 +15,7 @@ from overspill.reading.text import LONGEST_ESCAPE, decode, seam
 
 from overspill_service.archive.inspection import extent_of, inspect, search
 from overspill_service.errors import InvalidParameter
-from overspill_service.live.positions import line_at, offset_of_line
+from overspill_service.live.positions import bytes_between, line_at, offset_of_line
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -207,9 +207,8 @@ class Wait:
         """Return the beginning of a character or an escape sequence at the end of what still grows."""
         if not entry.is_live or entry.lines == entry.newlines:
             return b""
-        reader = await self._archive.reader(entry)
         start = max(0, entry.size - LONGEST_ESCAPE)
-        end = b"".join([piece async for piece in reader.content(start, entry.size)])
+        end = await bytes_between(await self._archive.reader(entry), start, entry.size)
         return end[seam(end, len(end)) :]
 
     async def _read(self, entry: Entry, start: int) -> wire.Text:
