@@ -77,6 +77,14 @@ async def test_the_last_hop_that_is_no_trusted_proxy_is_the_client(
         (f"for={FORGED}, for=_hidden", HERE),
         (f'for={FORGED}, for="x, for={CLIENT}', CLIENT),
         (f"for={FORGED}, by=10.1.2.3", HERE),
+        (f"for={FORGED}, For={CLIENT} ;proto=https;;", CLIENT),
+        (f'for={FORGED};by=", for="[2001:db8::6]:80"', "2001:db8::6"),
+        (f'for={FORGED};by=", by="10.1.2.3:80";for="{CLIENT}"', CLIENT),
+        (f'by="a, for={FORGED}", for="[2001:db8::6]";host="a,for={FORGED};x="', "2001:db8::6"),
+        (f"for={FORGED}, for={CLIENT};for={FORGED}", HERE),
+        (f"for={FORGED}, for = {CLIENT}", HERE),
+        (f"for={FORGED}, for={CLIENT};host={'x' * 2000}", HERE),
+        ("for=" + f"{FORGED},".join('by="' for _ in range(1500)), HERE),
     ],
 )
 async def test_the_standard_header_is_read_if_the_proxies_write_that_one(

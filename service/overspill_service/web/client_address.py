@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import hdrs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from aiohttp import web
 
@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 
 _HOP: Final = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::\d+)?|([0-9.]+)(?::\d+)?|([0-9A-Fa-f:.]+)")
 """An address with or without a port: `[2001:db8::1]:80`, `192.0.2.1:80`, `2001:db8::1`."""
-
+_WORD: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
+_PAIR: Final = re.compile(rf'({_WORD})=(?:({_WORD})|"((?:[^"\\]|\\.)*+)")')
+_OPTIONAL_PAIR: Final = rf"[ \t]*+(?:{_PAIR.pattern})?[ \t]*+"
+_ELEMENT: Final = re.compile(rf"{_OPTIONAL_PAIR}(?:;{_OPTIONAL_PAIR})*+")
+"""An element of `Forwarded` (RFC 7239, section 4): `for="[2001:db8::1]:80";proto=https`."""
+MAX_ELEMENT: Final = 1024
+"""Characters of an element, at most."""
 
 _PASSED_ON: Final = (hdrs.X_FORWARDED_FOR, hdrs.FORWARDED, hdrs.VIA, "X-Real-IP", "X-Forwarded-Host")
 """Headers by which proxies say that they pass a request on."""
@@ -44,7 +50,7 @@ class ClientAddresses:
         address = _normal(request.remote or "")
         if not self._proxies or not self.is_proxy(address):
             return address
-        for hop in reversed(_standard_hops(request) if self._is_standard else _hops(request)):
+        for hop in _standard_hops(request) if self._is_standard else _hops(request):
             found = _HOP.fullmatch(hop.strip())
             before = _normal(found[1] or found[2] or found[3]) if found else ""
             if not before:  # a hidden or malformed hop: nobody knows who stands before it
@@ -73,14 +79,40 @@ def _is_in(address: str, networks: Sequence[Network]) -> bool:
     return bool(address) and any(ipaddress.ip_address(address) in network for network in networks)
 
 
-def _hops(request: web.Request) -> list[str]:
-    """Return what `X-Forwarded-For` lists, the client first."""
-    return ",".join(request.headers.getall(hdrs.X_FORWARDED_FOR, ())).split(",")
+def _hops(request: web.Request) -> Iterator[str]:
+    """Yield what `X-Forwarded-For` lists, the last first."""
+    return reversed(",".join(request.headers.getall(hdrs.X_FORWARDED_FOR, ())).split(","))
 
 
-def _standard_hops(request: web.Request) -> list[str]:
-    """Return what `Forwarded` lists (RFC 7239), the client first."""
-    return [element.get("for", "") for element in request.forwarded]
+def _standard_hops(request: web.Request) -> Iterator[str]:
+    """Yield what `Forwarded` lists, the last first: an empty text for an element that is malformed.
+
+    It is read from its end: a client that opens a quoted text hides in it what a proxy writes behind.
+    """
+    field = ",".join(request.headers.getall(hdrs.FORWARDED, ()))
+    end = len(field)
+    while end >= 0:
+        begin = _last_element(field, end)
+        yield "" if begin is None else _hop_of(field[begin:end])
+        end = -1 if begin is None else begin - 1
+
+
+def _last_element(field: str, end: int) -> int | None:
+    """Return where the element begins that ends there. None if what stands there is none."""
+    comma = end
+    while comma >= 0:
+        comma = field.rfind(",", 0, comma)  # or one in a quoted text
+        if end - comma > MAX_ELEMENT:
+            break
+        if _ELEMENT.fullmatch(field, comma + 1, end):
+            return comma + 1
+    return None
+
+
+def _hop_of(element: str) -> str:
+    """Return the client that an element names, empty if it names none or several."""
+    pairs = [found for found in _PAIR.finditer(element) if found[1].lower() == "for"]
+    return (pairs[0][2] or pairs[0][3] or "") if len(pairs) == 1 else ""
 
 
 @lru_cache(maxsize=1024)
