@@ -312,6 +312,50 @@ async def test_who_names_a_known_key_waits_for_nobody_who_invents_one(
     assert await inventing == 401
 
 
+async def hang_up_while_keys_are_read(api: Api, served: Issuer, text: str) -> None:
+    served.may_answer.clear()
+    asked = served.asked
+    _, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    writer.write(
+        f"GET /v1/usage HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {text}\r\n\r\n".encode()
+    )
+    await until(lambda: asyncio.sleep(0, served.asked == asked + 1))
+    writer.close()
+    assert await status(api, "") == 401  # on a later connection: the service has seen that this one is closed
+    served.may_answer.set()
+
+
+async def test_who_hangs_up_keeps_nobody_from_the_keys_of_the_issuer(
+    start_api: Callable[..., Any], issuer: tuple[Issuer, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served, url = issuer
+    served.keys = jwks(one=RSA)
+    api: Api = await start_api(jwt_issuer=ISSUER, jwt_keys=url)
+    await hang_up_while_keys_are_read(api, served, token(kid="invented"))
+    assert await status(api, token()) == 200
+    monkeypatch.setattr("overspill_service.web.tokens.RETRY_SECONDS", 0.0)
+    served.keys = jwks(new=STRANGER)
+    await hang_up_while_keys_are_read(api, served, token(kid="invented"))
+    monkeypatch.undo()
+    assert await status(api, token(STRANGER, "new")) == 200
+    assert served.asked == 2
+
+
+async def test_a_token_that_comes_while_keys_are_read_waits_for_them(
+    start_api: Callable[..., Any], issuer: tuple[Issuer, str]
+) -> None:
+    served, url = issuer
+    served.keys = jwks(one=RSA)
+    served.may_answer.clear()
+    api: Api = await start_api(jwt_issuer=ISSUER, jwt_keys=url)
+    waiting = [asyncio.create_task(status(api, token(jti=str(number)))) for number in range(3)]
+    await until(lambda: asyncio.sleep(0, served.asked == 1 and api.service.in_flight.count == 3))
+    served.may_answer.set()
+
+    assert await asyncio.gather(*waiting) == [200, 200, 200]
+    assert served.asked == 1
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from overspill.wire import Scope, fit, host_name, is_loopback
 
 from overspill_service.errors import CredentialsUnavailable, Unauthorized
+from overspill_service.resources.tasks import run_to_completion
 from overspill_service.settings.errors import SettingError
 from overspill_service.tenants.directory import OF_ALL_SESSIONS, TENANT_PATTERN, Principal, SessionBound
 
@@ -76,13 +77,14 @@ class IssuerKeys:
     async def find(self, key_id: str) -> Any:
         """Return the key, None if the issuer has none with this id. Raises `CredentialsUnavailable`.
 
-        Who names a known key waits for nobody who invents one.
+        Who names a known key waits for nobody who invents one. A client that hangs up ends no reading: else
+        who hangs up again and again would keep all others from new keys.
         """
-        if self._is_worth_reading(key_id):
+        if key_id not in self._keys or self._is_worth_reading(key_id):
             async with self._lock:
                 if self._is_worth_reading(key_id):
                     self._tried_at = time.monotonic()
-                    await self._refresh()
+                    await run_to_completion(self._refresh())
         if self._read_at == -math.inf:
             raise CredentialsUnavailable("the issuer's public keys cannot be read now; try again in a moment")
         return self._keys.get(key_id)
