@@ -50,7 +50,7 @@ KINDS: Final = len(texts.KINDS) + len(MORE)
 
 
 def outputs(number: int, size: int) -> list[str]:
-    """So many outputs of `size` characters, one kind after the other. No two are equal."""
+    """Return `number` outputs of `size` characters, one kind after the other. No two are equal."""
     each = -(-number // KINDS)
     kinds = [_of_kind(kind, each * size) for kind in texts.KINDS]
     kinds += [_joined(pieces(), each * size) for pieces in MORE]

@@ -55,7 +55,7 @@ class Replica:
         self.api = Api(self._runner, self._session, listener.getsockname()[1])
         shared = self.service.archive.clock
         self.service.archive.clock = lambda: shared() + self.ahead
-        self.service.flusher.hearing.begun += self.ahead
+        self.service.flusher.producers.begun += self.ahead
 
     @property
     def service(self) -> Service:

@@ -47,7 +47,7 @@ async def machine(request: pytest.FixtureRequest, start_api: Callable[..., Any])
     made.api = await start_api(
         catalog=catalog, clock=made.clock, live_flush_seconds=20.0, live_timeout=TIMEOUT
     )
-    made.api.service.flusher.hearing.begun -= 2 * HOUR  # it has run for long
+    made.api.service.flusher.producers.begun -= 2 * HOUR  # it has run for long
     if name == "redis_url":  # it runs on the same machine
         made.api.service.archive.catalog.now = made.now  # type: ignore[method-assign]
     return made

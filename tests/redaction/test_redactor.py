@@ -28,7 +28,7 @@ PLAIN = Redactor()
 PLAIN._passes = PLAIN._byte_passes = tuple(groups_of(RULES))
 PLANTED = planted()
 SHOWN = 12
-"""So many characters in a row of a secret may not be left."""
+"""The number of characters in a row that count as a secret that is left."""
 
 
 def is_left(secret: str, text: str) -> bool:

@@ -35,7 +35,7 @@ class AgentTool:
             return error_answer(error)
 
     async def acall(self, arguments: Any, *, session: str | None = None) -> Answer:
-        """As `call`, for asynchronous code."""
+        """Do the same as `call`, for asynchronous code."""
         try:
             return await self._answer_async(_object(arguments), session)
         except InvalidArguments as error:

@@ -57,7 +57,7 @@ class CaptureSource:
             return error_answer(error)
 
     async def run_async(self, work: Work) -> Answer:
-        """As `run`, for asynchronous code. Cancelling it cancels the work, and is all that it raises."""
+        """Do the same as `run`, for asynchronous code. Raises only `CancelledError`, which ends the work."""
         try:
             return await result(self._begin(work))
         except Exception as error:  # noqa: BLE001  (the boundary: a tool never breaks its agent)

@@ -114,7 +114,7 @@ class Upload:
         self._call.cancel()
 
     def cancel_from_outside(self) -> None:
-        """As `cancel`, from any thread."""
+        """Do the same as `cancel`, from any thread."""
         with suppress(RuntimeError):  # the loop has ended, and the upload with it
             self._loop.call_soon_threadsafe(self._call.cancel)
 

@@ -57,7 +57,7 @@ class Calls:
         return self.enter(CoroutineSubmission(coroutine))
 
     def enter(self, submission: Submission[T]) -> Reply[T]:
-        """As `submit`, for any submission."""
+        """Do the same as `submit`, for any submission."""
         if self._is_closed:
             submission.drop()
             raise RuntimeError("the event loop of this client is closed")

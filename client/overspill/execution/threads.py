@@ -33,7 +33,7 @@ async def run(work: Callable[..., T], *args: object) -> T:
 
 
 async def run_fairly(flow: Hashable, size: int, work: Callable[..., T], *args: object) -> T:
-    """As `run`. `flow` and `size`, in bytes, decide its place in the queue: see `FairQueue`.
+    """Do the same as `run`. `flow` and `size`, in bytes, decide its place in the queue: see `FairQueue`.
 
     A `size` of 0 means that it is not known.
     """
@@ -44,12 +44,12 @@ async def run_fairly(flow: Hashable, size: int, work: Callable[..., T], *args: o
 
 
 async def run_blocking(work: Callable[..., T], *args: object) -> T:
-    """As `run`, for work that waits for a disk or a service."""
+    """Do the same as `run`, for work that waits for a disk or a service."""
     return await result(begin_blocking(work, *args))
 
 
 async def run_closing(work: Callable[..., T], *args: object) -> T:
-    """As `run`, for work that waits for the loop thread of this process."""
+    """Do the same as `run`, for work that waits for the loop thread of this process."""
     reply: Reply[T] = Reply()
     CLOSING.submit(partial(reply.answer_with, work, *args))
     return await result(reply)
@@ -63,7 +63,7 @@ def begin_blocking(work: Callable[..., T], *args: object) -> Reply[T]:
 
 
 async def run_alone(work: Callable[..., T], *args: object) -> T:
-    """As `run`, in a thread of its own, for work that may wait for any time: for a pipe, for a tool.
+    """Do the same as `run`, in a thread of its own. For work that may wait long: for a pipe, for a tool.
 
     The process can end while it waits. Raises `RuntimeError` if no thread can be started.
     """

@@ -192,7 +192,7 @@ def signalled(reply: Reply[Any]) -> Iterator[SimpleQueue[None]]:
 
 
 def wait_blocking(reply: Reply[Any], seconds: float | None = None) -> bool:
-    """As `wait`, without an event loop: it blocks the thread."""
+    """Do the same as `wait`, without an event loop: it blocks the thread."""
     with signalled(reply) as done, suppress(Empty):
         done.get(timeout=seconds)
     return reply.done()

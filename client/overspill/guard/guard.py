@@ -121,7 +121,7 @@ class Guard:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """As `close`, for asynchronous code."""
+        """Do the same as `close`, for asynchronous code."""
         await threads.run_closing(self.close)
 
     def close(self) -> None:
@@ -192,7 +192,7 @@ class Guard:
         matches_dropped: int | None = None,
         policy: Policy | None = None,
     ) -> Guarded:
-        """As `process`, for code without an event loop. An asynchronous iterator is guarded as it is read."""
+        """Do the same as `process` without an event loop. Guard an asynchronous iterator as it is read."""
         shared = turn.current(self)
         if shared is None and policy is None:
             quick = self._pipeline.quick(result, tool, session, matches_dropped)
@@ -240,7 +240,7 @@ class Guard:
         call_id: str | None = None,
         session: str | None = None,
     ) -> CapturedOutput:
-        """As `capture_output`, for code without an event loop."""
+        """Do the same as `capture_output`, for code without an event loop."""
         policy = output_capture.limited(self.policy, inline_threshold, inline_lines)
         guarded = self.process_sync(content, tool=source, call_id=call_id, session=session, policy=policy)
         return output_capture.captured_sync(content, guarded)

@@ -48,7 +48,7 @@ async def captured(content: Any, guarded: Guarded, executor: AsyncExecutor) -> C
 
 
 def captured_sync(content: Any, guarded: Guarded) -> CapturedOutput:
-    """As `captured`, for code without an event loop."""
+    """Do the same as `captured`, for code without an event loop."""
     if guarded.notice is not None or not is_chunk_iterator(content):
         return _parts(content, guarded)
     chunks: list[Any] = []

@@ -160,7 +160,7 @@ class Policy:
 
     @classmethod
     def persisted(cls, *, tools: Mapping[str, int] | None = None) -> Policy:
-        """As an output guard: limits in bytes by tool, and the beginning of an output is shown."""
+        """Return the policy of an output guard: limits in bytes by tool; show the beginning of an output."""
         return cls(
             max_lines=UNLIMITED,
             tools=tools or {},
@@ -173,16 +173,16 @@ class Policy:
 
     @classmethod
     def clamped(cls, *, max_bytes: int = defaults.CLAMP_BYTES, max_lines: int = defaults.MAX_LINES) -> Policy:
-        """As a hard clamp: one limit for all tools, lines first. Keep as much of the beginning as fits."""
+        """Return the policy of a hard clamp: one limit for all tools; keep the beginning, as much as fits."""
         return cls(strategy=HEAD, style=CLAMPED).uniform(Limits(max_bytes, max_lines))
 
     @classmethod
     def clamped_to_share(
         cls, context_tokens: int = defaults.CONTEXT_TOKENS, *, context_share: float = defaults.CONTEXT_SHARE
     ) -> Policy:
-        """As a clamp to a share of the context window, at 4 characters a token: 2,000 to 400,000 characters.
+        """Return the policy of a clamp to a share of the context window: 2,000 to 400,000 characters.
 
-        Keep the beginning, up to the end of a line if that costs no more than a fifth.
+        A token is 4 characters. Keep the beginning, up to a line's end if that costs no more than a fifth.
         """
         check_window(context_tokens, context_share)
         limits = share_in_chars(context_tokens, context_share)
@@ -196,7 +196,7 @@ class Policy:
         context_share: float = defaults.CONTEXT_SHARE,
         tokenizer: Tokenizer | None = None,
     ) -> Policy:
-        """As a limit in tokens, a share of the context window. Of a longer output keep 80 % of the limit.
+        """Return the policy of a limit in tokens: a share of the context window. Keep 80 % of the limit.
 
         `tokenizer` counts. Without it tiktoken does if it is installed, else a token is 4 characters.
         """
@@ -216,12 +216,12 @@ class Policy:
     def file_based(
         cls, *, inline_chars: int = defaults.INLINE_CHARS, inline_lines: int = defaults.INLINE_LINES
     ) -> Policy:
-        """As file-based output management: the same limits for all tools, and a day of retention."""
+        """Return the policy of file-based output management: one limit for all tools, a day of retention."""
         return cls(ttl=DEFAULT_TTL, least_gain=0.0).limited(inline_chars, inline_lines)
 
     @classmethod
     def capped(cls, max_bytes: int = defaults.CAPPED_BYTES) -> Policy:
-        """As one ceiling in bytes for all tools: keep head and tail around a count of the bytes between."""
+        """Return the policy of one ceiling in bytes for all tools: keep head and tail, count the rest."""
         return cls(strategy=ENDS, style=CAPPED).uniform(Limits(max_bytes))
 
     def for_host(self, host: str) -> Policy:

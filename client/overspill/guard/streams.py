@@ -88,7 +88,7 @@ class GuardedStream:
         return returned
 
     async def chunks_async(self) -> AsyncGenerator[Any, None]:
-        """As `chunks`, for an asynchronous source."""
+        """Do the same as `chunks`, for an asynchronous source."""
         source = self._output.result
         if not self._is_bypassed:
             source = guarded_chunks_async(source, self._chunks, self._settle, self._run)
@@ -132,7 +132,7 @@ class GuardedStream:
         return self._with_all(self.guarded, items.replayed(iter(())))
 
     async def read_to_end_in_thread(self, executor: AsyncExecutor) -> Guarded:
-        """As `read_to_end`, in a thread of its own: the tool may block. Cancelling stops the reading."""
+        """Do the same as `read_to_end`, in a thread of its own: the tool may block. Cancelling stops it."""
         try:
             return await executor.run_alone(self.read_to_end)
         except BaseException:  # the caller was cancelled, by whichever event loop
@@ -140,7 +140,7 @@ class GuardedStream:
             raise
 
     async def read_to_end_async(self) -> Guarded:
-        """As `read_to_end`, for an asynchronous source."""
+        """Do the same as `read_to_end`, for an asynchronous source."""
         chunks, items = self.chunks_async(), _ReadItems()
         try:
             while self._may_go_on(items):

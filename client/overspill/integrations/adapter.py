@@ -77,7 +77,7 @@ class Adapter:
     def process_sync(
         self, result: Any, *, tool: str, call_id: str, session: str | None = None, is_own: bool = False
     ) -> Guarded:
-        """As `process`, for code without an event loop."""
+        """Do the same as `process`, for code without an event loop."""
         policy = self._policy(result, tool, session, is_own=is_own)
         return self.guard.process_sync(result, tool=tool, call_id=call_id, session=session, policy=policy)
 

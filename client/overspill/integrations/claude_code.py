@@ -49,7 +49,7 @@ def post_tool_use(guard: Guard, event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def post_tool_use_async(guard: Guard, event: Mapping[str, Any]) -> dict[str, Any]:
-    """As `post_tool_use`, for asynchronous code."""
+    """Do the same as `post_tool_use`, for asynchronous code."""
     if not _is_guarded(guard, event):
         return {}
     return _answer(event, await guard.process(_output(event), **_named(guard, event)))

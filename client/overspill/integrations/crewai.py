@@ -42,7 +42,7 @@ def guard_crew(crew: CrewT, guard: Guard | None = None) -> CrewT:
 
 
 def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
-    """As `guard_crew`, for an `Agent` that works without a crew. Return the same object."""
+    """Do the same as `guard_crew`, for an `Agent` that works without a crew. Return the same object."""
     _add_reading_tools(agent, Adapter(guard))
     _register()
     return agent

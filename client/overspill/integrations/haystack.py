@@ -70,7 +70,7 @@ class OverspillHook:
         _put(state, messages, [self.adapter.process_sync(**call) for call in calls])
 
     async def run_async(self, state: State) -> None:
-        """As `run`, for asynchronous code. The results are guarded at the same time."""
+        """Do the same as `run`, for asynchronous code. The results are guarded at the same time."""
         messages = _messages_of_step(state)
         calls = [_call(each, state) for each in messages]
         running = [self.adapter.process(**call) for call in calls]

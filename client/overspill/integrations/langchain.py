@@ -68,7 +68,7 @@ class OverspillMiddleware(AgentMiddleware):
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[_Result]]
     ) -> _Result:
-        """As `wrap_tool_call`, for asynchronous code."""
+        """Do the same as `wrap_tool_call`, for asynchronous code."""
         if _is_from_program(request):
             return await handler(request)
         call, passing = _named(request), (GraphBubbleUp,)

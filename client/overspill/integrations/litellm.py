@@ -38,7 +38,7 @@ log: Final = logging.getLogger("overspill")
 SECONDS: Final = 10.0
 """How long a request waits for its results to be spilled; then it passes as it came."""
 REMEMBERED_SECONDS: Final = 600.0
-"""After so long a captured result is stored again, in case that somebody has deleted it."""
+"""How long after its capture a result is stored again, in case somebody has deleted it."""
 MOST_RESULTS: Final = 2_000
 _FIELDS: Final = "messages", "input"
 """Where requests have their conversation: completions and Anthropic's messages; responses."""
@@ -56,7 +56,7 @@ class RepeatingGuard(Guard):
         self._captured: OrderedDict[bytes, tuple[float, Guarded]] = OrderedDict()
 
     async def process(self, result: Any, **facts: Any) -> Guarded:
-        """As `Guard.process`."""
+        """Do the same as `Guard.process`."""
         key = await threads.run(_digest, result, facts)
         since, known = self._captured.pop(key, (0.0, None))
         if known is None or time.monotonic() - since > REMEMBERED_SECONDS:

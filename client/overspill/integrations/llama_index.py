@@ -74,7 +74,7 @@ class _Guarding:
         return _guarded_output(output, guard.process_sync(_content(output), tool=tool, **call))
 
     async def acall(self, *args: Any, **named: Any) -> ToolOutput:
-        """As `call`, for asynchronous code."""
+        """Do the same as `call`, for asynchronous code."""
         call: dict[str, Any] = {"call_id": minted(), "session": None}
         guard, tool = self._overspill, self._name
         try:
@@ -147,7 +147,7 @@ class _ReadingTool(AsyncBaseTool):
         return self._output(arguments, self._tool.call(arguments))
 
     async def acall(self, **arguments: Any) -> ToolOutput:
-        """As `call`, for asynchronous code."""
+        """Do the same as `call`, for asynchronous code."""
         return self._output(arguments, await self._tool.acall(arguments))
 
     def _output(self, arguments: dict[str, Any], answer: dict[str, Any]) -> ToolOutput:

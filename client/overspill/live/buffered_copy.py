@@ -8,7 +8,7 @@ from overspill.text.buffer import Buffer, CannotBuffer
 
 
 class BufferedCopy:
-    """A stream's copy, in a `Buffer` of its own. Its owner finishes or closes that."""
+    """A stream's copy, in a `Buffer`. Whoever makes the copy finishes or closes its buffer."""
 
     def __init__(self) -> None:
         self.buffer: Buffer = Buffer()
@@ -18,7 +18,7 @@ class BufferedCopy:
         """Why not all that was given is kept; empty if it is."""
         return self.buffer.missing
 
-    def keep(self, data: bytes, *, is_masked: bool) -> None:  # noqa: ARG002  (what others keep depends on it)
+    def keep(self, data: bytes, *, is_masked: bool) -> None:  # noqa: ARG002  (other copies need it)
         """Keep what comes next. Raises nothing."""
-        with suppress(CannotBuffer):  # it says what is missing
+        with suppress(CannotBuffer):  # `missing` says it
             self.buffer.write(data)

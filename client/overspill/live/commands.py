@@ -1,4 +1,4 @@
-"""The label with a command line, which the live capture of a command gets before the command runs. Pure."""
+"""Makes the label with the command line that a command's live capture gets before it runs. Pure."""
 
 from __future__ import annotations
 

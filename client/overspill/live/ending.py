@@ -1,4 +1,4 @@
-"""What a live capture ends with, and the labels that were not known at its beginning."""
+"""Checks what a live capture ends with, and makes the labels that are known only at its end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _MOST_BYTES: Final = 256
 _EXIT_CODES: Final = range(-(2**31), 2**32)
-"""As `wire.Completion` has them."""
+"""The exit codes that `wire.Completion` takes."""
 
 
 def check_ending(status: object, exit_code: object) -> None:

@@ -42,7 +42,7 @@ class LiveFile(io.RawIOBase):
         raise io.UnsupportedOperation(_NO_DESCRIPTOR)
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write all of `data`. Raises `TypeError` for what is no bytes: `bytes(5)` would be five zeros."""
+        """Write all of `data`. Raises `TypeError` unless it holds bytes: `bytes(5)` would be five zeros."""
         self._require_open()
         return self._capture.write(bytes(memoryview(data)))
 

@@ -1,4 +1,4 @@
-"""One append under way, beside which the next one may be."""
+"""One append under way. The next one may be sent before its answer comes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class FullAppend:
         self._news.set()
 
     async def drop(self) -> None:
-        """End it. Nothing is raised: whether the service has it is found out by the next one."""
+        """Cancel the append. Raises nothing: the next append finds out whether the service has this one."""
         self.answer.cancel()
         await asyncio.wait((self.answer,))
         if not self.answer.cancelled():

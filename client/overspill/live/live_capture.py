@@ -1,4 +1,4 @@
-"""A capture that is written while it is read: the asynchronous producer's view of it."""
+"""A capture that others can read while it is written: what asyncio code writes to."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from overspill.redaction.redactor import Redactor
 
 PATIENCE_SECONDS: Final = 60.0
-"""So long the service may take nothing before a producer gives it up."""
+"""How long the service may take nothing before a producer gives it up."""
 CANCELLED_SECONDS: Final = 5.0
-"""So long a cancelled producer takes to end its capture."""
+"""The longest time that a cancelled producer takes to end its capture."""
 WRITE_BYTES: Final = 256 * 1024
 """A longer write is taken in pieces of this size, as there is room for them."""
 
@@ -36,8 +36,9 @@ WRITE_BYTES: Final = 256 * 1024
 class LiveCapture:
     """An output that is stored as it is written. Use it in an `async with` block.
 
-    Leaving the block ends the capture: `complete`, or `partial` if an exception leaves it, whose class is the
-    status then. Entering raises what the service refuses; with a spool, a service that is down is no error.
+    Leaving the block ends the capture as `complete`. If an exception leaves the block, the capture is
+    `partial`, and its status is the exception's class. Entering raises the service's refusal. With a spool,
+    it is no error if the service is down.
     """
 
     def __init__(
@@ -50,9 +51,9 @@ class LiveCapture:
         patience: float = PATIENCE_SECONDS,
         copy: StreamCopy | None = None,
     ) -> None:
-        """`copy` gets all that is sent, also what the service does not take. It stays its owner's.
+        """Write to `copy` all that is sent, also what the service does not take. The caller closes it.
 
-        Raises `ValueError` for a copy beside a spool, which makes its own.
+        Raises `ValueError` for a `copy` together with a `spool`, which makes its own.
         """
         if copy is not None and spool is not None:
             raise ValueError("a live capture with a spool makes its own copy")
@@ -94,7 +95,7 @@ class LiveCapture:
 
     @property
     def beginning(self) -> Beginning | None:
-        """What the service may have of a stream that did not end there; None if it knows nothing of it."""
+        """What the service may have of a stream that it did not get to its end; None if it has nothing."""
         if self.entry is not None or not self._producer.may_be_known:
             return None
         size, sha256 = self._producer.seen
@@ -144,11 +145,11 @@ class LiveCapture:
         self._sending = asyncio.create_task(self._producer.run(), name=f"live capture {self.id}")
 
     async def write(self, data: str | bytes | bytearray | memoryview) -> int:
-        """Write text, as UTF-8, or bytes; return how many bytes that are. It is sent in the background.
+        """Write text, as UTF-8, or bytes. Return the number of bytes. They are sent in the background.
 
-        Waits while 24 MiB are not durable yet. Raises what ended sending: `Unreachable` after a minute
-        without the service, the `ProblemError` that it refused an append with, `ValueError` before the block
-        is entered and after it is left, and `TypeError` for what is neither text nor bytes.
+        Waits while 24 MiB are not durable yet. Raises the error that ended sending: `Unreachable` after a
+        minute without the service, or the `ProblemError` with which it refused an append. Raises `ValueError`
+        outside the block, and `TypeError` if `data` is neither text nor bytes.
         """
         content = bytes_of(data)
         for start in range(0, len(content), WRITE_BYTES):
@@ -187,23 +188,24 @@ class LiveCapture:
         self._raise_failure()
 
     def _raise_failure(self) -> None:
-        """Raise what ended sending, if something did: also what nobody expected, as no memory."""
+        """Raise the error that ended sending, if there is one: also an unexpected one, as `MemoryError`."""
         if self._producer.has_given_up and self._producer.failure is not None:
             raise self._producer.failure
         if self._sending is not None and self._sending.done():
             self._sending.result()
 
     def source_ended(self) -> None:
-        """Say that all that is still to be written exists already. For the event loop's own thread.
+        """Say that nothing new comes into being: all that is still to be written exists already.
 
-        A service that does not know of the capture yet is then not waited for.
+        If the service does not know the capture yet, sending ends instead of waiting for it. For the event
+        loop's own thread.
         """
         self._producer.source_ended()
 
     def ends_with(self, *, status: str | None = None, exit_code: int | None = None) -> None:
         """Set the status and the exit code that the capture gets when its block is left.
 
-        Raises `TypeError` and `ValueError` for those that are none.
+        Raises `TypeError` or `ValueError` if they are invalid.
         """
         check_ending(status, exit_code)
         self._status, self._exit_code = status, exit_code
@@ -284,7 +286,7 @@ class LiveCapture:
         self.spooled = str(error)
 
     def _last_labels(self) -> dict[str, str]:
-        """Return the labels of a stream that has ended, when its whole is stored in another way."""
+        """Return the labels of a stream that has ended, for the spool or the guard to store it with."""
         masked = redacted_label(self._pending.masked, self._description)
         coded = {} if self._exit_code is None else {wire.EXIT_CODE_LABEL: str(self._exit_code)}
         return {**self._description.labels, **masked, **coded}

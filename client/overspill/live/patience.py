@@ -1,4 +1,4 @@
-"""Makes a live capture's requests again while they may pass, and notes whether the service knows of it."""
+"""Repeats a live capture's requests while they may succeed. Notes whether the service knows the capture."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _ANSWER_SECONDS: Final = 5.0
-"""How long the service has at least for the answer that it knows the capture."""
+"""The least time that the service has to answer the request that begins the capture."""
 _BACKOFF: Final = Backoff(first=0.2, longest=5.0)
 _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses after which the same request may succeed."""
 
 
 class Patience:
-    """Has `seconds` of patience with each request. `ending` is set once nothing more comes into being.
+    """Repeats each failed request for up to `seconds`. `ending` is set once nothing more comes into being.
 
-    Its methods raise the `OverspillError` of a request that is refused, or the last one.
+    Its methods raise the `OverspillError` of a request that is refused for good, or of the last attempt.
     """
 
     def __init__(self, service: LiveService, ending: asyncio.Event, seconds: float) -> None:
         self.is_begun: bool = False
         """Whether the service knows the capture."""
         self.may_be_known: bool = False
-        """Whether it may know it, although no answer said so."""
+        """Whether the service may know the capture, although no answer said so."""
         self._service, self._ending, self._seconds = service, ending, seconds
 
     @property
@@ -42,7 +42,7 @@ class Patience:
         return self._ending.is_set()
 
     async def begin(self) -> None:
-        """Make the capture, in one request. A service that accepts it and says nothing is given up, too."""
+        """Make the capture, in one request. Give up a service that accepts the request and never answers."""
         try:
             await self._answered(max(self._seconds, _ANSWER_SECONDS))
         except OverspillError as error:
@@ -60,10 +60,10 @@ class Patience:
     async def until_done(
         self, request: Callable[[], Awaitable[T]], on_failure: Callable[[], Awaitable[None]] | None = None
     ) -> T:
-        """Return the answer of a request, which is made again while it may pass.
+        """Return the answer of a request. Repeat the request while it may succeed.
 
-        A stream that has ended before the service knew of it loses nothing by giving up at once: whoever has
-        the whole stores it in another way.
+        If the stream has ended and the service does not know the capture yet, give up at once. Nothing is
+        lost: whoever has the whole stores it in another way.
         """
         loop = asyncio.get_running_loop()
         failures, since = 0, loop.time()
@@ -85,7 +85,7 @@ class Patience:
         return self.is_ending and not self.is_begun
 
     async def _pause(self, seconds: float) -> None:
-        """Wait; until the end of the stream at most, if the service does not know of it yet."""
+        """Wait. If the service does not know the capture yet, wait no longer than until the stream's end."""
         if self.is_begun:
             await asyncio.sleep(seconds)
             return

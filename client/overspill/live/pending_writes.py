@@ -1,7 +1,7 @@
-"""What was written and not yet prepared for sending: gathered from any thread, then masked.
+"""Gathers writes from any thread, and masks their secrets before they are sent.
 
-A secret may be cut by the border of two writes. So masking happens here, over all writes as one text; the
-last word is held back, because it may be the beginning of a secret.
+A secret may be split between two writes. So all writes are masked as one text. The last word is held back,
+because it may be the beginning of a secret.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _NONE: Final[Mapping[str, int]] = {}
 BATCH_BYTES: Final = 1024 * 1024
-"""About so many bytes are masked at once: masking needs some times their memory."""
+"""About this many bytes are masked at once: masking takes several times their memory."""
 
 
 class PendingWrites:

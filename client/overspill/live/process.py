@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _READ_BYTES: Final = 64 * 1024
 _LEFT_BEHIND_SECONDS: Final = 0.5
-"""So long the output of what the command left in the background is still taken."""
+"""How long after the command's end its background processes' output is still taken."""
 _MARKS: Final = {  # the longer ones first: that of UTF-32 begins with that of UTF-16
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -25,7 +25,7 @@ _MARKS: Final = {  # the longer ones first: that of UTF-32 begins with that of U
     codecs.BOM_UTF16_BE: "utf-16",
 }
 _ENDING_SECONDS: Final = 5.0
-"""So long a cancelled command has to end before it is killed."""
+"""How long a cancelled command has to end before it is killed."""
 
 
 async def capture_process(
@@ -68,14 +68,14 @@ def _check_words(words: Sequence[str]) -> None:
     """Raise `TypeError` for a command line in one text, and `ValueError` if there is no word."""
     if isinstance(words, (str, bytes)):
         raise TypeError(
-            'words must be a list of the command\'s words, as ["make", "test"], and no single text'
+            'words must be a list of the command\'s words, such as ["make", "test"], not a single text'
         )
     if not words:
         raise ValueError("words must have a command")
 
 
 async def _connected(stream: asyncio.StreamReader, descriptor: int) -> asyncio.ReadTransport:
-    """Let what comes from a pipe go to `stream`. Of a pipe of its own asyncio would wait for all writers."""
+    """Connect a pipe to `stream`. asyncio's own pipe for a subprocess would be read until all writers end."""
     loop = asyncio.get_running_loop()
     transport, _ = await loop.connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(descriptor, "rb", buffering=0)
@@ -159,7 +159,7 @@ def _decoder_of(encoding: str) -> codecs.IncrementalDecoder:
 
 
 class _Transcoder:
-    """Turns a command's bytes into UTF-8, as far as it is known what they are."""
+    """Turns a command's bytes into UTF-8 if their encoding is named, or told by a mark at their beginning."""
 
     def __init__(self, encoding: str | None) -> None:
         self._begin = b""

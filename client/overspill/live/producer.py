@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from overspill.live.ports import LiveService, StreamCopy
 
 KEEP_ALIVE_SECONDS: Final = 60.0
-"""So often an idle producer says that it is still there. The service gives one up after five minutes."""
+"""How often an idle producer gives a sign of life. The service gives a producer up after five minutes."""
 MOST_BYTES: Final = wire.MAX_UNSTORED + wire.MAX_APPEND
-"""Bytes that a producer keeps: what the service may still lose, and the next append."""
+"""The most bytes that a producer keeps: what the service may still lose, and the next append."""
 _WORTH_A_THREAD: Final = 128 * 1024
-"""Bytes whose masking and hashing take longer than handing them to another thread."""
+"""More bytes than this are masked and hashed in another thread: the work takes longer than the handover."""
 
 
 class Producer:
@@ -92,7 +92,7 @@ class Producer:
     @property
     def has_room(self) -> bool:
         """Whether another write is taken at once. For any thread."""
-        # In the order in which bytes move on: those that move meanwhile count twice, never not at all.
+        # Counted in the order in which bytes move on: bytes that move meanwhile count twice, never not at all.
         waiting = self._pending.size + self._pending.preparing
         return waiting + (0 if self.failure is not None else len(self._unstored)) < MOST_BYTES
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from overspill.live.ports import LiveService
 
     Read = Callable[[int, int], Awaitable[bytes]]
-    """Return up to so many bytes from an offset on; none, if nothing is there yet."""
+    """Returns up to so many bytes from an offset on, or none if nothing is there yet."""
 
 PIECE_BYTES: Final = 1024 * 1024
 """Bytes of one append, and so of what one stream has in memory."""
@@ -34,7 +34,7 @@ class Resender:
         """Whether the service has said that it knows the capture."""
         self._seen, self._seen_bytes = hashlib.sha256(), 0
         self._looked_at = -1
-        """Where the bytes end of which the service has left the last ones for later."""
+        """The end of the last append. The service may have left its last bytes for later: half a secret."""
 
     @property
     def seen(self) -> tuple[int, bytes]:
@@ -91,7 +91,7 @@ class Resender:
             await self._begin_again()
 
     def _go_on_at(self, error: WrongOffset) -> None:
-        """Go on where the service is: behind what a lost answer would have told, or where bytes were lost.
+        """Go on where the service says. It has more if an answer was lost, and less if it has lost bytes.
 
         Raises `ProtocolError` if the service has more than was sent.
         """

@@ -1,10 +1,10 @@
-"""Sends what is prepared of a live capture: append after append, in order, from wherever the service is.
+"""Sends what is prepared of a live capture: one append after another, beginning where the service says.
 
     a full append      ├── sent ──┤├── the service stores it ──┤
     the one behind it              ├── sent ──┤├── the service stores it ──┤
 
-The service takes appends in their order, also if the second arrives while it stores the first. Where it does
-not, because another replica has the second, each one waits for the answer to the one before.
+The service takes appends in their order, also if the second arrives while it stores the first. If it cannot,
+because the second went to another replica, each append from then on waits for the answer to the one before.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from overspill.live.unstored import Unstored
 
 PACE_SECONDS: Final = 0.02
-"""Small appends begin no closer to each other than this. The first one after a pause goes at once."""
+"""The least time between the beginnings of small appends. The first one after a pause goes at once."""
 _ASK_SECONDS: Final = 0.2
-"""So often it is asked what is durable by now, if nothing more can be sent before."""
+"""How often the sender asks what is durable by now, if it may send nothing more before."""
 _LARGE: Final = 256 * 1024
-"""Bytes of an append of a producer that is fast."""
+"""An append of at least this many bytes shows that the producer is fast."""
 GATHER_SECONDS: Final = 0.2
-"""So long the next append of a fast producer waits until it is full."""
+"""How long the next append of a fast producer waits until it is full."""
 
 
 class Sender:
@@ -54,16 +54,18 @@ class Sender:
         self._service, self._unstored, self._patience, self._tell = service, unstored, patience, tell
         self._news = asyncio.Event()
         self._ahead: FullAppend | None = None
-        """The append behind the one whose answer is waited for."""
+        """The append that was sent before the answer to the one before it came."""
         self._is_in_order = True
         self._hurries = 0
-        """How many wait for what is prepared to be accepted."""
+        """How many callers wait until everything that is prepared is accepted."""
         self._looked_at = -1
-        """Where the bytes end of which the service has left the last ones for later."""
+        """The end of the last append. The service may have left its last bytes for later: half a secret."""
 
     @property
     def has_sent_all(self) -> bool:
-        """Whether there is nothing to send. What waits for more is sent again at the end only."""
+        """Whether there is nothing to send. Bytes that the service left for later are sent with more, or at
+        the end.
+        """
         end = self._unstored.end
         return self.accepted == end or (self._looked_at == end and not self.is_whole)
 
@@ -82,7 +84,7 @@ class Sender:
             self._hurries -= 1
 
     async def wait(self, seconds: float) -> bool:
-        """Wait until `wake`, for so long. Return whether there is news."""
+        """Wait for `wake` for at most `seconds`. Return whether there is news."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds if self._may_send else min(seconds, _ASK_SECONDS)):
                 await self._news.wait()
@@ -146,7 +148,7 @@ class Sender:
             await self._pace(began, self.accepted - before)
 
     async def _append_little(self) -> None:
-        """Append what there is; nothing, if there is nothing or if too much waits to become durable."""
+        """Append what there is. Append nothing if nothing is there, or if too much is not durable yet."""
         room = max(0, self.durable + wire.MAX_UNSTORED - self.accepted)
         size = self._unstored.next_size(self.accepted, min(wire.MAX_APPEND, room))
         stop, pieces = self.accepted + size, [*self._unstored.pieces(self.accepted, size)]
@@ -154,7 +156,7 @@ class Sender:
         self._note(await self._service.append(self.accepted, pieces, is_last=is_last), stop, is_last=is_last)
 
     async def _pace(self, began: float, size: int) -> None:
-        """Wait before the append after one of this size: after a small one a while, else for much to send."""
+        """Wait before the next append: after a small one for a moment, after a large one until it is full."""
         if size < _LARGE:
             if not self._patience.is_ending:
                 await asyncio.sleep(max(0.0, began + PACE_SECONDS - asyncio.get_running_loop().time()))
@@ -166,7 +168,7 @@ class Sender:
                     self._news.clear()
 
     def _is_full_at(self, offset: int) -> bool:
-        """Return whether as much is prepared from `offset` on as one append takes, and may be sent."""
+        """Return whether a full append is prepared from `offset` on, and may be sent."""
         is_enough = self._unstored.end - offset >= (_LARGE if self.is_whole else wire.MAX_APPEND)
         return is_enough and offset + wire.MAX_APPEND <= self.durable + wire.MAX_UNSTORED
 
@@ -206,7 +208,7 @@ class Sender:
             raise ProtocolError(f"the service has taken {self.accepted} of {stop} bytes, and no more")
 
     def _go_on_at(self, error: WrongOffset) -> None:
-        """Go on where the service says: behind what a lost answer would have told, or where bytes were lost.
+        """Go on where the service says. It has more if an answer was lost, and less if it has lost bytes.
 
         Raises the error if those bytes are not kept any more: the service has called them durable.
         """

@@ -1,4 +1,4 @@
-"""The bytes of a live capture that the service may still lose. No I/O, and safe for no threads."""
+"""Keeps the bytes of a live capture that the service may still lose. Does no I/O. Not thread-safe."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Unstored:
             self._pieces.append(data)
 
     def drop_before(self, offset: int) -> None:
-        """Forget what is durable. An offset that went back, or lies beyond the end, forgets nothing wrong."""
+        """Forget what is before `offset`, which is durable. Nothing happens if more is forgotten already."""
         self.start = min(max(self.start, offset), self.end)
         while self._pieces and self._first + len(self._pieces[0]) <= self.start:
             self._first += len(self._pieces.popleft())
@@ -50,9 +50,9 @@ class Unstored:
         return self.start <= offset <= self.end
 
     def next_size(self, offset: int, most: int) -> int:
-        """Return how many bytes to send from `offset` on. If more follow, they end behind a line if they can.
+        """Return how many bytes to send from `offset` on. If more follow, end them at a newline if possible.
 
-        The service stores such an append as it came.
+        The service then stores the append as it came.
         """
         if offset + most >= self.end:
             return self.end - offset

@@ -1,4 +1,4 @@
-"""Stores a command's output while it runs, from its recording: the service never makes the command wait.
+"""Stores a command's output while it runs. It reads a recording, so the service never makes the command wait.
 
     command ──▶ Recording ──▶ LiveUpload ──▶ live capture: masked once ──▶ service
                                                                      └──▶ copy, of which the notice is made
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from overspill.live.sync_capture import SyncLiveCapture
 
 AFTER_SECONDS: Final = 2.0
-"""A command that runs for so long gets a live capture as soon as it prints anything."""
+"""A command that has run for this long gets a live capture as soon as it prints anything."""
 PATIENCE_SECONDS: Final = 10.0
-"""So long the service may take nothing, before the output is stored at the end of the command instead."""
+"""How long the service may take nothing. After that the output is stored at the end of the command."""
 PACE_SECONDS: Final = 0.02
-"""Small pieces are gathered for so long. The first one after a pause goes at once."""
+"""How long small pieces are gathered. The first one after a pause goes at once."""
 _READ_BYTES: Final = 256 * 1024
 _FAILURES: Final = (OverspillError, OSError, RuntimeError, ImportError)
-"""The last one comes of a command that replaces or removes this very package."""
+"""What storing may raise. `ImportError` comes if the command replaces or removes this very package."""
 
 
 class LiveUpload:
@@ -59,7 +59,7 @@ class LiveUpload:
         self._entry: wire.Entry | None = None
         self._capture: SyncLiveCapture | None = None
         self.masked: Mapping[str, int] | None = None
-        """How many secrets of each kind were masked in the copy; None: it does not have all of the output."""
+        """How many secrets of each kind were masked in the copy; None if it lacks a part of the output."""
         self.beginning: Beginning | None = None
         """What the service may have of an output that it did not take to its end."""
         self._began = time.monotonic()
@@ -83,7 +83,7 @@ class LiveUpload:
                 self._news.notify()
 
     def ended(self, *, status: str, exit_code: int) -> wire.Entry | None:
-        """Store the rest, and return the entry. None: nothing was begun, or it could not be stored whole."""
+        """Store the rest, and return the entry; None if no capture was begun, or not all could be stored."""
         self._outcome = {"status": status, "exit_code": exit_code}
         self._end()
         if self._entry is None and self._capture is not None:
@@ -151,7 +151,7 @@ class LiveUpload:
             offset, written = offset + len(data), time.monotonic()
 
     def _wait_for(self, size: int, seconds: float | None = None) -> None:
-        """Wait until the recording has so many bytes, for the end of the command, or so long."""
+        """Wait until the recording has `size` bytes, the command has ended, or `seconds` are over."""
         with self._news:
             self._wanted = size
             self._news.wait_for(

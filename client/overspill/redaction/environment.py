@@ -24,7 +24,7 @@ _NO_SECRET: Final = re.compile(
 _PATH: Final = re.compile(r"(?:~|\.{1,2})?/[\w.@-]*/|[A-Za-z]:\\|[a-z][a-z0-9+.-]{1,20}://", re.ASCII)
 _MIXED: Final = re.compile(r"(?=.*[A-Za-z])(?=.*[^A-Za-z])", re.DOTALL)
 _WORDS: Final = re.compile(r"[A-Za-z]+(?:[_.:-][A-Za-z]+)*[0-9]?")
-"""Words as `created_at`, `pnpm-lock.yaml`, `user_id1`: what a name that ends with KEY often stands for."""
+"""Words such as `created_at`, `pnpm-lock.yaml`, `user_id1`: variables that end with KEY often hold them."""
 
 
 def secret_values(environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
-"""Finds where secrets may be: one cheap pass over the text for each anchor, whatever the number of rules.
+"""Finds where secrets may be: one cheap pass over the text for each anchor, however many rules there are.
 
-A pass tries nothing in Python where only the anchor stands: its pattern looks at what is around it first.
+Most places of an anchor cost no Python: the pass's pattern first looks at what stands around the anchor.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 _LONG_WORD: Final = r"(?=[\w+/%-]{14})"
 _NO_HANDLE: Final = "(?<!ap_)"
-"""Handles of captures, `cap_…`, are frequent and look as tokens do."""
+"""Handles of captures, `cap_…`, are frequent and look like tokens."""
 _RARE: Final = 550
 """An anchor that comes at most once in this many characters is searched for alone, without its pattern."""
 _FEW: Final = 16
-"""So many of them may stand closer together."""
+"""How many anchors may stand closer together than that."""
 
 
 class AnchorGroup:
@@ -54,7 +54,7 @@ class AnchorGroup:
                     yield found
 
     def _positions(self, text: str, start: int, end: int) -> Iterator[int]:
-        """Yield where the anchor stands beside what the prefixes have."""
+        """Yield where the anchor stands among the characters that a prefix has beside it."""
         at = text.find(self.anchor, start, end)
         if at < 0:
             return
@@ -74,7 +74,7 @@ class AnchorGroup:
 
 
 def groups_of(rules: Iterable[SecretRule]) -> list[AnchorGroup]:
-    """Return the rules by their anchors."""
+    """Group the rules by their anchors."""
     probes: dict[str, list[Probe]] = defaultdict(list)
     for rule in rules:
         for prefix in rule.prefixes:
@@ -84,7 +84,7 @@ def groups_of(rules: Iterable[SecretRule]) -> list[AnchorGroup]:
 
 
 def _anchor_pattern(anchor: str, probes: list[Probe]) -> str:
-    """Return the pattern of an anchor with what the prefixes have beside it."""
+    """Return a pattern that matches an anchor among the characters that a prefix has beside it."""
     literal = re.escape(anchor)
     if probes[0].is_word:
         return literal + (_LONG_WORD if all(probe.has_long_word for probe in probes) else "")
@@ -105,6 +105,6 @@ def _one_of(patterns: set[str]) -> str:
 
 
 def _classes(probes: list[Probe]) -> str:
-    """Return the pattern of the two characters before the anchor, whichever go with each other."""
+    """Return a pattern for the two characters before the anchor. It does not say which go together."""
     pairs = [probe.previous for probe in probes]
     return "".join(f"[{''.join(sorted({pair[at] for pair in pairs}))}]" for at in range(NEIGHBOURS))

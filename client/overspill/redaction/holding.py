@@ -1,8 +1,8 @@
-"""Where the end of a text may be the beginning of a secret, so that it waits for what comes next.
+"""Finds where the end of a text may be the beginning of a secret. That end is held back until more comes.
 
-A text that comes with pauses, as from a terminal, cannot wait for thousands of characters more. A secret has
-no spaces in it, but for private keys, a user's own patterns and literal values. So a word that may go on
-waits, and so do these.
+A text that comes with pauses, such as a terminal's, cannot wait for thousands of characters. So only the last
+word is held back: most secrets have no spaces. Private keys, a user's own patterns and literal values may
+have spaces; what may be the beginning of one of these is held back, too.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def may_be_wrapped(text: str, end: int) -> bool:
 
 
 def held_from(text: str, start: int, values: Sequence[str], *, is_by_line: bool) -> int:
-    """Return where, from `start` on, a secret may have begun that goes on behind the text; else its length.
+    """Return where, from `start` on, a secret may begin that goes on behind the text; if nowhere, its length.
 
-    `values` are literal secrets. `is_by_line`: a line without an end waits as a whole.
+    `values` are literal secrets. With `is_by_line`, a line without an end is held back as a whole.
     """
     return min(
         _line(text, start) if is_by_line else _last_word(text, start),
@@ -63,7 +63,7 @@ def _private_key(text: str, start: int) -> int:
 
 
 def _encoded_key(text: str, start: int) -> int:
-    """Return where a private key in base64 begins whose next line may come."""
+    """Return where a private key in base64 begins that has not ended; if there is none, the text's length."""
     at = text.rfind(_ENCODED_KEY, start)
     if at < 0 or text.startswith(_ENCODED_CERTIFICATE, at):
         return len(text)
@@ -72,7 +72,7 @@ def _encoded_key(text: str, start: int) -> int:
 
 
 def _value(text: str, start: int, value: str) -> int:
-    """Return where the text ends with the longest beginning of a value."""
+    """Return where the longest beginning of the value begins that the text ends with; else its length."""
     at = text.find(value[0], max(start, len(text) - len(value) + 1))
     while at >= 0:
         if value.startswith(text[at:]):

@@ -1,6 +1,6 @@
 """Finds where secrets may be with RE2: one pass over the text for all prefixes. Needs the extra `re2`.
 
-Where Hyperscan is installed it searches long texts for the prefixes, in a fifth of the time.
+If Hyperscan is installed, it searches long texts for the prefixes, in a fifth of the time.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _LONG: Final = 32 * 1024
 """Characters that are worth a search with Hyperscan: its first one takes some milliseconds."""
 _FEW: Final = 64
 _RARE: Final = 100
-"""Where prefixes come more often than once in so many characters, the groups are faster."""
+"""If a prefix comes more often than once in so many characters, the groups are faster."""
 
 
 class PrefixScan:
-    """The rules with all their prefixes in one automaton, but for those whose secrets stand before them."""
+    """All rules with their prefixes in one automaton, except those whose secret stands before the prefix."""
 
     def __init__(self, rules: tuple[SecretRule, ...]) -> None:
         groups = groups_of(rules)
@@ -56,7 +56,7 @@ class PrefixScan:
         """Yield the secrets whose anchor is between `start` and `end`."""
         for group in self._behind:
             yield from group.find(text, start, end)
-        data, search = text.encode("latin-1", "replace"), self._pattern.search  # a byte a character
+        data, search = text.encode("latin-1", "replace"), self._pattern.search  # one byte for each character
         first = at = max(0, start - self._longest)
         if IS_AVAILABLE and end - first >= _LONG:
             stop = min(len(data), end + self._longest)

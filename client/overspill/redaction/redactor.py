@@ -1,7 +1,7 @@
-"""Masks the secrets of whole texts, and of texts that come in chunks: with the same result for any chunks.
+"""Masks the secrets of whole texts, and of texts that come in chunks. The result is the same for any chunks.
 
-A secret is known by what is around it, never by where the text was cut. So the end of what has come is held
-back until it is long enough to decide on: memory is bounded by the largest chunk.
+What is around a secret decides, never where the text was cut. So the end of the text is held back until
+enough has come behind it. Memory is bounded by the largest chunk.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 _AHEAD: Final = LONGEST_HEAD + FURTHEST_BEHIND
 _BEHIND: Final = 2 * FURTHEST_BEHIND
 _BATCH_CHARS: Final = 64 * 1024
-"""Small chunks are searched whenever so much has come, so that little is searched twice."""
+"""Small chunks are searched together once so many characters have come, so that little is searched twice."""
 
 _WINDOW_CHARS: Final = 1024 * 1024
-"""A whole text is searched in windows of so much: RE2 searches an encoded copy of what it is given."""
+"""A whole text is searched in windows of this size: RE2 makes an encoded copy of what it searches."""
 
 
 class _Pass(Protocol):
@@ -64,14 +64,14 @@ class Redactor:
         self.redaction: Redaction = redaction
         self._has_patterns = bool(patterns)
         own = [PatternPass(kind, pattern) for kind, pattern in (patterns or {}).items()]
-        known = list(dict.fromkeys(form for value in values for form in (value, _in_json(value))))
+        known = list(dict.fromkeys(form for value in values if value for form in (value, _in_json(value))))
         self._passes: tuple[_Pass, ...] = (
             *_default_passes(),
             *own,
             *(ValuePass(VALUE_KIND, value) for value in known),
         )
         encoded = [value.encode().decode("latin-1") for value in known]
-        self._values, self._byte_values = [value for value in known if value], [v for v in encoded if v]
+        self._values, self._byte_values = known, encoded
         self._byte_passes: tuple[_Pass, ...] = (
             *_default_passes(),
             *own,
@@ -101,15 +101,15 @@ class Redactor:
         return Redacted(text[:0].join(parts), stream.counts)
 
     def _is_short_and_clean(self, text: str) -> bool:
-        """Return whether one search tells that nothing is to be masked, which is most often so."""
+        """Return whether the text is short and one search finds nothing to mask, as for most texts."""
         return len(text) <= _BATCH_CHARS and not self.find(text, 0, len(text), is_bytes=False)
 
     def stream(self, kind: type[AnyStr]) -> RedactingStream[AnyStr]:
-        """Return what masks the secrets of one text that comes in chunks: of `str`, or of `bytes`."""
+        """Return a stream that masks the secrets of one text in chunks: of `str`, or of `bytes`."""
         return RedactingStream(self, kind)
 
     def held_from(self, text: str, start: int, *, is_bytes: bool) -> int:
-        """Return where, from `start` on, a secret may have begun that goes on behind the text."""
+        """Return where, from `start` on, a secret may begin that goes on behind the text: see `holding`."""
         values = self._byte_values if is_bytes else self._values
         return held_from(text, start, values, is_by_line=self._has_patterns)
 
@@ -164,10 +164,10 @@ class RedactingStream(Generic[AnyStr]):
         return self._encoded(self._step(max(self._decided, len(self._text) - _AHEAD)))
 
     def settle(self) -> AnyStr:
-        """Return what was held back, for a reader who cannot wait: all but what may be half a secret.
+        """Return what was held back, except what may be half a secret. For a reader who cannot wait.
 
-        If it pauses in the middle of a secret of a user's own pattern that has several lines, or in what
-        tells a secret apart behind its end, the result is not that of the whole text.
+        The result may differ from that of the whole text: if this is called in the middle of a secret of
+        several lines that a user's own pattern finds, or before the text behind a secret that tells it apart.
         """
         given = self._settle()
         return given if self._wide is None else self._wide.feed(given) + self._wide.settle()
@@ -272,7 +272,7 @@ def _order(found: FoundSecret) -> tuple[int, bool, int, str]:
 
 @functools.cache
 def _default_passes() -> tuple[_Pass, ...]:
-    """Return what finds the secrets of the default rules, compiled when they are needed first."""
+    """Return the passes of the default rules. They are compiled when they are first needed."""
     try:
         from overspill.redaction.prefix_scan import PrefixScan  # noqa: PLC0415  (the extra `re2`)
     except ImportError:

@@ -1,6 +1,6 @@
-"""The forms in which text comes: as text, as bytes, as bytes of UTF-16. Each becomes text and the same again.
+"""Turns what is searched into text, and back: text, bytes, and bytes of UTF-16.
 
-Bytes are a character each. So rules find ASCII in them, also in UTF-8 and in what is no text at all.
+Each byte becomes one character. So rules find ASCII in bytes of any kind, also in UTF-8 and in binary data.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class TextForm:
     is_bytes: bool = False
     """Whether a character stands for a byte."""
     rest: Any = ""
-    """What of the chunks is no text: half a character at their end."""
+    """Half a character at the end of the chunks, which is no text yet."""
 
     def decoded(self, chunk: Any) -> str:
         """Return a chunk as text."""

@@ -30,7 +30,7 @@ _SEQUENCES: Final = (list, tuple, deque, Sequence, AbstractSet, KeysView, Values
 
 
 def is_a(value: Any, kinds: Any) -> bool:
-    """As `isinstance`; if a foreign class raises, ask its true type."""
+    """Do the same as `isinstance`; if a foreign class raises, ask its true type."""
     try:
         return isinstance(value, kinds)
     except Exception:  # noqa: BLE001  (a foreign `__class__` or metaclass: whatever it raises)

@@ -26,7 +26,7 @@ _ITERATOR_NAMES: Final = frozenset({"send", "throw", "close", "asend", "athrow",
 _BATCH_BYTES: Final = 256 * 1024
 _BATCH_CHUNKS: Final = 4096
 _BATCH_SECONDS: Final = 0.25
-"""So long chunks wait for others at most, if another one comes: somebody may be reading them."""
+"""The longest time that a chunk waits for others to be guarded together with it: somebody may be reading."""
 _INLINE_CHUNK_BYTES: Final = 64 * 1024
 _INLINE_RECORD_BYTES: Final = 8 * 1024
 """Larger chunks and records are looked at in a thread."""
@@ -38,7 +38,7 @@ def is_chunk_iterator(value: Any) -> bool:
 
 
 def is_async_chunk_iterator(value: Any) -> bool:
-    """As `is_chunk_iterator`, for asynchronous iterators."""
+    """Do the same as `is_chunk_iterator`, for asynchronous iterators."""
     return _is_iterator(type(value), "__anext__")
 
 
@@ -88,7 +88,7 @@ async def guarded_chunks_async(
     settle: Callable[[StreamShape], Awaitable[Any]],
     run: Run,
 ) -> AsyncGenerator[Any, None]:
-    """As `guarded_chunks`. What may block is done by `run(work, *args)`, in batches."""
+    """Do the same as `guarded_chunks`. What may block is done by `run(work, *args)`, in batches."""
     why, failure = "", None
     batch = _ChunkBatch(stream, run)
     try:

@@ -57,7 +57,7 @@ class MaskedBuffer(Buffer):
         super().add_line(text)
 
     def finish(self) -> Body:
-        """As `Buffer.finish`, with what was held back."""
+        """Do the same as `Buffer.finish`, with what was held back."""
         self._end_stream_anyhow()
         return super().finish()
 

@@ -60,7 +60,7 @@ def render(value: Any) -> Body:
 
 
 def as_text(value: Any) -> str:
-    """As `rendered`, for what stands in one text with others."""
+    """Do the same as `rendered`, for what stands in one text with others."""
     return text_of(render(value))
 
 

@@ -62,7 +62,7 @@ class Holder:
     async def source_async(
         self, client: Client | None, ref: str, session: str | None
     ) -> AsyncIterator[AsyncSource]:
-        """As `source`, for asynchronous code, which has to read a `LocalCapture` in a thread."""
+        """Do the same as `source`, for asynchronous code, which has to read a `LocalCapture` in a thread."""
         local = await run_blocking(self.local, ref, session)
         if local is not None:
             with local:

@@ -111,7 +111,7 @@ class Partition:
         lock_timeout: float = LONG_LOCK_TIMEOUT_SECONDS,
         on_progress: Callable[[], None],
     ) -> list[Spooled | NotSpooled]:
-        """As `keep`, for several outputs, which share their waits for the disk. Errors are returned.
+        """Do the same as `keep`, for several outputs at once: they share waits for the disk. Return errors.
 
         `on_progress` is called whenever the disk has taken something.
         """
@@ -129,7 +129,7 @@ class Partition:
         lock_timeout: float = LOCK_TIMEOUT_SECONDS,
         claim: Claim | None = None,
     ) -> None:
-        """As `keep`, for a caller that has the entry already."""
+        """Do the same as `keep`, for a caller that has the entry already."""
         addition = Addition(self.folder, entry, body, claim)
         self._add([addition], lock_timeout)
         addition.result()

@@ -161,7 +161,7 @@ def surely_fitting_chars(limits: Limits) -> int:
 
 
 def surely_fitting_chars_on_lines(limits: Limits) -> int:
-    """As `surely_fitting_chars`, for a text that has no more lines than the limits allow."""
+    """Do the same as `surely_fitting_chars`, for a text that has no more lines than the limits allow."""
     lengths = [limits.max_bytes // MAX_BYTES_PER_CHARACTER]
     if limits.max_chars is not None:
         lengths.append(limits.max_chars)

@@ -42,7 +42,7 @@ def one_safe_line(reason: str) -> str:
 
 
 def for_model(reason: str) -> str:
-    """As `one_safe_line`, without HTTP status, request id and times, which only an operator needs.
+    """Do the same as `one_safe_line`. Leave out HTTP status, request id and times: only operators need them.
 
     The same failure then reads the same at any time, which keeps a prompt cache warm.
     """

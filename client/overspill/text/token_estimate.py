@@ -188,7 +188,7 @@ def exceeds(text: str, size: int, limit: int) -> bool:
 
 
 def data_exceeds(read: Callable[[int, int], bytes], size: int, limit: int) -> bool:
-    """As `exceeds`, for bytes. `read(offset, length)` returns a part, and may raise `OSError`."""
+    """Do the same as `exceeds`, for bytes. `read(offset, length)` returns a part, and may raise `OSError`."""
     if not limit < size <= limit * BYTES_PER_TOKEN:
         return size > limit
     parts = _parts(read, size, _SAMPLE_CHARS)
@@ -199,7 +199,7 @@ def data_exceeds(read: Callable[[int, int], bytes], size: int, limit: int) -> bo
 
 
 def likely_of_data(read: Callable[[int, int], bytes], size: int) -> int:
-    """As `likely`, for bytes. `read(offset, length)` returns a part, and may raise `OSError`."""
+    """Do the same as `likely`, for bytes. `read(offset, length)` returns a part, and may raise `OSError`."""
     parts = _parts(read, size, _DISPLAY_SAMPLE_CHARS)
     text = "".join(part.decode(errors="replace") for part in parts)
     return math.ceil(_scaled_to(size, parts, _sums(text).likely))
@@ -219,7 +219,7 @@ def prefix(text: str, limit: int) -> int:
 
 
 def suffix(text: str, limit: int) -> int:
-    """As `prefix`, for a suffix."""
+    """Do the same as `prefix`, for a suffix."""
     length = len(text)
     return _fitting(lambda begin, end: text[length - end : length - begin], length, limit)
 

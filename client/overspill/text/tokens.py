@@ -139,7 +139,7 @@ class TokenCounter:
             return self._longest(text, limit, token_estimate.prefix)
 
     def suffix(self, text: str, limit: int) -> int:
-        """As `prefix`, for a suffix."""
+        """Do the same as `prefix`, for a suffix."""
         try:
             return self._suffix(text, limit)
         except TokenizerUnusable:

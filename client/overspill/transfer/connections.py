@@ -59,7 +59,7 @@ class Connections:
             await closing.close(self.connector, self.loop)
 
     def drop(self) -> None:
-        """As `leave`, without an event loop and without waiting: the garbage collector may call this."""
+        """Do the same as `leave`, without an event loop and without waiting: for the garbage collector."""
         if self.process != os.getpid() or self._is_last():
             closing.drop(self.connector, self.loop, self.process)
 

@@ -159,4 +159,4 @@ class Waited(Struct, frozen=True, kw_only=True):
     status: str = ""
     exit_code: int | None = None
     gap: Gap | None = None
-    """As `FollowedEnd.gap`."""
+    """The same as `FollowedEnd.gap`."""

@@ -53,7 +53,7 @@ def _is_answered(host: str, hosts: frozenset[str]) -> bool:
 
 @lru_cache(maxsize=256)
 def _is_known(host: str, hosts: frozenset[str]) -> bool:
-    """As `_is_answered`: clients send the same few fields again and again."""
+    """Do the same as `_is_answered`: clients send the same few fields again and again."""
     name = host_name(host)
     return name in hosts or is_loopback(name)
 

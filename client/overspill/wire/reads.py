@@ -107,6 +107,6 @@ class Summary(Struct, frozen=True, kw_only=True):
     """The scan stopped at its budget: the figures hold for the first `scanned_bytes`."""
     mode: str = "summary"
     state: State | UnsetType = UNSET
-    """As `Text.state`."""
+    """The same as `Text.state`."""
     note: str | UnsetType = UNSET
     """What is missing of a partial capture."""

@@ -110,7 +110,7 @@ async def finish(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entr
 
 
 async def supersede(captures: Captures, upload: Upload, draft: Entry, partial: Entry) -> tuple[Entry, bool]:
-    """As `finish`, in the place of a partial capture with whose content the draft's begins."""
+    """Do the same as `finish`, in the place of a partial capture with whose content the draft's begins."""
     archive = captures.archive
     entry = await _sealed(captures, upload, draft)
     while True:

@@ -1,6 +1,7 @@
-"""The SHA-256 of live captures, taken along while their segments are stored.
+"""Computes the SHA-256 of live captures while their segments are stored.
 
-A state cannot be handed to another process. Who has none reads the stored content once more, at the end.
+A hash's state cannot be handed to another process. A process without it reads the stored content again, at
+the end.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ MAX_STATES: Final = 20_000
 """States that a process keeps, of some 400 bytes each."""
 
 
-class State(NamedTuple):
+class HashState(NamedTuple):
     """The hash of a capture's first `size` bytes."""
 
     size: int
@@ -27,13 +28,13 @@ class State(NamedTuple):
 
 class Digests:
     def __init__(self) -> None:
-        self._states: OrderedDict[str, State] = OrderedDict()
+        self._states: OrderedDict[str, HashState] = OrderedDict()
 
     def begin(self, upload: str) -> None:
         """Note that this process sees the capture from its first byte on."""
-        self._states[upload] = State(0, hashlib.sha256())
+        self._states[upload] = HashState(0, hashlib.sha256())
 
-    def fed(self, upload: str, offset: int, data: bytes) -> State | None:
+    def fed(self, upload: str, offset: int, data: bytes) -> HashState | None:
         """Return the state after the content from `offset` on, None if not all before it was taken.
 
         CPU work: call it in a thread.
@@ -43,9 +44,9 @@ class Digests:
             return None
         fed = state.hash.copy()
         fed.update(data)
-        return State(offset + len(data), fed)
+        return HashState(offset + len(data), fed)
 
-    def keep(self, upload: str, state: State | None) -> None:
+    def keep(self, upload: str, state: HashState | None) -> None:
         """Take a state, once its content is stored."""
         if state is not None:
             self._states[upload] = state

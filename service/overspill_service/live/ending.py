@@ -26,7 +26,7 @@ class Ending(Struct, frozen=True, kw_only=True, omit_defaults=True):
     exit_code: int | None = None
     labels: dict[str, str] = {}
     lost: int | None = None
-    """As `Entry.lost`."""
+    """The same as `Entry.lost`."""
 
     def encode(self) -> bytes:
         return msgspec.msgpack.encode(self)

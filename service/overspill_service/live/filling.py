@@ -32,7 +32,7 @@ LEAST_BYTES: Final = SEGMENT_BYTES // 8
 LEAST_SEGMENT: Final = SEGMENT_BYTES // 2
 """The least bytes that are worth a segment."""
 STORE_SECONDS: Final = LEASE_SECONDS / 2
-"""How long it may take: as long as nobody else can have the lease."""
+"""How long storing may take. Nobody else can have the lease before that is over."""
 
 
 async def framed_ahead(archive: Archive, name: tuple[str, str], data: bytes) -> Framed | None:
@@ -78,7 +78,7 @@ async def _end_of_segment(
 async def _filled(
     flusher: Flusher, archive: Archive, entry: Entry, append: Append, ahead: Framed | None
 ) -> int | None:
-    """As `_end_of_segment`, while nobody else works on the capture."""
+    """Do the work of `_end_of_segment`. The caller makes sure that nobody else works on the capture."""
     record = await archive.catalog.live(entry.tenant, entry.id)
     if record is None or not _continues(record, entry, append) or not await archive.catalog.is_complete():
         return None
@@ -91,7 +91,7 @@ async def _filled(
     try:
         made = ahead if ahead is not None and _is_of(ahead, append, record.start, end) else None
         storing = store_at_once(archive, flusher.digests, entry, record, end, made)
-        grown = await flusher.segments.counted(entry, record, storing)
+        grown = await flusher.segment_metrics.counted(entry, record, storing)
     finally:
         archive.memory.large.give_back(needed)
     return None if grown is None or grown.size != end else end

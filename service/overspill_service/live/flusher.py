@@ -28,10 +28,10 @@ from overspill_service.errors import (
 from overspill_service.live.compaction import compact, is_worth_compacting
 from overspill_service.live.digests import Digests
 from overspill_service.live.ending import Ending
-from overspill_service.live.hearing import Hearing
+from overspill_service.live.producer_watch import ProducerWatch
 from overspill_service.live.schedule import LOOK_SECONDS, Schedule
+from overspill_service.live.segment_metrics import SegmentMetrics
 from overspill_service.live.segments import resumed, store_segment
-from overspill_service.live.stored_segments import StoredSegments
 from overspill_service.live.turns import Turns
 from overspill_service.resources.fair_places import FairPlaces
 from overspill_service.telemetry.logs import fields
@@ -46,14 +46,14 @@ if TYPE_CHECKING:
 SEGMENT_BYTES: Final = 8 * 2**20
 """Accepted bytes after which a segment is stored."""
 LEASE_SECONDS: Final = 20.0
-"""How long others leave a live capture alone whose replica died while it stored a segment."""
+"""How long a replica's lease on a live capture lasts, if it dies while it stores a segment."""
 COMPACTION_LEASE_SECONDS: Final = 300.0
 LEASE_PAUSE_SECONDS: Final = 0.05
 PLACES: Final = 8
 """Captures that a process works on at once."""
 PLACE_SECONDS: Final = 30.0
 RETRY_SECONDS: Final = 5.0
-"""After how long a capture is looked at again if that failed."""
+"""How long after a failure a capture is looked at again."""
 MAX_RUNNING: Final = 100
 """Captures of one tenant that a process works on, or waits to."""
 
@@ -66,21 +66,21 @@ class Flusher:
     def __init__(
         self, archive: Archive, *, age: float, timeout: float, on_ended: OnStored, metrics: LiveMetrics
     ) -> None:
-        """`on_ended` is told of each capture that has ended here."""
+        """`on_ended` is called with each capture that this process has ended."""
         self._archive, self.timeout, self._on_ended = archive, timeout, on_ended
-        self._metrics, self.segments = metrics, StoredSegments(archive, metrics)
+        self._metrics, self.segment_metrics = metrics, SegmentMetrics(archive, metrics)
         self.schedule = Schedule(archive, age, timeout)
         self._holder = secrets.token_hex(8)
         self._places = FairPlaces(PLACES, "segments of live captures")
         self._running: dict[tuple[str, str], asyncio.Future[Entry | None]] = {}
         self.digests = Digests()
         self.turns = Turns()
-        self.hearing = Hearing(archive, timeout)
+        self.producers = ProducerWatch(archive, timeout)
 
     async def run(self) -> None:
         """Look at what is due, until cancelled."""
         while True:
-            self.hearing.note_jump()
+            self.producers.note_jump()
             try:
                 await self._start_due()
             except ServiceError as error:
@@ -89,7 +89,7 @@ class Flusher:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _start_due(self) -> None:
-        """Work on what is due, on so much of each tenant that the others' captures do not wait for it."""
+        """Work on what is due: at most `MAX_RUNNING` captures of each tenant, so none holds up others."""
         running = Counter(tenant for tenant, _ in self._running)
         async for name in self.schedule.due():
             if name not in self._running and running[name[0]] < MAX_RUNNING:
@@ -115,7 +115,7 @@ class Flusher:
 
     @asynccontextmanager
     async def holding(self, entry: Entry) -> AsyncIterator[bool]:
-        """Keep everybody else from working on a capture. Give False if somebody does already."""
+        """Keep everybody else from working on a capture. Yield False if somebody does already."""
         name = entry.tenant, entry.id
         if name in self._running:
             yield False
@@ -137,9 +137,9 @@ class Flusher:
             log.error("the work on a live capture failed", exc_info=error, extra=details)
 
     async def finish(self, tenant: str, capture: str) -> Entry | None:
-        """Work on a capture whose end its producer has told, until it has ended.
+        """Work on a capture whose producer has announced its end, until it has ended.
 
-        Raises `DeadlineExceeded`, and what the back ends raise. Return None if it was removed.
+        Return None if it was removed. Raises `DeadlineExceeded`, and what the back ends raise.
         """
         try:
             async with asyncio.timeout(PLACE_SECONDS):
@@ -149,7 +149,7 @@ class Flusher:
                         return entry
                     await asyncio.sleep(LEASE_PAUSE_SECONDS)
         except TimeoutError as error:
-            late = f"{capture} takes long to store; its end is noted: ask again in a moment"
+            late = f"storing {capture} takes long; its end is noted: ask again in a moment"
             raise DeadlineExceeded(late) from error
 
     async def _attempt(self, tenant: str, capture: str) -> Entry | None:
@@ -196,14 +196,14 @@ class Flusher:
             await self.schedule.after(0, entry.tenant, entry.id)
             return await self._archive.catalog.replace(entry, entry)
         ending = None if record.ending is None else Ending.decode(record.ending)
-        if ending is None and await self.hearing.has_lost(record):
+        if ending is None and await self.producers.is_gone(record):
             return await self._end_for(entry, record)
         if ending is None and not record.buffer and record.cut is None:
             kept = await self._kept_alive(entry)
             await self.schedule.look_again(kept or entry, record.active)
             return kept
         storing = store_segment(self._archive, self.digests, entry, record, ending)
-        grown = await self.segments.counted(entry, record, storing)
+        grown = await self.segment_metrics.counted(entry, record, storing)
         if grown is not None and grown.is_live:
             if ending is not None:
                 return await self._continue(grown)  # an earlier cut ended before the end
@@ -211,7 +211,7 @@ class Flusher:
         return grown
 
     async def _kept_alive(self, entry: Entry) -> Entry | None:
-        """Move the expiry of a capture whose producer gives signs of life and nothing else."""
+        """Renew a capture whose producer gives signs of life but no bytes, once half of its life is over."""
         now = self._archive.clock()
         if entry.expires - now > entry.life / 2:
             return entry

@@ -46,13 +46,13 @@ if TYPE_CHECKING:
     from overspill_service.live.turns import Turn
 
 TENANT_BYTES: Final = 256 * 2**20
-"""Accepted bytes of one tenant that are not in the object store, at most."""
+"""The most accepted bytes of one tenant that are not in the object store yet."""
 MAX_UNCOUNTED: Final = 2 * SEGMENT_BYTES
-"""What may be accepted of a capture and not counted yet. A larger offset is wrong, and refused later."""
+"""The most bytes of a capture that may be accepted and not counted yet. A larger offset is refused later."""
 ROOM_SECONDS: Final = 5.0
 """How long an append waits for the object store before it is refused."""
 TRIES: Final = 3
-_FULL: Final = "{} has as much as is accepted before it is stored, and that takes long: try again in a moment"
+_FULL: Final = "the buffer of {} is full, and storing it takes long: try again in a moment"
 
 
 class Producer(Struct, frozen=True):
@@ -75,10 +75,10 @@ class Producer(Struct, frozen=True):
         now = captures.archive.clock()
         found = await captures.look_up(capture, is_limited=False)
         if isinstance(found, Entry) and not found.is_expired(now):
-            return await self._again(found, metadata), False
+            return await self._begun_before(found, metadata), False
         entry = self._new_entry(capture, metadata, now)
-        await self._reserve(entry, 1, captures=1)  # who has no room left begins nothing
-        # First of all: whichever step is the last one, somebody looks after the capture.
+        await self._reserve(entry, 1, captures=1)  # a tenant at its limit begins nothing
+        # Scheduled before all other steps: if this process dies after any of them, another one takes over.
         await self.flusher.schedule.begin(entry)
         committed = await captures.archive.catalog.commit(entry, captures.quota)
         if not isinstance(committed, Entry) or committed.upload != entry.upload:
@@ -113,8 +113,8 @@ class Producer(Struct, frozen=True):
             life=expires - now,
         )
 
-    async def _again(self, entry: Entry, metadata: CaptureMetadata) -> wire.LiveStatus:
-        """Return how far a capture is that was begun before, by the same producer."""
+    async def _begun_before(self, entry: Entry, metadata: CaptureMetadata) -> wire.LiveStatus:
+        """Return how far the capture is, if this producer has begun it before."""
         if not self.captures.allows(entry) or entry.session != metadata.session:
             raise IdConflict(f"{entry.id} is another capture; a live capture's id comes from a random word")
         if not entry.is_live:
@@ -145,7 +145,7 @@ class Producer(Struct, frozen=True):
         append = Append(self.word, offset, data, captures.archive.clock())
         if treatment != "off":
             append = await screened(captures.archive, name, append, treatment, is_last=is_last)
-        await self._cover(capture, offset, offset + len(append.data))
+        await self._reserve_ahead(capture, offset, offset + len(append.data))
         append = await fill(self.flusher, captures.archive, name, append, ahead)
         appended = await self._appended(capture, append)
         size = appended.accepted - appended.durable
@@ -187,7 +187,7 @@ class Producer(Struct, frozen=True):
         return entry
 
     async def _wrong_offset(self, capture: str, append: Append, appended: Appended) -> WrongOffset:
-        """Return the error. A producer may know of more than the catalog: then the objects tell."""
+        """Return the error with the right offset. If the producer is ahead of the catalog, ask the store."""
         expected = appended.accepted
         if append.offset > expected:
             entry = await resumed(self.captures.archive, await self._entry(capture))
@@ -203,8 +203,8 @@ class Producer(Struct, frozen=True):
         except (ServiceError, TimeoutError) as error:
             raise BufferFull(_FULL.format(capture)) from error
 
-    async def _cover(self, capture: str, offset: int, end: int) -> None:
-        """Now and then reserve what is accepted and not counted yet, and a little more."""
+    async def _reserve_ahead(self, capture: str, offset: int, end: int) -> None:
+        """If the append crosses a step of the reservation, reserve the uncounted bytes and one more step."""
         quota = self.captures.quota
         step = quota.reservation_step
         if quota.limits_growth and offset // step != end // step:
@@ -213,7 +213,7 @@ class Producer(Struct, frozen=True):
             await self._reserve(entry, uncounted + step, captures=0)
 
     async def _reserve(self, entry: Entry, size: int, *, captures: int) -> None:
-        """Hold the tenant to its limits before it sends more. Raises `QuotaExceeded`."""
+        """Reserve room within the tenant's limits before it sends more. Raises `QuotaExceeded`."""
         catalog, quota = self.captures.archive.catalog, self.captures.quota
         if quota.is_limited:
             await catalog.reserve(

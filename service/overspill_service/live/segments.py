@@ -32,7 +32,7 @@ from overspill_service.store_format.object_keys import capture_prefix, new_uploa
 if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
     from overspill_service.catalog.live import LiveRecord
-    from overspill_service.live.digests import Digests, State
+    from overspill_service.live.digests import Digests, HashState
     from overspill_service.live.ending import Ending
     from overspill_service.resources.cpu import Workers
 
@@ -61,7 +61,7 @@ class _Stored(NamedTuple):
 
     segment: Segment
     frames: list[Frame]
-    hash: State | None
+    hash: HashState | None
 
 
 async def store_segment(

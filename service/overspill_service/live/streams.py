@@ -1,7 +1,7 @@
-"""Live captures as their followers see them: one stream for each capture in a process, for all who follow it.
+"""Streams live captures to their followers: in one process, all followers of a capture share one stream.
 
-A stream watches the catalog's news. What comes is encoded once, and kept for a while for followers that are a
-little behind. Who is further behind reads the capture.
+A stream watches the catalog's news. It encodes each append once, and keeps it for a while for followers that
+are a little behind. A follower that is further behind reads the capture.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Stream:
             self.tell()
 
     async def changed(self, seconds: float) -> bool:
-        """Wait until something is new, for so long. Return whether something is."""
+        """Wait for news for at most so many seconds. Return whether there is any."""
         loop = asyncio.get_running_loop()
         news: asyncio.Future[bool] = loop.create_future()
         self._waiting.add(news)

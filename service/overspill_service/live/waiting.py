@@ -1,4 +1,4 @@
-"""Wait for something in a live capture: a line that matches, so many new lines, the end, or a time."""
+"""Waits for something in a live capture: a line that matches, so many new lines, the end, or a timeout."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Wait:
         """The bytes of the capture in which nothing is new."""
 
     async def run(self, streams: Streams) -> tuple[wire.Waited, Entry]:
-        """Return as soon as what is waited for has come, or the time is over: the answer, and its capture."""
+        """Wait until what the query asks for has come, or time is over. Return the answer and the entry."""
         until = time.monotonic() + self._query.timeout
         entry = await self._entry()
         await self._begin(entry)
@@ -113,7 +113,7 @@ class Wait:
         self._seen = entry.size if is_cut else self._query.cursor
 
     async def _look(self, entry: Entry, until: float) -> _Found | None:
-        """Return what has come, None if nothing of what is waited for."""
+        """Return what has come of what the query asks for, or None."""
         if self._pattern is not None:
             matches = await self._search(entry, self._pattern, until)
             if matches:
@@ -123,9 +123,9 @@ class Wait:
         return None if entry.is_live else _Found("ended", [])
 
     async def _search(self, entry: Entry, pattern: Pattern, until: float) -> list[wire.Match]:
-        """Search the lines that are new. The last one is searched again while it has no end.
+        """Search the new lines. A last line without an end is searched again later.
 
-        What there is already is searched also without any time to wait.
+        What is there already is searched even if there is no time to wait.
         """
         until = max(until, time.monotonic() + self._scan_seconds)
         while entry.size > self._seen and self._line <= entry.lines:
@@ -231,7 +231,7 @@ class Wait:
         return await inspect(self._archive, entry, begin)
 
     def _advice(self, found: _Found, content: str) -> str:
-        """Return what a reader should do who would only ask again."""
+        """Return advice for a reader who would only ask again; empty if something has come."""
         if found.reason == "timeout" and not content:
             return _ADVICE.format(self._query.timeout, wire.MAX_WAIT_SECONDS)
         return ""

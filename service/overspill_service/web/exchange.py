@@ -1,4 +1,4 @@
-"""One request and its answer: what the parts of the web layer tell each other about it."""
+"""Holds what the parts of the web layer tell each other about one request and its answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Exchange:
     route: str
     """The path of the request's route, with its parameters in braces."""
     address: str
-    """The client's."""
+    """The client's address."""
     fields: dict[str, Any] = field(default_factory=dict)
     """The fields of the request's log lines."""
     key_expires: str = ""

@@ -164,10 +164,10 @@ async def _body(context: RequestContext[Any]) -> bytes:
 
 
 def _of_one_frame(coding: str, data: bytes) -> bytes:
-    """Return the content of an append as clients send it, if it is short. Empty for any other.
+    """Return the content of a short append in one zstd frame, as our clients send it. Empty for any other.
 
-    Only one frame that says its size takes little time for sure: few bytes may hold thousands of frames, or
-    8 MiB of content.
+    Only a single frame that states its size surely takes little time to decode. Otherwise a few bytes may
+    hold thousands of frames, or 8 MiB of content.
     """
     if coding != "zstd" or len(data) > INLINE_BYTES:
         return b""
@@ -178,7 +178,7 @@ def _of_one_frame(coding: str, data: bytes) -> bytes:
 
 
 async def _collected(context: RequestContext[Any]) -> bytes:
-    """Return a body that is still coming, with little more of it than an append may have."""
+    """Receive a body. Stop soon after it has more bytes than an append may have."""
     size = min(context.request.content_length or 0, wire.MAX_APPEND)
     collected = context.service.body_buffers.take(size)  # unlike pieces that are joined, it is in memory once
     async for chunk in body_chunks(context):
@@ -209,7 +209,10 @@ def _check(context: RequestContext[Any], data: bytes) -> None:
     except ValueError as error:
         raise InvalidHeader(str(error)) from error
     if not is_right:
-        raise DigestMismatch("the append has another CRC32C than it says; nothing was added: send it again")
+        raise DigestMismatch(
+            f"the append does not have the CRC32C of its {Header.CONTENT_DIGEST}; nothing was added: "
+            "send it again"
+        )
 
 
 def _answer(context: RequestContext[Any], answer: wire.LiveStatus, status: int = 200) -> web.Response:

@@ -91,7 +91,7 @@ def _weights(field: str) -> Mapping[str, float]:
 
 @lru_cache(maxsize=256)
 def _known_weights(field: str) -> Mapping[str, float]:
-    """As `_parsed_weights`: clients send the same few fields again and again."""
+    """Do the same as `_parsed_weights`: clients send the same few fields again and again."""
     return _parsed_weights(field)
 
 

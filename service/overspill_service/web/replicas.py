@@ -1,6 +1,6 @@
-"""What replicas tell each other through the catalog, so that limits hold for all of them together.
+"""Lets replicas share what they count through the catalog, so that a limit holds for all of them together.
 
-Once a second each tells how much is used of it, by names, and only of those that come near a limit.
+Once a second each replica tells how much of each limit it uses, but only of limits that it comes near to.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 EXCHANGE_SECONDS: Final = 1.0
 KEEP_SECONDS: Final = 3.0
-"""How long others count on what a replica has told."""
+"""How long a figure counts after a replica has told it."""
 MOST_EXCHANGED: Final = 200
-"""Names that are told in one round, at most: those of which most is used."""
+"""The most figures that are told in one round: the highest ones."""
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ async def run_exchange(catalog: Coordination, *limits: SharedLimits) -> None:
 
 
 class Replica:
-    """The name under which this process tells figures."""
+    """Tells this process's figures to the other replicas, under a name of its own."""
 
     def __init__(self) -> None:
         self._holder = secrets.token_hex(8)
@@ -60,10 +60,10 @@ class Replica:
 
 
 class ScanCpu:
-    """Lets a tenant's CPU seconds a minute hold for its scans on all replicas.
+    """Holds a tenant's scans on all replicas together to its CPU seconds a minute.
 
-    Each tells what its own scans have used and not regained yet. They regain the limit together, each its
-    part of it.
+    Each replica tells the CPU time that its own scans have used and not regained yet. Together the replicas
+    regain the limit, each its part of it.
     """
 
     def __init__(self, scans: ScanThreads, clock: Callable[[], float] = time.monotonic) -> None:

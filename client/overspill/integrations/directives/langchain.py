@@ -57,7 +57,7 @@ class DirectivesMiddleware(AgentMiddleware):
     async def awrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[ModelResponse]]
     ) -> ModelResponse:
-        """As `wrap_model_call`, for asynchronous code."""
+        """Do the same as `wrap_model_call`, for asynchronous code."""
         return await handler(_directed(request))
 
     def after_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:  # noqa: ARG002  (its signature)

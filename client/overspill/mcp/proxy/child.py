@@ -28,7 +28,7 @@ _MAX_MESSAGE_BYTES: Final = 1 << 30
 _GRACE_SECONDS: Final = 3.0
 """Seconds that the server has to end after its input did, and again after a signal."""
 _LEFT_BEHIND_SECONDS: Final = 0.5
-"""So long the output of what the server left in the background is still taken."""
+"""How long after the server's end its background processes' output is still taken."""
 NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
 _SIGNAL_BASE: Final = 128

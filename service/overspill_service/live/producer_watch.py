@@ -1,4 +1,7 @@
-"""Which producers of live captures are gone: those not heard of for long, by a clock that can be believed."""
+"""Decides which producers of live captures are gone: those silent for longer than a timeout.
+
+A clock that has jumped, or that replicas disagree about, does not count.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +15,23 @@ if TYPE_CHECKING:
     from overspill_service.catalog.live import LiveRecord
 
 JUMP_SECONDS: Final = 10.0
-"""By how much the clock and a steady one may drift apart between two looks. More is a jump."""
+"""How far the clock may move against a steady one between two looks. If it moves further, it has jumped."""
 
 
-class Hearing:
-    """What one process hears. A producer is gone after `timeout` seconds of silence."""
+class ProducerWatch:
+    """One process's watch over all producers. A producer is gone after `timeout` seconds of silence."""
 
     def __init__(self, archive: Archive, timeout: float) -> None:
         self._archive, self._timeout = archive, timeout
         self.begun = archive.clock()
-        """When this process began to hear producers, by a clock that has not jumped since."""
+        """When this process began to watch, by a clock that has not jumped since."""
         self._ahead_of_steady = self._measured_ahead()
 
-    async def has_lost(self, record: LiveRecord) -> bool:
-        """Return whether the producer is gone, by clocks that agree.
+    async def is_gone(self, record: LiveRecord) -> bool:
+        """Return whether the producer has been silent for too long, by clocks that agree.
 
-        While nobody could hear it, it is not: before this process began, and in a catalog that is older than
-        what it has appended. Nor is it by a clock that has just jumped, or was just set right.
+        Silence counts only while somebody could hear the producer: not before this process began to watch,
+        and not in a catalog that lost what the producer appended. After a jump of the clock it counts anew.
         """
         self.note_jump()
         if not self._is_silent(record) or not await self._archive.catalog.is_complete():
@@ -41,7 +44,7 @@ class Hearing:
         return self._is_silent(record)
 
     def note_jump(self) -> None:
-        """If the clock has jumped, begin to hear anew: what was noted before is by another clock."""
+        """If the clock has jumped, begin to watch anew: the times noted before are those of another clock."""
         before, self._ahead_of_steady = self._ahead_of_steady, self._measured_ahead()
         if abs(self._ahead_of_steady - before) > JUMP_SECONDS:
             self.begun = self._archive.clock()

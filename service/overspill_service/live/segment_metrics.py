@@ -1,4 +1,4 @@
-"""What metrics tell of the segments that this process stores."""
+"""Counts the segments that this process stores, and measures how late they are durable."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from overspill_service.telemetry.live import LiveMetrics
 
 
-class StoredSegments:
+class SegmentMetrics:
     def __init__(self, archive: Archive, metrics: LiveMetrics) -> None:
         self._archive, self._metrics = archive, metrics
 
     async def counted(
         self, entry: Entry, record: LiveRecord, storing: Awaitable[Entry | None]
     ) -> Entry | None:
-        """Return the entry that storing the next segment returns, and count that segment, or the failure."""
+        """Await `storing`, which stores the next segment. Count it, or its failure. Return the entry."""
         try:
             grown = await storing
         except ServiceError:
@@ -37,9 +37,10 @@ class StoredSegments:
 
 
 def _accepted_at(entry: Entry, record: LiveRecord) -> float:
-    """Return when the first byte of the buffer was accepted, at the earliest, as well as the timeline tells.
+    """Return the earliest time at which the first byte of the buffer may have been accepted.
 
-    It also came after the last segment was cut, but for the rest of a line.
+    The timeline has only some of the times. Beyond them: bytes in the buffer came after the last segment
+    was cut, except the rest of a line.
     """
     marks = timeline.of_record(record.marks)
     before = [mark.moment for mark in marks if mark.offset <= record.durable]
