@@ -22,39 +22,19 @@ if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
     from overspill_service.web.service import Service
 
-RELOADED: Final = (
-    *("tenants", "log_level", "log_format"),
-    *(
-        "max_capture_size",
-        *TOTALS,
-        "default_ttl",
-        "max_ttl",
-        "max_scan_cpu",
-        "max_request_rate",
-        "max_key_share",
-        "redaction",
-    ),
-)
-"""Settings that take effect without a restart."""
 DEFAULTS: Final = {field.name: field.default for field in msgspec.structs.fields(Settings)}
+DEFAULT_LIMITS: Final = tuple(name for name in Limits.__struct_fields__ if name in DEFAULTS)
+"""The settings that are default limits of tenants: they have the names of the limits."""
+RELOADED: Final = ("tenants", "log_level", "log_format", *DEFAULT_LIMITS)
+"""Settings that take effect without a restart."""
 log = logging.getLogger(__name__)
 
 
 def directory_of(settings: Settings) -> TenantDirectory:
     """Return the tenants of the settings. Raises `SettingError`."""
     defaults = Limits(
-        max_capture_size=settings.max_capture_size,
-        max_stored_size=settings.max_stored_size,
-        max_captures=settings.max_captures,
-        max_content_size=settings.max_content_size,
-        max_metadata_size=settings.max_metadata_size,
         are_exact=any(getattr(settings, name) not in (0, DEFAULTS[name]) for name in TOTALS),
-        default_ttl=settings.default_ttl,
-        max_ttl=settings.max_ttl,
-        max_scan_cpu=settings.max_scan_cpu,
-        max_request_rate=settings.max_request_rate,
-        max_key_share=settings.max_key_share,
-        redaction=settings.redaction,
+        **{name: getattr(settings, name) for name in DEFAULT_LIMITS},
     )
     try:
         return TenantDirectory(defaults, read_tenants(settings.tenants) if settings.tenants else ())

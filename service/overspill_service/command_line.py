@@ -79,17 +79,11 @@ def _run(command: str, settings: Settings, options: dict[str, Any], given: list[
     flags = {name: value for name, value in options.items() if value is not None}
     reread = partial(load, flags, os.environ)
     if command in {"serve", "work"} and hasattr(signal, "SIGHUP"):
-        signal.signal(
-            signal.SIGHUP, signal.SIG_IGN
-        )  # ignored until the handler is set: its default would end the process
+        # The default would end the process before the server has set its own handler.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     if command == "serve":
         check_folders(settings)
-        for name in filter(partial(_is_secret, flags), map(_setting_of, sorted(SECRET_FLAGS))):
-            log.warning(
-                "other users of this machine see the secret in %s among this process's arguments: "
-                "give it as OVERSPILL_%s instead",
-                *(name, name.upper()),
-            )
+        _warn_of_visible_secrets(flags)
         require_folder(settings)
         certificate_of(settings)
     match command:
@@ -127,12 +121,23 @@ def _supervise(settings: Settings, arguments: list[str]) -> int:
             raise group.exceptions[0] from None
 
 
+def _warn_of_visible_secrets(flags: Mapping[str, Any]) -> None:
+    for name in map(_setting_of, sorted(SECRET_FLAGS)):
+        if _is_secret(flags, name):
+            log.warning(
+                "other users of this machine see the secret in %s among this process's arguments: "
+                "give it as OVERSPILL_%s instead",
+                name,
+                name.upper(),
+            )
+
+
 def _setting_of(flag: str) -> str:
     return flag.removeprefix("--").replace("-", "_")
 
 
 def _is_secret(flags: Mapping[str, Any], name: str) -> bool:
-    """Return whether the value of a flag is secret: of a URL, its password."""
+    """Return whether a flag was given a secret. A catalog's URL is one only if it has a password."""
     value = str(flags.get(name) or "")
     return bool(value) and (name != "catalog" or "@" in value)
 
@@ -142,8 +147,9 @@ def _without_secrets(arguments: list[str]) -> list[str]:
     kept, words = [], iter(arguments)
     for word in words:
         flag, equals, value = word.partition("=")
+        # Compared by its beginning, because argparse takes the beginning of a flag for the flag.
         secret = next((each for each in SECRET_FLAGS if flag.strip("-") and each.startswith(flag)), None)
-        if secret:  # argparse takes a flag's beginning for the flag
+        if secret:
             name = "OVERSPILL_" + _setting_of(secret).upper()
             os.environ[name] = value if equals else next(words, "")
         else:
@@ -156,7 +162,7 @@ async def _run_workers(settings: Settings, listener: socket.socket, arguments: l
 
 
 class _Command(argparse.ArgumentParser):
-    """The parser of one command. It gets the settings' flags once it is chosen: for all it takes long."""
+    """The parser of one command. It gets the settings' flags only if its command is run: they take long."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         if self._subparsers is None:  # else it is a group of commands

@@ -1,7 +1,7 @@
-"""What a shell completes a word to, by the metavar of the option or argument that takes it.
+"""Completes words for a shell. The metavar of an option or argument says what its value can be.
 
-The shell itself completes names of files: it is told only that there is one. Captures are those of the
-service, which is asked for them as `overspill ls` asks.
+The shell completes names of files by itself: it is only told to. Captures are looked up in the service, as
+`overspill ls` does.
 """
 
 import os
@@ -15,13 +15,13 @@ from overspill.cli.printable import printable_line
 
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 _MOST_CAPTURES: Final = 100
-"""The newest ones: a name that begins otherwise is completed to nothing."""
+"""Only so many of the newest captures are offered."""
 _SECONDS: Final = 2.0
 """How long a person who presses Tab waits for the service."""
 
 
 def completion_of(metavar: str) -> dict[str, Any]:
-    """Return the setting of a parameter that makes a shell complete it; none where nothing is known."""
+    """Return the setting that makes a shell complete a parameter; empty for an unknown metavar."""
     completer = _COMPLETERS.get(metavar)
     return {} if completer is None else {"shell_complete": completer}
 
@@ -35,7 +35,7 @@ def _folder(_context: click.Context, _parameter: click.Parameter, begun: str) ->
 
 
 def _command(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Complete the first word to a program, and those behind it to files."""
+    """Complete the first word to a program, and all other words to files."""
     is_first = parameter.name is None or not context.params.get(parameter.name)
     if not is_first or os.sep in begun:
         return _file(context, parameter, begun)
@@ -43,7 +43,7 @@ def _command(context: click.Context, parameter: click.Parameter, begun: str) -> 
 
 
 def _capture(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Complete to the newest captures; to none where the service does not say which there are."""
+    """Complete to the newest captures; to nothing if the service does not list them."""
     from overspill.errors import OverspillError  # noqa: PLC0415  (for this alone: other words need no service)
     from overspill.transfer.sync import SyncClient  # noqa: PLC0415
 
@@ -66,7 +66,7 @@ def _programs(begun: str) -> Iterator[str]:
         try:
             with os.scandir(folder or os.curdir) as entries:
                 yield from (each.name for each in entries if _is_program(each, begun))
-        except OSError:  # many a PATH names folders that are not there
+        except OSError:  # a folder on the PATH is often missing
             continue
 
 

@@ -1,4 +1,4 @@
-"""The options and arguments of a command, as annotations of the parameters that take their values."""
+"""Declares options and arguments: as annotations of the parameters that take their values."""
 
 import inspect
 from collections.abc import Callable, Iterable

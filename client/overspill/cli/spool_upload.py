@@ -1,4 +1,4 @@
-"""Uploads, at the end of a command, what waits in the spool."""
+"""Uploads what waits in the spool, at the end of a command."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from overspill.spools.partition import Partition
 
 UPLOAD_SECONDS: Final = 2.0
-"""Seconds that a command may take longer to upload what waits."""
+"""How much longer a command may take to upload what waits."""
 
 
 @contextmanager
 def uploaded_afterwards(invocation: Invocation) -> Iterator[None]:
-    """After the block, unless it fails, upload what waits, for `UPLOAD_SECONDS` at most.
+    """Upload what waits after the block, unless the block fails. Take at most `UPLOAD_SECONDS`.
 
-    Raises `CommandFailure` before the block if the environment names no right spool.
+    Raises `CommandFailure` before the block if the environment names an invalid spool.
     """
     invocation.partition()
     try:

@@ -72,8 +72,8 @@ class GuardSlots:
 class SlotWait(Submission[R]):
     """An output of `size` bytes, of the session `flow`, that waits for a slot of its service.
 
-    If it cannot wait for that, or has waited too long, it waits for a slot of the spool. Then `store` returns
-    the coroutine that stores it.
+    If it cannot wait for that, or has waited too long, it waits for a slot of the spool. Once it has a slot,
+    `store` returns the coroutine that stores it.
     """
 
     __slots__ = ("_flow", "_place", "_release", "_size", "_slot", "_slots", "_source", "_store")

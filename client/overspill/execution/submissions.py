@@ -1,6 +1,6 @@
-"""What is submitted to the loop thread: who waits for its answer, and the context in which it runs.
+"""Submissions to the loop thread: a coroutine, the context in which it runs, and the reply to its caller.
 
-A coroutine begins at once. Another submission may be held: until it begins it costs a few objects only.
+A coroutine begins at once. Other submissions may be held: until they begin they cost only a few objects.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log: Final = logging.getLogger("overspill")
 
 
 class NoLoop(RuntimeError):
-    """There is no loop thread that could do it, or no longer one."""
+    """There is no loop thread that could do this, or none any more."""
 
 
 class LoopEnded(NoLoop):
@@ -85,7 +85,7 @@ class Submission(ABC, Generic[T]):
         self._held_by: Ongoing | None = None
 
     def enter(self, loop: AbstractEventLoop, ongoing: Ongoing) -> None:
-        """Come into the loop thread, as something that `ongoing` has there."""
+        """Enter the loop thread, as a part of `ongoing`, and begin."""
         self._loop, self._ongoing = loop, ongoing
         self.reply.on_cancel = self._cancel_soon
         if self.reply.is_cancelled:
@@ -98,10 +98,10 @@ class Submission(ABC, Generic[T]):
         """Run a coroutine, or see to it that this is done later."""
 
     def ended(self) -> None:
-        """Do what has to be done once this has run, or was dropped. Must raise nothing."""
+        """Clean up once this has run or was dropped. Must raise nothing."""
 
     def drop(self) -> None:
-        """End what has not begun, also where it has not come into the loop thread."""
+        """End what has not begun, whether or not it has entered the loop thread."""
         if not self.reply.done():
             self._clear()
             self.reply.set_exception(LoopEnded())
@@ -156,10 +156,10 @@ class Submission(ABC, Generic[T]):
             self.reply.set_result(task.result().returned)
 
     def _clear(self) -> None:
-        """Leave nothing of it behind in the loop thread."""
+        """Leave nothing of this behind in the loop thread."""
         self._let_go()
         if self._coroutine is not None:
-            self._coroutine.close()  # one that was ended before it began would say that nobody awaited it
+            self._coroutine.close()  # else Python warns of a coroutine that was never awaited
         self.ended()
         self.reply.on_cancel = None
 
@@ -186,7 +186,7 @@ class _Ended(NamedTuple):
 
 
 async def _contained(coroutine: Coroutine[Any, Any, Any]) -> _Ended:
-    """Let no coroutine end the loop thread of all others: asyncio lets these two end its loop."""
+    """Keep a coroutine from ending the loop thread, which others use: these two errors end asyncio's loop."""
     try:
         return _Ended(await coroutine)
     except (SystemExit, KeyboardInterrupt) as error:

@@ -1,4 +1,4 @@
-"""What was found of one output, kept because several notices may be tried for it."""
+"""Remembers what was computed of one output, because several notices may be tried for it."""
 
 from __future__ import annotations
 

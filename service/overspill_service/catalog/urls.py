@@ -1,9 +1,9 @@
-"""Which catalog a URL names.
+"""Opens the catalog that a URL names.
 
     sqlite:                        catalog.sqlite in the service's data directory
     sqlite:///dir/file             that file
     memory:                        nothing is kept; for tests
-    redis://host… and its kin      a Redis: see `redis.urls`
+    redis://host…, rediss:, …      a Redis: see `redis.urls`
 
 Imports redis-py only for a Redis.
 """
@@ -36,8 +36,7 @@ def open_catalog(
     """Return the catalog that a URL names. Redis is not connected before its first use.
 
     `clock` is this machine's. With `require_tls` a server must be reached by TLS, or run on this machine.
-    Raises `ValueError` if the URL is wrong, `CatalogUnavailable` if the file
-    cannot be used.
+    Raises `ValueError` if the URL is wrong, `CatalogUnavailable` if the file cannot be used.
     """
     try:
         parts = urlsplit(url)
@@ -50,7 +49,7 @@ def open_catalog(
     if parts.scheme == "sqlite":
         return SqliteCatalog(_path(parts, data_dir), clock)
     if parts.scheme in _REDIS:
-        # redis-py takes longer to import than the rest of a catalog: not where there is no Redis.
+        # Imported here: redis-py takes longer than all else of a catalog, and other catalogs do not need it.
         from overspill_service.catalog.redis.urls import open_redis  # noqa: PLC0415
 
         return open_redis(parts, require_tls=require_tls)

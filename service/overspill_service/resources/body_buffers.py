@@ -1,7 +1,7 @@
-"""Buffers for large request bodies, which are used again.
+"""Reuses the buffers of large request bodies.
 
-The first touch of fresh memory is a page fault for each 4 KiB, which takes many times as long as to write it:
-on a virtual machine 8 ms for 8 MiB, against half a millisecond.
+In fresh memory the first write to each 4 KiB is a page fault, which takes much longer than the write itself:
+on a virtual machine 8 ms for 8 MiB, instead of half a millisecond.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from io import BytesIO
 from typing import Final
 
 LEAST_BYTES: Final = 2**20
-"""Smaller ones come from the heap, which has been touched."""
+"""Smaller buffers are not kept: they come from the heap, whose memory is not fresh."""
 MOST_KEPT: Final = 2
-"""As many as one producer's appends need at once."""
+"""The number of buffers that one producer's appends need at once."""
 KEEP_SECONDS: Final = 5.0
 
 
 class BodyBuffers:
-    """A few buffers that nobody uses, each for at most twice `KEEP_SECONDS`. Belongs to one event loop."""
+    """Keeps a few unused buffers, each for at most twice `KEEP_SECONDS`. Belongs to one event loop."""
 
     def __init__(self) -> None:
         self._kept: list[bytes] = []
@@ -27,10 +27,10 @@ class BodyBuffers:
         self._timer: asyncio.TimerHandle | None = None
 
     def take(self, size: int) -> BytesIO:
-        """Return a buffer with room for `size` bytes, to be written from its beginning and truncated.
+        """Return a buffer with room for `size` bytes. Write from its beginning, then truncate it.
 
-        It writes into a kept object if that has no other owner, and else makes a copy first: `BytesIO` does
-        that by itself. So it does no harm if somebody still reads what was kept.
+        Nobody who still reads the kept bytes is harmed: `BytesIO` writes into them only if it is their only
+        owner, and copies them otherwise.
         """
         if size < LEAST_BYTES or not self._kept:
             return BytesIO(bytes(size))
@@ -38,7 +38,7 @@ class BodyBuffers:
         return BytesIO(self._kept.pop())
 
     def keep(self, data: bytes) -> None:
-        """Keep the content of a buffer, which its owner needs no more, for the next one."""
+        """Keep the content of a buffer for the next one. Its owner must not need it any more."""
         if len(data) < LEAST_BYTES or len(self._kept) >= MOST_KEPT:
             return
         self._kept.append(data)

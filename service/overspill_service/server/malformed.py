@@ -1,4 +1,4 @@
-"""Answers to what is no HTTP that can be read: a problem as every other one, which quotes nothing of it."""
+"""Answers requests that are not valid HTTP: with a problem, like all errors, which quotes nothing of them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 
-class PlainRefusals(web_protocol.RequestHandler):
-    """Serves one connection. aiohttp itself would quote the line that it cannot read, with the key in it."""
+class ProblemRequestHandler(web_protocol.RequestHandler):
+    """Serves one connection. aiohttp's own handler would quote the invalid line, with the key that it has."""
 
     __slots__ = ()
 
@@ -42,5 +42,5 @@ class PlainRefusals(web_protocol.RequestHandler):
 
 
 def install() -> None:
-    """Have aiohttp's server make these handlers: there is no other way to say so."""
-    web_server.RequestHandler = PlainRefusals  # type: ignore[attr-defined]
+    """Replace the handler that aiohttp's server makes for each connection: it has no setting for that."""
+    web_server.RequestHandler = ProblemRequestHandler  # type: ignore[attr-defined]

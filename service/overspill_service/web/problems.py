@@ -89,7 +89,7 @@ def _rate_limit_fields(error: Exception) -> dict[str, str]:
 
 
 def bytes_of(error: ServiceError) -> bytes:
-    """Return the answer to a client that nobody has read a request of."""
+    """Return the bytes of an answer to a client whose request was not read."""
     response = response_of(problem_of(error, ""), error)
     assert isinstance(response.body, bytes)
     fields = dict(response.headers) | {"Content-Length": str(len(response.body)), "Connection": "close"}

@@ -1,4 +1,4 @@
-"""Passes signals on to the command that this process runs: those that would end this process."""
+"""Passes the signals that would end this process on to the command that it runs."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class SignalRelay:
 
 @contextmanager
 def signals_relayed(is_known: Callable[[int], bool] = lambda _: False) -> Iterator[SignalRelay]:
-    """Within the block, signals that would end this process go to the relay. Ignored signals stay ignored.
+    """Send signals that would end this process to the relay during the block. Ignored ones stay ignored.
 
-    `is_known` says whether the child gets such a signal from somebody else as well.
+    `is_known` says of a signal's number whether the child gets that signal from somebody else as well.
     """
     relay = SignalRelay(is_known)
     relayed = [number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
