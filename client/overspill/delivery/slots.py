@@ -28,7 +28,7 @@ MOST: Final = 24
 MOST_BYTES: Final = 64 * 1024 * 1024
 """Their bytes together; one that is larger goes alone."""
 MOST_LIVE: Final = 8
-"""Pieces of streams that go on, on their way at the same time."""
+"""Pieces of growing streams on their way at the same time."""
 QUEUE_SECONDS: Final = 60.0
 """Seconds that an output waits for a slot, if the spool can keep it instead."""
 
@@ -59,7 +59,7 @@ class Slots:
         self._taken_bytes = 0
         self._queue: FairQueue[Waiter] = FairQueue()
         self._deadlines: OrderedDict[Queued[Waiter], float] = OrderedDict()
-        """Until when those wait that do not wait for ever, the first to give up first."""
+        """The loop's time at which each output that is not patient gives up, in the order of these times."""
         self._timer: TimerHandle | None = None
 
     @property
@@ -180,5 +180,5 @@ def slots_of(target: str, most_waiting: int, most: int = MOST) -> Slots:
 
 
 def live_slots_of(url: str) -> Slots:
-    """Return those for pieces of streams that go on: they do not keep the outputs that have ended waiting."""
+    """Return the slots for pieces of growing streams. They have their own, so finished outputs do not wait."""
     return slots_of(f"live {url}", sys.maxsize, MOST_LIVE)

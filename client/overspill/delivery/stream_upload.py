@@ -121,7 +121,7 @@ class StreamUpload:
 
     @property
     def is_inherited(self) -> bool:
-        """Whether it is that of a process that forked this one, which goes on with it alone."""
+        """Whether a parent process began it. Only the parent goes on with it after a fork."""
         return self._process != os.getpid()
 
     def left(self, size: int) -> int:
@@ -129,7 +129,7 @@ class StreamUpload:
         return size if self._sender is None else max(0, size - self._sender.accepted)
 
     def stop(self) -> Reply[None]:
-        """Send nothing more unasked. Return what is done once nothing is sent any more."""
+        """Stop sending the stream as it grows. Return a reply that is done once nothing is sent any more."""
         self._is_stopped = True
         self._reply.cancel()
         return self._reply
@@ -223,7 +223,7 @@ class StreamUpload:
         return await threads.run_blocking(self._stream.read, offset, most)
 
     async def _retry(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do it once the service works. Raises `OverspillError` for what does not pass."""
+        """Do the work, and again while it may succeed later. Raises the `OverspillError` that is final."""
         failures, health = 0, self._route.health
         while True:
             if health.refusal() is None:
@@ -262,7 +262,7 @@ class StreamUpload:
         return sent
 
     async def _give_up(self) -> None:
-        """Let nobody wait for more of the capture. Raises `OverspillError`."""
+        """End the capture as partial, so that no reader waits for more of it. Raises `OverspillError`."""
         _, client = running(self._route.client())
         await give_up(client, self.id, self.producer)
 

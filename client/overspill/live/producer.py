@@ -92,7 +92,7 @@ class Producer:
     @property
     def has_room(self) -> bool:
         """Whether another write is taken at once. For any thread."""
-        # Counted in the order in which bytes move on: those that move meanwhile count twice, never not at all.
+        # Counted in the order in which bytes move on: bytes that move meanwhile may count twice, but count.
         waiting = self._pending.size + self._pending.preparing
         return waiting + (0 if self.failure is not None else len(self._unstored)) < MOST_BYTES
 
