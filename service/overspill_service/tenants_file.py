@@ -1,8 +1,8 @@
-"""The tenants' file of a serving process: read again when it has changed.
+"""Reads the tenants' file again when it has changed.
 
-While it is being written it may look like one of fewer tenants, whose keys, limits and redaction would be
-gone for seconds. So it is read once it stands still. This waits for no other work of the process: a key that
-was taken out has to end within seconds, also during a long sweep or a rebuild.
+A file that is being written may lack tenants, whose keys, limits and redaction would be gone for seconds. So
+it is read only when it no longer changes. This job waits for no other work of the process: a key that was
+taken out of the file must stop working within seconds, also during a long sweep or rebuild.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from overspill_service.web.service import Service
 
 POLL_SECONDS: Final = 3.0
-"""How often the file is looked at. It stands still if it has not changed since the last look."""
+"""How often the file is looked at. It is read if it has not changed between two looks."""
 RESTLESS_SECONDS: Final = 60.0
-"""How long the file may change all the time before that is reported."""
+"""How long the file may keep changing before that is reported."""
 
 log = logging.getLogger(__name__)
 
 
 class TenantsFile:
-    """Belongs to one event loop."""
+    """The tenants' file of a serving process. Belongs to one event loop."""
 
     def __init__(self, service: Service, stamp: tuple[int, ...]) -> None:
-        """`stamp`: that of the file from before it was read."""
+        """`stamp` is the file's `access.stamp_of`, taken before the file was read."""
         self._service = service
         self._used = self._seen = stamp
         self._restless_since: float | None = None
@@ -44,9 +44,9 @@ class TenantsFile:
             await self._attempts.make("reading the tenants' file", self.look_once())
 
     async def look_once(self) -> None:
-        """Use the file if it has changed and stands still. A wrong one is reported, and changes nothing.
+        """Use the file if it has changed, but not since the last look. Report a wrong one, and ignore it.
 
-        Raises `ServiceError` if a back end does not answer: then it is read at the next look.
+        Raises `ServiceError` if a back end does not answer: the file is then read at the next look.
         """
         stamp = await asyncio.to_thread(access.stamp_of, self._service.settings.tenants)
         is_still, self._seen = stamp == self._seen, stamp
@@ -59,13 +59,13 @@ class TenantsFile:
         try:
             await access.replace_tenants(self._service, self._service.settings)
         except SettingError as error:
-            log.error("the tenants' file has changed, but stays as it was in use: %s", error)  # noqa: TRY400  (no traceback for a typo)
+            log.error("the changed tenants' file is wrong, and the former one stays in use: %s", error)  # noqa: TRY400  (no traceback for a typo)
         else:
             log.info("the tenants' file has changed and is in use")
         self._used = stamp
 
     def _note_restlessness(self) -> None:
-        """Warn of a file that changes all the time: it is never read."""
+        """Warn of a file that keeps changing: it is never read."""
         now = time.monotonic()
         if self._restless_since is None:
             self._restless_since = now

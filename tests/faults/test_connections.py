@@ -11,9 +11,9 @@ import aiohttp
 import msgspec
 import pytest
 from overspill import wire
-from overspill_service.resources import request_heads, shunned
+from overspill_service.resources import blocked_addresses, request_heads
+from overspill_service.resources.blocked_addresses import BlockedAddresses
 from overspill_service.resources.peers import network_of, peer_of
-from overspill_service.resources.shunned import ShunnedAddresses
 
 from tests.servers.overspill import ForkedService, ServiceProcess, running
 from tests.web.conftest import path_of
@@ -150,7 +150,7 @@ async def test_an_address_that_sends_such_heads_again_and_again_is_left_alone_fo
         except ConnectionError:
             return False
 
-    for _ in range(shunned.BURST + 3):
+    for _ in range(blocked_addresses.BURST + 3):
         with suppress(ConnectionError):
             async with connected(service, 1) as [(reader, writer)]:
                 writer.write(b"GET / HTTP/1.1\r\nX: " + b"x" * 200_000)
@@ -223,10 +223,10 @@ class Clock:
         return self.now
 
 
-def test_an_address_is_shunned_for_a_moment_after_many_offences_in_short_time() -> None:
+def test_an_address_is_blocked_for_a_moment_after_many_offences_in_short_time() -> None:
     clock = Clock()
-    addresses = ShunnedAddresses(clock)
-    for _ in range(shunned.BURST):
+    addresses = BlockedAddresses(clock)
+    for _ in range(blocked_addresses.BURST):
         addresses.note_offence("a")
     is_patient = "a" not in addresses
     addresses.note_offence("a")
@@ -234,10 +234,10 @@ def test_an_address_is_shunned_for_a_moment_after_many_offences_in_short_time() 
     assert is_patient
     assert "a" in addresses
     assert "b" not in addresses
-    clock.now += shunned.SECONDS
+    clock.now += blocked_addresses.SECONDS
     assert "a" not in addresses
     assert not addresses
     for _ in range(5):
-        clock.now += 2 / shunned.RATE
+        clock.now += 2 / blocked_addresses.RATE
         addresses.note_offence("a")
     assert not addresses

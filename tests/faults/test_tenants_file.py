@@ -76,7 +76,7 @@ async def test_a_wrong_tenants_file_changes_nothing_and_is_reported(
     file.write_text("[[tenants]\n")
 
     async def is_reported() -> bool:
-        return "has changed, but stays as it was in use" in caplog.text
+        return "the former one stays in use" in caplog.text
 
     await until(is_reported)
     assert await status(api, key) == 200

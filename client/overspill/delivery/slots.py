@@ -180,5 +180,5 @@ def slots_of(target: str, most_waiting: int, most: int = MOST) -> Slots:
 
 
 def live_slots_of(url: str) -> Slots:
-    """Return the slots for pieces of growing streams. They have their own, so finished outputs do not wait."""
+    """Return the slots for pieces of growing streams. Finished outputs have others, so these do not wait."""
     return slots_of(f"live {url}", sys.maxsize, MOST_LIVE)

@@ -80,7 +80,7 @@ class Archive:
         self.upload_workers: Callable[[str], Workers] = lambda _: cpu
         """The threads in which a tenant's uploads are hashed and compressed."""
         self.audit = AuditLog()
-        """Takes lines about what is removed without having been asked for."""
+        """Takes lines about removals that nobody asked for."""
         self.keyring = Keyring(store, catalog, clock.now)
         self.lookups = LookupLimits()
         self.damaged: deque[str] = deque(maxlen=MAX_DAMAGED)

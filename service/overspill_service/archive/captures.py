@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 class Captures:
     """The captures of one tenant. No method can reach another tenant's.
 
-    With `bound`, captures of other sessions answer as if they had never been.
+    With `bound`, captures of other sessions answer as if they had never existed.
     """
 
     def __init__(self, archive: Archive, tenant: Tenant, bound: SessionBound | None = None) -> None:
@@ -105,12 +105,12 @@ class Captures:
         )
 
     async def _look_for_nothing(self, capture: str) -> None:
-        """Take the time, and the tenant's share of look-ups, that a capture takes which is not there."""
+        """Take as long, and as many look-ups, as for a capture that does not exist."""
         nothing = object_keys.provisional_id()
         await self.archive.lookups.find(self.tenant.name, capture, lambda: self._recover(nothing))
 
     async def is_lost(self, capture: str, upload: str) -> bool:
-        """Return whether a missing object was lost: its upload is the one to read, so it was not removed.
+        """Return whether a missing object was lost. It was if its upload is the current one, so not removed.
 
         Raises what `get` raises, and `CatalogIncomplete` if the catalog may be older than a removal.
         """

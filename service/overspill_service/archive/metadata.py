@@ -1,4 +1,4 @@
-"""What a client says of a capture, and what becomes of secrets in that."""
+"""What a client says of a capture. Masks or refuses the secrets in it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from overspill_service.tenants.directory import Redaction
 
 MOST_LABEL_BYTES: Final = 512
-"""Bytes of the label that says what was masked. It comes on top of what a client may send."""
+"""The most bytes of the label that says what was masked, in addition to what a client may send."""
 
 
 class CaptureMetadata(Struct, frozen=True, kw_only=True):
@@ -50,8 +50,8 @@ class CaptureMetadata(Struct, frozen=True, kw_only=True):
 async def screened(metadata: CaptureMetadata, treatment: Redaction, workers: Workers) -> CaptureMetadata:
     """Return the metadata with the secrets in its status and in the values of its labels masked.
 
-    By session, tool call, tool, type and the names of labels a capture is found and served, so they cannot be
-    masked: raises `SecretsFound` for a secret in these, and for any where secrets are refused.
+    The session, tool call, tool, type and names of labels cannot be masked, because a capture is found and
+    served by them. Raises `SecretsFound` for a secret in these, and for any if the tenant refuses secrets.
     """
     if treatment == "off":
         return metadata

@@ -1,4 +1,4 @@
-"""Reads on while a capture is moved to other objects: by compaction, or as a partial one is completed."""
+"""Goes on reading while a capture moves to other objects: by compaction, or as a partial one is completed."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 
 WORTHWHILE: Final = 4
-"""A capture is moved if that makes so many times fewer objects of it."""
+"""A capture is compacted if its objects then become this many times fewer."""
 LARGE_SEGMENT: Final = 2**20
-"""Stored bytes of a segment. A capture whose segments have more on average stays as it is."""
+"""A capture whose segments have more stored bytes on average is not compacted."""
 LEVEL: Final = 1
 
 
 def is_scattered(entry: Entry) -> bool:
-    """Return whether the objects of a capture are so many and so small that they should become few."""
+    """Return whether a capture has so many small objects that it should be compacted."""
     fewest = 1 + entry.stored_size // SEGMENT_SIZE
     is_small = entry.stored_size < len(entry.segments) * LARGE_SEGMENT
     return is_small and len(entry.segments) >= WORTHWHILE * fewest
 
 
 def may_move(entry: Entry) -> bool:
-    """Return whether a capture may lie in other objects before a read of it has ended."""
+    """Return whether a capture may move to other objects before a read of it has ended."""
     return entry.state is not State.COMPLETE or is_scattered(entry)
 
 
@@ -73,6 +73,6 @@ async def content(archive: Archive, reader: Reader, start: int, stop: int) -> As
 
 
 def _begins_alike(entry: Entry, moved: Entry, stop: int) -> bool:
-    """Return whether another upload has the same first `stop` bytes: one that ended never changes them."""
+    """Return whether another upload of the capture has the same first `stop` bytes."""
     is_same = entry.state is not State.COMPLETE or entry.sha256 == moved.sha256
     return moved.upload != entry.upload and moved.size >= stop and is_same

@@ -1,6 +1,6 @@
-"""Who reads captures: requests note it here, and the maintenance job tells the catalog every few seconds.
+"""Notes who reads captures. The maintenance job tells the catalog every few seconds.
 
-No read waits for it. A process that is killed loses what it had not told yet.
+No read waits for that. A process that is killed loses the notes that it has not told yet.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from overspill_service.tenants.directory import Principal
 
 NOTE_SECONDS: Final = 120.0
-"""How precisely the last read is known: a reader of a capture is noted once in so long."""
+"""How precisely the last read is known: one reader of one capture is noted at most once in this time."""
 MAX_REMEMBERED: Final = 10_000
-"""Readers of captures that this process remembers to have noted. Beyond that it notes them again."""
+"""How many recent notes this process remembers. If there are more, it forgets them, and notes again."""
 MAX_WAITING: Final = 10_000
-"""Notes that wait, at most. One tenant may have half of them."""
+"""The most notes that wait. One tenant may have half of them."""
 BATCH: Final = 50
-"""Notes that the catalog takes in one step: about a millisecond."""
+"""Notes that the catalog takes in one step, which lasts about a millisecond."""
 CONCURRENCY: Final = 4
 METADATA_SHARE: Final = 8
-"""The readers of a tenant's captures may take this part of what their entries may."""
+"""The readers of a tenant's captures may take one part in so many of what the entries may take."""
 
 _Name = tuple[str, str, bool]
 """An upload, a reader's name, and whether it was on the page."""
@@ -53,7 +53,7 @@ class ReaderNotes:
     def __init__(self, catalog: Readers) -> None:
         self._catalog = catalog
         self._noted: dict[_Name, float] = {}
-        """When readers were noted last."""
+        """When each reader of a capture was last noted."""
         self._tenants: dict[str, _Waiting] = {}
         self._count = 0
 

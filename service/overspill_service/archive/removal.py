@@ -22,7 +22,7 @@ from msgspec import Struct
 from overspill import wire
 
 from overspill_service.archive import retention
-from overspill_service.archive.evidence import note_removed
+from overspill_service.archive.removal_audit import note_removed
 from overspill_service.catalog.records import HELD_UNTIL, Entry, Tombstone
 from overspill_service.errors import RecordDamaged, ServiceError, StoreUnavailable
 from overspill_service.resources.tasks import fan_out

@@ -89,7 +89,7 @@ class Entries(Protocol):
 
 
 class Readers(Protocol):
-    """Who has read captures. It goes with the entry. A lost catalog loses it: the objects do not tell it."""
+    """Who has read captures. It is kept as long as the entry. A lost catalog loses it: no object has it."""
 
     async def note_readers(self, tenant: str, notes: Sequence[ReadNote], *, most: int) -> None:
         """Remember who has read captures, and when first and last. Drop notes of uploads that are gone.
@@ -100,7 +100,7 @@ class Readers(Protocol):
         """
 
     async def readers(self, tenant: str, capture: str) -> list[Reader]:
-        """Return who has read a capture. Who read last comes first."""
+        """Return who has read a capture, the latest reader first."""
 
 
 class Ledger(Protocol):
@@ -118,7 +118,7 @@ class Ledger(Protocol):
 
 
 class Reservations(Protocol):
-    """What uploads take of their tenant's quota before they are complete."""
+    """What unfinished uploads take of their tenant's quota."""
 
     async def reserve(
         self,
@@ -131,7 +131,7 @@ class Reservations(Protocol):
         keep: float,
         captures: int = 1,
     ) -> None:
-        """Reserve so much for an upload, in the place of what it had reserved.
+        """Reserve `size` and `stored_size` bytes for an upload, instead of what it had reserved.
 
         `captures` is 0 for a capture that grows: its entry counts already. The reservation lapses after
         `keep` seconds. Raises what `commit` raises, and then leaves it as it was.

@@ -1,7 +1,7 @@
-"""Live captures as a catalog keeps them: what is accepted of each, and not in the object store yet.
+"""What a catalog keeps of live captures: the bytes of each that are accepted but not in the object store yet.
 
 The buffer of a live capture holds its bytes from the durable offset, which is the size of its entry, up to
-the accepted one. A lost catalog loses it, and no byte of it was ever called durable.
+the accepted offset. A lost catalog loses the buffer, but none of its bytes was ever called durable.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ MARKS_BY_AGE: Final = 500
 NEWS_BYTES: Final = 64 * 1024
 """An append of up to this many bytes is part of its news. Followers read larger ones from the buffer."""
 UNKNOWN: Final = -1
-"""In place of an offset: bytes may have been accepted that the catalog lost, nobody knows how many."""
+"""In place of an offset: the catalog may have lost accepted bytes, nobody knows how many."""
 NO_BYTES: Final = 2**53
 """An offset behind every buffer: a record without bytes."""
 LOOK_AGAIN: Final = -1
-"""The offset in news that say: something else has changed, or news may have been lost."""
+"""The offset in news that something else has changed, or that news may have been lost."""
 
 
 class LiveRecord(Struct, frozen=True, kw_only=True):
@@ -94,7 +94,7 @@ class Appended(NamedTuple):
 
 
 class LiveTotals(NamedTuple):
-    """What a tenant has that is live."""
+    """A tenant's live captures."""
 
     captures: int = 0
     unstored: int = 0
@@ -108,9 +108,9 @@ class LiveBuffers(Protocol):
         """Begin a buffer at `record.accepted`. Return False, and change nothing, if there is one."""
 
     async def doubt_live(self, tenant: str, capture: str) -> None:
-        """Note that more may have been accepted than a buffer has: the catalog may be older than the objects.
+        """Note that bytes behind the buffer may be lost: the catalog may be older than the objects.
 
-        The next append where the buffer ends shows that this is not so.
+        If the next append begins where the buffer ends, nothing was lost.
         """
 
     async def append_live(
@@ -118,8 +118,8 @@ class LiveBuffers(Protocol):
     ) -> Appended:
         """Add bytes to a buffer if they begin where it ends, and tell everybody who watches it.
 
-        If bytes may be lost, an append that begins later tells how many: its producer knows what was
-        accepted. A buffer has at most `most` bytes, those of a tenant together `most_of_tenant`.
+        If bytes may be lost, an append that begins behind the buffer's end tells how many: its producer knows
+        what was accepted. A buffer has at most `most` bytes, all of a tenant together `most_of_tenant`.
         """
 
     async def live(self, tenant: str, capture: str, *, since: int = 0) -> LiveRecord | None:
@@ -138,12 +138,13 @@ class LiveBuffers(Protocol):
         """
 
     async def replace(self, old: Entry, new: Entry) -> Entry | None:
-        """Replace an entry by one of more segments or other objects, and forget the buffer before its size.
+        """Replace an entry by one with more segments or other objects. Drop the buffer's bytes that it has.
 
-        A capture whose end was told does not grow beyond it: then return the old entry. If the new entry is
-        not live, forget the whole buffer, and free what the old one had reserved. With twice the same entry,
-        only put the buffer right. Tell everybody who watches it. Return the stored entry: `new` if this, or
-        an earlier attempt, has replaced it, else what others have made of it. None if the capture is gone.
+        If `new` is larger than the announced end of the capture, change nothing and return the old entry. If
+        `new` is not live, drop the whole buffer, and free what the old entry had reserved. If `old` and `new`
+        are the same, only correct the buffer. Tell everybody who watches it. Return the stored entry: `new`
+        if this, or an earlier attempt, has replaced it, else what others have made of it. Return None if the
+        capture is gone.
         """
 
     async def forget_live(self, tenant: str, capture: str) -> None:
@@ -154,7 +155,7 @@ class LiveSchedule(Protocol):
     """When somebody should look at a live capture next."""
 
     async def schedule(self, tenant: str, capture: str, at: float | None) -> None:
-        """Look at the capture then, in the place of any other time. None: no more."""
+        """Schedule a look at the capture at the time `at`, instead of any earlier schedule. None: no look."""
 
     async def due(self, now: float, limit: int, *, skip: int = 0) -> list[tuple[str, str]]:
         """Return tenants and ids of captures that somebody should look at, the longest due first.
@@ -163,7 +164,7 @@ class LiveSchedule(Protocol):
         """
 
     async def scheduled_after(self, instant: float, limit: int) -> list[tuple[str, str]]:
-        """Return tenants and ids of captures that are scheduled for later than that, the next one first."""
+        """Return tenants and ids of captures that are scheduled for after `instant`, the next one first."""
 
     async def scheduled_count(self) -> int:
         """Return how many captures are scheduled: live ones, and finished ones until they are compacted."""

@@ -49,7 +49,7 @@ class Quota(Struct, frozen=True, kw_only=True):
     metadata: int = 0
     """Bytes of the catalog, as `Entry.metadata_size` counts them."""
     is_exact: bool = True
-    """Refuse captures while the totals are not known, instead of holding what is known to the limits."""
+    """Refuse captures while the totals are not known. Otherwise compare the limits with what is known."""
 
     @property
     def limits(self) -> Charge:
@@ -70,7 +70,7 @@ class Quota(Struct, frozen=True, kw_only=True):
 
     @property
     def reservation_step(self) -> int:
-        """After how many more bytes of content a growing capture reserves again, and how many ahead."""
+        """How many bytes of content a growing capture reserves ahead, and again once it has used them."""
         limits = (self.size, self.stored_size)
         return max(1, min((_unreserved(limit) for limit in limits if limit > 0), default=UNRESERVED_BYTES))
 

@@ -1,6 +1,6 @@
-"""Who has read a capture, as a catalog keeps it beside the entry: a few readers, those who read last.
+"""The readers of a capture that a catalog keeps beside its entry: the few who have read it last.
 
-In Redis a script does what `noted` does. Both pack readers with msgpack, each as an array.
+In Redis a script does the same as `noted`. Both pack readers with msgpack, each as an array.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_BYTES: Final = 1024
-"""Bytes of a capture's readers, at most, each counted as its name and `READER_BYTES`."""
+"""The most bytes of a capture's readers. Each counts as the bytes of its name and `READER_BYTES`."""
 READER_BYTES: Final = 24
 KEY_BYTES: Final = 150
-"""What Redis takes for the readers of one capture beside their bytes, about."""
+"""About the bytes that Redis needs for the readers of one capture beside `MAX_BYTES`."""
 
 
 class Reader(Struct, frozen=True, array_like=True):
@@ -41,7 +41,7 @@ class Reader(Struct, frozen=True, array_like=True):
 
 
 class ReadNote(NamedTuple):
-    """That somebody has read a capture."""
+    """Says that somebody has read a capture."""
 
     capture: str
     upload: str
@@ -58,7 +58,7 @@ def encode(readers: Sequence[Reader]) -> bytes:
 
 
 def decode(value: bytes | None) -> list[Reader]:
-    """Return what a stored value has, nothing if it cannot be decoded: other readers take its place."""
+    """Return the readers in a stored value; none if it cannot be decoded: the next note replaces it."""
     try:
         return [] if value is None else _readers.decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -66,7 +66,7 @@ def decode(value: bytes | None) -> list[Reader]:
 
 
 def noted(readers: Sequence[Reader], note: ReadNote) -> list[Reader]:
-    """Return the readers with this one, who read last first. Those who read longest ago may be dropped."""
+    """Add a note to the readers. Return them, the latest first. The earliest may be dropped."""
     first = last = note.at
     kept, size = [], 0
     for each in readers:

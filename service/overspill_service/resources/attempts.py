@@ -1,4 +1,4 @@
-"""Work that is done again and again in the background: a failure ends nothing, and is logged once."""
+"""Runs work that is repeated in the background. A failure does not end the job, and is logged once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Attempts:
-    """Belongs to one background job, in whose name it logs."""
+    """The attempts of one background job, logged in its name."""
 
     def __init__(self, log: Logger) -> None:
         self._log = log

@@ -1,4 +1,4 @@
-"""One connection of a client, counted by those of its process."""
+"""One connection of a client, which reports to the `Connections` of its process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from overspill_service.resources.request_heads import HeadCount
 
 
 class Counts(Protocol):
-    """What is told of each connection."""
+    """Is told of each connection."""
 
     def opened(self, connection: ClientConnection) -> None: ...
 
@@ -33,7 +33,7 @@ class Activity(Enum):
 
 
 class ClientConnection(asyncio.Protocol):
-    """One connection of a client: a protocol whose connection is counted."""
+    """Wraps the protocol `inner` of a connection, and reports to `connections`."""
 
     transport: asyncio.Transport
     address: str

@@ -16,6 +16,7 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from overspill_service.resources.blocked_addresses import BlockedAddresses
 from overspill_service.resources.client_connection import Activity, ClientConnection
 from overspill_service.resources.connection_limit import RESERVED_CONNECTIONS
 from overspill_service.resources.peers import address_of, network_of, peer_of
@@ -24,7 +25,6 @@ from overspill_service.resources.request_heads import (
     SHORT_HEAD_BYTES,
     RequestHeads,
 )
-from overspill_service.resources.shunned import ShunnedAddresses
 from overspill_service.resources.tasks import run_to_completion
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Connections:
         """The most connections of one address."""
         self._addresses: Counter[str] = Counter()
         self._heads = RequestHeads()
-        self._shunned = ShunnedAddresses()
+        self._blocked = BlockedAddresses()
         self._open: dict[asyncio.BaseTransport, ClientConnection] = {}
         """The one that has been idle for longest comes first."""
         self._count = 0
@@ -110,7 +110,7 @@ class Connections:
         if head.fields > MAX_FIELDS_BYTES:
             self._refuse(connection, self._refusals.large_head)
             if not self._is_proxy(peer_of(transport)):
-                self._shunned.note_offence(connection.address)
+                self._blocked.note_offence(connection.address)
             return False
         longest = self._heads.note(transport, head.size)
         if longest is not None:
@@ -118,10 +118,10 @@ class Connections:
             self._refuse(self._open[longest], self._refusals.crowded)
         return True
 
-    def _is_shunned(self, accepted: socket.socket) -> bool:
+    def _is_blocked(self, accepted: socket.socket) -> bool:
         """Return whether no connection is taken from where this one comes."""
         try:
-            return bool(self._shunned) and network_of(address_of(accepted.getpeername())) in self._shunned
+            return bool(self._blocked) and network_of(address_of(accepted.getpeername())) in self._blocked
         except OSError:  # it has gone already
             return True
 
@@ -181,7 +181,7 @@ class Connections:
                 refused(error)
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
-            if self._is_shunned(accepted):
+            if self._is_blocked(accepted):
                 accepted.close()
                 continue
             self._enter()

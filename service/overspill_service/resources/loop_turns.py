@@ -1,12 +1,12 @@
-"""Turns on the event loop: who sends many requests at once lets those of others come in between.
+"""Gives requests turns on the event loop, so that a tenant that sends many does not hold up others.
 
     alone      while one tenant sends requests, each begins at once
-    mixed      while several do, a tenant has at most `FEW` new ones; its others wait for their turns
-    new        a request is new for a moment, also if it ends sooner: so a flood of small ones leaves time
-    running    what has not ended is new for longer: so uploads that wait for a disk leave time too
-    late       while the loop comes late to what is due, it is new for longer still, so fewer begin
+    mixed      while several do, a tenant has at most `FEW` new ones; its other requests wait for their turns
+    new        a request is new for a moment, even if it ends sooner: so a flood of small ones leaves time
+    running    a request that has not ended is new for longer: so uploads that wait for a disk leave time too
+    late       while the loop is late for its timers, requests are new for longer still, so fewer begin
 
-So what comes in the middle of a flood finds few requests before it at each of its steps.
+So a request that comes during another tenant's flood finds few requests before it at each of its steps.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FEW: Final = 2
-"""New requests of one tenant at once. It may begin 500 short ones a second, and 166 of any length."""
+"""The most new requests of one tenant. So it may begin 500 short ones a second, and 166 of any length."""
 NEW_SECONDS: Final = 0.004
+"""How long a request is new that has ended."""
 RUNNING_NEW_SECONDS: Final = 0.012
-"""The same for what has not ended."""
+"""How long a request is new that has not ended."""
 LATE_NEW_SECONDS: Final = 0.05
-"""The same for what has not ended, while the loop comes late."""
+"""How long a request is new that has not ended, while the loop is late."""
 LATE_SECONDS: Final = 0.001
-"""The loop comes late if ticks are so late on average. On an idle machine they are a tenth as late."""
+"""The loop is late if its ticks are this late on average. On an idle machine they are a tenth as late."""
 SMOOTHING: Final = 0.1
 """The weight of each tick in the average of how late they are."""
 MIXED_SECONDS: Final = 0.1
-"""How long a tenant is not alone after a request of another one."""
+"""How long requests count as mixed after one tenant's request has followed another's."""
 TICK_SECONDS: Final = 0.001
 QUEUE_SECONDS: Final = 5.0
 """How long a request waits for its turn before it is refused."""

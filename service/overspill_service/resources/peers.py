@@ -15,7 +15,7 @@ def peer_of(transport: asyncio.BaseTransport) -> str:
 
 
 def address_of(peer: Any) -> str:
-    """Return the address of what a socket says of its other end."""
+    """Return the address in a socket's `peername`. Empty for a socket without addresses."""
     if not isinstance(peer, tuple):
         return ""
     address = ip_address(peer[0].partition("%")[0])
@@ -23,5 +23,5 @@ def address_of(peer: Any) -> str:
 
 
 def network_of(address: str) -> str:
-    """Return the address, of IPv6 the network that one machine may have for itself (/64)."""
+    """Return an IPv4 address as it is, and the /64 of an IPv6 address: one machine may have all of that."""
     return str(ip_network(f"{address}/64", strict=False)) if ":" in address else address

@@ -1,8 +1,8 @@
-"""Work that might block, on the event loop: allowed while it is as quick as it should be.
+"""Allows work that might block on the event loop, as long as it proves quick.
 
-What the system has in memory is read in less time than a thread takes to begin. A disk that is slow all the
-same holds the event loop up once, then threads wait for it for a while. File systems over a network, which
-may hang for ever, are left to threads from the start.
+Reading a file that the system has in memory takes less time than handing the work to a thread. If the disk is
+slow after all, it holds the event loop up once; then threads do the work for a while. File systems over a
+network may hang for ever, so their work is always done in threads.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 SLOW_SECONDS: Final = 0.05
-"""More than the other threads of a busy process take in between."""
+"""Work that takes longer is slow. Other threads of a busy process take less than this in between."""
 PAUSE_SECONDS: Final = 10.0
 """How long threads do the work after it was slow."""
 
@@ -31,7 +31,7 @@ _ESCAPE: Final = re.compile(r"\\([0-7]{3})")
 
 
 class QuickWork:
-    """One kind of such work. Belongs to one event loop."""
+    """One kind of work that is usually quick. Belongs to one event loop."""
 
     def __init__(self, *, is_possible: bool, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock, self._forbidden_until = clock, 0.0 if is_possible else math.inf
@@ -57,7 +57,7 @@ class QuickWork:
 
 
 def is_on_local_disk(path: Path) -> bool:
-    """Return whether a path lies in a file system of this machine, as far as the system tells. Linux does."""
+    """Return whether a path is known to lie on a disk of this machine. Only Linux tells: elsewhere, False."""
     try:
         lines = MOUNTS.read_text(errors="replace").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Random names: bytes from the system, of which many are taken at once.
+"""Gives random bytes for names. They are taken from the system many at a time.
 
 Each call to the system lets another thread of the process go first, which may take half a millisecond.
 """
@@ -13,7 +13,7 @@ POOL_BYTES: Final = 4096
 
 
 class RandomBytes:
-    """Random bytes of the system. A forked process begins with its own."""
+    """A pool of random bytes. A forked process begins with an empty one."""
 
     def __init__(self) -> None:
         self._lock, self._pool = threading.Lock(), b""

@@ -11,7 +11,7 @@ import mmap
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from overspill_service.archive.evidence import note_removed
+from overspill_service.archive.removal_audit import note_removed
 from overspill_service.catalog.records import Query, Tombstone
 from overspill_service.resources.tasks import fan_out
 

@@ -1,6 +1,7 @@
-"""The lines of the audit log about captures that the service removes by itself.
+"""Writes the audit log's lines about captures that the service removes by itself.
 
-Unlike what is asked for, this goes on while the log cannot be written: else a full disk would never get room.
+These removals go on while the log cannot be written, unlike removals that somebody asks for. Otherwise a full
+disk would never get room.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from overspill_service.catalog.records import Entry
 
 LONGEST_NAME: Final = 256
-"""Bytes of a name in a line."""
+"""The most bytes of a session's name in a line."""
 _ACTIONS: Final = {"expired": Action.CAPTURE_EXPIRE, "unreadable": Action.CAPTURE_DROP}
 
 

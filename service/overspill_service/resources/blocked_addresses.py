@@ -1,4 +1,4 @@
-"""Addresses from which no connection is taken for a moment: even to refuse what they send takes time."""
+"""Blocks addresses for a moment: takes none of their connections, because even refusing requests takes time."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 RATE: Final = 1.0
+"""Offences a second that an address may go on with."""
 BURST: Final = 8
-"""Offences of an address: beyond these it is shunned."""
+"""Offences that an address may commit at once. After more it is blocked."""
 SECONDS: Final = 1.0
+"""How long an address is blocked."""
 MAX_ADDRESSES: Final = 10_000
 
 
