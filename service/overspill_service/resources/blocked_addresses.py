@@ -1,4 +1,4 @@
-"""Blocks addresses for a moment: takes none of their connections, because even refusing requests takes time."""
+"""Blocks addresses for a moment: takes no connections from them, because even refusing requests takes time."""
 
 from __future__ import annotations
 
