@@ -1,4 +1,4 @@
-"""Blocks addresses for a moment: takes no connections from them, because even refusing requests takes time."""
+"""Blocks addresses for a moment: takes no connections of theirs, since even refusing requests takes time."""
 
 from __future__ import annotations
 
