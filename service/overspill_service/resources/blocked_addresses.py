@@ -19,7 +19,7 @@ SECONDS: Final = 1.0
 MAX_ADDRESSES: Final = 10_000
 
 
-class ShunnedAddresses:
+class BlockedAddresses:
     """Belongs to one event loop."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
