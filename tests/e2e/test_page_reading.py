@@ -128,6 +128,32 @@ async def test_wrapped_live_output_keeps_its_end_in_view(watched: Watched, clien
             assert await row.is_visible()
 
 
+async def test_who_follows_goes_on_until_they_scroll_up_and_again_once_they_scroll_to_the_end(
+    watched: Watched, client: Client
+) -> None:
+    async with client.live(tool="server") as output:
+        await output.write(b"line\n" * 500)
+        await output.flush()
+        page = await opened(watched, f"/captures/{output.id}")
+        follow = page.get_by_role("button", name="Follow", exact=True)
+        following = page.get_by_role("button", name="Following", exact=True)
+        for height in (400, 900, 700):
+            await page.set_viewport_size({"width": 1300, "height": height})
+            await page.wait_for_function(f"document.querySelector('.lines').clientHeight > {height - 250}")
+        await output.write(b"one more\n")
+        await page.get_by_text("one more", exact=True).wait_for()
+        for _ in range(2):  # wrapped, and not
+            await page.keyboard.press("w")
+            await following.wait_for()
+            await page.locator(".lines").hover()
+            await page.mouse.wheel(0, -400)
+            await follow.wait_for()
+            await page.mouse.wheel(0, 100_000)
+            await following.wait_for()
+        await output.write(b"the last\n")
+        await page.get_by_text("the last", exact=True).wait_for()
+
+
 async def test_who_has_scrolled_up_stays_there_while_thousands_of_lines_come(
     watched: Watched, client: Client
 ) -> None:

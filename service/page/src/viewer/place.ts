@@ -38,8 +38,8 @@ export class Place {
   private wantsEnd = false;
   private isBarDue = false;
 
-  /** `wasAtEnd`: whether the end is where the reader begins. */
-  constructor(private readonly draw: (position: number) => void, private wasAtEnd: boolean) {}
+  /** `isFollowing`: whether the end is where the reader begins. */
+  constructor(private readonly draw: (position: number) => void, private isFollowing: boolean) {}
 
   /** Note what is drawn next. */
   update(shape: Shape, top: number): void {
@@ -57,9 +57,9 @@ export class Place {
     return this.shape.isWrapped ? Math.min(this.first, ABOVE) : 0;
   }
 
-  /** Whether the last line is in view: who looks at it goes on with a live output. */
+  /** Whether the reader went to the end, and has not gone up since: they go on with a live output. */
   get isAtEnd(): boolean {
-    return this.top >= this.furthest - 1;
+    return this.isFollowing;
   }
 
   /** Pixels of all lines, as far as a browser can scroll over them. */
@@ -93,7 +93,7 @@ export class Place {
     const moved = this.box.scrollTop - this.lastScroll;
     this.lastScroll = this.box.scrollTop;
     if (moved === 0) return;
-    if (!this.isApart) this.set(Math.min(this.box.scrollTop / ROW, Math.max(0, this.shape.total - 1)));
+    if (!this.isApart) this.setByOwnBar(moved);
     else if (Math.abs(moved) < NEAR_SCREENS * this.box.clientHeight) this.set(this.bounded(this.further(moved)));
     else this.setByBar(this.box.scrollTop / (this.box.scrollHeight - this.box.clientHeight));
   }
@@ -115,21 +115,26 @@ export class Place {
   /** Lines are wrapped from now on, or no longer. */
   wrapped(): void {
     if (!this.shape.isWrapped) this.drawn.style.transform = "";
-    this.setBar(Math.min(this.now, this.furthest));
+    if (this.isFollowing) this.showEnd();
+    else this.setBar(Math.min(this.now, this.furthest));
   }
 
   /** The capture has grown, or the view. Who looks at its end goes on with it; who has scrolled away stays there. */
   grown(): void {
-    if (this.wasAtEnd && !this.shape.isWrapped) this.show(this.furthest);
+    if (this.isFollowing) this.showEnd();
   }
 
   /** Rows are drawn: put wrapped ones where they belong, now that their heights are known. */
   placed(): void {
-    this.wasAtEnd = this.now >= this.furthest - 1;
     if (this.isBarDue) this.setBar(this.top);
     this.isBarDue = false;
-    if (!this.shape.isWrapped) return;
-    const end = this.wantsEnd && this.shape.total ? atEnd(this.shape.total, this.box.clientHeight, this.heightOf) : this.top;
+    if (!this.shape.isWrapped) {
+      this.isFollowing ||= this.isAtFurthest(this.now);
+      return;
+    }
+    const last = this.endOfWrapped();
+    this.isFollowing ||= this.top >= last;
+    const end = this.wantsEnd ? last : this.top;
     if (Math.abs(end - this.top) * this.heightOf(this.first) >= 1) this.show(end);
     else this.drawn.style.transform = `translateY(${-this.hidden()}px)`;
   }
@@ -141,9 +146,24 @@ export class Place {
     this.set(wanted);
   }
 
+  /** Put the last line into view. That of wrapped lines is, once their heights are known. */
+  private showEnd(): void {
+    if (this.shape.isWrapped) this.wantsEnd = true;
+    else this.show(this.furthest);
+  }
+
   private set(position: number): void {
     this.now = position;
+    this.isFollowing = this.shape.isWrapped ? this.wantsEnd : this.isAtFurthest(position);
     this.draw(position);
+  }
+
+  /** Go to where a bar is that is not scaled. A larger view moves it up too: who follows goes on then. */
+  private setByOwnBar(moved: number): void {
+    const isAtEnd = this.box.scrollTop + this.box.clientHeight >= this.box.scrollHeight - 1;
+    const isFollowing = isAtEnd && (moved > 0 || this.isFollowing);
+    this.set(Math.min(this.box.scrollTop / ROW, Math.max(0, this.shape.total - 1)));
+    this.isFollowing ||= isFollowing;
   }
 
   private setBar(position: number): void {
@@ -179,6 +199,18 @@ export class Place {
     const row = this.drawn.children[line - this.first + this.above] as HTMLElement | undefined;
     return row?.offsetHeight || ROW;
   };
+
+  private isAtFurthest(position: number): boolean {
+    return position >= this.furthest - 1;
+  }
+
+  /** Return where wrapped lines end at the end of the view; beyond all of them while the last is not drawn. */
+  private endOfWrapped(): number {
+    const { total, rows } = this.shape;
+    if (!total) return this.top;
+    const isDrawn = this.wantsEnd || this.first + rows >= total;
+    return isDrawn ? atEnd(total, this.box.clientHeight, this.heightOf) : total;
+  }
 
   /** The position that nobody can go beyond. */
   private get furthest(): number {

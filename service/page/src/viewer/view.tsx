@@ -46,7 +46,7 @@ interface Props extends Source, Marked {
   /** Whether the end is shown first: that of a live output, which is followed then. */
   startsAtEnd: boolean;
   onSelect(first: number, last: number): void;
-  /** The end has come into view, or gone out of it. */
+  /** Whether the reader looks at the end, whenever the view is drawn. */
   onEnd(isAtEnd: boolean): void;
   onProblem(problem: Error): void;
   handle: Ref<ViewHandle>;
@@ -60,13 +60,12 @@ export function View(props: Props) {
   const { lines, problem, retry } = useLines(props);
   const { place, top } = usePlace(box, drawn, { total, size, rows, isWrapped }, props.startsAtEnd);
   const { first, above } = place;
-  const { isAtEnd } = place;
   const again = () => {
     retry();
     want(lines, first, rows);
   };
   useEffect(() => want(lines, first, rows), [first, rows, lines, total, size]);
-  useEffect(() => onEnd(isAtEnd), [isAtEnd]);
+  useEffect(() => onEnd(place.isAtEnd));
   useEffect(() => {
     if (problem) onProblem(problem);
   }, [problem]);
