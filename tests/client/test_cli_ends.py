@@ -382,5 +382,12 @@ def test_the_list_of_commands_says_of_each_what_its_own_help_begins_with(name: s
     assert itself.help.partition("\n")[0] == summary
 
 
+@pytest.mark.parametrize("words", [(), ("spool",)], ids=" ".join)
+def test_a_list_of_commands_has_room_for_each_summary(words: tuple[str, ...]) -> None:
+    commands = Shell(NOBODY)(*words, "--help").out.partition("Commands:\n")[2].partition("Examples:")[0]
+
+    assert "..." not in commands
+
+
 def test_help_documents_the_exit_codes() -> None:
     assert "Exit codes: 0 done; 1 grep found nothing" in Shell(NOBODY)("--help").out

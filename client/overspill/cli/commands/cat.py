@@ -49,7 +49,7 @@ def cat(
     """Print all of a capture, or a range of bytes.
 
     A pipe or a file gets exactly what was captured. On a terminal, control characters are made visible. With
-    --format asciicast that is a recording, of version 3, for players of terminals.
+    --format asciicast, print a recording (version 3) for players of terminals.
     """
     wanted = _parsed_range(byte_range)
     if form is not None and wanted is not None:

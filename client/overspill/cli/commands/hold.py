@@ -27,7 +27,10 @@ def hold(
         bool, flag("--release", help="End the hold: captures live on for the default TTL.")
     ] = False,
 ) -> None:
-    """Keep captures, or all of a session, from expiring and from being deleted."""
+    """Keep captures from expiring and from being deleted.
+
+    Name the captures, or with --session all that a session has now.
+    """
     if refs:
         _hold(invocation, refs, session, release=release)
     elif session:

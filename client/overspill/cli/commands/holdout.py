@@ -29,10 +29,11 @@ def holdout(
         int, option("--since", metavar="DURATION", type=seconds, help="How far back: 12h, 7d, 4w.")
     ] = "30d",  # type: ignore[assignment]  # the parser reads the default too
 ) -> None:
-    """Compare the two arms of an experiment: sessions held out, and usual ones.
+    """Compare the two arms of an experiment.
 
-    Guards with a `Holdout` treat a random share of sessions in another way: these are held out. Each interval
-    is a 95 % confidence interval of one measure. --json prints the report, without the counts behind it.
+    Guards with a `Holdout` treat a random share of sessions in another way. These sessions are held out; all
+    others are the usual arm. Each interval is a 95 % confidence interval of one measure. --json prints the
+    report, without the counts behind it.
     """
     with invocation.client() as client:
         found = client.experiments(since=datetime.now(UTC) - timedelta(seconds=since))

@@ -55,9 +55,9 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
 ) -> None:
     """Store a file or standard input, and print its handle.
 
-    Secrets in text are masked as a guard masks them. If the service is down, keep it on this machine and
-    upload it later, under the same handle. With --live others read what came so far. With --format
-    asciicast, version 2 or 3, that is what the recorded terminal showed.
+    Secrets in text are masked as a guard masks them. If the service is down, the content is kept on this
+    machine and uploaded later, under the same handle. With --live, others read what has come so far. With
+    --format asciicast, standard input is a recording (version 2 or 3); what its terminal showed is stored.
     """
     _check(file, form, name, live=live)
     try:

@@ -81,9 +81,9 @@ def run(  # noqa: PLR0913  (one option for each decision)
     Print a short output as it is, and a notice with a handle instead of a long one. Standard output and
     standard error are kept together, in their order. On a terminal the command has a terminal of its own,
     and its output is shown as it comes; a line at the end says where it is stored. A long output is stored
-    while the command runs, and so is one of a command that runs for two seconds: `overspill terminals` has
-    their handles. The exit code is the command's own: 127 if it is not found, 126 if it
-    cannot be run, 128 + n if signal n ended it.
+    while the command runs, and so is any output of a command that runs for two seconds. `overspill terminals`
+    lists their handles. The exit code is the command's own: 127 if it is not found, 126 if it cannot be run,
+    128 + n if signal n ended it.
     """
     guarded_output = lazy.guarded_output
     name = tool or PurePath(words[0]).name

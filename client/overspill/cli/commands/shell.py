@@ -30,11 +30,12 @@ def shell(
     session: Session = None,
     ttl: Ttl = None,
 ) -> None:
-    """Start your shell on a terminal whose output is stored while you work.
+    """Start your shell, and store what its terminal shows.
 
-    `overspill terminals` lists it, `overspill tail -f` and agents read it. Secrets are masked before anything
-    is sent. With bash, zsh and fish `overspill terminals REF` lists the commands, with their lines and exit
-    codes. Programs in it find the handle in OVERSPILL_TERMINAL. The exit code is the shell's.
+    `overspill terminals` lists the terminal. `overspill tail -f` and agents read it while you work. Secrets
+    are masked before anything is sent. With bash, zsh and fish `overspill terminals REF` lists the commands,
+    with their lines and exit codes. Programs in the terminal find its handle in OVERSPILL_TERMINAL. The exit
+    code is the shell's.
     """
     started = program or os.environ.get("SHELL") or "/bin/sh"
     try:

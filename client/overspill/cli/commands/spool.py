@@ -52,7 +52,7 @@ def list_(
         bool, flag("--all", help="Also list what waits for other services and keys.")
     ] = False,
 ) -> None:
-    """List the captures that wait on this machine, oldest first, and why."""
+    """List what waits on this machine, oldest first, and why."""
     entries = [
         entry for partition in _partitions(invocation, everything=everything) for entry in partition.entries()
     ]
@@ -88,7 +88,10 @@ def flush(
         ),
     ] = False,
 ) -> None:
-    """Upload the captures that wait on this machine, oldest first, also those that were refused before."""
+    """Upload what waits on this machine, oldest first.
+
+    Captures that the service has refused before are tried again.
+    """
     flushed = _flush_all(invocation, _partitions(invocation, everything=everything))
     output.say(_summary_of(flushed))
     if flushed.failure is not None:
@@ -141,7 +144,10 @@ def drop(
     everything: Annotated[bool, flag("--all", help="Remove all that wait for this service and key.")] = False,
     yes: Annotated[bool, flag("--yes", "-y", help="Do not ask before all are dropped.")] = False,
 ) -> None:
-    """Remove captures from this machine without uploading them: their content is gone."""
+    """Remove what waits on this machine, without uploading it.
+
+    The content of these captures is lost.
+    """
     if bool(refs) == everything:
         raise click.BadParameter("name the captures, or use --all", param_hint="REF")
     if everything and session == "":  # a variable that was not set means no session at all

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     "overspill stat --json call:call_17 | jq .labels",
 )
 def stat(invocation: "Invocation", ref: Ref, *, session: SessionFilter = None) -> None:
-    """Show the facts of a capture: state, size, tool, session, labels, expiry, readers."""
+    """Show what is known of a capture.
+
+    Prints its state, size, lines, tool, session, labels and expiry, and which keys have read it when.
+    """
     with invocation.source(ref, session) as source:
         entry = source.get(ref, session=session)
         readers = _readers(source, entry)

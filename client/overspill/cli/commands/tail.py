@@ -27,12 +27,12 @@ def tail(
     *,
     lines: Annotated[
         str,
-        option("-n", "--lines", metavar="NUM", help="How many lines; also -NUM. +NUM: from that on."),
+        option("-n", "--lines", metavar="NUM", help="How many lines; also -NUM. +NUM: begin at line NUM."),
     ] = "50",
     into: OutputFile = None,
     session: SessionFilter = None,
     follow: Annotated[
-        bool, flag("-f", "--follow", help="Print what comes after them too, until the capture ends.")
+        bool, flag("-f", "--follow", help="Go on with what is appended, until the capture ends.")
     ] = False,
 ) -> None:
     """Print the last lines.

@@ -54,14 +54,14 @@ def terminals(
     ] = None,
     everything: Annotated[bool, flag("--all", help="List those that have ended, too.")] = False,
     limit: Annotated[
-        int, option("--limit", metavar="NUM", help="List at most so many.", type=click.IntRange(min=1))
+        int, option("--limit", metavar="NUM", help="List at most NUM.", type=click.IntRange(min=1))
     ] = 50,
 ) -> None:
-    """List the terminals and commands whose output is stored while they run, newest first.
+    """List the terminals and commands that run now.
 
-    They are those of `overspill run`, `overspill shell` and `put --live --name`. A terminal shows how long
-    ago each was started and last wrote something; a pipe gets exact times. With REF list the commands that a
-    shell ran there: the lines of their outputs, their exit codes.
+    They are those of `overspill run`, `overspill shell` and `put --live --name`, newest first. A terminal
+    shows how long ago each was started and last wrote something; a pipe gets exact times. With REF, list the
+    commands that a shell ran in that terminal, with the lines of their outputs and their exit codes.
     """
     if ref is not None:
         _print_sections(invocation, ref, session)

@@ -65,7 +65,7 @@ def top(
     fleet: Annotated[bool, flag("--fleet", help="Show all tenants; the key needs the scope fleet.")] = False,
     once: Annotated[bool, flag("--once", help="Print the table once.")] = False,
 ) -> None:
-    """Show which tools spill, and how much that keeps out of conversations.
+    """Show which tools spill, and how much.
 
     Keys: left, right and r sort, space asks again, q quits. Without a terminal the table is printed once,
     with exact figures. SPILLED is the share of outputs that spilled, LOST the share that was cut and stored
