@@ -1,18 +1,20 @@
 """The entry of a capture, read from its objects. Every recovery of a catalog uses it.
 
-An upload is whole if its segments 0 to n exist and segment n says that it is the last. That of a live capture
-is whole so far: each of its segments holds the entry as it then was, and so names those before it. Replicas
-may have stored several last ones at once: then one is chosen that says it is the last, else the one that ends
-furthest. They begin with the same bytes, those of one producer. If a capture has several whole uploads, one
-is chosen: unexpired before expired, then the content of the earliest, then the latest expiry. The expiry
-marker with the highest revision overrides the entry's expiry. An upload whose removal is recorded is never
-read again.
+An upload is whole if its segments 0 to n exist and segment n says that it is the last. The upload of a live
+capture is whole as far as it goes: each of its segments holds the entry as it then was, which names the
+segments before it. Replicas may have stored several segments of the same number at once, which begin with the
+same bytes of one producer. Of the last ones, one that says it is the last is chosen, else the one that ends
+furthest.
+
+If a capture has several whole uploads, one is chosen: unexpired before expired, then the content of the
+earliest, then the latest expiry. The expiry marker with the highest revision overrides the entry's expiry. An
+upload whose removal is recorded is never read again.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from overspill_service.archive.archive import Archive
     from overspill_service.objects import StoredObject
+    from overspill_service.store_format.frames import Frame
     from overspill_service.store_format.index import Index
 
 _ORDER: Final = {State.COMPLETE: 0, State.PARTIAL: 1, State.LIVE: 2}
@@ -123,8 +126,8 @@ async def entry_of(
     entries = [await _read(archive, found, upload) for upload in left]
     whole = [entry for entry in entries if entry is not None]
     alive = [entry for entry in whole if not entry.is_expired(archive.clock())] or whole
-    # A whole output may have been about to take the place of a partial one. A segment of a live capture may
-    # be left that no entry had.
+    # A whole output may have been about to replace a partial one, and a live capture may have left a segment
+    # that no entry had.
     first = min(alive, key=lambda each: (_ORDER[each.state], each.created, each.upload), default=None)
     if first is None:
         return None
@@ -135,47 +138,74 @@ async def entry_of(
 async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> Entry | None:
     """Return the entry of one upload, or None if it is not whole or is damaged. Damage is logged."""
     try:
-        names = await _names(archive, upload)
-        # A missing segment: the upload is still running, was given up, or is being removed.
-        if not names or not all(each in upload.segments for each in enumerate(names)):
-            return None
-        ordered = [upload.segments[each] for each in enumerate(names)]
-        indexes = [await archive.read_index(each.key, each.size) for each in ordered]
-        if not indexes[-1].entry:
-            return None
-        entry = _decode_entry(indexes[-1].entry)
+        whole = await _whole(archive, upload)
     except (CaptureDamaged, msgspec.DecodeError, UnicodeDecodeError) as error:
         cause = fields(tenant=found.tenant, capture=found.capture, cause=str(error))
         log.error("an upload cannot be read", extra=cause)  # noqa: TRY400
         return None
-    details = fields(tenant=found.tenant, capture=found.capture)
-    if (entry.tenant, entry.id, entry.upload) != (found.tenant, found.capture, upload.name):
-        log.error("an object holds the entry of another capture", extra=details)
+    if whole is None:
         return None
-    listed = [index.frames for index in indexes]
-    count = sum(map(len, listed))
-    frames = await archive.cpu.run_for_frames(count, FrameMap.of, listed)
-    is_ended = not entry.is_live
-    if frames.size != entry.size or not _are_consecutive(indexes, upload.name, is_ended=is_ended):
-        log.error("the segments of a capture do not belong together", extra=details)
+    if problem := await _problem(archive, found, upload, whole):
+        log.error(problem, extra=fields(tenant=found.tenant, capture=found.capture))
         return None
-    expires, marker = found.marker_of(upload.name) or (entry.expires, None)
-    if marker == entry.marker:  # a live capture's segment that was stored after the change
-        expires = max(expires, entry.expires)
+    expires, marker = found.marker_of(upload.name) or (whole.entry.expires, None)
+    if marker == whole.entry.marker:  # a live capture's segment that was stored after the change
+        expires = max(expires, whole.entry.expires)
+    index = await archive.cpu.run_for_frames(whole.frame_count, inline_index, whole.frames)
     return msgspec.structs.replace(
-        entry,
-        segments=[
-            Segment(stored.size, index.size, index.newlines, name)
-            for stored, index, name in zip(ordered, indexes, names, strict=True)
-        ],
-        index=await archive.cpu.run_for_frames(count, inline_index, listed),
-        expires=expires,
-        marker=marker,
+        whole.entry, segments=whole.segments, index=index, expires=expires, marker=marker
     )
 
 
+class _Whole(NamedTuple):
+    """A whole upload: its entry, and each of its segments with the index at its end."""
+
+    entry: Entry
+    segments: list[Segment]
+    indexes: list[Index]
+
+    @property
+    def frames(self) -> list[list[Frame]]:
+        return [index.frames for index in self.indexes]
+
+    @property
+    def frame_count(self) -> int:
+        return sum(map(len, self.frames))
+
+
+async def _whole(archive: Archive, upload: UploadFound) -> _Whole | None:
+    """Return an upload with all its segments. None if it is still running, was given up, or is being removed.
+
+    Raises as `_names` does.
+    """
+    names = await _names(archive, upload)
+    if not names or not all(each in upload.segments for each in enumerate(names)):
+        return None
+    objects = [upload.segments[each] for each in enumerate(names)]
+    indexes = [await archive.read_index(each.key, each.size) for each in objects]
+    if not indexes[-1].entry:
+        return None
+    segments = [
+        Segment(stored.size, index.size, index.newlines, name)
+        for stored, index, name in zip(objects, indexes, names, strict=True)
+    ]
+    return _Whole(_decode_entry(indexes[-1].entry), segments, indexes)
+
+
+async def _problem(archive: Archive, found: CaptureFound, upload: UploadFound, whole: _Whole) -> str:
+    """Return what is wrong with a whole upload, for the log; empty if nothing is."""
+    entry = whole.entry
+    if (entry.tenant, entry.id, entry.upload) != (found.tenant, found.capture, upload.name):
+        return "an object holds the entry of another capture"
+    frames = await archive.cpu.run_for_frames(whole.frame_count, FrameMap.of, whole.frames)
+    are_consecutive = _are_consecutive(whole.indexes, upload.name, is_ended=not entry.is_live)
+    if frames.size != entry.size or not are_consecutive:
+        return "the segments of a capture do not belong together"
+    return ""
+
+
 async def _names(archive: Archive, upload: UploadFound) -> list[str]:
-    """Return the names of its segments in their order; none if it has none.
+    """Return the names of an upload's segments in their order; an empty list if it has no segments.
 
     Raises as `Archive.read_index` does, and what decoding an entry raises.
     """
