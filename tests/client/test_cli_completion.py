@@ -7,13 +7,14 @@ import shutil
 import socket
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 import pytest
 from overspill.transfer.sync import SyncClient
 
-from tests.client.shell import Shell
+from tests.client.shell import OVERSPILL, Shell
 from tests.servers.overspill import ServiceProcess, clean_environment
 
 NOBODY: Final = "http://127.0.0.1:9"
@@ -21,16 +22,19 @@ FILE: Final = "a file"
 FOLDER: Final = "a folder"
 """What bash and zsh are told, which then look for it themselves."""
 
+STARTING: Final = {
+    "bash": 'eval "$(overspill completion bash)"',
+    "zsh": 'eval "$(overspill completion zsh)"',
+    "fish": "overspill completion fish | source",
+}
+"""What a person has a shell run where it starts."""
 BASH: Final = """
-eval "$(overspill completion bash)"
 compopt() {{ case "$2" in default) echo 'a file';; dirnames) echo 'a folder';; esac; }}
 COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
 _overspill_completion overspill
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """
 ZSH: Final = """
-compdef() {{ : }}
-eval "$(overspill completion zsh)"
 _path_files() {{ case "$1" in -f) echo 'a file';; -/) echo 'a folder';; esac }}
 compadd() {{ print -rl -- $completions }}
 _describe() {{ print -rl -- ${{completions_with_descriptions%%:*}} }}
@@ -38,14 +42,13 @@ words=({words}); CURRENT=$#words
 _overspill_completion
 """
 FISH: Final = """
-overspill completion fish | source
 complete -C {line}
 """
 
 
 def said(program: list[str], folder: Path, url: str = NOBODY) -> list[str]:
     environment = clean_environment()
-    environment["PATH"] = f"{Path(sys.executable).parent}:{folder}:{environment['PATH']}"
+    environment["PATH"] = f"{folder}:{Path(sys.executable).parent}:{environment['PATH']}"
     environment |= {"HOME": str(folder), "OVERSPILL_URL": url}
     done = subprocess.run(
         program, capture_output=True, text=True, env=environment, cwd=folder, check=True, timeout=120
@@ -55,28 +58,55 @@ def said(program: list[str], folder: Path, url: str = NOBODY) -> list[str]:
     return done.stdout.split("\n")
 
 
-def completed(shell: str, folder: Path, *words: str, url: str = NOBODY) -> list[str]:
-    """What the shell offers for the last of the words; of fish without the descriptions."""
+def completed(
+    shell: str, folder: Path, *words: str, url: str = NOBODY, begin: str | None = None
+) -> list[str]:
+    """What the shell offers for the last of the words; of fish without the descriptions.
+
+    The shell runs `begin` first, or else what `overspill completion` prints.
+    """
+    texts = {"words": shlex.join(words), "line": shlex.quote(" ".join(words))}
+    asking = {"bash": BASH, "zsh": ZSH, "fish": FISH}[shell].format(**texts)
+    return [
+        each.partition("\t")[0]
+        for each in said(program(shell, (begin or completion_script(shell)) + asking), folder, url)
+        if each
+    ]
+
+
+def program(shell: str, script: str) -> list[str]:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    texts = {"words": shlex.join(words), "line": shlex.quote(" ".join(words))}
-    script = {"bash": BASH, "zsh": ZSH, "fish": FISH}[shell].format(**texts)
     flags = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}[shell]
-    return [each.partition("\t")[0] for each in said([shell, *flags, "-c", script], folder, url) if each]
+    no_other_completion = "compdef() { : }\n" if shell == "zsh" else ""
+    return [shell, *flags, "-c", no_other_completion + script]
+
+
+@cache
+def completion_script(shell: str) -> str:
+    return Shell(NOBODY)("completion", shell).out
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a program, a file and a folder of its own; its programs are found."""
+    """A folder with a program, a file and a folder of its own; its programs are found.
+
+    Its `overspill` starts soon: a shell starts it for each word that it completes.
+    """
     (tmp_path / "zz-report.json").write_text("{}")
     (tmp_path / "zz-data").mkdir()
-    program = tmp_path / "zz-build"
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
+    for name, does in {"zz-build": "", "overspill": f'exec {shlex.join(OVERSPILL.command())} "$@"'}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{does}\n")
+        (tmp_path / name).chmod(0o755)
     return tmp_path
 
 
 SHELLS: Final = pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+
+
+@SHELLS
+def test_what_a_shell_runs_where_it_starts_makes_it_complete(shell: str, tmp_path: Path) -> None:
+    assert completed(shell, tmp_path, "overspill", "su", begin=STARTING[shell]) == ["summary"]
 
 
 @SHELLS
@@ -126,18 +156,27 @@ def test_folders_are_completed_where_one_is_named(shell: str, folder: Path) -> N
 
 
 @SHELLS
-@pytest.mark.parametrize("command", ["tail", "stat", "rm", "open", "terminals"])
-def test_handles_are_completed(shell: str, command: str, folder: Path, service: ServiceProcess) -> None:
+def test_handles_are_completed(shell: str, folder: Path, service: ServiceProcess) -> None:
     hostile = "tool\n\x1b[31m\tplain,rm"
-    one, other = (Shell(service.url).put(f"{shell} {command} {each}\n".encode()) for each in range(2))
     with SyncClient(service.url) as client:
-        third = client.put(f"{shell} {command}, of a tool", tool=hostile).id
-    words = "overspill", command
+        one, other = (client.put(f"{shell} {each}\n").id for each in range(2))
+        third = client.put(f"{shell}, of a tool", tool=hostile).id
+    words = "overspill", "tail"
 
     assert {one, other, third} <= {*completed(shell, folder, *words, "cap_", url=service.url)}
     assert completed(shell, folder, *words, one[:-1], url=service.url) == [one]
     assert completed(shell, folder, *words, third[:-1], url=service.url) == [third]
     assert completed(shell, folder, *words, "--url", service.url, other[:-1]) == [other]
+
+
+@pytest.mark.parametrize("command", ["stat", "rm", "open", "terminals"])
+def test_handles_of_every_command_are_completed(command: str, folder: Path, service: ServiceProcess) -> None:
+    with SyncClient(service.url) as client:
+        one, other = (client.put(f"{command} {each}\n").id for each in range(2))
+    words = "overspill", command
+
+    assert completed("bash", folder, *words, one[:-1], url=service.url) == [one]
+    assert completed("bash", folder, *words, "--url", service.url, other[:-1]) == [other]
 
 
 def test_a_service_that_does_not_answer_offers_no_handles(folder: Path) -> None:
@@ -148,11 +187,9 @@ def test_a_service_that_does_not_answer_offers_no_handles(folder: Path) -> None:
 
 
 def test_fish_shows_a_description_to_its_end(folder: Path) -> None:
-    if shutil.which("fish") is None:
-        pytest.skip("fish is not installed")
-    script = FISH.format(line="'overspill put --ke'")
+    script = completion_script("fish") + FISH.format(line="'overspill put --ke'")
 
-    assert said(["fish", "--no-config", "-c", script], folder) == [
+    assert said(program("fish", script), folder) == [
         "--key\tThe key (better: OVERSPILL_KEY, which no process list shows).",
         "",
     ]
