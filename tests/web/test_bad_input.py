@@ -136,7 +136,7 @@ async def test_a_damaged_encoding_is_refused(api: Api, encoding: Any, damage: An
 
 async def test_a_decompression_bomb_ends_at_the_limit(start_api: Any) -> None:
     api = await start_api(max_capture_size=50_000_000)
-    bomb = zstandard.ZstdCompressor(19).compress(bytes(400_000_000))
+    bomb = zstandard.ZstdCompressor(1).compress(bytes(400_000_000))
     assert len(bomb) < 40_000
     response = await api.send("PUT", path_of(b"bomb"), data=bomb, headers={"Content-Encoding": "zstd"})
 

@@ -30,7 +30,7 @@ HOSTILE_SCANS = 6
 
 @cache
 def large() -> bytes:
-    return log(20_000_000)
+    return log(10_000_000)
 
 
 def bearer(key: str) -> dict[str, str]:
