@@ -9,13 +9,15 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
-from overspill import Client, SyncClient
+from overspill import Client, SyncClient, wire
 from overspill.errors import Unauthorized
 from overspill.wire import Scope
 from overspill_service.archive.key_issuing import DAY, KeyIssuer
 from overspill_service.archive.recovery.rebuild import rebuild
 from overspill_service.catalog.key_records import AccessMode
+from overspill_service.command_line import main
 from overspill_service.errors import KeyRefused
 from overspill_service.settings.errors import SettingError
 from overspill_service.store_format import object_keys
@@ -25,7 +27,7 @@ from tests.faults.traffic import until
 from tests.servers.overspill import ForkedService, running, service_command
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from tests.servers.redis import RedisServer
     from tests.web.conftest import Api
@@ -136,6 +138,42 @@ async def test_an_older_catalog_brings_no_revoked_key_back(
     third: Api = await start_api(**settings)
 
     assert [await status(third, key) for key in (kept, revoked, late, "")] == [200, 401, 200, 401]
+
+
+async def test_redis_that_went_back_brings_no_revoked_key_back_before_its_rebuild_either(
+    start_api: Callable[..., Any],
+    on_redis: dict[str, Any],
+    own_redis: RedisServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("overspill_service.maintenance.POLL_SECONDS", 3600.0)
+    api: Api = await start_api(**on_redis)
+    await until(api.service.archive.catalog.is_complete)
+    kept, shorter, revoked = [await issue(api) for _ in range(3)]
+    own_redis.command("SAVE")
+    ring = api.service.archive.keyring
+    await ring.revoke(hash_key(revoked))
+    for record in [each for each in await ring.keys() if each.hash == hash_key(shorter)]:
+        await ring.add(msgspec.structs.replace(record, expires=1.0))
+    await asyncio.to_thread(own_redis.restart)
+
+    assert not await api.service.archive.catalog.is_complete()
+    assert [await status(api, key) for key in (kept, shorter, revoked)] == [200, 503, 503]
+
+
+async def test_a_session_is_not_told_that_it_has_ended_while_nobody_knows(
+    start_api: Callable[..., Any],
+    on_redis: dict[str, Any],
+    own_redis: RedisServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("overspill_service.maintenance.POLL_SECONDS", 3600.0)
+    api: Api = await start_api(**on_redis)
+    signed_in = await api.send("POST", wire.Path.PAGE_SESSION, json={"key": await issue(api)})
+    own_redis.command("FLUSHALL")
+    headers = {"Cookie": f"overspill_page={signed_in.cookies['overspill_page'].value}"}
+
+    assert (await api.get("/v1/usage", headers=headers)).status == 503
 
 
 async def test_only_the_choice_opens_what_has_had_keys(
@@ -249,6 +287,59 @@ async def test_a_key_that_is_rotated_while_it_is_hashed_anew_ends_all_the_same(
     assert [each.expires for each in await api.service.issuer.named(old.record.id)] == [now + 1] * 2
 
 
+@pytest.fixture
+def slowly(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Something changes while an answer is on its way, which takes longer than answers are trusted."""
+
+    def answered(asked: object, name: str, change: Callable[[], Awaitable[Any]]) -> None:
+        original = getattr(asked, name)
+
+        async def slow(*args: Any) -> Any:
+            monkeypatch.setattr(asked, name, original)
+            answer = await original(*args)
+            await change()
+            await asyncio.sleep(0.06)
+            return answer
+
+        monkeypatch.setattr(asked, name, slow)
+
+    for each in ("authentication.MODE", "authentication.KEY_CACHE", "page_sessions.TRUST"):
+        monkeypatch.setattr(f"overspill_service.web.{each}_SECONDS", 0.05)
+    return answered
+
+
+async def test_a_key_that_is_revoked_while_the_catalog_answers_is_not_trusted_longer(
+    start_api: Callable[..., Any], slowly: Callable[..., None]
+) -> None:
+    api: Api = await start_api(anonymous=False)
+    key = await issue(api)
+    slowly(api.service.archive.catalog, "find_key", lambda: api.service.issuer.revoke(hash_key(key)))
+
+    assert [await status(api, key), await status(api, key)] == [200, 401]
+
+
+async def test_access_that_is_closed_while_the_store_answers_is_not_open_longer(
+    start_api: Callable[..., Any], slowly: Callable[..., None]
+) -> None:
+    api: Api = await start_api()
+    slowly(api.service.archive.catalog, "access_mode", lambda: issue(api))
+
+    assert [await status(api), await status(api)] == [200, 401]
+
+
+async def test_a_session_that_is_signed_out_while_the_catalog_answers_is_not_trusted_longer(
+    start_api: Callable[..., Any], slowly: Callable[..., None]
+) -> None:
+    api: Api = await start_api(anonymous=False)
+    signed_in = await api.send("POST", wire.Path.PAGE_SESSION, json={"key": await issue(api)})
+    sealed = signed_in.cookies["overspill_page"].value
+    slowly(api.service.archive.catalog, "is_leased", lambda: api.service.page_sessions.end(sealed))
+    headers = {"Cookie": f"overspill_page={sealed}"}
+    statuses = [(await api.get("/v1/usage", headers=headers)).status for _ in range(2)]
+
+    assert statuses == [200, 401]
+
+
 async def test_foreign_names_beside_the_keys_change_nothing(start_api: Callable[..., Any]) -> None:
     api: Api = await start_api()
     key = (await api.service.issuer.issue("acme", [Scope.READ], now=api.service.archive.clock())).key
@@ -356,3 +447,46 @@ async def test_beyond_loopback_there_is_no_key_of_the_machines_user(
 
     assert await status(near, key) == 200
     assert await status(far, key) == 401
+
+
+async def test_keys_are_listed_and_revoked_while_the_catalog_is_lost(
+    start_api: Callable[..., Any],
+    on_redis: dict[str, Any],
+    own_redis: RedisServer,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """Told that there is no such key, nobody would revoke it again, and the rebuild brings it back."""
+    monkeypatch.setattr("overspill_service.maintenance.POLL_SECONDS", 3600.0)
+    file, admin = tmp_path / "tenants.toml", new_key()
+    key = f'hash = "{hash_key(admin)}"\nscopes = ["admin"]'
+    file.write_text(f'[[tenants]]\nname = "acme"\n[[tenants.keys]]\n{key}\n')
+    api: Api = await start_api(**on_redis, tenants=file)
+    leaked = await issue(api)
+    headers = {"Authorization": f"Bearer {admin}"}
+    own_redis.command("FLUSHALL")
+    listed = await (await api.get(wire.Path.KEYS, headers=headers)).json()
+    own_redis.command("FLUSHALL")
+    path = wire.Path.KEY.replace("{id}", hash_key(leaked)[:12])
+    revoked = await api.send("DELETE", path, headers=headers)
+    await rebuild(api.service.archive)
+
+    assert [each["id"] for each in listed["keys"]] == [hash_key(leaked)[:12]]
+    assert (revoked.status, await status(api, leaked)) == (200, 401)
+
+
+def test_a_command_revokes_a_key_that_only_the_objects_know(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The catalog is an older copy, and no service runs that has noticed it."""
+    common = ["--data", str(tmp_path)]
+    assert main(["rebuild", *common]) == 0
+    older = {file: file.read_bytes() for file in tmp_path.glob("catalog*")}
+    assert main(["keys", "create", "--tenant", "acme", *common]) == 0
+    key = capsys.readouterr().out.split()[-1]
+    for file, content in older.items():
+        file.write_bytes(content)
+
+    assert main(["keys", "revoke", hash_key(key), *common]) == 0
+    assert main(["keys", "list", *common]) == 0
+    assert not capsys.readouterr().out

@@ -128,7 +128,7 @@ class KeyIssuer:
 
     async def _make_room(self, tenant: str, now: float) -> None:
         """Forget the keys that expired first if there are too many. Raises `KeyRefused` if all are alive."""
-        known = [record for record in await self._keyring.keys() if record.tenant == tenant]
+        known = await self.of_tenant(tenant)
         expired = sorted((each for each in known if each.is_expired(now)), key=lambda each: each.expires or 0)
         alive = len(known) - len(expired)
         if alive >= MAX_KEYS:
@@ -155,11 +155,18 @@ class KeyIssuer:
         if not await self._keyring.has(old.hash):  # revoked between the two steps
             await self._keyring.revoke(fresh.hash)
             raise KeyNotFound(f"the key {old.id} was revoked")
-        ends = [each.expires for each in await self._keyring.keys() if each.hash == old.hash]
-        if ends and ends[0] != fresh.expires:  # rotated between the two steps
-            fresh = replace(fresh, expires=ends[0])
+        current = await self._keyring.stored(old.hash)
+        if current is not None and current.expires != fresh.expires:  # rotated between the two steps
+            fresh = replace(fresh, expires=current.expires)
             await self._keyring.add(fresh)
         return fresh
+
+    async def of_tenant(self, tenant: str) -> list[KeyRecord]:
+        return [record for record in await self._keyring.keys() if record.tenant == tenant]
+
+    async def stored(self, key_hash: str) -> KeyRecord | None:
+        """Return the key as it is now, None if there is none. Asks the object store."""
+        return await self._keyring.stored(key_hash)
 
     async def named(self, name: str, tenant: str | None = None) -> list[KeyRecord]:
         """Return the records of the key with this id or hash, the newest last. Raises `KeyNotFound`."""

@@ -23,7 +23,7 @@ from overspill_service.store_format import object_keys
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from overspill_service.catalog import KeyStore
+    from overspill_service.catalog import Catalog
     from overspill_service.catalog.key_records import KeyRecord
     from overspill_service.objects import ObjectStore
 
@@ -40,7 +40,7 @@ MAX_RECORD: Final = 64 * 1024
 class Keyring:
     """The API keys of a service. `clock` gives seconds since the epoch."""
 
-    def __init__(self, store: ObjectStore, catalog: KeyStore, clock: Callable[[], float]) -> None:
+    def __init__(self, store: ObjectStore, catalog: Catalog, clock: Callable[[], float]) -> None:
         self._store, self._catalog, self._clock = store, catalog, clock
 
     async def add(self, record: KeyRecord) -> None:
@@ -61,11 +61,19 @@ class Keyring:
         return AccessMode(choices[-1][2]) if choices else None
 
     async def keys(self) -> list[KeyRecord]:
+        """Return all keys. An incomplete catalog gets them from the object store first."""
+        if not await self._catalog.is_complete():
+            await self.restore()
         return await self._catalog.keys()
 
     async def has(self, key_hash: str) -> bool:
         """Return whether there is such a key. Asks the object store."""
         return bool(await self._matches(_RECORD, object_keys.key_prefix(key_hash)))
+
+    async def stored(self, key_hash: str) -> KeyRecord | None:
+        """Return the key as it is now, None if there is none. Asks the object store."""
+        records = await self._matches(_RECORD, object_keys.key_prefix(key_hash))
+        return await self._read(records[-1][0]) if records else None
 
     async def restore(self) -> int:
         """Make the catalog's keys those of the object store. Return how many it lacked or had wrongly.

@@ -35,6 +35,7 @@ NEVER: Final = "never"
 @asynccontextmanager
 async def _issuer(settings: Settings) -> AsyncIterator[KeyIssuer]:
     async with open_archive(settings) as archive:
+        await archive.keyring.restore()  # the catalog may be an older copy, and no service runs to notice it
         yield KeyIssuer(archive.keyring, settings.key_secret)
 
 
@@ -66,7 +67,8 @@ async def show(settings: Settings, _options: Mapping[str, Any]) -> int:
     """
     of_file = [_of_file(tenant, key) for tenant, key in directory_of(settings).file_keys()]
     async with open_archive(settings) as archive:
-        of_catalog, uses = await archive.catalog.keys(), await archive.catalog.uses()
+        await archive.keyring.restore()
+        of_catalog, uses = await archive.keyring.keys(), await archive.catalog.uses()
     report = [(record, CATALOG) for record in of_catalog] + [(record, FILE) for record in of_file]
     for record, where in sorted(report, key=lambda each: (each[0].tenant, each[0].created, each[0].hash)):
         print(json.dumps(_facts(record, uses.get(record.hash), where)))

@@ -106,6 +106,7 @@ async def erase(settings: Settings, options: Mapping[str, Any]) -> int:
     async with open_archive(settings) as archive:
         if not await archive.catalog.is_complete():
             raise CatalogIncomplete("the catalog may lack captures of the tenant: run `rebuild` first")
+        await archive.keyring.restore()
         for key in await archive.keyring.keys():
             revoked += key.tenant == tenant.name and await archive.keyring.revoke(key.hash)
         removed = await erasure.delete_all(Captures(archive, tenant), Query())

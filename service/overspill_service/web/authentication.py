@@ -82,10 +82,11 @@ class OpenMode:
         return await self._chosen() is AccessMode.UNTIL_KEY
 
     async def _chosen(self) -> AccessMode:
-        if time.monotonic() >= self._until:
+        asked = time.monotonic()
+        if asked >= self._until:
             mode = await self._catalog.access_mode() if await self._catalog.is_complete() else None
             self._mode = mode or await self._keyring.mode() or AccessMode.CLOSED
-            self._until = time.monotonic() + MODE_SECONDS
+            self._until = asked + MODE_SECONDS
         return self._mode
 
 
@@ -155,11 +156,16 @@ class Authenticator:
         return await self._of_credential(f"Bearer {key}", address)
 
     async def of_hash(self, key_hash: str) -> Principal:
-        """Return the principal of a key by its hash. Raises `Unauthorized` if the key is no more."""
+        """Return the principal of a key by its hash.
+
+        Raises `Unauthorized` if the key is no more, and `CatalogIncomplete` if nobody knows that.
+        """
         if self._local_key and key_hash == hash_key(self._local_key):
             return self._directory.local(key_hash)
         principal = self._directory.find(key_hash, self._clock()) or self._cached(key_hash)
         principal = principal or await self._find("", key_hash, is_current=True)
+        if principal is None and not await self._catalog.is_complete():
+            raise CatalogIncomplete(_LOST)
         if principal is None:
             raise Unauthorized("the session of the web page has ended with its key: sign in again")
         self._note_use(key_hash)
@@ -262,7 +268,8 @@ class Authenticator:
 
     async def _find(self, key: str, key_hash: str, *, is_current: bool) -> Principal | None:
         """Return the principal of a key of the catalog, None if there is none or it has expired."""
-        record = await self._catalog.find_key(key_hash)
+        asked = time.monotonic()  # it may be revoked while the answer is on its way
+        record = await self._record(key_hash)
         if record is None or record.is_expired(self._clock()):
             self._cache.pop(key_hash, None)
             return None
@@ -272,8 +279,15 @@ class Authenticator:
         principal = self._principal_of(record)
         if len(self._cache) >= MAX_CACHED_KEYS:
             self._cache.clear()
-        self._cache[key_hash] = CachedKey(time.monotonic() + KEY_CACHE_SECONDS, record.expires, principal)
+        self._cache[key_hash] = CachedKey(asked + KEY_CACHE_SECONDS, record.expires, principal)
         return principal
+
+    async def _record(self, key_hash: str) -> KeyRecord | None:
+        """Return a key of the catalog. An incomplete one may be older than its revocation or rotation."""
+        found = await self._catalog.find_key(key_hash)
+        if found is None or await self._catalog.is_complete():
+            return found
+        return await self._issuer.stored(key_hash)
 
     def _principal_of(self, record: KeyRecord) -> Principal:
         bound = None if record.session is None else SessionBound(record.session, record.is_prefix)

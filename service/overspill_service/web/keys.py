@@ -40,9 +40,9 @@ async def create(context: RequestContext[wire.NoQuery]) -> web.Response:
 
 
 async def show(context: RequestContext[wire.NoQuery]) -> web.Response:
-    catalog, tenant = context.service.archive.catalog, context.principal.tenant.name
-    uses = await catalog.uses()
-    newest = {record.id: record for record in await catalog.keys() if record.tenant == tenant}
+    service = context.service
+    uses = await service.archive.catalog.uses()
+    newest = {record.id: record for record in await service.issuer.of_tenant(context.principal.tenant.name)}
     return context.json(
         wire.Keys(keys=[_to_wire(record, uses.get(record.hash)) for record in newest.values()])
     )

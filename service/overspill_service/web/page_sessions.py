@@ -116,14 +116,14 @@ class PageSessions:
         return None if token else found
 
     async def _session(self, sealed: str) -> Claims | None:
-        found = await self._unseal(sealed, Use.SESSION) if sealed else None
-        if found is None or self._trusted.get(found.nonce, 0.0) > time.monotonic():
+        found, asked = await self._unseal(sealed, Use.SESSION) if sealed else None, time.monotonic()
+        if found is None or self._trusted.get(found.nonce, 0.0) > asked:
             return found
         if await self._catalog.is_leased(_sign_out_lease(found)):
             return None
         if len(self._trusted) >= MAX_TRUSTED:
             self._trusted.clear()
-        self._trusted[found.nonce] = time.monotonic() + TRUST_SECONDS
+        self._trusted[found.nonce] = asked + TRUST_SECONDS
         return found
 
     async def end(self, sealed: str) -> None:
