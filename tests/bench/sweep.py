@@ -87,5 +87,6 @@ async def _store(captures: Captures, number: int) -> None:
         yield content
 
     capture = wire.capture_id("", "", hashlib.sha256(content).digest())
-    async with upload_memory(captures.archive.memory, None, len(content), is_rekeyed=False) as memory:
-        await put(captures, capture, CaptureMetadata(ttl=TTL), UploadBody(chunks(), memory), _ignored)
+    memory = captures.archive.memory, captures.tenant.name
+    async with upload_memory(*memory, None, len(content), is_rekeyed=False) as held:
+        await put(captures, capture, CaptureMetadata(ttl=TTL), UploadBody(chunks(), held), _ignored)

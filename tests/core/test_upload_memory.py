@@ -76,9 +76,12 @@ def test_the_operators_page_says_how_many_fit() -> None:
 
 async def test_a_body_that_is_no_single_frame_waits_anew_with_nothing_in_its_hands() -> None:
     budget = MemoryBudget(MIN_BUDGET)
-    async with AsyncExitStack() as others, upload_memory(budget, "zstd", 1000, is_rekeyed=False) as memory:
+    async with (
+        AsyncExitStack() as others,
+        upload_memory(budget, "acme", "zstd", 1000, is_rekeyed=False) as memory,
+    ):
         room = budget.available_to(budget.large) - sum(memory_need("zstd", None, is_rekeyed=True))
-        await others.enter_async_context(budget.large.shares(room))
+        await others.enter_async_context(budget.large.shares("other", room))
         await memory.decode()
 
         assert memory.segments.try_use(SMALL_SEGMENT_BYTES)

@@ -53,7 +53,7 @@ class Reader:
         """
         reader = type(self)(self._store, self._cpu, self._memory, self.entry, self.frames)
         largest = self.frames.largest(range(len(self.frames)))
-        async with self._memory.shares(size, *largest) as (_, *held):
+        async with self._memory.shares(self.entry.tenant, size, *largest) as (_, *held):
             reader.use(held)
             yield reader
 
@@ -65,7 +65,7 @@ class Reader:
     async def _shares(self, frames: range) -> AsyncIterator[Sequence[MemoryShare]]:
         """Hold memory for the largest of these frames, stored and decoded."""
         if not self._held:
-            async with self._memory.shares(*self.frames.largest(frames)) as shares:
+            async with self._memory.shares(self.entry.tenant, *self.frames.largest(frames)) as shares:
                 yield shares
             return
         try:
@@ -83,7 +83,7 @@ class Reader:
         stored, _ = self.frames.largest(frames)
         fetcher = Fetcher(self._fetch, self.frames, frames)
         async with (
-            self._memory.shares(stored) as [share],
+            self._memory.shares(self.entry.tenant, stored) as [share],
             aclosing(fetcher.blocks(share, pace)) as blocks,
         ):
             async for block in blocks:

@@ -60,8 +60,10 @@ def memory_need(encoding: str | None, length: int | None, *, is_rekeyed: bool = 
 class UploadMemory:
     """The memory that one upload holds. Made by `upload_memory`."""
 
-    def __init__(self, budget: MemoryBudget, stack: AsyncExitStack, encoding: str | None) -> None:
-        self._budget, self._stack, self._encoding = budget, stack, encoding
+    def __init__(
+        self, budget: MemoryBudget, tenant: str, stack: AsyncExitStack, encoding: str | None
+    ) -> None:
+        self._budget, self._tenant, self._stack, self._encoding = budget, tenant, stack, encoding
         self.segments: MemoryShare
 
     @property
@@ -71,7 +73,7 @@ class UploadMemory:
 
     async def enter(self, need: MemoryNeed) -> None:
         """Wait in the queue for the memory. Raises `Overloaded`."""
-        shares = self._budget.queue_for(sum(need)).shares(*need)
+        shares = self._budget.queue_for(sum(need)).shares(self._tenant, *need)
         _, self.segments = await self._stack.enter_async_context(shares)
 
     async def decode(self) -> None:
@@ -86,13 +88,13 @@ class UploadMemory:
 
 @asynccontextmanager
 async def upload_memory(
-    budget: MemoryBudget, encoding: str | None, length: int | None, *, is_rekeyed: bool
+    budget: MemoryBudget, tenant: str, encoding: str | None, length: int | None, *, is_rekeyed: bool
 ) -> AsyncIterator[UploadMemory]:
     """Wait for the memory that a body needs, and hold it. Raises `Overloaded`.
 
-    The parameters are those of `memory_need`.
+    The others of the parameters are those of `memory_need`.
     """
     async with AsyncExitStack() as stack:
-        memory = UploadMemory(budget, stack, encoding)
+        memory = UploadMemory(budget, tenant, stack, encoding)
         await memory.enter(memory_need(encoding, length, is_rekeyed=is_rekeyed))
         yield memory

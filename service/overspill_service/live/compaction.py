@@ -50,7 +50,7 @@ def is_worth_compacting(entry: Entry) -> bool:
 
 async def compact(archive: Archive, entry: Entry) -> Entry | None:
     """Return the entry of the new objects, or what others have made of the capture meanwhile."""
-    async with upload_memory(archive.memory, None, entry.size, is_rekeyed=False) as memory:
+    async with upload_memory(archive.memory, entry.tenant, None, entry.size, is_rekeyed=False) as memory:
         name = object_keys.new_upload()
         reservation = Reservation(archive.catalog, entry.tenant, name, Quota())
         upload = Upload(archive.store, archive.cpu, memory, reservation, capture=entry.id)

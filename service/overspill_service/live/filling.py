@@ -86,14 +86,14 @@ async def _filled(
     end = record.start + good_end(record.buffer)
     is_worth_it = end - record.start >= LEAST_SEGMENT and end > append.offset
     needed = 2 * len(record.buffer)
-    if not is_worth_it or not archive.memory.large.try_take(needed):
+    if not is_worth_it or not archive.memory.large.try_take(entry.tenant, needed):
         return None
     try:
         made = ahead if ahead is not None and _is_of(ahead, append, record.start, end) else None
         storing = store_at_once(archive, flusher.digests, entry, record, end, made)
         grown = await flusher.segment_metrics.counted(entry, record, storing)
     finally:
-        archive.memory.large.give_back(needed)
+        archive.memory.large.give_back(entry.tenant, needed)
     return None if grown is None or grown.size != end else end
 
 

@@ -84,7 +84,7 @@ async def store_segment(
         return None
     data = record.buffer[: end - record.start]
     final = ending if end == record.accepted else None
-    async with archive.memory.queue_for(2 * len(data)).shares(2 * len(data)):
+    async with archive.memory.queue_for(2 * len(data)).shares(entry.tenant, 2 * len(data)):
         content = await framed(archive.upload_workers(entry.tenant), data, archive.level)
         return await _stored(archive, digests, entry, record, content, final)
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from aiohttp import ClientError, web
+from aiohttp.http_exceptions import HttpProcessingError
+
 from overspill_service.errors import IncompleteBody
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from overspill_service.settings.settings import Settings
 
@@ -43,3 +47,33 @@ class BodyPatience:
             raise IncompleteBody(
                 f"the body took longer than {self._limit:g} s; nothing was stored: send it faster or in parts"
             )
+
+
+async def body_chunks(request: web.Request, settings: Settings) -> AsyncIterator[bytes]:
+    """Yield the body as it arrives. Raises `IncompleteBody` if it stops, breaks off, is malformed or slow."""
+    idle, patience = settings.idle_timeout, BodyPatience(settings)
+    try:
+        while True:
+            with patience.waiting():
+                chunk = await _next_chunk(request, idle)
+            if not chunk:
+                return
+            patience.received(len(chunk))
+            yield chunk
+    except TimeoutError as error:
+        raise IncompleteBody(
+            f"no byte of the body came for {idle:g} s; nothing was stored: send it again"
+        ) from error
+    except (ClientError, ConnectionError, web.RequestPayloadError, HttpProcessingError) as error:
+        raise IncompleteBody(f"the body broke off ({error}); nothing was stored: send it again") from error
+
+
+async def _next_chunk(request: web.Request, idle: float) -> bytes:
+    """Return what has come of a body, empty at its end. Raises `TimeoutError` after `idle` seconds."""
+    content = request.content
+    if content.is_eof():  # all has come: a timer would cost more than the rest of the read
+        return content.read_nowait()
+    async with asyncio.timeout(idle):
+        if request.content_length is None:  # it may come in tiny pieces
+            return await content.readany()
+        return (await content.readchunk())[0]  # as it was received: `readany` would copy it

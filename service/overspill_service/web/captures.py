@@ -48,7 +48,7 @@ async def find(context: RequestContext[wire.ListQuery]) -> web.Response:
         since=None if query.since is None else seconds_of(query.since),
         until=None if query.until is None else seconds_of(query.until),
     )
-    async with context.service.archive.memory.reads.shares(LISTING_SIZE):
+    async with context.read_memory(LISTING_SIZE):
         listing = await context.captures.find(
             selected, limit=query.limit, cursor=query.cursor, shown=context.service.live_views.shown
         )
@@ -59,7 +59,7 @@ async def _largest(context: RequestContext[wire.ListQuery]) -> web.Response:
     query = context.query
     if query != wire.ListQuery(sort=query.sort, limit=query.limit):
         raise InvalidParameter("sort=size lists all captures on one page: only limit= goes with it")
-    async with context.service.archive.memory.reads.shares(LISTING_SIZE):
+    async with context.read_memory(LISTING_SIZE):
         return context.json(await context.captures.largest(query.limit))
 
 

@@ -22,6 +22,7 @@ from overspill_service.errors import (
     UnsupportedMediaType,
 )
 from overspill_service.telemetry import logs
+from overspill_service.web.body_patience import body_chunks
 from overspill_service.web.exchange import EXCHANGE
 from overspill_service.web.header_fields import list_field
 from overspill_service.web.negotiation import prefers_text
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from overspill.wire import Text
 
     from overspill_service.catalog.records import Entry
+    from overspill_service.resources.memory_budget import Holding
     from overspill_service.resources.scans import ScanTurn
     from overspill_service.tenants.directory import Principal
     from overspill_service.web.service import Service
@@ -134,6 +136,10 @@ class RequestContext(Generic[Q_co]):
         tenant = self.principal.tenant
         return self.service.scans.turn(tenant.name, tenant.limits.max_scan_cpu)
 
+    def read_memory(self, size: int) -> Holding:
+        """Return the memory of a read of the caller's tenant. Raises `Overloaded`."""
+        return self.service.archive.memory.reads.shares(self.principal.tenant.name, size)
+
     def paused_reading(self) -> AbstractContextManager[None]:
         """Stop reading the body within the block, so that a request that waits holds little memory."""
         return paused_reading(self.request.transport)
@@ -142,14 +148,14 @@ class RequestContext(Generic[Q_co]):
     async def body(self, kind: type[B]) -> AsyncIterator[B]:
         """Read the JSON body as a struct, and hold its memory until the block ends.
 
-        Raises `UnsupportedMediaType`, `InvalidBody`, `BodyTooLarge`, `Overloaded`.
+        Raises `UnsupportedMediaType`, `InvalidBody`, `BodyTooLarge`, `IncompleteBody`, `Overloaded`.
         """
         if self.request.content_type not in JSON_TYPES:  # a page of any site may post other types
             raise UnsupportedMediaType(
                 f"this path takes JSON: send Content-Type: application/json, not {self.request.content_type}"
             )
         size = BODY_COPIES * min(self.request.content_length or MAX_BODY, MAX_BODY)
-        shares = self.service.archive.memory.queue_for(size).shares(size)
+        shares = self.service.archive.memory.queue_for(size).shares(self.principal.tenant.name, size)
         async with AsyncExitStack() as stack:
             with self.paused_reading():
                 await stack.enter_async_context(shares)
@@ -157,7 +163,7 @@ class RequestContext(Generic[Q_co]):
 
     async def _body(self, kind: type[B]) -> B:
         data = bytearray()
-        async for piece in self.request.content.iter_any():
+        async for piece in body_chunks(self.request, self.service.settings):
             data += piece
             if len(data) > MAX_BODY:
                 raise BodyTooLarge(MAX_BODY)

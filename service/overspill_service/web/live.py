@@ -29,12 +29,13 @@ from overspill_service.live.producing import Producer
 from overspill_service.live.progress import progress, progress_for
 from overspill_service.store_format.decoding import BodyDecoder
 from overspill_service.store_format.frames import decompress
+from overspill_service.web.body_patience import body_chunks
 from overspill_service.web.capture_headers import metadata_of
 from overspill_service.web.captures import entry_headers
 from overspill_service.web.header_fields import list_field, single_field
 from overspill_service.web.negotiation import body_coding
 from overspill_service.web.registry import Route
-from overspill_service.web.uploads import METADATA_HEADERS, body_chunks, require_preconditions
+from overspill_service.web.uploads import METADATA_HEADERS, require_preconditions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -55,7 +56,7 @@ async def begin(context: RequestContext[wire.NoQuery]) -> web.Response:
     """Begin a live capture. Answer 201 if it is new, 200 if this producer has begun it before."""
     async with _telling_progress(context):
         await require_preconditions(context)
-        async for _ in body_chunks(context):
+        async for _ in body_chunks(context.request, context.service.settings):
             raise BadRequest("this path takes no body: append the content once the capture has begun")
         status, is_new = await _producer(context).begin(context.ref, metadata_of(context.request.headers))
     return _answer(context, status, 201 if is_new else 200)
@@ -82,7 +83,7 @@ async def _appended(
     """Receive the body, and add it."""
     size = 2 * min(context.request.content_length or wire.MAX_APPEND, wire.MAX_APPEND)
     await turn.until_body()
-    async with context.service.archive.memory.queue_for(size).shares(size):
+    async with context.service.archive.memory.queue_for(size).shares(context.principal.tenant.name, size):
         data = await _body(context)
         turn.note_body()
         is_last = _is_last(context)
@@ -181,7 +182,7 @@ async def _collected(context: RequestContext[Any]) -> bytes:
     """Receive a body. Stop soon after it has more bytes than an append may have."""
     size = min(context.request.content_length or 0, wire.MAX_APPEND)
     collected = context.service.body_buffers.take(size)  # unlike pieces that are joined, it is in memory once
-    async for chunk in body_chunks(context):
+    async for chunk in body_chunks(context.request, context.service.settings):
         collected.write(chunk)
         if collected.tell() > wire.MAX_APPEND:
             break

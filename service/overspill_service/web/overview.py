@@ -53,7 +53,7 @@ async def _answer(context: RequestContext[wire.OverviewQuery], tenant: str) -> w
     archive, history = context.service.archive, context.service.history
     now = archive.clock()
     asked = Span.of(context.query, now, USUAL_SECONDS)
-    async with archive.memory.reads.shares(ANSWER_SIZE):
+    async with context.read_memory(ANSWER_SIZE):
         found = await history.figures(archive.catalog, tenant, asked, now, context.query.tool)
         stats = wire.Stats(
             since=instant(asked.since),

@@ -41,7 +41,7 @@ async def of_experiments(context: RequestContext[wire.ExperimentsQuery]) -> web.
     asked = Span.of(context.query, now, EXPERIMENT_SECONDS)
     tenant = EXPERIMENTS + context.principal.tenant.name
     total: Sums = {}
-    async with archive.memory.reads.shares(ANSWER_SIZE):
+    async with context.read_memory(ANSWER_SIZE):
         async for _, sums in buckets(archive.catalog, tenant, asked.resolution, asked.starts):
             add_to(total, sums)
         return context.json(
@@ -71,7 +71,7 @@ async def _answer(context: RequestContext[wire.StatsQuery], tenant: str) -> web.
     now = archive.clock()
     usual = max(DEFAULT_SECONDS, min(query.step or 0, DAYS.seconds))  # at least one bucket begins in it
     asked = Span.of(query, now, usual)
-    async with archive.memory.reads.shares(ANSWER_SIZE):
+    async with context.read_memory(ANSWER_SIZE):
         found = buckets(archive.catalog, tenant, asked.resolution, asked.starts)
         if not query.tools and tenant != FLEET:
             found = _without_tools(found)

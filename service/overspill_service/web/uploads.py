@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from aiohttp import ClientError, hdrs, web
-from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp import hdrs
 from overspill import wire
 from overspill.wire import Header, Path, Scope
 
@@ -20,10 +18,9 @@ from overspill_service.errors import (
     Absent,
     BadRequest,
     CaptureTooLarge,
-    IncompleteBody,
 )
 from overspill_service.telemetry import logs
-from overspill_service.web.body_patience import BodyPatience
+from overspill_service.web.body_patience import body_chunks
 from overspill_service.web.capture_headers import digest_of, metadata_of
 from overspill_service.web.captures import entry_headers
 from overspill_service.web.conditions import are_given, is_not_modified
@@ -33,6 +30,8 @@ from overspill_service.web.registry import Route
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from aiohttp import web
 
     from overspill_service.archive.upload_memory import UploadMemory
     from overspill_service.catalog.records import Entry
@@ -48,7 +47,13 @@ async def put(context: RequestContext[wire.NoQuery]) -> web.Response:
     metadata = metadata_of(context.request.headers)
     await require_preconditions(context)
     async with _upload_place(context), _body_memory(context, encoding) as memory:
-        body = UploadBody(body_chunks(context), memory, encoding, digest, _announced_size(context, encoding))
+        body = UploadBody(
+            body_chunks(context.request, context.service.settings),
+            memory,
+            encoding,
+            digest,
+            _announced_size(context, encoding),
+        )
         entry, is_new = await storing.put(
             context.captures, context.ref, metadata, body, context.service.metrics.capture
         )
@@ -60,7 +65,13 @@ async def post(context: RequestContext[wire.NoQuery]) -> web.Response:
     encoding, digest = _body_headers(context)
     metadata = metadata_of(context.request.headers)
     async with _upload_place(context), _body_memory(context, encoding, is_rekeyed=True) as memory:
-        body = UploadBody(body_chunks(context), memory, encoding, digest, _announced_size(context, encoding))
+        body = UploadBody(
+            body_chunks(context.request, context.service.settings),
+            memory,
+            encoding,
+            digest,
+            _announced_size(context, encoding),
+        )
         entry, is_new = await storing.post(context.captures, metadata, body, context.service.metrics.capture)
     location = Path.CAPTURE.format(ref=entry.id)
     return _stored_response(context, entry, digest, is_new=is_new, location=location)
@@ -116,10 +127,11 @@ async def _body_memory(
 ) -> AsyncIterator[UploadMemory]:
     """Hold the memory that the body needs. Raises `Overloaded` if none comes free in time."""
     budget, length = context.service.archive.memory, context.request.content_length
+    tenant = context.principal.tenant.name
     async with AsyncExitStack() as stack:
         with context.paused_reading():
             memory = await stack.enter_async_context(
-                upload_memory(budget, encoding, length, is_rekeyed=is_rekeyed)
+                upload_memory(budget, tenant, encoding, length, is_rekeyed=is_rekeyed)
             )
         yield memory
 
@@ -134,37 +146,6 @@ async def _upload_place(context: RequestContext[Any]) -> AsyncIterator[None]:
             await stack.enter_async_context(place)
         with service.metrics.uploads.track_inprogress():
             yield
-
-
-async def body_chunks(context: RequestContext[Any]) -> AsyncIterator[bytes]:
-    """Yield the body as it arrives. Raises `IncompleteBody` if it stops, breaks off, is malformed or slow."""
-    request, idle = context.request, context.service.settings.idle_timeout
-    patience = BodyPatience(context.service.settings)
-    try:
-        while True:
-            with patience.waiting():
-                chunk = await _next_chunk(request, idle)
-            if not chunk:
-                return
-            patience.received(len(chunk))
-            yield chunk
-    except TimeoutError as error:
-        raise IncompleteBody(
-            f"no byte of the body came for {idle:g} s; nothing was stored: send it again"
-        ) from error
-    except (ClientError, ConnectionError, web.RequestPayloadError, HttpProcessingError) as error:
-        raise IncompleteBody(f"the body broke off ({error}); nothing was stored: send it again") from error
-
-
-async def _next_chunk(request: web.Request, idle: float) -> bytes:
-    """Return what has come of a body, empty at its end. Raises `TimeoutError` after `idle` seconds."""
-    content = request.content
-    if content.is_eof():  # all has come: a timer would cost more than the rest of the read
-        return content.read_nowait()
-    async with asyncio.timeout(idle):
-        if request.content_length is None:  # it may come in tiny pieces
-            return await content.readany()
-        return (await content.readchunk())[0]  # as it was received: `readany` would copy it
 
 
 METADATA_HEADERS: Final = {
