@@ -139,6 +139,36 @@ async def test_a_long_request_line_comes_to_its_end(service: ServiceProcess) -> 
     assert status_line == b"HTTP/1.1 200 OK\r\n"
 
 
+async def test_bodies_of_refused_requests_are_not_taken_for_heads_without_end(
+    service: ServiceProcess,
+) -> None:
+    body = b"x\n" * request_heads.MAX_FIELDS_BYTES
+    target = b"PUT /v1/captures/cap_none HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+    answers = []
+    for _ in range(blocked_addresses.BURST + 3):
+        async with connected(service, 1) as [(reader, writer)]:
+            writer.write(target % len(body))
+            answers.append(await asyncio.wait_for(reader.readuntil(b"}"), 30))
+            writer.write(body + b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            answers.append(await asyncio.wait_for(reader.readline(), 30))
+
+    assert {each.split()[1] for each in answers[::2]} == {b"422"}
+    assert {each.split()[1] for each in answers[1::2]} == {b"200"}
+
+
+async def test_a_head_behind_the_body_of_a_refused_request_has_its_limit_too(service: ServiceProcess) -> None:
+    async with connected(service, 1) as [(reader, writer)]:
+        writer.write(b"PUT /v1/captures/cap_none HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
+        await asyncio.wait_for(reader.readuntil(b"}"), 30)
+        writer.write(b"x" * 9 + b"GET / HTTP/1.1\r\n")
+        answer = asyncio.create_task(reader.readline())
+        while not answer.done():
+            writer.write(b"X: " + b"y" * 30_000 + b"\r\n")
+            await asyncio.wait([answer], timeout=0.01)
+
+    assert (await answer).startswith(b"HTTP/1.1 431 ")
+
+
 async def test_an_address_that_sends_such_heads_again_and_again_is_left_alone_for_a_moment(
     service: ServiceProcess,
 ) -> None:

@@ -9,6 +9,7 @@ import hashlib
 import json
 import random
 import shutil
+from contextlib import AsyncExitStack
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,14 @@ import zstandard
 from overspill import Client, wire
 from overspill.wire import Code, Header
 from overspill_service.archive.reservations import Reservation
-from overspill_service.archive.uploading import Upload
+from overspill_service.archive.upload_memory import SMALL_SEGMENT_BYTES, upload_memory
+from overspill_service.archive.uploading import SEGMENT_SIZE, Upload
 from overspill_service.catalog.quotas import Quota
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from overspill_service.errors import StoreUnavailable
 from overspill_service.objects.memory import MemoryStore
 from overspill_service.resources.cpu import CpuThreads
+from overspill_service.resources.memory_budget import MemoryBudget
 from overspill_service.store_format.ingest import Ingest
 from overspill_service.store_format.object_keys import provisional_id
 
@@ -223,6 +226,38 @@ async def test_a_move_that_fails_half_way_leaves_nothing_under_either_id() -> No
 
     await upload.discard()
     assert [each async for each in store.list("v1/")] == []
+    cpu.close()
+
+
+async def test_an_upload_that_took_a_large_segment_goes_on_when_memory_gets_short() -> None:
+    budget, store, cpu = MemoryBudget(256 * 2**20), MemoryStore(), CpuThreads()
+    async with (
+        upload_memory(budget, "acme", None, None, is_rekeyed=True) as memory,
+        AsyncExitStack() as others,
+    ):
+        upload = Upload(
+            store,
+            cpu,
+            memory,
+            Reservation(SqliteCatalog(None), "acme", "a" * 16, Quota()),
+            capture=provisional_id(),
+            is_rekeyed=True,
+        )
+
+        async def body() -> AsyncIterator[bytes]:
+            half = len(large()) // 2
+            yield large()[:half]
+            yield large()[half : half + 1]  # what came before it is stored by the time the next is asked for
+            await others.enter_async_context(budget.reads.shares("other", budget.free - budget.missing))
+            yield large()[half + 1 :]
+
+        await upload.fill(Ingest(None, level=1, limit=2**30), body())
+        await upload.rekey("cap_" + "a" * 20)
+
+        assert upload.segments[0].stored_size > SEGMENT_SIZE
+        assert SMALL_SEGMENT_BYTES < upload.segments[-1].stored_size < SEGMENT_SIZE
+        await upload.discard()
+    assert budget.free == budget.size
     cpu.close()
 
 

@@ -17,6 +17,7 @@ from overspill_service.archive.retention import MIN_ORPHAN_AGE
 from overspill_service.archive.upload_memory import READ_BATCH_BYTES, SMALL_SEGMENT_BYTES
 from overspill_service.catalog.records import Segment
 from overspill_service.errors import StoreUnavailable
+from overspill_service.store_format.frames import STORED_SIZE_LIMIT
 from overspill_service.store_format.index import Index, trailer
 from overspill_service.store_format.object_keys import capture_prefix, segment_key
 
@@ -67,6 +68,8 @@ class Upload:
         self._newlines = 0
         self._copy_reserve = 0
         """Bytes of memory that are reserved to copy the largest segment."""
+        self._longest_copy = SMALL_SEGMENT_BYTES + STORED_SIZE_LIMIT
+        """Bytes of the largest segment beside whose copy there is memory for a small one."""
         self._started = time.monotonic()
         self.frames: list[list[Frame]] = []
         self._put_task: asyncio.Task[None] | None = None
@@ -153,10 +156,19 @@ class Upload:
         size = SMALL_SEGMENT_BYTES if self._memory.is_short else SEGMENT_SIZE
         if self._stored >= size or len(self._frames) >= SEGMENT_FRAMES:
             await self._put(b"", is_last=False)
-        while not self._memory.segments.try_use(framed[0].stored_size):
+        while not self._try_use(framed[0].stored_size):
             await self._make_room()
         self._frames.append(framed)
         self._stored += framed[0].stored_size
+
+    def _try_use(self, size: int) -> bool:
+        """Take memory for a frame, and to copy its segment. Return False if there is too little now."""
+        share, more = self._memory.segments, self._stored + size - self._longest_copy
+        if self._is_rekeyed and more > 0:
+            if not share.try_keep(more):
+                return False
+            self._longest_copy += more
+        return share.try_use(size)
 
     async def _make_room(self) -> None:
         """Wait until the segment that is being stored is done. If there is none, store the frames so far."""

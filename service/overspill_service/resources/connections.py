@@ -14,7 +14,8 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from overspill_service.resources.blocked_addresses import BlockedAddresses
 from overspill_service.resources.client_connection import Activity, ClientConnection
@@ -42,6 +43,13 @@ PAUSE_SECONDS: Final = 0.2
 """How long nothing is accepted after the system refused a connection."""
 MIN_SHARED: Final = 32
 """A limit below this is not divided among addresses: a single client may need all of it."""
+
+
+class Body(Protocol):
+    """The body of a request."""
+
+    def on_eof(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once all of it has come: at once if it has."""
 
 
 class Refusals(NamedTuple):
@@ -89,13 +97,14 @@ class Connections:
             connection.activity = Activity.BUSY
             self._expect_head(connection, comes_now=not has_body)
 
-    def end(self, transport: asyncio.BaseTransport | None, *, has_body: bool) -> None:
+    def end(self, transport: asyncio.BaseTransport | None, body: Body | None) -> None:
+        """Note the end of the answer. `body` is the request's, if it has one: it may not have come yet."""
         connection = self._open.pop(transport, None) if transport is not None else None
         if connection is not None and transport is not None:
             self._open[transport] = connection
             connection.activity = Activity.IDLE
-            if has_body:
-                self._expect_head(connection, comes_now=True)
+            if body is not None:
+                body.on_eof(partial(self._expect_head, connection, comes_now=True))
 
     def received(self, connection: ClientConnection, data: bytes) -> bool:
         """Count what came, if it belongs to a head. Return whether the request may go on.

@@ -85,7 +85,7 @@ async def middleware(
             response = await _answer(request, exchange, handler)
             return response
         finally:
-            service.connections.end(transport, has_body=has_body)
+            service.connections.end(transport, request.content if has_body else None)
             _count_and_log(request, exchange, response, time.perf_counter() - start)
             if exchange.action is not None:
                 await auditing.end(request, None if response is None else response.status)
