@@ -1,4 +1,4 @@
-"""What was sent of a recording, without its secrets: the recording itself, until one is masked in it."""
+"""Keeps what was sent of a recording. Until a secret is masked in it, the recording itself is that copy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PIECE_BYTES: Final = 1024 * 1024
 
 
 class MaskedRecording:
-    """A `StreamCopy` that costs no disk as long as it is equal to the recording."""
+    """A `StreamCopy` that takes no disk as long as it is equal to the recording."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
@@ -36,16 +36,17 @@ class MaskedRecording:
         if self._buffer is None and not is_masked:
             self._equal += len(data)
             return
-        with suppress(CannotBuffer):  # it says what is missing
+        with suppress(CannotBuffer):  # `missing` says it
             if self._buffer is None:
                 self._buffer = Buffer()
                 self._copy_equal(self._buffer)
             self._buffer.write(data)
 
     def finish(self, stored: wire.Entry | None) -> Body | None:
-        """Return all of it, of whose sizes and digest `stored` tells, if all was stored. Raises `OSError`.
+        """Return all that was sent, or None. Raises `OSError`.
 
-        None if not all is kept, or if the recording is in no file that can have a name.
+        `stored` is the entry, which has the size and the digest, if the service has all of it. None if
+        something is missing here, or if the recording is not in a file that can get a name.
         """
         if self.missing:
             return None
@@ -56,7 +57,7 @@ class MaskedRecording:
         if path is None:
             return None
         if stored is None or stored.size != self._recording.size or not stored.sha256:
-            return counted(path)  # a key that may not read is told less of what it has stored
+            return counted(path)  # the entry may lack the digest: a key that may not read is told less
         return FileBody(path, size=stored.size, lines=stored.lines, sha256=bytes.fromhex(stored.sha256))
 
     def close(self) -> None:

@@ -211,7 +211,7 @@ class Recording:
 
 
 def _nameless_file() -> IO[bytes]:
-    """Return a new file that goes with the process, and may get a name. Raises `OSError`."""
+    """Return a new file that is gone when the process ends, and may get a name. Raises `OSError`."""
     if hasattr(os, "O_TMPFILE"):
         with suppress(OSError):  # a disk that has no such files
             descriptor = os.open(tempfile.gettempdir(), os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)

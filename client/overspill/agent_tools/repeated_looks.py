@@ -1,4 +1,4 @@
-"""Looks at a live capture that show nothing new: the answer says how one call waits instead."""
+"""Finds looks at a live capture that show nothing new. Their answers say how one call waits instead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from overspill.agent_tools.inspect_request import InspectAnswer, InspectRequest
 
 _REMEMBERED: Final = 1_000
-"""Looks that one tool remembers, the last ones."""
+"""How many looks one tool remembers: the last ones."""
 _ADVICE: Final = (
     "Nothing new since you last looked, and it still runs. Do not look again: one call waits. Call {} as "
     '`next` says, with a pattern of what you wait for, such as "ready|error", or do something else first.'
@@ -29,9 +29,9 @@ class RepeatedLooks:
     def with_advice(
         self, request: InspectRequest, session: str | None, found: Any, answer: InspectAnswer
     ) -> InspectAnswer:
-        """Return the answer; if the same look has shown the same bytes before, with advice to wait.
+        """Return the answer. Add advice to wait if the same look has shown the same bytes before.
 
-        Not if it goes on with lines that were there already: to read those is no waiting.
+        No advice is added if the answer goes on with lines that are there already: reading on is not waiting.
         """
         if answer.get("next") and request.mode != "tail":
             return answer
@@ -54,7 +54,7 @@ def _is_live(found: Any) -> bool:
 
 
 def _look(request: InspectRequest, session: str | None) -> tuple[Any, ...]:
-    """Return what tells two looks apart. The instant of a `since` moves on with the clock: it does not."""
+    """Return what tells two looks apart. Leaves out the instant of a `since`, which moves with the clock."""
     asked = request.mode, request.line_count, request.start, request.end, request.offset, request.pattern
     return session, request.capture, *asked
 

@@ -1,6 +1,6 @@
-"""The beginning of a command's output, whose live capture broke off: the whole takes its place, under its id.
+"""Replaces a live capture that broke off by the whole output of its command, under the same id.
 
-So whoever has the handle of the beginning, from a listing or from following it, has that of the whole.
+So whoever has the handle of the beginning, from a listing or from following it, can read the whole.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class BrokenCapture:
-    """One such beginning, as a guard's storage takes it."""
+    """The beginning that the service has, in the form in which a guard's storage takes it."""
 
     def __init__(self, beginning: Beginning) -> None:
         self.id: str = beginning.id
@@ -51,7 +51,7 @@ class BrokenCapture:
 
 
 class LiveOutcome(NamedTuple):
-    """What the service has of an output that was sent as it came, for `calling`: all of it, or a beginning.
+    """What the service has of an output that was sent as it came: all of it, or a beginning. For `calling`.
 
     `capture` is the handle of a capture that has all of it.
     """

@@ -1,4 +1,4 @@
-"""The event loop that does all network I/O of this process, in one thread that all guards and clients share.
+"""Runs the event loop that does all network I/O of this process. All guards and clients share its thread.
 
     SyncClient, Guard ──▶ Calls ─┐
     SyncClient, Guard ──▶ Calls ─┴▶ LoopThread ──▶ coroutines, one task each
@@ -29,8 +29,9 @@ CLOSE_SECONDS: Final = 5.0
 """Seconds that closing waits for the thread. It is a daemon, so the process can end before it does."""
 
 
-# asyncio asks its logger whenever a loop is made. The first answer takes a lock of `logging`; if a signal's
-# handler came just then and waited for another thread, which imports what makes loggers, neither would go on.
+# asyncio asks its logger whenever a loop is made. Only the first answer takes a lock of `logging`, so it is
+# taken here. Otherwise a signal's handler might interrupt that moment, and wait for another thread that needs
+# the same lock, because it imports a module that makes a logger: a deadlock.
 logging.getLogger("asyncio").isEnabledFor(logging.DEBUG)
 
 _here: Final = threading.local()
@@ -106,7 +107,7 @@ class LoopThread:
             self._thread.join(CLOSE_SECONDS)
 
     def _give_up(self) -> None:
-        """Leave nothing behind. Where only the wait for the thread's start was interrupted, it does run."""
+        """Leave nothing behind. If only the wait for the thread's start was interrupted, the thread runs."""
         if self._thread.ident is None:
             self._runner.close()
         else:
@@ -131,14 +132,14 @@ class LoopThread:
             await self._stop.wait()
         finally:
             self._is_over = True
-            for user in list(self.users):  # else the end of what runs would let what is held begin
+            for user in list(self.users):  # else held submissions would begin as others end
                 user.drop_held()
 
     def _ask_to_begin(self) -> None:
         """Let the loop begin what has been submitted. Raises `RuntimeError` if it is closed.
 
-        To call the loop writes to a socket. That gives away Python's lock, which a thread with much to do may
-        keep for long. So one call is enough for all that is submitted before it comes. A call is remembered
+        A call to the loop writes to a socket. That gives away the interpreter's lock, and a busy thread may
+        keep the lock for long. So one call serves all that is submitted before it comes. A call is remembered
         only once it was made: a signal handler that runs before that makes one of its own.
         """
         if self._wake is None or self._wake.has_come or self.loop.is_closed():
@@ -178,9 +179,9 @@ class _Shared:
         self._thread = None
 
     def join(self, user: Ongoing) -> LoopThread:
-        """Count a user more, and return the loop thread. Called in a loop thread, return that one.
+        """Add a user, and return the loop thread. In a loop thread, return that one without taking the lock.
 
-        There it waits for no lock: a signal handler that interrupts the start of a thread may start another.
+        Two threads may exist: a signal handler that interrupts the start of one may start another.
         """
         here: LoopThread | None = getattr(_here, "thread", None)
         if here is not None:
@@ -193,7 +194,7 @@ class _Shared:
             return self._thread
 
     def leave(self, thread: LoopThread, user: Ongoing) -> None:
-        """Count a user less. The last one ends the thread."""
+        """Remove a user. The last one ends the thread."""
         with self._lock:
             thread.users.discard(user)
             if thread.users:

@@ -1,4 +1,4 @@
-"""Whose program is at the other end of a connection on this machine. Linux says it; other systems do not.
+"""Finds whose program is at the other end of a connection on this machine. Only Linux tells it.
 
 Source: sock_diag(7), linux/inet_diag.h. A message is a header of netlink(7), then one of these:
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LARGE_BYTES: Final = 1024 * 1024
-"""Most of the work on so much leaves the interpreter's lock to others."""
+"""Work on at least this much data leaves the interpreter's lock to others most of the time."""
 
 
 def is_lack_of_threads(error: RuntimeError) -> bool:

@@ -42,7 +42,7 @@ class Reply(Generic[R]):
         return self._answer is not None
 
     def cancel(self) -> bool:
-        """Say that nobody waits any more; return whether there was no answer yet."""
+        """Note that nobody waits any more. Return whether there was no answer yet."""
         if self.done():
             return False
         self.is_cancelled = True
@@ -135,7 +135,7 @@ async def pause() -> None:
 
 
 def _future_of(reply: Reply[Any], seconds: float | None) -> asyncio.Future[None]:
-    """Return what is done once there is an answer, or after `seconds`."""
+    """Return a future that is done once there is an answer, or after `seconds`."""
     waker = _Waker()
     reply.add_done_callback(waker)
     if seconds is not None:

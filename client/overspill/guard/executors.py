@@ -34,7 +34,7 @@ class Executor(Protocol):
         """Do `work(*args)`, which may take milliseconds. `flow` says whose place in the queue it takes."""
 
     async def is_too_long(self, flow: Hashable, shape: Shape, limits: Limits) -> bool:
-        """Return whether `content` exceeds `limits`, not counting the notices in it."""
+        """Return whether the output exceeds `limits`, not counting the notices in it."""
 
     async def decide(self, call: RunningCall, pending: PendingResult) -> int | None:
         """Return the bytes that a notice may take, or None if the result stays: see `RunningCall.decide`."""
@@ -51,7 +51,7 @@ class AsyncExecutor:
         return await threads.run_fairly(flow, 0, work, *args)
 
     async def is_too_long(self, flow: Hashable, shape: Shape, limits: Limits) -> bool:
-        """Return whether `content` exceeds `limits`, not counting the notices in it."""
+        """Return whether the output exceeds `limits`, not counting the notices in it."""
         counts_tokens = limits.max_tokens is not None and limits.counter is not None
         if is_quick(shape, limits) and not counts_tokens:
             return is_too_long(shape, limits)
@@ -78,7 +78,7 @@ class SyncExecutor:
         return work(*args)
 
     async def is_too_long(self, flow: Hashable, shape: Shape, limits: Limits) -> bool:  # noqa: ARG002
-        """Return whether `content` exceeds `limits`, not counting the notices in it."""
+        """Return whether the output exceeds `limits`, not counting the notices in it."""
         return is_too_long(shape, limits)
 
     async def decide(self, call: RunningCall, pending: PendingResult) -> int | None:

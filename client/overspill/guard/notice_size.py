@@ -35,7 +35,7 @@ def within_room(limits: Limits, room: int) -> Limits:
 
 
 def notice_overhead(shape: Shape) -> int:
-    """Return the most bytes that a notice for `content` has around its preview."""
+    """Return the most bytes that a notice for the output has around its preview."""
     return NOTICE_BYTES + (DATA_BYTES if shape.content_type == JSON_TYPE else 0)
 
 

@@ -1,6 +1,6 @@
-"""Decides who may ask our MCP server or gateway over HTTP: who has its token, else this user's programs.
+"""Decides who may ask our MCP server or gateway over HTTP: callers with its token, else this user's programs.
 
-It owns the token. It does no HTTP: its user says what a caller has sent, and from where. It raises nothing.
+It owns the token. It does no HTTP: it is told what a caller has sent, and from where. It raises nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The limits and reading tools for each client: as short as its program needs, if the program is known."""
+"""Chooses limits and reading tools for each client: as short as its program needs, if that is known."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How far live captures are, for progress and for subscriptions: one watch for each capture, for all who ask.
+"""Watches how far live captures are, for progress and for subscriptions: one watch a capture, for all users.
 
-A watch waits in the service until the capture grows or ends, looks at most once a second, and never reads
+A watch waits in the service until the capture grows or ends. It looks at most once a second, and reads no
 more than a line or two, however much comes. Watches are tasks of the server's event loop. They raise nothing:
-what goes wrong is an answer with `error`.
+a failure is an answer with `error`.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _BACKOFF: Final = Backoff(first=1.0, longest=30.0)
 _FINAL_ERRORS: Final = frozenset(
     {wire.Code.NOT_FOUND, wire.Code.EXPIRED, wire.Code.DELETED, wire.Code.FORBIDDEN}
 )
-"""Errors after which no capture grows."""
+"""Errors after which the capture cannot grow any more."""
 
 
 class Growth(Struct, frozen=True):
-    """How far a capture is. `answer` is that of the tool: an error if it could not be asked."""
+    """How far a capture is. `answer` is the tool's answer, which is an error if the read failed."""
 
     total_lines: int
     total_bytes: int
@@ -58,7 +58,7 @@ class Watch:
         self.users = 0
 
     async def after(self, seen: Growth | None) -> Growth:
-        """Return what is seen once it is another than `seen`."""
+        """Wait until the growth differs from `seen`, and return it."""
         while self.growth is None or self.growth is seen:
             await self._changed.wait()
         return self.growth
@@ -85,7 +85,7 @@ class Watch:
         return found
 
     def _note(self, answer: Answer) -> None:
-        """Wake who waits, if the answer says something new."""
+        """If the answer says something new, wake all who wait."""
         old, new = self.growth, _growth(answer, self.growth)
         if old is not None and (old.total_bytes, old.is_live) == (new.total_bytes, new.is_live):
             return

@@ -1,4 +1,4 @@
-"""Progress of a tool's call that takes long: its seconds, and how far the capture is that it waits for."""
+"""Reports the progress of a tool's call: how long it takes, and how far the capture is that it waits for."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ HEARTBEAT: Final = 1.0
 async def reporting(
     work: Coroutine[Any, Any, T], report: Report | None, watches: Watches, waited_for: str | None = None
 ) -> T:
-    """Return what `work` returns, and report its progress meanwhile, if anybody wants it.
+    """Return what `work` returns. Report its progress meanwhile, unless `report` is None.
 
-    `waited_for` is the capture that it waits for, if it is a wait. Cancelling it cancels the work.
+    `waited_for` is the capture that the work waits for, if it is a wait. Cancelling this cancels the work.
     """
     if report is None:
         return await work

@@ -37,7 +37,7 @@ _PLAIN_NAME: Final = re.compile(r"(?!.*://)[\w.:/@#+-]+")
 _DASHES: Final = re.compile(r"-{2,}")
 _SHORT_REASON: Final = 60
 _SHORT_STATUS: Final = 24
-"""Characters of a reason and of a status in a terse notice, at most."""
+"""The most characters of a reason, and of a status, in a terse notice."""
 _BEGIN: Final = "[overspill]"
 _LOST: Final = "[overspill NOT STORED]"
 _WHOLE: Final = "Stored whole"
@@ -45,7 +45,7 @@ DO_NOT_RERUN: Final = "Do not rerun."
 
 
 def make_notice(facts: Facts, stored: StoreResult, *, is_terse: bool = False) -> Notice:
-    """Return the notice of an output that went where `kept` says; a terse one for a small preview."""
+    """Return the notice of an output that went where `stored` says; a terse one for a small preview."""
     if is_terse:
         return _terse(facts, stored)
     if stored.outcome is Outcome.TRUNCATED:

@@ -31,7 +31,7 @@ class Pattern(Protocol):
 
     @property
     def chains(self) -> Sequence[Sequence[Pattern]] | None:
-        """The blocks for which a line that is too long to search at once is searched; None if there are none.
+        """The blocks that are searched for in a line that is too long to search as a whole; None without any.
 
         Each block matches at most `program_size` bytes.
         """

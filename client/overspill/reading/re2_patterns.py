@@ -31,7 +31,7 @@ class Re2Pattern:
     """A compiled pattern. Safe to use from several threads at once."""
 
     def __init__(self, source: bytes, *, ignore_case: bool, chains: tuple[Chain, ...] | None = None) -> None:
-        """`chains` are the texts of its blocks (see `stages`). Raises `InvalidPattern`."""
+        """Compile. `chains` are the texts of its blocks (see `stages`). Raises `InvalidPattern`."""
         self._ignore_case, self._texts = ignore_case, chains
         self._engine = _compile(b"(?m)" + source, ignore_case=ignore_case)
         self.program_size: int = _size_of(self._engine)

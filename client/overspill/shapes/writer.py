@@ -60,7 +60,7 @@ def render(value: Any) -> Body:
 
 
 def as_text(value: Any) -> str:
-    """Do the same as `rendered`, for what stands in one text with others."""
+    """Do the same as `render`, and return a text in memory. For values that become parts of one text."""
     return text_of(render(value))
 
 

@@ -57,7 +57,7 @@ _PASSING: Final = (
     TooManyRequests,
     QuotaExceeded,
 )
-"""Exceptions to these that may pass: damage on the way, another server in between, load, a limit."""
+"""Exceptions to `_PERMANENT`, which may pass: damage on the way, another server in between, load, a limit."""
 _SERVICE_FAILURES: Final = (Denied, QuotaExceeded, StoreFull, TooManyRequests)
 """Failures that the next capture would meet too."""
 _MOST_FAILED_IN_A_ROW: Final = 3
@@ -215,7 +215,7 @@ class Flush:
 
 
 def _is_postponed(entry: Spooled) -> bool:
-    """Whether its next try is still to come. One further off than any pause means a clock set back."""
+    """Return whether its next try is to come. One further off than any pause means that a clock was set back."""
     if entry.next_try is None:
         return False
     return 0 < (entry.next_try - datetime.now(UTC)).total_seconds() <= _BACKOFF.longest

@@ -91,7 +91,7 @@ class Upload:
     async def fill(self, ingest: Ingest, body: AsyncIterator[bytes], workers: Workers | None = None) -> None:
         """Take the whole body. Afterwards every segment except the last is stored, or on its way.
 
-        `workers` decode, hash and compress it, by default `cpu`.
+        `workers` decode, hash and compress it; by default the threads that the upload was made with.
         """
         threads = workers or self._cpu
         async for chunks, is_last in read_batches(body):

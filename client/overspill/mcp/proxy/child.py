@@ -1,6 +1,6 @@
-"""An MCP server as a child process, with the proxy on its standard input and output.
+"""Runs an MCP server as a child process, with the proxy on its standard input and output.
 
-Its standard error is ours: nothing stands between, so a flood of it blocks nobody.
+The server writes to our own standard error, with nothing in between. So a flood of errors blocks nobody.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from overspill.mcp.proxy.relay import Choices
 
 _MAX_MESSAGE_BYTES: Final = 1 << 30
-"""The longest message, in bytes, that is held to be read."""
+"""The longest message that is read, in bytes."""
 _GRACE_SECONDS: Final = 3.0
 """Seconds that the server has to end after its input did, and again after a signal."""
 _LEFT_BEHIND_SECONDS: Final = 0.5
@@ -43,11 +43,11 @@ class ServerNotStarted(Exception):
 
 
 class NoStreams(Exception):
-    """Standard input or output is nothing that a client could talk over."""
+    """Standard input or output is not something over which a client can talk."""
 
 
 class MessageTooLong(Exception):
-    """A line is longer than what is held to be read: what comes after it is not known to be a message."""
+    """A line exceeds the limit. What follows may begin in the middle of a message."""
 
 
 async def run(words: Sequence[str], guard: Guard, choices: Choices) -> int:
@@ -88,7 +88,7 @@ async def _started(words: Sequence[str]) -> AsyncIterator[asyncio.subprocess.Pro
 
 
 class _ServerStreams(asyncio.subprocess.SubprocessStreamProtocol):
-    """The server's streams. Its output ends with it, also if a process that it left behind holds the pipe."""
+    """The server's streams. They end with the server, even if a process that it left behind holds a pipe."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)

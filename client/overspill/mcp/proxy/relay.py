@@ -1,6 +1,6 @@
-"""Between a client and a server: every message passes as it came, but for lists of tools and tools' results.
+"""Relays messages between a client and a server. All pass as they came, except lists of tools and results.
 
-It does no I/O of its own: it is given the lines of both sides, and calls back with what to send.
+It does no I/O: it is given the lines of both sides, and calls back with what to send.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Relay:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def from_client(self, line: bytes) -> None:
-        """Take a line of the client. What is no message goes on too: the server knows best what to answer."""
+        """Take a line of the client. Pass on an invalid one too: the server knows best what to answer."""
         try:
             read = list(messages(line))
         except (NotAMessage, ValueError):
@@ -85,7 +85,7 @@ class Relay:
                 self._to_server(raw)
 
     def from_server(self, line: bytes) -> None:
-        """Take a line of the server. Raises `NotAMessage` for one that the client could not read."""
+        """Take a line of the server. Raises `NotAMessage` if the client could not read it."""
         try:
             read = list(messages(line))
         except ValueError as error:
@@ -98,7 +98,7 @@ class Relay:
                 self._begin(self._send_answer(raw, message, request))
 
     def server_ended(self, why: str) -> None:
-        """Answer every request that is under way: also reads of our own, for nobody waits for them now."""
+        """Answer every request that is under way with an error. Cancel our own reads."""
         own = list(self._reading_calls.items())
         for _, task in own:
             task.cancel()
@@ -107,7 +107,7 @@ class Relay:
             self._to_client(encoded({"jsonrpc": "2.0", "id": given, "error": error}))
 
     async def finish(self) -> None:
-        """Wait until every result that has come is sent on: as long as the guard waits for the service."""
+        """Wait until every result that has come is sent on, which the guard may hold to store it."""
         if self._tasks:
             await asyncio.wait(self._tasks)
 
