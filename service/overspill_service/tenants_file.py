@@ -72,7 +72,7 @@ class TenantsFile:
         elif now - self._restless_since >= RESTLESS_SECONDS:
             log.warning(
                 "the tenants' file has changed at every look for %.0f s, and the former one is still in use: "
-                "it is read once it stands still for %g s",
+                "it is read once it has not changed for %g s",
                 now - self._restless_since,
                 POLL_SECONDS,
             )

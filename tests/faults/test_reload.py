@@ -81,7 +81,7 @@ async def test_a_wrong_file_changes_nothing_and_says_so(
     (service,) = await asyncio.to_thread(start_services, tenants=file)
     file.write_text("[[tenants]\n")
     os.kill(service.pid, signal.SIGHUP)
-    await until(lambda: logged(service, "not reloaded, all stays as it was: tenants: "))
+    await until(lambda: logged(service, "not reloaded, nothing has changed: tenants: "))
 
     assert await status_of(service, key) == 201
 

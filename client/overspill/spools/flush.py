@@ -215,7 +215,7 @@ class Flush:
 
 
 def _is_postponed(entry: Spooled) -> bool:
-    """Return whether its next try is to come. One further off than any pause means that a clock was set back."""
+    """Return whether its next try is to come. If it is too far off to be a pause, a clock was set back."""
     if entry.next_try is None:
         return False
     return 0 < (entry.next_try - datetime.now(UTC)).total_seconds() <= _BACKOFF.longest

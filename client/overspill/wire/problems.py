@@ -93,7 +93,7 @@ _CODES: Final[dict[Code, tuple[int, str]]] = {
     Code.DIGEST_MISMATCH: (400, "The content does not match its digest"),
     Code.UNAUTHORIZED: (401, "A valid key is needed"),
     Code.FORBIDDEN: (403, "The key lacks the scope that this needs"),
-    Code.FOREIGN_ORIGIN: (403, "A page of another site has sent this, or to another host"),
+    Code.FOREIGN_ORIGIN: (403, "A page of another site sent this, or it names another host"),
     Code.NOT_FOUND: (404, "There is no such capture"),
     Code.KEY_NOT_FOUND: (404, "There is no such key"),
     Code.NO_ROUTE: (404, "There is nothing at this path"),

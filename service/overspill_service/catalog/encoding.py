@@ -135,7 +135,7 @@ class SkippedRecords:
             self._remembered[name] = None
         if name not in self._logged and len(self._logged) < MAX_DAMAGED:
             self._logged.add(name)
-            log.error("%s of tenant %s is passed over: %s", name[1], name[0], error)
+            log.error("skipped %s of tenant %s: %s", name[1], name[0], error)
 
 
 def decode_key(value: bytes) -> KeyRecord:

@@ -69,9 +69,7 @@ async def copy(settings: Settings, options: Mapping[str, Any]) -> int:
     """
     report: dict[str, object] = {}
     if not options["to"] and not options["to_catalog"]:
-        raise SettingError(
-            "say where to copy to: --to URL of a store, --to-catalog URL of a catalog, or both"
-        )
+        raise SettingError("name a target: --to URL of a store, --to-catalog URL of a catalog, or both")
     if options["to"]:
         report |= await _copy_store(settings, options["to"], deletes=options["delete"])
     if options["to_catalog"]:

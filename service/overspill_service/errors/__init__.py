@@ -108,6 +108,14 @@ class NotFound(Absent):
     code = Code.NOT_FOUND
 
 
+class NoRoute(Absent):
+    code = Code.NO_ROUTE
+
+
+class KeyNotFound(Absent):
+    code = Code.KEY_NOT_FOUND
+
+
 class Expired(Absent):
     code = Code.EXPIRED
 
@@ -140,14 +148,6 @@ class ExpectationFailed(Refused):
 
 class IdConflict(Refused):
     code = Code.ID_CONFLICT
-
-
-class NoRoute(Absent):
-    code = Code.NO_ROUTE
-
-
-class KeyNotFound(Absent):
-    code = Code.KEY_NOT_FOUND
 
 
 class Held(Refused):

@@ -1,4 +1,4 @@
-"""What the service cannot do now, or no more, whoever asks. Other errors are about a request."""
+"""Errors that are about the service: it cannot do something now, or any more. Others are about a request."""
 
 from __future__ import annotations
 

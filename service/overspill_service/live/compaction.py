@@ -79,7 +79,9 @@ async def _copy(archive: Archive, entry: Entry, upload: Upload) -> Entry:
             for framed in batch:
                 await upload.add(framed)
     if (content.size, content.sha256.digest()) != (entry.size, entry.sha256):
-        raise CaptureDamaged(f"{entry.id} reads as {content.size} bytes of another digest than its own")
+        raise CaptureDamaged(
+            f"the stored content of {entry.id}, {content.size} bytes, does not have its digest and size"
+        )
     draft = replace(entry, upload=upload.name, segments=[], index=None, marker=None)
     await upload.seal(encode_entry(draft))
     count = sum(map(len, upload.frames))

@@ -171,7 +171,7 @@ def _note_end(entry: Entry, task: asyncio.Task[None]) -> None:
     error = None if task.cancelled() else task.exception()
     if error is not None:
         details = fields(tenant=entry.tenant, capture=entry.id)
-        log.error("followers of a live capture were sent away", exc_info=error, extra=details)
+        log.error("a stream failed, and its followers were disconnected", exc_info=error, extra=details)
 
 
 class Streams:

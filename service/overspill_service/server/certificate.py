@@ -54,7 +54,7 @@ class Certificate:
         try:
             await self.reread()
         except SettingError as error:
-            log.error("the certificate has changed, but stays as it was in use: %s", error)  # noqa: TRY400  (no traceback for a wrong file)
+            log.error("the changed certificate is wrong, and the former one stays in use: %s", error)  # noqa: TRY400  (no traceback for a wrong file)
         else:
             log.info("the certificate has changed and is in use", extra=logs.fields(expires=self.expires))
 

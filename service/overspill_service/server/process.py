@@ -232,7 +232,7 @@ async def _reload_when(
                 await certificate.reread()
             waiting = await reload(service, settings)
         except (SettingError, ServiceError) as error:
-            log.error("not reloaded, all stays as it was: %s", error)  # noqa: TRY400  (no traceback for a typo)
+            log.error("not reloaded, nothing has changed: %s", error)  # noqa: TRY400  (no traceback for a typo)
             continue
         logs.configure(settings.log_level, settings.log_format)
         log.info(

@@ -193,7 +193,7 @@ def _text_of(path: Path) -> str:
         raise ValueError(f"the file has more than {MAX_FILE_SIZE} bytes")
     if not data:
         raise ValueError(
-            "the file is empty, as one that is being written; if that is meant, put a comment there"
+            "the file is empty, as if it were being written; to have no tenants, put a comment in it"
         )
     return data.decode()
 

@@ -160,7 +160,7 @@ def targets(first: str, second: str | None, patterns: Sequence[str]) -> tuple[st
         return first, patterns
     if patterns or second is None:
         wanted = "a handle alone, since -e gives the pattern" if patterns else "a handle and a pattern"
-        raise CommandFailure(f"say {wanted}: overspill grep cap_... PATTERN", ExitCode.USAGE)
+        raise CommandFailure(f"give {wanted}: overspill grep cap_... PATTERN", ExitCode.USAGE)
     if is_handle(first):
         return first, [second]
     if is_handle(second):
