@@ -164,8 +164,8 @@ def test_a_handle_is_searched_for_in_the_first_of_two_captures(overspill: Shell)
     ("words", "said"),
     [
         (["error", "build.log"], "neither 'error' nor 'build.log' is a handle"),
-        ([ABSENT], "say a handle and a pattern"),
-        (["-e", "x", "y", ABSENT], "say a handle alone, since -e gives the pattern"),
+        ([ABSENT], "give a handle and a pattern"),
+        (["-e", "x", "y", ABSENT], "give a handle alone, since -e gives the pattern"),
         (["-ov", "x", ABSENT], "-o prints what matches"),
     ],
 )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _PRECISION: Final = 0.01
-"""The part of the seconds that passes before a deadline is moved again: a timer costs as much as a piece."""
+"""A deadline is moved only by more than this part of its seconds: a timer costs as much as a piece."""
 
 
 class Deadline:
@@ -76,7 +76,7 @@ class Attempts:
 
 @asynccontextmanager
 async def attempts_of(request: Request, address: Address) -> AsyncIterator[Attempts]:
-    """Give the block the attempts of a request. Raises `Unreachable` after the client's timeout."""
+    """Yield the attempts of a request. Raises `Unreachable` after the client's timeout."""
     seconds = address.timeout + request.answer_seconds
     timeout = asyncio.timeout(seconds)
     deadline = Deadline(seconds, timeout)

@@ -1,4 +1,4 @@
-"""The calls about live captures: producing one, following it, and waiting for what it says."""
+"""The calls about live captures: produce one, follow it, and wait for something in it."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def live_service(client: LiveCalls, description: Description) -> LiveService:
 
 
 async def give_up(client: LiveCalls, id: str, producer: str) -> None:  # noqa: A002  (the field's own name)
-    """End a live capture as partial, because its producer goes on with it no more.
+    """End a live capture as partial, because its producer will not go on with it.
 
     Do nothing if it has ended, or is not there. Raises what the client raises.
     """

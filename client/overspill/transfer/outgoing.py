@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _PIECE: Final = 64 * 1024
 """Bytes of one piece of a body in memory, if somebody watches its progress."""
 _NEAR_PIECE: Final = 256 * 1024
-"""The same for a service on this machine, where a piece takes no time, and each costs a turn of the loop."""
+"""The same for a service on this machine: sending takes no time there, but each piece a turn of the loop."""
 
 
 class Outgoing:

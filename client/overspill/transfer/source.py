@@ -1,4 +1,4 @@
-"""Makes what a caller wants stored readable any number of times, as retries need.
+"""Makes a caller's content readable any number of times, as retries need.
 
 The id of a capture holds the digest of its content, so all of it is read once before a byte is sent. Data in
 memory and seekable files are read twice. Everything else goes through a temporary file.
@@ -123,10 +123,10 @@ class InFile:
 
 @asynccontextmanager
 async def opened(source: Source, sha256: bytes | None = None) -> AsyncIterator[HashedContent]:
-    """Give the block `source` as content. A file that was opened for it is closed at the end.
+    """Yield `source` as content. A file that was opened for it is closed at the end of the block.
 
-    `sha256` is its digest if the caller has it; then it is not computed. Raises `TypeError` if `source` has
-    no bytes, `ValueError` if the digest is none, and whatever reading it raises.
+    `sha256` is its digest, if the caller knows it; then it is not computed. Raises `TypeError` if `source`
+    holds no bytes, `ValueError` if the digest is invalid, and whatever reading it raises.
     """
     check_digest(sha256)
     if isinstance(source, str | bytes | bytearray | memoryview):

@@ -109,7 +109,7 @@ class Connections:
     def received(self, connection: ClientConnection, data: bytes) -> bool:
         """Count what came, if it belongs to a head. Return whether the request may go on.
 
-        A head with too many fields goes. So does the longest one if all of them are too long.
+        Refuse a head whose fields are too long. If all heads together are too long, refuse the longest.
         """
         head, transport = connection.head, connection.transport
         if not head.take(data):
@@ -128,7 +128,7 @@ class Connections:
         return True
 
     def _is_blocked(self, accepted: socket.socket) -> bool:
-        """Return whether no connection is taken from where this one comes."""
+        """Return whether the address of the connection is blocked."""
         try:
             return bool(self._blocked) and network_of(address_of(accepted.getpeername())) in self._blocked
         except OSError:  # it has gone already

@@ -63,7 +63,7 @@ class CpuThreads:
         self._own = self._threads.of("")
 
     def of(self, tenant: str) -> Workers:
-        """Return the threads as a tenant uses them: it does not wait for the many reads of another one."""
+        """Return the threads as one tenant uses them. It does not wait for the reads of another tenant."""
         return self._threads.of(tenant)
 
     def start(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:

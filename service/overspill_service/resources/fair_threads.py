@@ -25,7 +25,7 @@ PAUSES: Final = 4
 """A tenant may hold the interpreter's lock for a fifth of the time: then others get it in between."""
 
 TOGETHER_SECONDS: Final = 1.0
-"""For so many seconds after work of another tenant than the last one, several tenants count as asking."""
+"""How long several tenants count as asking, after work of one tenant has followed work of another."""
 
 LITTLE: Final = 0.01
 """The part of a limit on CPU time below which other replicas need not know."""
@@ -61,8 +61,9 @@ class FairThreads:
         self._busy: dict[Tenant, None] = {}
         """The tenants whose work runs or waits."""
         self._latest: Tenant | None = None
+        """The tenant whose work came last."""
         self._changed_at = -math.inf
-        """The tenant whose work came last, and when it last was another one than before."""
+        """When work last came from another tenant than the work before it."""
         self._note, self._clock = note, clock
         self._is_closed = False
 
@@ -94,7 +95,7 @@ class FairThreads:
         return batch
 
     def _note_turn(self, tenant: Tenant, now: float) -> None:
-        """Remember when work came of another tenant than the last one. The process's own has no name."""
+        """Remember when work came from another tenant than before. The process's own work has no name."""
         if not tenant.name or tenant is self._latest:
             return
         if self._latest is not None:

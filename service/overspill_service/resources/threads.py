@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 NICENESS: Final = 5
-"""Of threads that give way: a third of the CPU time of another thread that wants the same core."""
+"""The niceness of threads that give way: they get a third of the CPU time of another thread on the core."""
 COMMON_THREADS: Final = 4
 """Threads for occasional blocking calls: metrics, host names, credentials."""
 RESOLVER_THREADS: Final = 4
@@ -50,9 +50,9 @@ def _too_few_threads() -> OutOfResources:
 
 
 class Pool:
-    """Threads for blocking work, which run from the start. Other code says what they do next.
+    """Threads for blocking work, which run from the start. The caller decides the order of the work.
 
-    A piece of work costs a fraction of what it costs by asyncio's own executors: no future, and no lock.
+    A piece of work costs a fraction of what it costs in asyncio's own executors: no future, and no lock.
     """
 
     def __init__(self, count: int, name: str, prepare: Callable[[], None] = lambda: None) -> None:
@@ -113,11 +113,11 @@ def needed_threads() -> int:
 
 
 def try_threads(count: int) -> None:
-    """Start so many threads at once, which end again. Raises `OutOfResources`."""
+    """Start `count` threads at once, and end them. Raises `OutOfResources` if that is not possible."""
     release = threading.Event()
     try:
         for _ in range(count):
-            _thread.start_new_thread(release.wait, ())  # of the time that a `Thread` takes a quarter
+            _thread.start_new_thread(release.wait, ())  # takes a quarter of the time of a `Thread`
     except RuntimeError as error:
         raise _too_few_threads() from error
     finally:

@@ -43,7 +43,7 @@ class TokenBucket:
         return self._burst if self.share == 1 else max(1.0, self._burst * self.share)
 
     def wait(self) -> int:
-        """Return in how many whole seconds there is a token, 0 if there is one now."""
+        """Return the whole seconds until there is a token, 0 if there is one now."""
         now, rate = self._clock(), self.rate * self.share
         self._tokens, self._at = min(self._most, self._tokens + rate * (now - self._at)), now
         return 0 if self._tokens >= 1 else math.ceil((1 - self._tokens) / rate)
@@ -60,7 +60,7 @@ class TokenBucket:
         self._tokens += 1
 
     def set_share(self, share: float) -> None:
-        """Let only this part be used from now on, more than 0 and at most 1."""
+        """Grant only this share of rate and burst from now on: more than 0, and at most 1."""
         self.wait()
         self.share = share
 

@@ -1,8 +1,9 @@
-"""One connection to Redis that many tasks share: commands go out in their order, and so do answers come back.
+"""One connection to Redis that many tasks share. Commands go out in order, and answers come in that order.
 
-A command on an idle connection is sent at once, others together with all of an iteration of the event loop.
-No caller holds the connection, and a command needs no task, lock or timer of its own, so a cancelled caller
-cannot leave an answer behind for the next. This module knows nothing of retries, or of what commands mean.
+A command on an idle connection is sent at once. Other commands are sent together, once for each iteration of
+the event loop. No caller holds the connection, and a command needs no task, lock or timer of its own. So a
+cancelled caller cannot leave an answer behind for the next one. This module knows nothing of retries, or of
+what commands mean.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Link(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._unsent: list[bytes] = []
         self._waiting: deque[tuple[Answer, float]] = deque()
-        """For each command that has no answer yet, and since when it waits."""
+        """The answers that have not come yet, and when each command was sent."""
         self._ignored: Answer = self._loop.create_future()
         """Stands for answers that nobody waits for."""
         self._ignored.cancel()
@@ -72,9 +73,10 @@ class Link(asyncio.Protocol):
     def send(self, command: tuple[Any, ...], *, publishes: bool = False) -> Answer:
         """Send a command. Its answer is what Redis says, or a `RedisError`.
 
-        What `publishes` comes to its subscribers before the answer comes here, and they are not kept waiting
-        by what this process does next. Redis writes to the connection that it had something for last first
-        (`putClientInPendingWriteQueue` in its `networking.c`), so this one is given something before.
+        If the command `publishes`, its subscribers get the news before this connection gets the answer, so
+        they do not wait for what this process does next. Redis writes first to the connection that was the
+        last to get something to write (`putClientInPendingWriteQueue` in its `networking.c`). So this
+        connection is given something, a PING, before the command.
         """
         answer = self._loop.create_future()
         if self._transport is None:
@@ -100,7 +102,7 @@ class Link(asyncio.Protocol):
         return answer
 
     def listen(self, on_message: Callable[[list[Any]], None]) -> None:
-        """Take what comes from now on for messages: a connection that subscribes gets no answers."""
+        """Treat all that comes from now on as messages: a connection that subscribes gets no answers."""
         self._on_message = on_message
 
     def retire(self) -> None:

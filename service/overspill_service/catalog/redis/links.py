@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_LINKS: Final = 4
 BUSY_BYTES: Final = 64 * 1024
-"""A link with a longer backlog is passed by."""
+"""A link with a longer backlog is not used if there is a better one."""
 CONNECT_SECONDS: Final = 1.0
 """Seconds for one connection to be made, its login included."""
 ANSWER_SECONDS: Final = 2.0

@@ -1,7 +1,7 @@
 """Listings of the SQLite catalog: pages by the most selective index, in steps that take a moment each.
 
-An index finds captures by one filter. If there are others, each capture that it finds is looked at. One step
-looks at `MAX_SCANNED` of them, so that a filter that few meet lets other steps pass.
+An index finds captures by one filter. If the query has other filters, each capture that the index finds is
+looked at. One step looks at `MAX_SCANNED` of them. So a filter that few captures meet holds up no others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OTHERS: Final = {
 
 
 class Selection(NamedTuple):
-    """A query in SQL. What `where` says the index finds, what `filters` says is looked up in each row."""
+    """A query in SQL. The index finds what `where` says. Each row is looked at for what `filters` says."""
 
     indexed_by: str
     where: list[str]
