@@ -53,7 +53,7 @@ def test_each_kind_of_failure_has_its_exit_code_and_no_traceback(
     [
         (["lines", ABSENT, "900:901"], 0, "there is no line 900: the capture has 1 line"),
         (["cat", ABSENT, "-o", "/nonexistent/file"], 6, "/nonexistent/file: No such file or directory"),
-        (["put", "--name", "x"], 2, "Invalid value for --name: it goes with --live alone"),
+        (["put", "--name", "x"], 2, "Invalid value for --name: it needs --live"),
         (
             ["grep", ABSENT, "x", "--cursor", "zzz"],
             2,

@@ -84,6 +84,6 @@ def _check(file: str, form: str | None, name: str, *, live: bool) -> None:
     if live and file != "-":
         raise click.BadParameter("it stores standard input: leave FILE out", param_hint="--live")
     if form is not None and not live:
-        raise click.BadParameter("it goes with --live alone", param_hint="--format")
+        raise click.BadParameter("it needs --live", param_hint="--format")
     if name and not live:
-        raise click.BadParameter("it goes with --live alone", param_hint="--name")
+        raise click.BadParameter("it needs --live", param_hint="--name")

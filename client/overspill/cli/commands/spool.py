@@ -63,7 +63,7 @@ def list_(
     now = datetime.now(UTC)
     table.print([_row(entry, None if table.is_exact else now) for entry in entries])
     if not entries:
-        output.say("nothing waits on this machine: all that was stored is with the service")
+        output.say("nothing waits on this machine: the service has all that was stored")
 
 
 def _row(entry: "Spooled", now: datetime | None) -> tuple[str, ...]:
