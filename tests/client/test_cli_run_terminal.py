@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -12,9 +15,11 @@ from overspill import SyncClient
 from overspill.cli.command_output.terminal_process import LineEnds
 from overspill.wire import State
 
-from tests.client.shell import CAPTURE_ID, Shell
+from tests.client.shell import CAPTURE_ID, Shell, command, written_to
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.servers.overspill import ServiceProcess
 
 ASKS = """
@@ -69,6 +74,74 @@ def test_keys_that_are_pressed_before_the_command_runs_are_the_commands(overspil
 
     assert terminal.ended() == 0
     assert terminal.shown.endswith(b"one\r\ntwo\r\n")
+
+
+def test_the_key_that_stops_a_command_gives_the_shell_back_until_it_goes_on(overspill: Shell) -> None:
+    run = shlex.join(command("run", "--", "sh", "-c", "echo ready; read word; echo got $word; exit 4"))
+    terminal = overspill.script_on_terminal(f"set -m; {run}; stty -a; echo stopped $?; fg; echo ended $?")
+    terminal.wait_for(b"ready")
+    terminal.press(b"\x1a")
+    terminal.wait_for(b"stopped 0")
+    settings = terminal.shown
+    terminal.press(b"it\r")
+    terminal.ended()
+
+    assert b" icanon" in settings
+    assert b"got it\r\n" in terminal.shown
+    assert b"ended 4" in terminal.shown
+
+
+def test_a_command_goes_on_in_the_background_and_comes_back_to_the_foreground(
+    overspill: Shell, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "go")
+    asks = f"echo ready; read go <{tmp_path}/go; echo went on; read word; echo got $word"
+    run = shlex.join(command("run", "--", "sh", "-c", asks))
+    terminal = overspill.script_on_terminal(
+        f"set -m; {run}; bg; echo >{tmp_path}/go; read _; fg; echo ended $?"
+    )
+    terminal.wait_for(b"ready")
+    terminal.press(b"\x1a")
+    terminal.wait_for(b"went on")
+    terminal.press(b"for the shell\r")
+    terminal.press(b"it\r")
+    terminal.ended()
+
+    assert b"got it\r\n" in terminal.shown
+    assert b"ended 0" in terminal.shown
+
+
+def test_what_a_command_leaves_on_its_terminal_is_not_waited_for_and_lives_on(
+    overspill: Shell, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "go")
+    os.mkfifo(tmp_path / "result")
+    left = f"(read go <{tmp_path}/go; echo late && echo lives >{tmp_path}/result) & echo started"
+    terminal = overspill.terminal("run", "--", "sh", "-c", left)
+    code = terminal.ended()
+    (tmp_path / "go").write_text("\n")
+
+    assert (code, terminal.shown) == (0, b"started\r\n")
+    assert written_to(tmp_path / "result") == "lives\n"
+
+
+def test_what_a_command_leaves_behind_may_print_for_ever(overspill: Shell, tmp_path: Path) -> None:
+    terminal = overspill.terminal("run", "--", "sh", "-c", f"yes & echo $! >{tmp_path}/left; exit 5")
+    code = terminal.ended()
+    os.kill(int((tmp_path / "left").read_text()), signal.SIGKILL)  # there is such a process
+
+    assert code == 5
+
+
+def test_a_hang_up_reaches_all_of_a_command(overspill: Shell, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "result")
+    below = f"trap 'echo hung up >{tmp_path}/result; exit' HUP; echo ready; while :; do sleep 0.05; done"
+    terminal = overspill.terminal("run", "--", "sh", "-c", f"sh -c {shlex.quote(below)}; true")
+    terminal.wait_for(b"ready")
+    terminal.signal(signal.SIGHUP)
+
+    assert written_to(tmp_path / "result") == "hung up\n"
+    assert terminal.ended() == 128 + signal.SIGHUP
 
 
 def test_what_a_long_command_prints_can_be_read_before_it_ends(overspill: Shell) -> None:

@@ -23,7 +23,9 @@ _GATHER_SECONDS: Final = 0.002
 otherwise be read in as many."""
 _POLL_MILLISECONDS: Final = 20
 """Milliseconds between two checks whether the command has ended, on systems without a pidfd."""
-_DRAIN_SCRIPT: Final = "import os\nwhile os.read(0, 65536):\n    pass"
+_DRAIN_SCRIPT: Final = (
+    "import os\ntry:\n    while os.read(0, 65536):\n        pass\nexcept OSError:\n    pass"
+)
 _drains: Final[list[subprocess.Popen[bytes]]] = []
 """The processes that drop what is left behind. Those that have ended are waited for when one is started."""
 
@@ -69,7 +71,15 @@ def read_until_end(
 
 def leave(reader: int, take: Callable[[bytes], None]) -> None:
     """Take what is in the pipe now. What the command has left behind may write on, and nobody keeps it."""
-    if _read_rest(reader, take):
+    _read_rest(reader, take)
+    drop_rest(reader)
+
+
+def drop_rest(reader: int) -> None:
+    """Let what still writes to a pipe or a terminal write on: nobody keeps it."""
+    poll = select.poll()
+    poll.register(reader, 0)
+    if not poll.poll(0):  # one without writers reports a hang-up, asked or not
         _start_drain(reader)
 
 
@@ -102,16 +112,13 @@ def _read(reader: int, size: int, take: Callable[[bytes], None]) -> int:
     return len(data)
 
 
-def _read_rest(reader: int, take: Callable[[bytes], None]) -> bool:
-    """Take what is in the pipe now. Return whether somebody can still write into it."""
+def _read_rest(reader: int, take: Callable[[bytes], None]) -> None:
+    """Take what is in the pipe now."""
     left = struct.unpack("i", fcntl.ioctl(reader, termios.FIONREAD, b"\0" * 4))[0]
     while left > 0:
         data = os.read(reader, left)
         take(data)
         left -= len(data)
-    poll = select.poll()
-    poll.register(reader, 0)
-    return not poll.poll(0)  # a pipe without writers reports a hang-up, asked or not
 
 
 def _start_drain(reader: int) -> None:

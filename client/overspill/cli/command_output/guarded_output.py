@@ -19,7 +19,8 @@ from overspill.cli import output
 from overspill.cli.command_output.child_process import run_command
 from overspill.cli.command_output.command_call import CommandCall
 from overspill.cli.command_output.live_output import LiveOutput
-from overspill.cli.command_output.terminal_process import is_on_terminal, run_on_terminal
+from overspill.cli.command_output.person_terminal import is_on_terminal
+from overspill.cli.command_output.terminal_process import run_on_terminal
 from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.delivery.broken_capture import LiveOutcome
 from overspill.guard.call_context import minted

@@ -10,8 +10,9 @@ from overspill.agent_tools.recording import Recording
 from overspill.agent_tools.terminal_output import TERMINAL_VARIABLE
 from overspill.cli import output
 from overspill.cli.command_output.live_output import LiveOutput
+from overspill.cli.command_output.person_terminal import is_on_terminal, terminal_size
 from overspill.cli.command_output.shell_integration import integrated
-from overspill.cli.command_output.terminal_process import is_on_terminal, run_on_terminal, terminal_size
+from overspill.cli.command_output.terminal_process import run_on_terminal
 from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.live.upload import LiveUpload
 from overspill.spools.spool import Spool

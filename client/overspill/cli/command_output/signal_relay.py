@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import signal
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable, Iterator
     from types import FrameType
 
@@ -16,12 +15,16 @@ FROM_TERMINAL: Final = frozenset({signal.SIGINT, signal.SIGQUIT})
 _PASSED_ON: Final = (*FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
+class _Child(Protocol):
+    def send_signal(self, number: int, /) -> None: ...
+
+
 class SignalRelay:
     """Passes signals on to a child, including those that came before it started."""
 
     def __init__(self, is_known: Callable[[int], bool]) -> None:
         self._is_known = is_known
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: _Child | None = None
         self._early: list[int] = []
 
     def take(self, number: int, _: FrameType | None) -> None:
@@ -31,7 +34,7 @@ class SignalRelay:
         elif not self._is_known(number):
             self._child.send_signal(number)
 
-    def connect(self, child: subprocess.Popen[bytes]) -> None:
+    def connect(self, child: _Child) -> None:
         """Name the child, which gets the signals that came until now."""
         self._child = child
         for number in self._early:

@@ -5,50 +5,41 @@
                           └──▶ `take`
 
 The keys of signals, as Ctrl-C, go to the command's own terminal, which sends the signal to the right process.
+If Ctrl-Z has stopped the command, this process stops too, and so the person's shell goes on.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import select
 import signal
 import subprocess
 import sys
-import termios
 import time
-import tty
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from overspill.agent_tools.child_output import drop_rest
 from overspill.cli.command_output.child_process import CommandNotStarted
+from overspill.cli.command_output.person_terminal import shared
+from overspill.cli.command_output.session_leader import STOPPED, start_command
 from overspill.cli.command_output.signal_relay import signals_relayed
 from overspill.execution.child_environment import child_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from overspill.cli.command_output.person_terminal import PersonTerminal
+
 _READ_BYTES: Final = 64 * 1024
 _SIGNAL_BASE: Final = 128
 _POLL_SECONDS: Final = 0.1
-"""Seconds between two checks whether the command has ended, while what it left behind holds its terminal."""
-
-
-def is_on_terminal() -> bool:
-    """Return whether this process has a terminal for its input and its output, and is in its foreground."""
-    streams = (sys.stdin, sys.stdout)
-    if not all(stream is not None and not stream.closed and stream.isatty() for stream in streams):
-        return False
-    try:
-        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
-    except OSError:
-        return False
-
-
-def terminal_size() -> str:
-    """Return the columns and rows of the person's terminal, as `80x24`. Raises `OSError` if there is none."""
-    size = os.get_terminal_size(sys.stdout.fileno())
-    return f"{size.columns}x{size.lines}"
+"""Seconds between two checks whether the command has ended, and who is in the foreground."""
+_LAST_SECONDS: Final = 0.02
+"""So long the terminal is read after the command's end, while what it left behind holds it."""
+_LAST_BYTES: Final = 128 * 1024
+"""The most of it that is read then: what was left behind may write for ever."""
 
 
 def run_on_terminal(
@@ -64,33 +55,38 @@ def run_on_terminal(
     the terminal made `\r\n` of it. Neither may raise. Raises `CommandNotStarted`.
     """
     ours, theirs = os.openpty()
-    with _closing(ours), _sizes_copied(ours), signals_relayed() as signals:
-        try:
-            _copy_settings(theirs)
-            child = subprocess.Popen(  # noqa: S603  (as asked)
-                words,
-                stdin=theirs,
-                stdout=theirs,
-                stderr=theirs,
-                close_fds=True,
-                start_new_session=True,
-                preexec_fn=_take_terminal,  # noqa: PLW1509  (no threads hold locks that it needs)
-                env={**child_environment(), **(variables or {})},
-            )
-        except OSError as error:
-            raise CommandNotStarted(words[0], error) from error
-        finally:
-            os.close(theirs)
-        signals.connect(child)
-        with _raw(sys.stdin.fileno()):
-            _Relay(child, ours, take, show).run()
+    with _closing(ours), shared(ours) as person, signals_relayed() as signals:
+        news, writer = os.pipe()
+        with _closing(news):
+            try:
+                person.copy_settings(theirs)
+                child = _started(words, theirs, writer, {**child_environment(), **(variables or {})})
+            except OSError as error:
+                raise CommandNotStarted(words[0], error) from error
+            finally:
+                os.close(theirs)
+                os.close(writer)
+            signals.connect(child)
+            _Relay(child, ours, news, person, take, show).run()
+        drop_rest(ours)
     code = child.wait()
     return code if code >= 0 else _SIGNAL_BASE - code
 
 
-def _take_terminal() -> None:
-    """In the child, make standard input the terminal of its new session, whose keys become signals."""
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+def _started(
+    words: Sequence[str], terminal: int, news: int, environment: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    """Start the command below a leader of its session, which ends when it does. Raises `OSError`."""
+    return subprocess.Popen(  # noqa: S603  (as asked)
+        words,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        close_fds=True,
+        start_new_session=True,
+        preexec_fn=partial(start_command, news),  # noqa: PLW1509  (no threads hold locks that it needs)
+        env=environment,
+    )
 
 
 class _Relay:
@@ -100,35 +96,45 @@ class _Relay:
         self,
         child: subprocess.Popen[bytes],
         terminal: int,
+        news: int,
+        person: PersonTerminal,
         take: Callable[[bytes], None],
         show: Callable[[bytes], None],
     ) -> None:
-        self._child, self._terminal = child, terminal
+        self._child, self._terminal, self._person = child, terminal, person
         self._take, self._show = LineEnds(take), show
         self._keys: int | None = sys.stdin.fileno()
+        self._news: int | None = news
         self._unsent = b""
 
     def run(self) -> None:
-        while self._pump(None if self._child.poll() is None else 0.0):
-            pass
+        self._person.take()  # also before what a command printed that has ended by now
+        while self._child.poll() is None:
+            self._pump()
+        left = _LAST_BYTES
+        while left > 0 and select.select([self._terminal], [], [], _LAST_SECONDS)[0]:
+            data = self._read_screen()
+            if not data:
+                break
+            left -= len(data)
         self._take.end()
 
-    def _pump(self, timeout: float | None) -> bool:
-        """Carry what is there. Return False once the command has ended and its output is read."""
-        reading = [self._terminal] if self._keys is None else [self._terminal, self._keys]
+    def _pump(self) -> None:
+        """Carry what is there."""
+        keys = self._keys if self._person.take() else None
+        reading = [each for each in (self._terminal, self._news, keys) if each is not None]
         writing = [self._terminal] if self._unsent else []
-        ready, sendable, _ = select.select(
-            reading, writing, [], _POLL_SECONDS if timeout is None else timeout
-        )
-        if self._keys in ready:
+        ready, sendable, _ = select.select(reading, writing, [], _POLL_SECONDS)
+        if keys in ready:
             self._read_keys()
         if sendable:
             self._send_keys()
-        if self._terminal in ready:
-            return self._read_screen()
-        return timeout is None
+        if self._terminal in ready and not self._read_screen():  # it closed its terminal and runs on
+            time.sleep(_POLL_SECONDS)
+        if self._news in ready:
+            self._read_news()
 
-    def _read_screen(self) -> bool:
+    def _read_screen(self) -> bytes:
         try:
             data = os.read(self._terminal, _READ_BYTES)
         except OSError:  # Linux reports the end of a terminal as an error
@@ -136,10 +142,16 @@ class _Relay:
         if data:
             self._show(data)
             self._take.feed(data)
-        elif self._child.poll() is None:  # it closed its terminal and runs on
-            time.sleep(_POLL_SECONDS)
-            return True
-        return bool(data)
+        return data
+
+    def _read_news(self) -> None:
+        assert self._news is not None
+        told = os.read(self._news, _READ_BYTES)
+        if not told:  # the leader has ended, or there is none
+            self._news = None
+        elif STOPPED in told:
+            self._person.stop()
+            self._child.send_signal(signal.SIGCONT)
 
     def _read_keys(self) -> None:
         assert self._keys is not None
@@ -176,45 +188,6 @@ class LineEnds:
         """Give on what waits."""
         if self._held:
             self._take(self._held)
-
-
-def _copy_settings(terminal: int) -> None:
-    """Give a terminal the settings and the size of the person's."""
-    with suppress(termios.error):
-        termios.tcsetattr(terminal, termios.TCSANOW, termios.tcgetattr(sys.stdin.fileno()))
-    _copy_size(terminal)
-
-
-def _copy_size(terminal: int) -> None:
-    with suppress(OSError):
-        size = fcntl.ioctl(sys.stdout.fileno(), termios.TIOCGWINSZ, b"\0" * 8)
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, size)
-
-
-@contextmanager
-def _raw(terminal: int) -> Iterator[None]:
-    """Within the block, keys come as they are pressed, and what is written is shown as it is."""
-    try:
-        before = termios.tcgetattr(terminal)
-    except termios.error:
-        yield
-        return
-    tty.setraw(terminal, termios.TCSADRAIN)  # which keeps the keys that are pressed already
-    try:
-        yield
-    finally:
-        with suppress(termios.error):
-            termios.tcsetattr(terminal, termios.TCSADRAIN, before)
-
-
-@contextmanager
-def _sizes_copied(terminal: int) -> Iterator[None]:
-    """Within the block, a new size of the person's terminal goes to the command's."""
-    before = signal.signal(signal.SIGWINCH, lambda *_: _copy_size(terminal))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGWINCH, before)
 
 
 @contextmanager

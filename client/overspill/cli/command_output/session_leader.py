@@ -1,0 +1,101 @@
+"""The process between `overspill run` and a command on a terminal: the leader of that terminal's session.
+
+    overspill run ──▶ leader ──▶ command, the terminal's foreground
+         ◀── a pipe: `STOPPED`, and its end once the command has ended
+
+The system stops no process by a key whose group has no other process of the session above it, and it hangs up
+what a leader leaves behind. So the command is not the leader: Ctrl-Z stops it, and its background lives on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import termios
+from contextlib import suppress
+from typing import Final, NoReturn
+
+from overspill.cli.command_output.signal_relay import signals_relayed
+
+STOPPED: Final = b"s"
+_SIGNAL_BASE: Final = 128
+_TERMINAL: Final = 0
+_STAYS: Final = frozenset({signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
+"""Signals that would stop the leader too."""
+
+
+def start_command(news: int) -> None:
+    """In a new session, make standard input its terminal, and go on in a child, as the command.
+
+    This process stays as its leader, writes to `news`, and never returns. Where no process can be made, it
+    becomes the command itself.
+    """
+    fcntl.ioctl(_TERMINAL, termios.TIOCSCTTY, 0)
+    with suppress(OSError):
+        child = os.fork()
+        if child:
+            _lead(child, news)
+        _take_foreground()
+
+
+def _take_foreground() -> None:
+    """Make this process a group of its own, which gets the terminal's keys."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTTOU])
+    os.setpgid(0, 0)
+    os.tcsetpgrp(_TERMINAL, os.getpid())
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _lead(child: int, news: int) -> NoReturn:
+    """Wait for the command, and exit with its code. Nothing of the process before is kept open."""
+    code = 1
+    try:
+        command = _Command(child)
+        for number in _STAYS:
+            signal.signal(number, signal.SIG_IGN)
+        signal.signal(signal.SIGCONT, lambda *_: command.go_on())
+        with signals_relayed() as relay:
+            relay.connect(command)
+            os.closerange(_TERMINAL + 1, news)
+            os.closerange(news + 1, os.sysconf("SC_OPEN_MAX"))
+            code = command.wait(news)
+    finally:
+        os._exit(code)
+
+
+class _Command:
+    """The command, a child of this process and the leader of its own group."""
+
+    def __init__(self, process: int) -> None:
+        self._process = process
+        self._is_hung_up = self._is_stopped = False
+
+    def send_signal(self, number: int) -> None:
+        self._is_hung_up |= number == signal.SIGHUP
+        with suppress(OSError):
+            os.kill(self._process, number)
+
+    def go_on(self) -> None:
+        """Let the whole group go on that was stopped, in the foreground again."""
+        if not self._is_stopped:
+            return
+        self._is_stopped = False
+        with suppress(OSError):
+            os.tcsetpgrp(_TERMINAL, self._process)
+            os.killpg(self._process, signal.SIGCONT)
+
+    def wait(self, news: int) -> int:
+        """Return the exit code, 128 + n for signal n. Hang up what is left behind only if the command was."""
+        while True:
+            _, status = os.waitpid(self._process, os.WUNTRACED)
+            if not os.WIFSTOPPED(status):
+                break
+            self._is_stopped = True
+            with suppress(OSError):
+                os.write(news, STOPPED)
+        if not self._is_hung_up:
+            with suppress(OSError):
+                os.tcsetpgrp(_TERMINAL, os.getpgrp())
+        code = os.waitstatus_to_exitcode(status)
+        return code if code >= 0 else _SIGNAL_BASE - code
