@@ -63,22 +63,11 @@ class Maintenance:
         due = random.uniform(0, interval)  # noqa: S311  (spreads the replicas)
         waited = 0.0
         while True:
-            await self._measure_clock()
-            await self._attempts.make("generation", self._generations.keep())
-            await self._attempts.make("keys", self.restore_keys())
-            await self._attempts.make("uses of keys", self._service.authenticator.report_uses())
-            await self._attempts.make("rebuild", self.rebuild_once())
+            await self._keep_catalog_once()
             self.first_round_ended.set()
             await self._attempts.make("mending", self.repair_once())
-            await self._attempts.make("statistics", self._write_statistics())
-            await self._attempts.make("readers", self._service.reader_notes.report())
-            await self._attempts.make("roll-ups", self._prepare_rollups())
-            if time.monotonic() >= self._totals_due:
-                self._totals_due = time.monotonic() + TOTALS_SECONDS
-                await self._attempts.make("totals", self.measure_totals())
-            self._service.failure_log.flush()
-            await self._measure_free_space()
-            self._service.metrics.measure_process()
+            await self._report_once()
+            await self._measure_once()
             if interval and waited >= due:
                 if not await self._attempts.make("sweep", self.sweep_once()):
                     self._service.metrics.sweep(0, is_done=False)
@@ -86,8 +75,31 @@ class Maintenance:
             await asyncio.sleep(POLL_SECONDS)
             waited += POLL_SECONDS
 
+    async def _keep_catalog_once(self) -> None:
+        """Find out whether the catalog lacks something, and bring it back. Afterwards it may be complete."""
+        await self._measure_clock()
+        await self._attempts.make("generation", self._generations.keep())
+        await self._attempts.make("keys", self.restore_keys())
+        await self._attempts.make("uses of keys", self._service.authenticator.report_uses())
+        await self._attempts.make("rebuild", self.rebuild_once())
+
+    async def _report_once(self) -> None:
+        """Tell the catalog what this process has counted."""
+        await self._attempts.make("statistics", self._write_statistics())
+        await self._attempts.make("readers", self._service.reader_notes.report())
+        await self._attempts.make("roll-ups", self._prepare_rollups())
+
+    async def _measure_once(self) -> None:
+        """Set the metrics of what is stored, of the disks and of this process. Log failures that are due."""
+        if time.monotonic() >= self._totals_due:
+            self._totals_due = time.monotonic() + TOTALS_SECONDS
+            await self._attempts.make("totals", self.measure_totals())
+        self._service.failure_log.flush()
+        await self._measure_free_space()
+        self._service.metrics.measure_process()
+
     async def restore_keys(self) -> None:
-        """Give an incomplete catalog the keys of the object store back, and settle who needs one."""
+        """Give an incomplete catalog its keys back. Settle whether requests need one, if that is open."""
         if not self._is_settled:
             await access.settle(self._service.settings, self._service.directory, self._archive)
             self._is_settled = True

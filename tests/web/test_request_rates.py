@@ -132,12 +132,12 @@ async def test_an_address_that_tries_keys_is_slowed_and_known_keys_are_not(
 def test_the_addresses_of_one_ipv6_network_try_keys_together() -> None:
     rates = RequestRates(Clock())
     for host in range(UNKNOWN_KEYS_BURST):
-        rates.require_patience(f"2001:db8::{host:x}").take()
+        rates.require_guesses_left(f"2001:db8::{host:x}").take()
 
     with pytest.raises(RateExceeded):
-        rates.require_patience("2001:db8::ffff:1")
-    assert rates.require_patience("2001:db8:0:1::1").wait() == 0
-    assert rates.require_patience("192.0.2.1").wait() == 0
+        rates.require_guesses_left("2001:db8::ffff:1")
+    assert rates.require_guesses_left("2001:db8:0:1::1").wait() == 0
+    assert rates.require_guesses_left("192.0.2.1").wait() == 0
 
 
 async def test_every_answer_says_how_much_of_the_rate_is_left(limited: tuple[Api, str, str]) -> None:

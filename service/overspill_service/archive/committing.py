@@ -110,7 +110,7 @@ async def finish(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entr
 
 
 async def supersede(captures: Captures, upload: Upload, draft: Entry, partial: Entry) -> tuple[Entry, bool]:
-    """Do the same as `finish`, in the place of a partial capture with whose content the draft's begins."""
+    """Do the same as `finish`, and replace a partial capture. The draft's content begins with all of it."""
     archive = captures.archive
     entry = await _sealed(captures, upload, draft)
     while True:
@@ -179,16 +179,16 @@ def _removed(entry: Entry) -> CatalogUnavailable:
 
 
 def require_same(existing: Entry, sha256: bytes, sent: bytes = b"") -> None:
-    """Raise `IdConflict` unless the entry is of the same content.
+    """Raise `IdConflict` unless the entry has the same content.
 
-    `sha256`: of the content, masked or not. `sent`: of what was sent, if that had secrets.
+    `sha256` is the digest of the content, masked or not. `sent` is that of what was sent, if it had secrets.
     """
     if (sent or sha256) != (existing.sent or existing.sha256) and (sent or sha256) != existing.sha256:
         raise conflict(existing)
 
 
 def conflict(existing: Entry) -> IdConflict:
-    """Return the error for content that the id cannot have, for who may know of the capture."""
+    """Return the error for content that the id cannot have. Only for callers that may know the capture."""
     if existing.is_live:
         return IdConflict(f"{existing.id} is live: its producer appends to it, and completes it")
     if existing.state is State.PARTIAL:

@@ -26,7 +26,7 @@ DEFAULT_OVERLAP: Final = 7 * DAY
 """Seconds that a key still works after another one was made to replace it."""
 
 MAX_KEYS: Final = 1000
-"""Keys that a tenant may have at once, and that are known of it, expired ones included."""
+"""The most keys that a tenant may have at once, and that are remembered of it, expired ones included."""
 
 
 class IssuedKey(NamedTuple):
@@ -109,7 +109,7 @@ class KeyIssuer:
         return issued
 
     async def _end(self, old: KeyRecord, at: float) -> None:
-        """Let a key end at `at` or before: each of its records, also one that comes meanwhile."""
+        """Let a key end at `at` or before, with all its records, also one that is added meanwhile."""
         while late := [
             each
             for each in await self._keyring.keys()

@@ -1,4 +1,4 @@
-"""What a running upload has reserved of its tenant's quota, so that many at once cannot exceed it together.
+"""Reserves a part of its tenant's quota for a running upload, so that many together cannot exceed the quota.
 
 Small uploads reserve nothing: the catalog counts them when they are complete.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from overspill_service.catalog.quotas import Quota
 
 KEEP_SECONDS: Final = 600.0
-"""How long a reservation lasts that is not renewed, because its process is gone."""
+"""How long a reservation lasts after its process is gone, and renews it no more."""
 
 log = logging.getLogger(__name__)
 

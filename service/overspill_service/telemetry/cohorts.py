@@ -1,6 +1,6 @@
-"""Sums of experiments: what clients count, and what becomes of the captures of each cohort.
+"""Adds up experiments: what clients count, and what becomes of the captures of each cohort.
 
-They are kept in the catalog only. As metrics they would be hundreds of series that no dashboard shows.
+The sums are in the catalog only. As metrics they would be hundreds of series that no dashboard shows.
 """
 
 from __future__ import annotations

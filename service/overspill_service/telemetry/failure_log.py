@@ -1,4 +1,4 @@
-"""Log failures that an operator must fix: once a minute at most for each cause, with their number."""
+"""Logs failures that an operator must fix: at most once a minute for each cause, with their number."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Write the log: lines of requests from a thread, some at a time, all other lines at once behind them.
+"""Writes the log. A thread writes the lines of requests, several at a time. Other lines are written at once.
 
-So a request waits neither for the system nor for a slow reader of the log. At the end of the process, and
-before any other line, all lines that wait are written, in their order. While the reader takes nothing the
-lines of requests wait in memory, and when there are too many the next ones are lost, and counted.
+So a request waits neither for the system nor for a slow reader of the log. All lines that wait are written,
+in their order, before any other line and at the end of the process. While the reader takes nothing, the lines
+of requests wait in memory. If too many wait, further ones are lost, and counted.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ MAX_WAITING: Final = 10_000
 PAUSE_SECONDS: Final = 0.02
 """How long lines are collected before the next ones are written."""
 PIECE_BYTES: Final = 4096
-"""Bytes that are written at once, unless one line is longer. A pipe keeps so many together, whoever else
-writes to it (PIPE_BUF).
+"""The most bytes that are written at once, unless one line is longer. A pipe keeps this many together, even
+if others write to it (PIPE_BUF).
 """
 
 
@@ -79,7 +79,7 @@ class LogWriter(logging.Handler):
                 self._begin()
 
     def _begin(self) -> None:
-        """Start the thread. If the system has none left, the next line of another kind takes all along."""
+        """Start the thread. If the system has none left, lines wait until another kind of line comes."""
         self._thread = threading.Thread(target=self._run, name="log", daemon=True)
         with suppress(RuntimeError):
             self._thread.start()

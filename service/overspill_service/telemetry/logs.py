@@ -98,7 +98,7 @@ MALFORMED: Final = MalformedRequests()
 
 
 def formatter_of(format_name: str) -> LineFormatter:
-    """Return what makes lines of records: `json`, or `text`."""
+    """Return the formatter for `json` or `text`."""
     return (JsonFormatter if format_name == "json" else TextFormatter)(_BOUND.get)
 
 

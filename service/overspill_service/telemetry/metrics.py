@@ -33,7 +33,7 @@ METHODS: Final = frozenset({"GET", "HEAD", "PUT", "PATCH", "POST", "DELETE", "OP
 """Methods with a label of their own. A client may send any method."""
 MAX_KEYS: Final = 1000
 AT_ONCE_SECONDS: Final = 60.0
-"""A capture that is read so soon was needed at once."""
+"""A capture that is read within this time was needed at once."""
 _STORED: Final = d.STORED_CAPTURES, d.STORED_BYTES, d.STORED_CONTENT_BYTES
 _SPOOLED: Final = d.SPOOLED_CAPTURES, d.SPOOLED_BYTES, d.SPOOLED_AGE
 _PREVIEWS: Final = frozenset(wire.PreviewKind)

@@ -204,12 +204,12 @@ class Authenticator:
 
     async def _of_token(self, tokens: Tokens, token: str, address: str) -> Principal:
         """Return whom a token stands for. Raises `RateExceeded` after too many that are not the issuer's."""
-        patience = None if tokens.is_known(token) else self._rates.require_patience(address)
+        guesses = None if tokens.is_known(token) else self._rates.require_guesses_left(address)
         try:
             return await tokens.principal(token, self._directory)
         except Forged:
-            if patience is not None:
-                patience.take()
+            if guesses is not None:
+                guesses.take()
             raise
 
     async def _of_local_key(self, key: str) -> Principal:
@@ -228,11 +228,11 @@ class Authenticator:
         hashes = [hash_key(key, secret) for secret in self._secrets]
         is_new = self._cache.keys().isdisjoint(hashes) and not any(map(self._directory.knows, hashes))
         is_counted = is_new and not await self._mode.has_no_keys()
-        patience = self._rates.require_patience(address) if is_counted else None
+        guesses = self._rates.require_guesses_left(address) if is_counted else None
         if principal := await self._lookup_any(key, hashes):
             return principal
-        if patience is not None:
-            patience.take()
+        if guesses is not None:
+            guesses.take()
         if not await self._catalog.is_complete():
             raise CatalogIncomplete(_LOST)
         if principal := await self._lookup_any(key, hashes):  # it may have come back before that was asked

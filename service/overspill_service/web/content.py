@@ -90,7 +90,7 @@ async def _send_stored(
 ) -> web.StreamResponse:
     """Send the stored frames as they are: the client decodes them.
 
-    If the capture may be moved meanwhile, nobody knows how many bytes that are: the answer is in chunks.
+    If the capture may be moved meanwhile, their number of bytes is not known: the answer comes in chunks.
     """
     headers[hdrs.CONTENT_ENCODING] = "zstd"
     length = reader.frames.stored_start(len(reader.frames))
@@ -124,7 +124,7 @@ async def _send(
     *,
     is_exact: bool = True,
 ) -> web.StreamResponse:
-    """Send `pieces`. They have `length` bytes; about so many if that is not exact."""
+    """Send `pieces`. They have `length` bytes in all, or about that many if `is_exact` is false."""
     response, told = web.StreamResponse(status=status, headers=headers), length if is_exact else None
     async with aclosing(pieces):
         if context.request.method == "HEAD":

@@ -153,11 +153,11 @@ class RequestRates:
                 "your address asks for the metrics too often", SCRAPES_BURST, seconds, bucket.policy
             )
 
-    def require_patience(self, address: str) -> TokenBucket:
-        """Return the bucket of an address that tries a key. Take a token from it if the key is unknown.
+    def require_guesses_left(self, address: str) -> TokenBucket:
+        """Return the bucket of an address that tries a key. The caller takes a token if the key is unknown.
 
-        With IPv6 a machine may have a whole network of addresses. Raises `RateExceeded` after too many
-        unknown keys.
+        All addresses of an IPv6 network have one bucket: a machine may have a whole network. Raises
+        `RateExceeded` after too many unknown keys.
         """
         network = network_of(address)
         self._used[f"address {network}"] = bucket = self._unknown_keys.of(network)
@@ -182,14 +182,14 @@ class RequestRates:
         self._note_keys_elsewhere(others)
 
     def _note_keys_elsewhere(self, others: dict[str, float]) -> None:
-        """Look for keys that are asked less elsewhere than their tenant is: it has others in use there."""
+        """Note tenants that use other keys elsewhere: more is asked of the tenant there than of the key."""
         for name, elsewhere in others.items():
             tenant, of_key, _ = name.partition(OF_KEY)
             if of_key and others.get(tenant, 0.0) > 2 * elsewhere:
                 self._keys_of(tenant).note_elsewhere(self._clock())
 
     def _busy_buckets(self) -> dict[str, tuple[TokenBucket, float]]:
-        """Return of whom much was asked since the last time, and how much a second."""
+        """Return the buckets that came near their limit since the last time, and what was asked a second."""
         now, used = self._clock(), self._used
         seconds = max(now - self._exchanged_at, EXCHANGE_SECONDS / 2)
         self._exchanged_at, self._used = now, {}
