@@ -209,11 +209,16 @@ async def test_another_upload_of_the_id_is_not_removed(catalog: Catalog) -> None
     assert await catalog.get(TENANT, entry().id) == entry()
 
 
-async def test_an_entry_that_was_amended_meanwhile_is_removed_all_the_same(catalog: Catalog) -> None:
+async def test_an_entry_that_was_amended_meanwhile_is_removed_with_all_of_its_objects(
+    catalog: Catalog,
+) -> None:
     await catalog.commit(entry(), UNLIMITED)
-    await catalog.amend(entry(), expires=NOW + 5, marker="m")
+    amended = await catalog.amend(entry(), expires=NOW + 5, marker="m")
+    assert amended is not None
 
-    assert await catalog.remove(entry(), tombstone(entry()), keep=KEEP)
+    assert not await catalog.remove(entry(), tombstone(entry()), keep=KEEP)
+    assert await catalog.get(TENANT, entry().id) == amended
+    assert await catalog.remove(entry(), tombstone(amended), keep=KEEP)
     assert await catalog.totals(TENANT) == Totals()
 
 

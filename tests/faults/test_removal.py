@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from overspill.errors import NotFound, OverspillError
-from overspill.wire import Code
+from overspill.wire import Code, Header
 from overspill_service.archive.recovery.entries import encode_entry
 from overspill_service.archive.recovery.rebuild import rebuild
 from overspill_service.archive.recovery.stale_entries import UploadFilter
 from overspill_service.archive.removal import finish_removals
-from overspill_service.catalog.records import Query
+from overspill_service.catalog.records import Entry, Query
 from overspill_service.errors import CatalogUnavailable, StoreUnavailable
+from overspill_service.live.compaction import compact
 from overspill_service.store_format import object_keys
 
 from tests.faults.test_sweep import upload_of
@@ -378,3 +379,108 @@ async def test_what_the_catalog_forgets_in_the_middle_of_a_removal_is_removed_al
     assert await removals_in(pair[1]) == []
     await rebuild(pair[1].service.archive)
     assert (await pair[1].get(f"{path_of(LOG)}/content")).status == 404
+
+
+# --- a capture changes while it is removed --------------------------------------------------------
+
+LIVE = "cap_aaaaaaaaaaaaaaaaaaaa"
+PRODUCER = {Header.PRODUCER: "the producer's word", Header.SESSION: "s"}
+
+
+async def appended(api: Api, count: int = 1) -> None:
+    """A live capture of so many segments, and one more that is accepted."""
+    assert (await api.send("PUT", f"/v1/captures/{LIVE}/live", headers=PRODUCER)).status == 201
+    for number in range(count + 1):
+        offset = {Header.UPLOAD_OFFSET: str(number * len(LOG))}
+        path = f"/v1/captures/{LIVE}/append"
+        assert (await api.send("POST", path, data=LOG, headers=PRODUCER | offset)).status == 200
+        if number < count:
+            await api.service.flusher.start("default", LIVE)
+
+
+async def grow(api: Api) -> None:
+    """Store what is accepted."""
+    await api.service.flusher.start("default", LIVE)
+
+
+async def move(api: Api) -> None:
+    """End the capture, and move it into fewer objects."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("overspill_service.live.flusher.is_worth_compacting", lambda _: False)
+        body = {"offset": 3 * len(LOG)}
+        ended = await api.send("POST", f"/v1/captures/{LIVE}/complete", json=body, headers=PRODUCER)
+        assert ended.status == 200, await ended.text()
+    entry = await api.service.archive.catalog.get("default", LIVE)
+    assert isinstance(entry, Entry)
+    moved = await compact(api.service.archive, entry)
+    assert moved is not None
+    assert moved.upload != entry.upload
+
+
+async def change_expiry(api: Api) -> None:
+    assert (await api.send("PATCH", f"/v1/captures/{LIVE}", json={"ttl": 7200})).status == 200
+
+
+@pytest.fixture
+def during_removals(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Something changes once a removal has found the objects that it is to delete."""
+
+    def change(api: Api, what: Callable[[Api], Awaitable[None]], times: int = 1) -> None:
+        store, left = api.service.archive.store, times
+        put = store.put
+
+        async def changed(key: str, pieces: Any) -> Any:
+            nonlocal left
+            if key.startswith(object_keys.REMOVALS) and left:
+                left -= 1
+                await what(api)
+            return await put(key, pieces)
+
+        monkeypatch.setattr(store, "put", changed)
+
+    return change
+
+
+@pytest.mark.parametrize("path", [f"/v1/captures/{LIVE}", "/v1/sessions/s"])
+@pytest.mark.parametrize("change", [grow, move, change_expiry])
+async def test_a_capture_that_changes_while_it_is_removed_goes_with_all_of_its_objects(
+    pair: list[Api],
+    during_removals: Callable[..., None],
+    path: str,
+    change: Callable[[Api], Awaitable[None]],
+) -> None:
+    await appended(pair[0], count=2)
+    during_removals(pair[0], change)
+    receipt = await pair[0].send("DELETE", path)
+
+    assert (receipt.status, (await receipt.json())["captures"]) == (200, 1)
+    assert await statuses(pair, f"/v1/captures/{LIVE}") == {410}
+    assert await keys_in(pair[0]) == await removals_in(pair[0]) == []
+
+
+async def test_a_capture_that_never_stands_still_is_not_said_to_be_removed(
+    pair: list[Api], during_removals: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill_service.archive.removal.ROUNDS", 3)
+    await appended(pair[0])
+    during_removals(pair[0], change_expiry, times=3)
+    refused = await pair[0].send("DELETE", "/v1/sessions/s")
+
+    assert (refused.status, await code_of(refused)) == (503, Code.CATALOG_UNAVAILABLE)
+    assert (await pair[0].send("DELETE", "/v1/sessions/s")).status == 200
+    assert await keys_in(pair[0]) == []
+
+
+async def hold(api: Api) -> None:
+    assert (await api.send("PUT", f"/v1/captures/{LIVE}/hold")).status == 200
+
+
+async def test_who_removes_a_capture_that_is_put_on_hold_meanwhile_is_told_so(
+    pair: list[Api], during_removals: Callable[..., None]
+) -> None:
+    await appended(pair[0])
+    during_removals(pair[0], hold)
+    refused = await pair[0].send("DELETE", f"/v1/captures/{LIVE}")
+
+    assert (refused.status, await code_of(refused)) == (409, Code.HELD)
+    assert (await pair[0].get(f"/v1/captures/{LIVE}")).status == 200

@@ -13,7 +13,7 @@ from overspill.wire import Remainder, Remains
 
 from overspill_service.archive import lifetimes, retention
 from overspill_service.archive.captures import INCOMPLETE, Captures, call_id_of
-from overspill_service.archive.removal import erase, finish_removals
+from overspill_service.archive.removal import erase, finish_removals, sum_of
 from overspill_service.catalog.records import Entry, Query, Tombstone, instant
 from overspill_service.errors import CatalogIncomplete
 from overspill_service.resources.tasks import run_to_completion
@@ -57,7 +57,7 @@ async def delete(
     bind_fields(capture=found.id)
     lifetimes.require_free(found)
     removed = await run_to_completion(erase(captures.archive, captures.tenant.name, [found]))
-    if removed.held:  # the catalog had missed the hold
+    if removed.held:  # the catalog had missed the hold, or it came meanwhile
         raise lifetimes.held_error(found)
     return removed
 
@@ -82,7 +82,7 @@ async def delete_all(captures: Captures, query: Query) -> wire.Removed:
             free = [entry for entry in entries if not entry.is_held]
             step = await run_to_completion(erase(captures.archive, captures.tenant.name, free))
             held += len(entries) - len(free) + step.held
-            removed = _sum(removed, step)
+            removed = sum_of(removed, step)
         if removed.captures == before:
             break
     await finish_removals(captures.archive, object_keys.removals_prefix(captures.tenant.name))
@@ -150,10 +150,4 @@ async def receipt(
         held=removed.held,
         at=instant(now),
         remains=remains,
-    )
-
-
-def _sum(one: wire.Removed, other: wire.Removed) -> wire.Removed:
-    return wire.Removed(
-        captures=one.captures + other.captures, stored_size=one.stored_size + other.stored_size
     )

@@ -17,14 +17,13 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from msgspec import Struct
 from overspill import wire
 
 from overspill_service.archive import retention
 from overspill_service.archive.removal_audit import note_removed
 from overspill_service.catalog.records import HELD_UNTIL, Entry, Tombstone
-from overspill_service.errors import RecordDamaged, ServiceError, StoreUnavailable
+from overspill_service.errors import CatalogUnavailable, RecordDamaged, ServiceError, StoreUnavailable
 from overspill_service.resources.tasks import fan_out
 from overspill_service.store_format import object_keys
 from overspill_service.telemetry.logs import fields
@@ -39,6 +38,8 @@ CONCURRENCY: Final = 16
 """Captures that are listed at the same time."""
 CONCURRENT_TOMBSTONES: Final = 256
 """Steps of the catalog at the same time: as many as either adapter combines."""
+ROUNDS: Final = 50
+"""How often a removal begins anew because a capture has changed meanwhile: live ones grow."""
 REMOVAL_SECONDS: Final = 60.0
 """Age of a record in seconds after which no request can still be working on its removal."""
 
@@ -57,30 +58,57 @@ class PendingRemoval(Struct, frozen=True):
 async def erase(archive: Archive, tenant: str, entries: Iterable[Entry]) -> wire.Removed:
     """Remove captures, with every upload of their ids. Return how many this call removed, and left on hold.
 
-    Once it returns, neither the loss of the catalog nor an older copy of it brings a capture back.
+    Once it returns, neither the loss of the catalog nor an older copy of it brings a capture back. Raises
+    `CatalogUnavailable` if captures change again and again before they can be removed.
     """
+    removed, pending = wire.Removed(captures=0, stored_size=0), list(entries)
+    for _ in range(ROUNDS):
+        step, missed = await _erase_once(archive, tenant, pending)
+        removed = sum_of(removed, step)
+        current = await fan_out(partial(_current, archive), missed, concurrency=CONCURRENCY)
+        pending = [entry for entry in current if entry is not None]
+        if not pending:
+            return removed
+    raise CatalogUnavailable("captures change faster than they can be removed; ask again")
+
+
+async def _current(archive: Archive, entry: Entry) -> Entry | None:
+    known = await archive.catalog.get(entry.tenant, entry.id)
+    return known if isinstance(known, Entry) else None
+
+
+async def _erase_once(
+    archive: Archive, tenant: str, entries: Iterable[Entry]
+) -> tuple[wire.Removed, list[Entry]]:
+    """Remove captures. Return also those that changed after their objects were listed, or are gone."""
     listed = await fan_out(partial(_pending_removal, archive), entries, concurrency=CONCURRENCY)
     held = [removal for removal in listed if removal.hold]
     await fan_out(partial(_tell_of_hold, archive), held, concurrency=CONCURRENCY)
-    removed = await _erase(archive, tenant, [removal for removal in listed if not removal.hold])
-    return msgspec.structs.replace(removed, held=len(held))
+    free = [removal for removal in listed if not removal.hold]
+    replaced = await _erase(archive, tenant, free)
+    gone = {removal.entry.id for removal in replaced}
+    size = sum(removal.entry.stored_size for removal in replaced)
+    missed = [removal.entry for removal in free if removal.entry.id not in gone]
+    return wire.Removed(captures=len(replaced), stored_size=size, held=len(held)), missed
 
 
-async def _erase(archive: Archive, tenant: str, removals: Sequence[PendingRemoval]) -> wire.Removed:
+async def _erase(
+    archive: Archive, tenant: str, removals: Sequence[PendingRemoval]
+) -> Sequence[PendingRemoval]:
+    """Remove what has not changed since it was listed, and return it; also what the catalog has lost."""
     keys = [*chain.from_iterable(removal.keys for removal in removals)]
     if not removals:
-        return wire.Removed(captures=0, stored_size=0)
+        return []
     record = object_keys.new_removal(tenant)
     if keys:  # a live capture may have no object yet
         await archive.store.put(record, ["\n".join(keys).encode()])
     replaced = await put_tombstones(archive, removals, "deleted")
-    removed = await delete_objects(archive, replaced)
+    await delete_objects(archive, replaced)
     if len(replaced) < len(removals):  # entries that the catalog has lost meanwhile have objects too
         recorded = {key: parsed for key in keys if (parsed := object_keys.parse(key))}
-        # A rebuild may just have brought one back. A client asks for this removal: it has not been given up.
-        await _delete_recorded(archive, recorded, is_complete=False)
+        await _delete_recorded(archive, recorded, is_complete=True)  # what it still has is removed later
     await archive.store.delete([record])
-    return removed
+    return replaced
 
 
 async def remove_without_record(archive: Archive, entries: Iterable[Entry], reason: str) -> wire.Removed:
@@ -95,7 +123,8 @@ async def put_tombstones(
 ) -> list[PendingRemoval]:
     """Replace entries by tombstones. Return the removals whose entries were still there.
 
-    An expired capture stays if its expiry was extended meanwhile.
+    An expired capture stays if its expiry was extended meanwhile, a deleted one if it has other objects than
+    are known here.
     """
     now = archive.clock()
 
@@ -196,11 +225,20 @@ async def _pending_removal(archive: Archive, entry: Entry) -> PendingRemoval:
     back.
     """
     listed = await _listed(archive, entry.tenant, entry.id)
-    return PendingRemoval(entry, sorted(listed.union(entry.keys)), _hold(listed))
+    keys = listed.union(entry.keys)
+    return PendingRemoval(entry, sorted(keys), _hold(keys))
 
 
 async def _listed(archive: Archive, tenant: str, capture: str) -> set[str]:
     return {stored.key async for stored in archive.store.list(object_keys.capture_prefix(tenant, capture))}
+
+
+def sum_of(one: wire.Removed, other: wire.Removed) -> wire.Removed:
+    return wire.Removed(
+        captures=one.captures + other.captures,
+        stored_size=one.stored_size + other.stored_size,
+        held=one.held + other.held,
+    )
 
 
 def _hold(keys: Iterable[str]) -> str:

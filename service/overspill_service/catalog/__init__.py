@@ -84,7 +84,7 @@ class Entries(Protocol):
 
         If `keep` is 0, nothing takes the entry's place.
 
-        Return False if this upload has no entry any more, or if an expired capture was extended meanwhile.
+        Return False if this upload has no entry any more, or one that the tombstone may not replace.
         """
 
 
