@@ -116,6 +116,42 @@ def test_sections_have_the_command_its_exit_code_and_its_lines(
     assert all(each["end"] == each["start"] - 1 for each in (sections[1], *sections[5:]))
 
 
+@pytest.mark.parametrize(
+    ("shell", "reads_own"),
+    [
+        ("bash --norc", False),
+        ("bash --rcfile ~/own", True),
+        ("bash -l", True),
+        ("zsh -f", False),
+        ("zsh --no-rcs", False),
+    ],
+)
+def test_a_shell_that_is_told_what_to_read_marks_its_commands_too(
+    overspill: Shell, tmp_path: Path, shell: str, *, reads_own: bool
+) -> None:
+    if shutil.which(shell.split(maxsplit=1)[0]) is None:
+        pytest.skip(f"{shell} is not installed")
+    for file in (".bashrc", ".zshrc"):
+        (tmp_path / file).write_text("usual=1\n")
+    for file in ("own", ".bash_profile"):
+        (tmp_path / file).write_text("own=2\nPS1='ready> '\nPROMPT_COMMAND=\"$PROMPT_COMMAND; mine=3\"\n")
+    terminal = overspill.terminal("shell", "--shell", shell.replace("~", str(tmp_path)), PS1="ready> ")
+    terminal.wait_for(b"ready> ")
+    handle = CAPTURE_ID.findall(terminal.shown.decode())[0]
+    for line in ("(exit 4)", "echo read:$usual$own$mine", "env | grep -c PROMPT_COMMAND"):
+        press_line(terminal, line)
+    terminal.press(b"exit\r")
+    terminal.ended()
+    sections = json.loads(overspill("terminals", "--json", handle).out)
+
+    assert [(each["command"], each["exit_code"]) for each in sections[:2]] == [
+        ("(exit 4)", 4),
+        ("echo read:$usual$own$mine", 0),
+    ]
+    assert f"read:{'23' * reads_own}\r\n".encode() in terminal.shown
+    assert b"\x07\x1b]133;C\x070\r\n" in terminal.shown.replace(b"\x1b[?2004l\r", b"")
+
+
 def test_bash_names_no_command_that_its_history_leaves_out(overspill: Shell) -> None:
     terminal = overspill.terminal("shell", "--shell", "bash")
     terminal.wait_for(b"ready> ")

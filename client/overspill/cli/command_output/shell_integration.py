@@ -1,7 +1,7 @@
 r"""Lets a shell mark its commands on the terminal, so that each is found in what is stored.
 
 Bash, zsh and fish read a start file of ours, which reads the person's own first. Other shells start as they
-are.
+are. A bash that is told which start files to read reads ours before its first prompt, and zsh -f only ours.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _ESCAPED: Final = r"""
 __overspill_escaped() {
@@ -23,10 +23,16 @@ __overspill_escaped() {
 }
 """
 
-_BASH: Final = (
-    """[ -f ~/.bashrc ] && . ~/.bashrc
+_BASH_FIRST: Final = """[ -f ~/.bashrc ] && . ~/.bashrc
 """
-    + _ESCAPED
+_BASH_PROMPTED: Final = """
+PROMPT_COMMAND=${PROMPT_COMMAND//"$OVERSPILL_BASH_START"/:}
+unset OVERSPILL_BASH_START
+"""
+"""Before its first prompt bash runs what the variable says, which its start files may have added to."""
+
+_BASH: Final = (
+    _ESCAPED
     + r"""
 # Only the history knows the line. If its last entry is still that of the prompt, the line was kept out of it,
 # as one with a space before it, and stays unnamed. So that repeated lines have a name, they are kept in it.
@@ -55,14 +61,20 @@ PS0='$(__overspill_begin)'"${PS0-}"
 """
 )
 
+_BASH_OWN_START: Final = frozenset({"--norc", "--login", "--rcfile", "--init-file"})
+"""Options of bash that say which start files it reads. `-l` does too."""
+
 _ZSH_START: Final = """
 __overspill_folder=$ZDOTDIR
 if [[ -n $OVERSPILL_ZDOTDIR ]]; then ZDOTDIR=$OVERSPILL_ZDOTDIR; else unset ZDOTDIR; fi
-[[ -f ${ZDOTDIR:-$HOME}/%(name)s ]] && . "${ZDOTDIR:-$HOME}/%(name)s"
+%(own)s
 OVERSPILL_ZDOTDIR=${ZDOTDIR-}
 %(after)s
 """
 """Each start file reads the person's own, in the folder that is theirs, which their `.zshenv` may name."""
+_ZSH_OWN: Final = '[[ -f ${ZDOTDIR:-$HOME}/%(name)s ]] && . "${ZDOTDIR:-$HOME}/%(name)s"'
+_ZSH_NO_FILES: Final = {"-f": "-d", "--no-rcs": "-d"}
+"""With the option on the left zsh reads no start file, with that on the right none of the system's."""
 _ZSH_AGAIN: Final = "ZDOTDIR=$__overspill_folder"
 
 _ZSH: Final = (
@@ -103,16 +115,36 @@ def integrated(shell: str, environment: dict[str, str]) -> Iterator[tuple[list[s
     words, name = shlex.split(shell), PurePath(shlex.split(shell)[0]).name
     with tempfile.TemporaryDirectory(prefix="overspill-shell-") as folder:
         if name == "bash":
-            yield [*words, "--rcfile", _written(folder, "bashrc", _BASH), "-i"], {}
+            yield _bash(words, folder, environment)
         elif name == "zsh":
-            for file in (".zshenv", ".zprofile"):
-                _written(folder, file, _ZSH_START % {"name": file, "after": _ZSH_AGAIN})
-            _written(folder, ".zshrc", _ZSH_START % {"name": ".zshrc", "after": _ZSH})
-            yield words, {"ZDOTDIR": folder, "OVERSPILL_ZDOTDIR": environment.get("ZDOTDIR", "")}
+            yield _zsh(words, folder, environment)
         elif name == "fish":
             yield [*words, "--init-command", f"source {shlex.quote(_written(folder, 'fish', _FISH))}"], {}
         else:
             yield words, {}
+
+
+def _bash(words: list[str], folder: str, environment: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    if not any(map(_says_what_is_read, words[1:])):
+        return [*words, "--rcfile", _written(folder, "bashrc", _BASH_FIRST + _BASH), "-i"], {}
+    own = environment.get("PROMPT_COMMAND")
+    text = _BASH_PROMPTED + ("" if own else "export -n PROMPT_COMMAND\n") + _BASH
+    start = f". {shlex.quote(_written(folder, 'bash', text))}"
+    variables = {"OVERSPILL_BASH_START": start, "PROMPT_COMMAND": f"{start}; {own}" if own else start}
+    return [*words, "-i"], variables
+
+
+def _says_what_is_read(word: str) -> bool:
+    return word in _BASH_OWN_START or (word.startswith("-") and word[1:2] != "-" and "l" in word)
+
+
+def _zsh(words: list[str], folder: str, environment: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    reads_own = _ZSH_NO_FILES.keys().isdisjoint(words[1:])
+    for name, after in ((".zshenv", _ZSH_AGAIN), (".zprofile", _ZSH_AGAIN), (".zshrc", _ZSH)):
+        own = _ZSH_OWN % {"name": name} if reads_own else ""
+        _written(folder, name, _ZSH_START % {"own": own, "after": after})
+    started = [words[0], *(_ZSH_NO_FILES.get(word, word) for word in words[1:])]
+    return started, {"ZDOTDIR": folder, "OVERSPILL_ZDOTDIR": environment.get("ZDOTDIR", "")}
 
 
 def _written(folder: str, name: str, text: str) -> str:
