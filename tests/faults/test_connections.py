@@ -129,6 +129,7 @@ async def test_a_head_with_far_too_many_fields_is_refused_before_its_end(service
 
     assert head.startswith(b"HTTP/1.1 431 ")
     assert msgspec.json.decode(body, type=wire.Problem).code == wire.Code.HEADERS_TOO_LARGE
+    assert {b"Cache-Control: no-store", b"X-Content-Type-Options: nosniff"} < set(head.splitlines())
 
 
 async def test_a_long_request_line_comes_to_its_end(service: ServiceProcess) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
-from overspill.wire import Code, Scope, State
+from overspill.wire import Code, Header, Scope, State
 from overspill_service.access import directory_of
 from overspill_service.archive.captures import Captures
 from overspill_service.archive.recovery.rebuild import rebuild
@@ -214,7 +214,7 @@ async def test_hostile_names_cannot_forge_a_line(api: Api, file: Path) -> None:
 
 async def test_keys_are_never_in_a_line(api: Api, file: Path) -> None:
     made = await (await api.send("POST", "/v1/keys", json={"scopes": ["read", "admin"]})).json()
-    headers = {"Authorization": f"Bearer {made['key']}"}
+    headers = {"Authorization": f"Bearer {made['key']}", Header.REQUEST_ID: made["key"]}
     path = f"/v1/keys/{made['about']['id']}/rotate"
     second = await (await api.send("POST", path, json={}, headers=headers)).json()
     await api.send("DELETE", f"/v1/keys/{made['about']['id']}", headers=headers)
@@ -569,6 +569,19 @@ def test_commands_are_written_with_the_user_who_ran_them(
     assert re.fullmatch("[0-9a-f]{12}", key)
     assert "ovs_" in capsys.readouterr().out
     assert "ovs_" not in file.read_text()
+
+
+def test_a_key_in_the_place_of_its_id_is_not_in_the_line_of_the_command(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("overspill_service.telemetry.logs.configure", lambda *_: None)
+    common = ["--data", str(tmp_path / "data"), "--audit-log", str(file)]
+    assert main(["keys", "create", "--tenant", "acme", *common]) == 0
+    key = capsys.readouterr().out.strip()
+    for command in ("revoke", "rotate"):
+        assert main(["keys", command, key, *common]) == 1
+
+    assert key not in file.read_text() + capsys.readouterr().err
 
 
 def test_a_command_does_nothing_if_its_line_cannot_be_written(

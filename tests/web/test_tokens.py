@@ -282,7 +282,11 @@ async def test_tokens_with_invented_keys_make_no_flood_of_requests(
     assert served.asked == 1
 
 
-async def test_an_address_that_sends_forged_tokens_is_slowed_and_known_tokens_are_not(api: Api) -> None:
+@pytest.mark.parametrize("trusted", [10.0, 0.0], ids=["just verified", "verified again"])
+async def test_an_address_that_sends_forged_tokens_is_slowed_and_known_tokens_are_not(
+    api: Api, trusted: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill_service.web.tokens.CACHE_SECONDS", trusted)
     good, late = token(), token(exp=time.time() - 120)
     assert await status(api, good) == 200
     expired = [await status(api, late) for _ in range(UNKNOWN_KEYS_BURST + 20)]

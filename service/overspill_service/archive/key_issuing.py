@@ -9,6 +9,7 @@ from overspill.wire import MAX_LIFE
 
 from overspill_service.catalog.key_records import KeyRecord
 from overspill_service.errors import KeyNotFound, KeyRefused
+from overspill_service.telemetry.log_lines import without_secrets
 from overspill_service.tenants.directory import OF_ALL_SESSIONS
 from overspill_service.tenants.keys import hash_key, new_key, secret_id
 
@@ -176,7 +177,7 @@ class KeyIssuer:
             if name in (record.id, record.hash) and tenant in (None, record.tenant)
         ]
         if not found:
-            raise KeyNotFound(f"there is no key {name[:100]!r}")
+            raise KeyNotFound(f"there is no key with the id {without_secrets(name)[:100]!r}")
         return found
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill_service.audit.events import Action, Event, Outcome, Phase
+from overspill_service.telemetry.log_lines import without_secrets
 from overspill_service.telemetry.logs import bound_fields, current_fields
 
 try:
@@ -68,7 +69,9 @@ async def _audited(work: Coroutine[Any, Any, int], log: AuditLog, event: Callabl
 
 def _event(action: Action, outcome: Outcome, phase: Phase, command: str, options: Mapping[str, Any]) -> Event:
     """Return a line of a command. It has what the command has bound to the fields of the log."""
-    about = {ours: options[theirs] for theirs, ours in _ABOUT.items() if options.get(theirs)}
+    about = {
+        ours: without_secrets(str(options[theirs])) for theirs, ours in _ABOUT.items() if options.get(theirs)
+    }
     return Event(
         action=action,
         outcome=outcome,

@@ -10,8 +10,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from overspill_service.errors import BadRequest
 from overspill_service.resources.random_names import random_bytes
 from overspill_service.telemetry.logs import mistake_of
-from overspill_service.web.middleware import SECURITY_HEADERS
-from overspill_service.web.problems import problem_of, response_of
+from overspill_service.web.problems import SECURITY_HEADERS, problem_of, response_of
 
 if TYPE_CHECKING:
     from aiohttp import web

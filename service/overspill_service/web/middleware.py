@@ -22,12 +22,14 @@ from overspill_service.errors import (
 )
 from overspill_service.resources.random_names import random_bytes
 from overspill_service.telemetry import logs
+from overspill_service.tenants.keys import KEY_PATTERN
 from overspill_service.web import auditing, request_span
 from overspill_service.web.exchange import EXCHANGE, Exchange
 from overspill_service.web.header_fields import is_framed_plainly, require_small, require_well_formed
 from overspill_service.web.problems import (
     RATE_LIMIT,
     RATE_LIMIT_POLICY,
+    SECURITY_HEADERS,
     allow_header,
     problem_of,
     response_of,
@@ -43,15 +45,6 @@ _ALLOWED_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 UNKNOWN_ROUTE: Final = "unknown"
 PROBES: Final = frozenset({Path.HEALTHZ, Path.READYZ})
 HEALTH: Final = PROBES | {Path.METRICS}
-SECURITY_HEADERS: Final = {
-    "X-Content-Type-Options": "nosniff",
-    hdrs.CACHE_CONTROL: "no-store",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    hdrs.SERVER: "overspill",
-}
-"""Headers of every answer that has no other value of its own. Browsers keep and pass on nothing of it."""
 CLIENT_CLOSED_REQUEST: Final = 499
 """The status for logs and metrics if the client hung up before the answer (nginx's 499)."""
 
@@ -208,9 +201,10 @@ def _abort(request: web.Request, exchange: Exchange, error: Exception) -> None:
 
 
 def _request_id(request: web.Request) -> str:
-    """Return the request's id: the client's if it is harmless, else a new one."""
+    """Return the request's id: the client's if it is harmless, and no key, else a new one."""
     given = request.headers.get(Header.REQUEST_ID)
-    return given if given is not None and _ALLOWED_ID.fullmatch(given) else random_bytes(8).hex()
+    is_allowed = given is not None and _ALLOWED_ID.fullmatch(given) and not KEY_PATTERN.search(given)
+    return given if given is not None and is_allowed else random_bytes(8).hex()
 
 
 def span_of(request: web.Request, exchange: Exchange) -> AbstractContextManager[None]:

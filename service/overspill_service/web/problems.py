@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from aiohttp import web
+from aiohttp import hdrs, web
 from overspill.wire import PROBLEM_TYPE, Code, Header, Problem
 
 from overspill_service.errors import RateExceeded, ServiceError, TooManyRequests, Unavailable
@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 TYPE_PREFIX: Final = "urn:overspill:problem:"
 RATE_LIMIT_POLICY: Final = "RateLimit-Policy"
 RATE_LIMIT: Final = "RateLimit"
+SECURITY_HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    hdrs.CACHE_CONTROL: "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    hdrs.SERVER: "overspill",
+}
+"""Headers of every answer that has no other value of its own. Browsers keep and pass on nothing of it."""
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +101,11 @@ def bytes_of(error: ServiceError) -> bytes:
     """Return the bytes of an answer to a client whose request was not read."""
     response = response_of(problem_of(error, ""), error)
     assert isinstance(response.body, bytes)
-    fields = dict(response.headers) | {"Content-Length": str(len(response.body)), "Connection": "close"}
+    fields = (
+        SECURITY_HEADERS
+        | dict(response.headers)
+        | {"Content-Length": str(len(response.body)), "Connection": "close"}
+    )
     lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
     return (
         f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}\r\n{lines}\r\n".encode()
