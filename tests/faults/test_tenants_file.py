@@ -67,13 +67,14 @@ async def test_a_change_of_the_tenants_file_is_in_use_within_seconds(
     await until(is_removed)
 
 
+@pytest.mark.parametrize("wrong", ["[[tenants]\n", "x = " + "[" * 5000], ids=["no TOML", "nested"])
 async def test_a_wrong_tenants_file_changes_nothing_and_is_reported(
-    start_api: Callable[..., Any], file: Path, caplog: pytest.LogCaptureFixture
+    start_api: Callable[..., Any], file: Path, caplog: pytest.LogCaptureFixture, wrong: str
 ) -> None:
     key = new_key()
     file.write_text(tenant(key))
     api: Api = await start_api(tenants=file)
-    file.write_text("[[tenants]\n")
+    file.write_text(wrong)
 
     async def is_reported() -> bool:
         return "the former one stays in use" in caplog.text

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 import trustme
-from overspill_service.server.certificate import read_certificate
+from overspill_service.server.certificate import Certificate, read_certificate, run_rereads
 from overspill_service.settings.errors import SettingError
 
 from tests.faults.traffic import MIB, noise, until
@@ -200,6 +200,40 @@ def test_a_folder_is_no_certificate(files: Files) -> None:
     files.certificate.mkdir()
 
     assert refusal(files) == f"tls_certificate: {files.certificate} is no file"
+
+
+def test_what_is_no_certificate_behind_one_is_refused(files: Files) -> None:
+    revoked = b"-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n"
+    files.certificate.write_bytes(files.certificate.read_bytes() + revoked)
+
+    assert refusal(files).startswith(
+        f"tls_certificate: {files.certificate} with {files.key} cannot be used: "
+    )
+
+
+@pytest.mark.parametrize("name", ["certificate", "key"])
+def test_a_pipe_is_no_certificate_and_nobody_waits_for_its_end(files: Files, name: str) -> None:
+    file: Path = getattr(files, name)
+    file.unlink()
+    os.mkfifo(file, 0o600)
+
+    assert refusal(files) == f"tls_{name}: {file} is no file"
+
+
+async def test_a_certificate_that_fails_unexpectedly_is_read_again_after_its_next_change(
+    files: Files, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("overspill_service.server.certificate.POLL_SECONDS", 0.01)
+    certificate = Certificate(files.certificate, files.key)
+    rereading = asyncio.create_task(run_rereads(certificate))
+    first = certificate.context
+    with monkeypatch.context() as patch:
+        patch.setattr("overspill_service.server.certificate._context_of", lambda *_: 1 // 0)
+        files.issue()
+        await until(lambda: asyncio.sleep(0, "failed unexpectedly" in caplog.text))
+    files.issue()
+    await until(lambda: asyncio.sleep(0, certificate.context is not first))
+    rereading.cancel()
 
 
 def test_another_certificate_s_key_is_refused(files: Files) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -268,6 +269,20 @@ async def test_a_key_that_verifies_nothing_spoils_none_beside_it(api: Api, tmp_p
 
     assert await status(api, token()) == 200
     assert await status(api, token(kid="two")) == 401
+
+
+async def test_a_pipe_in_the_place_of_the_keys_keeps_no_thread(
+    start_api: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill_service.web.tokens.RETRY_SECONDS", 0.0)
+    file = tmp_path / "jwks.json"
+    os.mkfifo(file)
+    api: Api = await start_api(jwt_issuer=ISSUER, jwt_keys=str(file))
+    assert await status(api, token()) == 503
+    file.unlink()
+    file.write_text(jwks(one=RSA))
+
+    assert await status(api, token()) == 200
 
 
 async def test_tokens_with_invented_keys_make_no_flood_of_requests(

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.access import stamp_of
+from overspill_service.resources.attempts import Attempts
 from overspill_service.settings.errors import SettingError
 from overspill_service.telemetry import logs
 
@@ -73,9 +74,10 @@ def certificate_of(settings: Settings) -> Certificate | None:
 
 async def run_rereads(certificate: Certificate) -> None:
     """Read the files again whenever they change, until cancelled."""
+    attempts = Attempts(log)
     while True:
         await asyncio.sleep(POLL_SECONDS)
-        await certificate.reread_if_changed()
+        await attempts.make("reading the certificate", certificate.reread_if_changed())
 
 
 def read_certificate(certificate: Path, key: Path) -> tuple[ssl.SSLContext, str]:
@@ -83,21 +85,27 @@ def read_certificate(certificate: Path, key: Path) -> tuple[ssl.SSLContext, str]
 
     Raises `SettingError` that says what is wrong with which file.
     """
-    _require_readable("tls_certificate", certificate)
-    _require_private(key)
+    try:
+        _require_readable("tls_certificate", certificate)
+        _require_private(key)
+        return _context_of(certificate, key)
+    except ssl.SSLError as error:
+        raise SettingError(_reason(error, certificate, key)) from error
+    except OSError as error:  # it has just been replaced
+        raise SettingError(f"tls_certificate: {certificate} with {key}: {error.strerror}") from error
+
+
+def _context_of(certificate: Path, key: Path) -> tuple[ssl.SSLContext, str]:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
-    try:
-        context.load_cert_chain(certificate, key, password=lambda: _refuse_passphrase(key))
-    except ssl.SSLError as error:
-        raise SettingError(_reason(error, certificate, key)) from error
+    context.load_cert_chain(certificate, key, password=lambda: _refuse_passphrase(key))
     return context, _proved_expiry(context, certificate)
 
 
 def _require_readable(setting: str, file: Path) -> None:
     try:
-        os.close(os.open(file, os.O_RDONLY))
+        os.close(os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)))  # a pipe would wait for a writer
         is_file = file.is_file()
     except OSError as error:
         raise SettingError(f"{setting}: {file} cannot be read: {error.strerror}") from error
@@ -152,7 +160,5 @@ def _proved_expiry(server: ssl.SSLContext, certificate: Path) -> str:
                     end.do_handshake()
     except ssl.SSLCertVerificationError as error:
         raise SettingError(f"tls_certificate: {certificate}: {error.verify_message}") from error
-    except ssl.SSLError as error:
-        raise SettingError(f"tls_certificate: {certificate} cannot be used: {error.reason}") from error
     ends = str((asking.getpeercert() or {})["notAfter"])
     return datetime.fromtimestamp(ssl.cert_time_to_seconds(ends), UTC).isoformat(timespec="seconds")

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 from aiohttp import web, web_protocol, web_response
 
 from overspill_service import release
-from overspill_service.access import reload
 from overspill_service.app import make_app
 from overspill_service.errors import HeadersTooLarge, OutOfResources, ServiceError
 from overspill_service.errors.system import failure
@@ -27,7 +26,7 @@ from overspill_service.resources.request_heads import MAX_FIELDS_BYTES
 from overspill_service.resources.threads import prepare_threads
 from overspill_service.server import malformed
 from overspill_service.server.certificate import certificate_of, run_rereads
-from overspill_service.settings.errors import SettingError
+from overspill_service.server.reloading import run_reloads
 from overspill_service.telemetry import logs
 from overspill_service.web.header_fields import MAX_HEADERS_BYTES
 from overspill_service.web.problems import bytes_of
@@ -164,7 +163,7 @@ async def serve(
     stop, reloading = _signals(parent)
     await runner.setup()
     service, url = app[SERVICE], url_of(listener, settings)
-    tasks = [asyncio.create_task(_reload_when(reloading, service, certificate, reread))]
+    tasks = [asyncio.create_task(run_reloads(reloading, service, certificate, reread))]
     if certificate is not None:
         tasks.append(asyncio.create_task(run_rereads(certificate)))
     try:
@@ -217,27 +216,6 @@ def _record_refusal(failure_log: FailureLog, error: OSError) -> None:
     failure_log.record_cause(
         known.failure_name if known else "accepting", f"no client can be accepted: {known or error}"
     )
-
-
-async def _reload_when(
-    asked: asyncio.Event, service: Service, certificate: Certificate | None, reread: Callable[[], Settings]
-) -> None:
-    """Read the settings and the certificate again each time that `asked` is set, until cancelled."""
-    while True:
-        await asked.wait()
-        asked.clear()
-        try:
-            settings = reread()
-            if certificate is not None:
-                await certificate.reread()
-            waiting = await reload(service, settings)
-        except (SettingError, ServiceError) as error:
-            log.error("not reloaded, nothing has changed: %s", error)  # noqa: TRY400  (no traceback for a typo)
-            continue
-        logs.configure(settings.log_level, settings.log_format)
-        log.info(
-            "reloaded", extra=logs.fields(process=os.getpid(), needs_restart=",".join(waiting) or "nothing")
-        )
 
 
 async def _stop(accepting: asyncio.Task[None], listener: socket.socket, service: Service) -> None:

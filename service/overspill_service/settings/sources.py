@@ -84,6 +84,8 @@ def _read_file(path: Path) -> dict[str, Any]:
         raise SettingError(f"the settings file {path} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingError(f"the settings file {path} is not TOML: {error}") from error
+    except RecursionError:
+        raise SettingError(f"the settings file {path} nests its values too deeply") from None
 
 
 def _build(values: Mapping[str, tuple[Any, str]]) -> Settings:

@@ -178,6 +178,8 @@ def read_tenants(path: Path) -> list[FileTenant]:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:  # the base class of TOML's, UTF-8's and msgspec's errors
         raise ValueError(f"{path}: {error}") from error
+    except RecursionError:
+        raise ValueError(f"{path}: its values are nested too deeply") from None
     _refuse_duplicates(path, "tenant", [tenant.name for tenant in tenants])
     _refuse_duplicates(path, "key hash", [key.hash for tenant in tenants for key in tenant.keys])
     return tenants

@@ -10,12 +10,12 @@ import hashlib
 import json
 import logging
 import math
+import os
 import re
 import time
 from collections import OrderedDict
 from contextlib import suppress
 from http import HTTPStatus
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import aiohttp
@@ -124,8 +124,9 @@ class IssuerKeys:
         return data.decode()
 
     def _load(self) -> str:
-        with Path(self._source).open("rb") as file:
-            return file.read(MAX_BYTES).decode()
+        at_once = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)  # a pipe would keep its thread for ever
+        with os.fdopen(os.open(self._source, at_once), "rb") as file:
+            return (file.read(MAX_BYTES) or b"").decode()
 
 
 def _keys_of(text: str) -> dict[str, Any]:
