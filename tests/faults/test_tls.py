@@ -206,9 +206,7 @@ def test_what_is_no_certificate_behind_one_is_refused(files: Files) -> None:
     revoked = b"-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n"
     files.certificate.write_bytes(files.certificate.read_bytes() + revoked)
 
-    assert refusal(files).startswith(
-        f"tls_certificate: {files.certificate} with {files.key} cannot be used: "
-    )
+    assert "must hold a certificate and its key, as PEM" in refusal(files)
 
 
 @pytest.mark.parametrize("name", ["certificate", "key"])
