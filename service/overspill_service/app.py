@@ -21,6 +21,7 @@ from overspill_service.maintenance import Maintenance
 from overspill_service.resources.fair_places import FairPlaces, answer_places
 from overspill_service.resources.fair_threads import FairThreads
 from overspill_service.resources.scans import ScanThreads, scan_places
+from overspill_service.resources.unsent_answers import UnsentAnswers
 from overspill_service.telemetry import tracing
 from overspill_service.telemetry.metrics import Metrics
 from overspill_service.telemetry.scrapes import Scrapes
@@ -33,6 +34,7 @@ from overspill_service.web.replicas import ScanCpu, SharedLimits, run_exchange
 from overspill_service.web.request_rates import RequestRates
 from overspill_service.web.routes import TABLE
 from overspill_service.web.service import SERVICE, Service
+from overspill_service.web.streaming import note_cut_off
 from overspill_service.web.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -123,6 +125,7 @@ async def _assemble(
         settings=settings,
         upload_places=FairPlaces(settings.max_uploads, "uploads"),
         answer_places=FairPlaces(answer_places(archive.memory.size), "long answers"),
+        unsent=UnsentAnswers(archive.memory.size, note_cut_off),
         scans=scans,
         flusher=Flusher(
             archive,

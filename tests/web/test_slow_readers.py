@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from aiohttp.http_writer import StreamWriter
 from overspill.wire import Code
 from overspill_service.errors import StoreUnavailable
 from overspill_service.resources.fair_places import FairPlaces
-from overspill_service.web import streaming
+from overspill_service.web import header_fields, streaming
 
 from tests.faults.traffic import PATIENCE, noise, until
 from tests.web.conftest import Api, path_of, problem
@@ -203,3 +203,104 @@ async def test_a_read_that_finds_no_memory_is_told_to_come_again(
     await until(lambda: at_rest(api))
 
     assert await (await api.get(f"{path_of(LARGE)}/content")).read() == LARGE
+
+
+ESCAPED = b"\x01" * 60_000
+"""Each byte is six in JSON."""
+
+
+async def test_of_clients_that_take_nothing_of_bounded_reads_a_tenant_has_few(
+    start_api: Callable[..., Any],
+) -> None:
+    api: Api = await start_api(memory=64 * 2**20)
+    send_little(api)
+    await api.put(ESCAPED)
+    unsent = api.service.unsent
+    async with AsyncExitStack() as stack:
+        for _ in range(60):
+            await stack.enter_async_context(asking(api, f"{path_of(ESCAPED)}/head"))
+        await until(lambda: _is(unsent.total > unsent.share // 2))
+        await until(lambda: _is(api.service.in_flight.count < 60 // 2))
+        whole = await api.get(f"{path_of(ESCAPED)}/head")
+
+        assert unsent.total <= unsent.share
+        assert (await whole.json())["total_bytes"] == len(ESCAPED)
+    await until(lambda: at_rest(api))
+    assert unsent.total == 0
+
+
+async def test_a_client_that_takes_nothing_of_a_bounded_read_is_cut_off(
+    start_api: Callable[..., Any],
+) -> None:
+    api: Api = await start_api(write_timeout=0.1)
+    send_little(api)
+    await api.put(ESCAPED)
+    async with asking(api, f"{path_of(ESCAPED)}/head") as reader:
+        await reader.readuntil(b"\r\n\r\n")
+        await until(lambda: at_rest(api))
+
+        assert len(await rest_of(reader)) < 6 * len(ESCAPED)
+
+
+async def test_of_followers_that_take_nothing_a_tenant_has_few(start_api: Callable[..., Any]) -> None:
+    api: Api = await start_api(memory=64 * 2**20)
+    send_little(api)
+    producer, unsent = Producer(api), api.service.unsent
+    await producer.begin()
+    async with AsyncExitStack() as stack:
+        for _ in range(60):
+            await stack.enter_async_context(asking(api, f"{producer.path}/follow"))
+        await until(lambda: _is(api.service.in_flight.count == 60))
+        for _ in range(4):
+            await producer.append(ESCAPED)
+        await until(lambda: _is(unsent.total > unsent.share // 2))
+        await until(lambda: _is(api.service.in_flight.count < 60 // 2))
+
+        assert unsent.total <= unsent.share
+    await until(lambda: at_rest(api))
+    assert unsent.total == 0
+
+
+def send_little(api: Api) -> None:
+    """Let the system take little of what the service sends from now on."""
+    for site in api._runner.sites:
+        for listener in site._server.sockets:  # type: ignore[union-attr]
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+
+
+async def test_an_answer_is_kept_no_longer_than_it_takes_to_send_it(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await api.put(ESCAPED)
+    sent: list[Any] = []
+
+    async def note(request: Any, response: Any, *rest: Any) -> None:
+        await streaming.send_made(request, response, *rest)
+        sent.append(response)
+
+    monkeypatch.setattr("overspill_service.web.registry.send_made", note)
+    answer = await api.get(f"{path_of(ESCAPED)}/head")
+
+    assert len(await answer.read()) > 6 * len(ESCAPED)
+    assert [each.body for each in sent] == [None]
+
+
+async def test_a_request_with_a_long_head_is_the_last_of_its_connection(api: Api) -> None:
+    names = "x" * header_fields.LONG_HEAD_BYTES
+    answers = [await api.get(f"/v1/captures?session={each}") for each in ("x", names)]
+
+    assert [each.headers.get("Connection") for each in answers] == [None, "close"]
+
+
+@pytest.mark.parametrize("what", ["follow", "wait"])
+async def test_what_lasts_has_a_shorter_head(api: Api, what: str) -> None:
+    producer = Producer(api)
+    await producer.begin()
+    long = {"X-Long": "x" * header_fields.MAX_LASTING_HEAD_BYTES}
+    answer = await api.get(f"{producer.path}/{what}", headers=long)
+
+    assert (answer.status, (await problem(answer)).code) == (431, Code.HEADERS_TOO_LARGE)
+
+
+async def _is(found: object) -> bool:
+    return bool(found)

@@ -22,6 +22,8 @@ class Exchange:
     """The path of the request's route, with its parameters in braces."""
     address: str
     """The client's address."""
+    head_size: int = 0
+    """Bytes of the request's target and fields. 0 until they are looked at."""
     fields: dict[str, Any] = field(default_factory=dict)
     """The fields of the request's log lines."""
     key_expires: str = ""

@@ -14,12 +14,13 @@ from overspill.wire import Path, Scope
 from overspill_service.archive.inspection import compiled
 from overspill_service.audit.events import Action
 from overspill_service.catalog.records import instant
-from overspill_service.errors import InvalidHeader, InvalidParameter, ServiceError
+from overspill_service.errors import HeadersTooLarge, InvalidHeader, InvalidParameter, ServiceError
 from overspill_service.live.positions import offset_of_line
 from overspill_service.live.timeline import unpack
 from overspill_service.live.waiting import Wait
 from overspill_service.web.content import UNTRUSTED
-from overspill_service.web.header_fields import single_field
+from overspill_service.web.exchange import EXCHANGE
+from overspill_service.web.header_fields import MAX_LASTING_HEAD_BYTES, single_field
 from overspill_service.web.registry import Route
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ HEADERS: Final = {
 async def follow(context: RequestContext[wire.FollowQuery]) -> web.StreamResponse:
     """Stream a capture as server-sent events, until it has ended."""
     service, tenant = context.service, context.principal.tenant.name
+    _require_short_head(context)
     entry = await context.entry()
     offset = await _start(context, entry)
     response = web.StreamResponse(headers=HEADERS)
@@ -70,7 +72,7 @@ async def _send(
     entry: Entry,
 ) -> None:
     """Send events as they come, and count them."""
-    sent = 0
+    sent, tenant, transport = 0, context.principal.tenant.name, context.request.transport
     try:
         async with aclosing(follower) as events:
             async for event in _while_allowed(context, events):
@@ -78,6 +80,8 @@ async def _send(
                 sent += len(event)
                 context.note_reader(entry)
     finally:
+        if transport is not None:
+            context.service.unsent.forget(tenant, transport)
         context.count_read(entry, "follow", sent)
 
 
@@ -86,9 +90,13 @@ async def _write(context: RequestContext[Any], response: web.StreamResponse, eve
     transport = context.request.transport
     if transport is not None and not transport.get_write_buffer_size() and len(event) <= UNTIMED_BYTES:
         await response.write(event)  # the transport takes it at once, so it needs no timer
-        return
-    async with asyncio.timeout(context.service.settings.write_timeout):
-        await response.write(event)
+    else:
+        async with asyncio.timeout(context.service.settings.write_timeout):
+            if transport is not None:
+                context.service.unsent.note(context.principal.tenant.name, transport, len(event))
+            await response.write(event)
+    if transport is not None:
+        context.service.unsent.note(context.principal.tenant.name, transport)
 
 
 async def _while_allowed(context: RequestContext[Any], events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -124,6 +132,7 @@ async def _start(context: RequestContext[wire.FollowQuery], entry: Entry) -> int
 async def wait(context: RequestContext[wire.WaitQuery]) -> web.Response:
     """Answer once a line matches, so many lines are new, the capture has ended, or the time is over."""
     query, service = context.query, context.service
+    _require_short_head(context)
     pattern = None if query.pattern is None else await _compiled(context, query.pattern)
     waiting = Wait(
         service.archive,
@@ -141,6 +150,13 @@ async def wait(context: RequestContext[wire.WaitQuery]) -> web.Response:
     await context.require_still(Scope.READ)
     context.count_read(entry, "wait", len(answer.content.encode()))
     return context.json(answer)
+
+
+def _require_short_head(context: RequestContext[Any]) -> None:
+    """Raise `HeadersTooLarge` for a head that takes much memory as long as the request lasts."""
+    size = context.request[EXCHANGE].head_size
+    if size > MAX_LASTING_HEAD_BYTES:
+        raise HeadersTooLarge(size, MAX_LASTING_HEAD_BYTES)
 
 
 async def timeline(context: RequestContext[wire.RefQuery]) -> web.Response:

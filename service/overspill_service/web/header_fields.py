@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 MAX_HEADERS_BYTES: Final = 64 * 1024
 """Bytes of all fields: a capture's metadata has 8 KiB, percent-encoded three times that."""
+LONG_HEAD_BYTES: Final = 8 * 1024
+"""A request with more bytes is its connection's last: aiohttp keeps a request until the next one comes."""
+MAX_LASTING_HEAD_BYTES: Final = 16 * 1024
+"""Bytes of the head of a request that may last for minutes: a pattern has 4 KiB, encoded three times that."""
 FIELD_BYTES: Final = 4
 """Bytes around a field: colon, space and the end of its line."""
 
@@ -40,12 +44,13 @@ def single_field(headers: Headers, name: str) -> str | None:
     return lines[0] if lines else None
 
 
-def require_small(request: web.Request) -> None:
-    """Raise `HeadersTooLarge` if all fields together are larger than any request needs."""
+def require_small(request: web.Request) -> int:
+    """Return the bytes of the head. Raises `HeadersTooLarge` if its fields are more than a request needs."""
     fields = request.raw_headers
     size = sum(map(len, chain.from_iterable(fields))) + FIELD_BYTES * len(fields)
     if size > MAX_HEADERS_BYTES:
         raise HeadersTooLarge(size, MAX_HEADERS_BYTES)
+    return size + len(request.raw_path)
 
 
 def is_framed_plainly(request: web.Request) -> bool:

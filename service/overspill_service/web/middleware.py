@@ -25,7 +25,12 @@ from overspill_service.telemetry import logs
 from overspill_service.tenants.keys import KEY_PATTERN
 from overspill_service.web import auditing, request_span
 from overspill_service.web.exchange import EXCHANGE, Exchange
-from overspill_service.web.header_fields import is_framed_plainly, require_small, require_well_formed
+from overspill_service.web.header_fields import (
+    LONG_HEAD_BYTES,
+    is_framed_plainly,
+    require_small,
+    require_well_formed,
+)
 from overspill_service.web.problems import (
     RATE_LIMIT,
     RATE_LIMIT_POLICY,
@@ -108,7 +113,7 @@ async def _answer(
 ) -> web.StreamResponse:
     try:
         _require_connection(request, exchange)
-        require_small(request)
+        exchange.head_size = require_small(request)
         require_well_formed(request)
         _require_own_origin(request, exchange)
         return await handler(request)
@@ -163,7 +168,8 @@ async def set_headers(request: web.Request, response: web.StreamResponse) -> Non
         headers[RATE_LIMIT_POLICY] = exchange.bucket.policy
         headers[RATE_LIMIT] = exchange.bucket.state
     service = exchange.service
-    if service.is_stopping or service.connections.is_full or not is_framed_plainly(request):
+    is_last = service.is_stopping or service.connections.is_full or exchange.head_size > LONG_HEAD_BYTES
+    if is_last or not is_framed_plainly(request):
         response.force_close()
         headers[hdrs.CONNECTION] = "close"  # aiohttp has set the header before it calls this
 

@@ -20,6 +20,7 @@ from overspill_service.web.header_fields import list_field
 from overspill_service.web.instants import text_of
 from overspill_service.web.negotiation import require_identity
 from overspill_service.web.service import SERVICE, Service
+from overspill_service.web.streaming import send_made
 from overspill_service.web.validation_text import query_text
 
 if TYPE_CHECKING:
@@ -153,17 +154,28 @@ def _handler_of(route: Route) -> Callable[[web.Request], Awaitable[web.StreamRes
         if route.scope is SCRAPER:
             service.rates.count_scrape(request[EXCHANGE].address)
         if _is_open(service, route, request):  # health is told also in the middle of a flood
-            return await serve(request, service, service.directory.anonymous())
+            response = await serve(request, service, service.directory.anonymous())
+            return await _sent(service, request, "", response)
         principal = await _principal(service, request)
         turn = await _turn(service, request, principal)
         try:
             request[EXCHANGE].bucket = service.rates.count(principal)
             _require(route, principal)
-            return await serve(request, service, principal)
+            response = await serve(request, service, principal)
         finally:
             turn.end()
+        return await _sent(service, request, principal.tenant.name, response)
 
     return handle
+
+
+async def _sent(
+    service: Service, request: web.Request, tenant: str, response: web.StreamResponse
+) -> web.StreamResponse:
+    """Return the answer, once a long one is sent."""
+    if isinstance(response, web.Response):
+        await send_made(request, response, service.unsent, tenant, service.settings.write_timeout)
+    return response
 
 
 def _is_open(service: Service, route: Route, request: web.Request) -> bool:

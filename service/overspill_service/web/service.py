@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from overspill_service.live.views import LiveViews
     from overspill_service.resources.fair_places import FairPlaces
     from overspill_service.resources.scans import ScanThreads
+    from overspill_service.resources.unsent_answers import UnsentAnswers
     from overspill_service.settings.settings import Settings
     from overspill_service.telemetry.metrics import Metrics
     from overspill_service.telemetry.scrapes import Scrapes
@@ -75,6 +76,7 @@ class Service:
     upload_places: FairPlaces
     answer_places: FairPlaces
     """For long answers."""
+    unsent: UnsentAnswers
     scans: ScanThreads
     flusher: Flusher
     live_views: LiveViews

@@ -28,8 +28,12 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
+    from overspill_service.resources.unsent_answers import UnsentAnswers
+
 PIECE_BYTES: Final = 256 * 1024
 """Bytes written to the socket at once."""
+SHORT_BYTES: Final = 16 * 1024
+"""An answer of up to this many bytes is left in the transport's buffer, if there is nothing else."""
 TLS_PIECE_BYTES: Final = 64 * 1024
 """The same over TLS, whose transport holds one piece more than it says, and as much of the system's."""
 CHECKS_PER_TIMEOUT: Final = 4
@@ -68,6 +72,31 @@ async def send(
             await response.write_eof()
         elif watch.sent != length:
             raise CaptureDamaged(f"an answer of {length} bytes ended after {watch.sent}")
+
+
+async def send_made(
+    request: web.Request, response: web.Response, unsent: UnsentAnswers, tenant: str, stall_seconds: float
+) -> None:
+    """Send an answer that is made already, unless its client takes it at once anyway.
+
+    A client that accepts no byte for `stall_seconds` is cut off, and so may be the slowest of its tenant.
+    """
+    transport, body = request.transport, response.body
+    if transport is None or not isinstance(body, bytes) or request.method == "HEAD":
+        return
+    if len(body) <= SHORT_BYTES and not transport.get_write_buffer_size():
+        return
+    await response.prepare(request)
+    transport.set_write_buffer_limits(1)  # as above: it has sent all before the block ends
+    with unsent.held(tenant, transport, len(body)), ProgressWatch(transport, stall_seconds) as watch:
+        watch.sent = _unsent(transport) + len(body)
+        await response.write_eof()
+    response.body = None  # aiohttp keeps the answer until another request comes on the connection
+
+
+def note_cut_off(tenant: str) -> None:
+    """Log that a client was cut off for the sake of others."""
+    log.warning("cut off a client that took nothing: many of its tenant do so", extra=fields(tenant=tenant))
 
 
 async def _write(
