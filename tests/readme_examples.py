@@ -6,10 +6,9 @@ And the blocks of shell lines.
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from typing import TYPE_CHECKING, NamedTuple
 
+from tests.client.shell import OVERSPILL
 from tests.servers.overspill import clean_environment
 
 if TYPE_CHECKING:
@@ -28,16 +27,10 @@ class Example(NamedTuple):
         assert self.output is not None, "the page does not say what this prints"
         return stable(self.output)
 
-    def printed(self, service: ServiceProcess) -> str:
+    def printed(self, service: ServiceProcess, **variables: str) -> str:
         """What it prints, without what differs from run to run. It has to end well, and warn of nothing."""
-        result = subprocess.run(
-            [sys.executable, "-W", "error", "-c", self.code],
-            env=clean_environment(OVERSPILL_URL=service.url, PYTHONUTF8="1"),
-            capture_output=True,
-            encoding="utf-8",
-            timeout=120,
-            check=False,
-        )
+        environment = clean_environment(OVERSPILL_URL=service.url, **variables)
+        result = OVERSPILL.run_code(self.code, [], environment, seconds=120, warnings_end_it=True)
 
         assert (result.returncode, result.stderr) == (0, "")
         return stable(result.stdout)

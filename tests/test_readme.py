@@ -43,7 +43,8 @@ def test_the_example_runs_as_it_stands_with_the_guard_and_the_reading_tool(servi
 
     assert "guard.wrap" in example.code
     assert "inspection_tool(client)" in example.code
-    assert example.printed(service) == example.stable_output
+    in_a_python_of_its_own = {"PYTHONUTF8": "1"}  # which a launcher cannot give to a process that it forks
+    assert example.printed(service, **in_a_python_of_its_own) == example.stable_output
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

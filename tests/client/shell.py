@@ -16,7 +16,7 @@ import sys
 import termios
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -25,9 +25,9 @@ from tests.servers.launcher import Launcher
 from tests.servers.overspill import clean_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-    from tests.servers.launcher import Forked
+    from tests.servers.launcher import Forked, Piped
 
 SECONDS: Final = 120
 OVERSPILL: Final = Launcher("overspill", "click")
@@ -229,6 +229,35 @@ def written_to(fifo: Path) -> str:
         return found.get(timeout=SECONDS)
     except queue.Empty:
         raise TimeoutError(f"nobody wrote to {fifo}") from None
+
+
+def run_code(
+    code: str,
+    *words: object,
+    environment: Mapping[str, str] | None = None,
+    seconds: float = SECONDS,
+    warnings_end_it: bool = False,
+) -> subprocess.CompletedProcess[str]:
+    """Run a program as `python -c` does, but in a fork of a process that has imported all of `overspill`."""
+    return OVERSPILL.run_code(
+        code,
+        [str(word) for word in words],
+        os.environ if environment is None else environment,
+        seconds=seconds,
+        warnings_end_it=warnings_end_it,
+    )
+
+
+def printed_by(code: str, *words: object, environment: Mapping[str, str] | None = None) -> str:
+    """What a program prints that ends well."""
+    done = run_code(code, *words, environment=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def running_code(code: str, *words: object) -> AbstractContextManager[Piped]:
+    """A program to speak with; it is killed with the block, if it still runs."""
+    return OVERSPILL.piped([str(word) for word in words], os.environ, seconds=SECONDS, code=code)
 
 
 def command(*words: str) -> list[str]:

@@ -24,7 +24,10 @@ CLIENT = Path(__file__).parents[2] / "client"
 DOCS = CLIENT / "docs"
 PAGES = [CLIENT / "README.md", *sorted(DOCS.glob("*.md"))]
 EXAMPLES = {
-    f"{page.stem} {number}": example for page in PAGES for number, example in enumerate(examples_of(page), 1)
+    f"{page.stem} {number}": example
+    for page in PAGES
+    if page.stem != "holdout"  # which test_holdout_page runs
+    for number, example in enumerate(examples_of(page), 1)
 }
 
 

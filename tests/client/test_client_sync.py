@@ -25,6 +25,7 @@ from overspill.transfer.sync import SyncClient
 from overspill.wire import Code
 
 from tests.client.scripted import answer, json, problem, scripted, scripted_in_thread, silence
+from tests.client.shell import run_code
 from tests.client.test_client_download import CONTENT, plain, stored
 from tests.client.test_client_transport import CAPTURE, ENTRY
 
@@ -340,13 +341,7 @@ overspill.close()
 
 def test_an_interrupt_ends_the_wait_and_not_the_client() -> None:
     with scripted_in_thread(json(ENTRY), silence, json(ENTRY)) as service:
-        ended = subprocess.run(
-            [sys.executable, "-c", INTERRUPTED, service.url, CAPTURE],
-            capture_output=True,
-            timeout=60,
-            text=True,
-            check=False,
-        )
+        ended = run_code(INTERRUPTED, service.url, CAPTURE)
 
     assert (ended.stdout, ended.stderr, ended.returncode) == ("interrupted\n5\n", "", 0)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from collections import Counter
 
 import pytest
 from overspill.wire import GROUPS, Arm, Cohort
+
+from tests.client.shell import printed_by
 
 OPENSSL = shutil.which("openssl")
 GOLDEN = {
@@ -45,9 +46,8 @@ def test_another_process_computes_the_same() -> None:
         "from overspill.wire import Cohort\n"
         "for number in range(200): print(Cohort.of('a', f'session {number}', 0.3).encode())"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert done.stdout.split() == [Cohort.of("a", session, 0.3).encode() for session in sessions]
+    assert printed_by(code).split() == [Cohort.of("a", session, 0.3).encode() for session in sessions]
 
 
 @pytest.mark.parametrize("share", [0.01, 0.05, 0.5, 1.0])

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import gc
-import subprocess
-import sys
 import threading
 import warnings
 from typing import TYPE_CHECKING
@@ -18,6 +16,7 @@ from overspill.spools import own_directory
 from overspill.wire import Outcome
 
 from tests.client.scripted import scripted_in_thread, silence
+from tests.client.shell import printed_by
 from tests.client.spooling import spilled
 from tests.client.test_fleet import NOWHERE, outcomes
 from tests.waiting import until
@@ -251,7 +250,5 @@ if sys.argv[2] == "closed":
 def test_a_silent_name_server_holds_up_neither_closing_nor_the_end_of_the_process(
     end: str, tmp_path: Path
 ) -> None:
-    command = [sys.executable, "-c", SILENT_NAMES, str(tmp_path), end]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=50, check=True)
 
-    assert ended.stdout.split() == ["spooled"]
+    assert printed_by(SILENT_NAMES, tmp_path, end).split() == ["spooled"]

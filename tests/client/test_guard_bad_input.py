@@ -17,6 +17,7 @@ from overspill.shapes.writer import as_text
 from overspill.spools.flush import flush
 from overspill.spools.location import fingerprint
 
+from tests.client.shell import run_code
 from tests.servers.overspill import clean_environment
 
 if TYPE_CHECKING:
@@ -119,14 +120,14 @@ def cyclic() -> dict[str, Any]:
 
 def deep() -> list[Any]:
     found: list[Any] = [LONG]
-    for _ in range(20_000):
+    for _ in range(5_000):
         found = [found]
     return found
 
 
 RESULTS: Final[dict[str, Callable[[], Any]]] = {
-    "one endless line": lambda: "x" * 50_000_000,
-    "all newlines": lambda: "\n" * 10_000_000,
+    "one endless line": lambda: "x" * 10_000_000,
+    "all newlines": lambda: "\n" * 3_000_000,
     "invalid UTF-8": lambda: b"\xff\xfe\x80 text \n" * 10_000,
     "surrogates": lambda: "\ud800\udc80\n" * 50_000,
     "combining characters": lambda: "e" + "\u0301" * 200_000,
@@ -256,13 +257,8 @@ async def test_a_turn_goes_on_without_the_call_that_was_cancelled() -> None:
 
 def run(code: str, *arguments: object, seconds: float = 60, **environment: str) -> str:
     """What a Python program prints, which has to end by itself, and well."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code, *map(str, arguments)],
-        env=clean_environment(**environment),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=seconds,
-        check=False,
+    done = run_code(
+        code, *arguments, environment=clean_environment(**environment), seconds=seconds, warnings_end_it=True
     )
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -403,11 +399,16 @@ def assert_uploaded(ids: list[str], spool: Path, url: str, by: str) -> None:
 HUGE: Final = """
 import asyncio, resource, sys
 from overspill import Guard, Spool
+from overspill.shapes import writer
+from overspill.text import hashing
+
+writer._MEMORY_BYTES //= 8  # what is shorter may be in memory twice: an eighth says the same
+hashing._IN_MEMORY_CHARS //= 8
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
-text = "a line of an enormous text, which is {0} long\\n".format("very") * (160 * 1024 * 1024 // 49)
+text = "a line of an enormous text, which is {0} long\\n".format("very") * (64 * 1024 * 1024 // 49)
 guard = Guard(spool=Spool(sys.argv[1]))
 Guard().process_sync("x" * 60_000, tool="warm")
 before = peak()
@@ -421,12 +422,12 @@ elif sys.argv[2] == "loop":
 else:
     guarded = guard.process_sync(text, tool="t")
 assert guarded.bytes_before >= len(text), guarded
-print(guarded.outcome, guarded.bytes_after < 5_000, peak() - before < 100_000_000, peak() - before)
+print(guarded.outcome, guarded.bytes_after < 5_000, peak() - before < 45_000_000, peak() - before)
 """
 
 
 @pytest.mark.parametrize("how", ["text", "loop", "chunks", "dict"])
-def test_a_text_of_160_mebibytes_takes_no_second_one_of_memory(tmp_path: Path, how: str) -> None:
+def test_a_text_of_64_mebibytes_takes_no_second_one_of_memory(tmp_path: Path, how: str) -> None:
     assert run(HUGE, tmp_path, how).split()[:3] == ["spooled", "True", "True"]
     [file] = tmp_path.rglob("*.bin")
-    assert file.stat().st_size > 160_000_000
+    assert file.stat().st_size > 64_000_000

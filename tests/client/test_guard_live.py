@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from overspill.spools.flush import flush
 from overspill.wire import Outcome, State
 from overspill_service.tenants.keys import hash_key, new_key
 
+from tests.client.shell import printed_by
 from tests.servers.overspill import ForkedService, running
 from tests.servers.redis import wait_until
 
@@ -454,10 +454,7 @@ def test_a_forked_child_leaves_the_streams_of_its_parent_alone(service: ServiceP
         "    print(list(stream))\n"
         "    print(client.list(session='forks').captures[0].state)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, service.url], capture_output=True, check=True, text=True
-    )
-    before, notice, after = done.stdout.splitlines()
+    before, notice, after = printed_by(code, service.url).splitlines()
 
     assert (before, "NOT STORED" in notice, after) == ("live", False, "complete")
 
@@ -470,16 +467,13 @@ def test_memory_stays_flat_while_a_stream_grows(service: ServiceProcess) -> None
         "    for _ in range(16 * megabytes):\n"
         "        yield b'0123456789abcde\\n' * 4096\n"
         "with SyncClient(sys.argv[1], session='flat') as client, Guard(client) as guard:\n"
-        "    guard.process_sync(chunks(16), tool='t')\n"
+        "    guard.process_sync(chunks(8), tool='t')\n"
         "    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "    guarded = guard.process_sync(chunks(96), tool='t')\n"
+        "    guarded = guard.process_sync(chunks(48), tool='t')\n"
         "    print(guarded.outcome)\n"
         "    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, service.url], capture_output=True, check=True, text=True
-    )
-    outcome, growth = done.stdout.splitlines()
+    outcome, growth = printed_by(code, service.url).splitlines()
 
     assert outcome in {"captured", "spooled"}
     assert int(growth) < 16 * 1024

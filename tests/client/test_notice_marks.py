@@ -19,6 +19,7 @@ from overspill.previews import notice_key
 from overspill.previews.notice_forms import MAX_NOTICE, is_notice, notices_among, placeholder
 from overspill.previews.notice_marks import is_marked, mark_of, marked, rewritten
 
+from tests.client.shell import printed_by
 from tests.servers.overspill import clean_environment
 
 ID = "cap_abcdefghij234567abcd"
@@ -207,14 +208,7 @@ async def test_a_turn_leaves_notices_and_spills_what_only_looks_like_one() -> No
 
 def in_another_process(**variables: str) -> str:
     kept = {name: value for name, value in clean_environment().items() if name != "OVERSPILL_NOTICE_KEY"}
-    code = [sys.executable, "-c", MADE]
-    return subprocess.run(
-        code,
-        env={**kept, **variables, "OVERSPILL_SPOOL": "off"},
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-    ).stdout
+    return printed_by(MADE, environment={**kept, **variables, "OVERSPILL_SPOOL": "off"})
 
 
 @pytest.mark.parametrize("name", ["OVERSPILL_NOTICE_KEY", "OVERSPILL_KEY", ""])

@@ -17,6 +17,7 @@ from overspill.guard.counts.tally import Tally
 from overspill.transfer.sync import SyncClient
 from overspill.wire import BATCH_MEMORY, Outcome
 
+from tests.client.shell import run_code
 from tests.faults.relay import relaying
 from tests.servers.overspill import ForkedService, ServiceProcess, clean_environment, running
 
@@ -427,25 +428,22 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 """
 
 
-def run(program: str, *arguments: str) -> int:
-    command = [sys.executable, "-c", PROGRAM + program, *arguments]
-    return subprocess.run(command, check=False, timeout=60, env=clean_environment()).returncode
-
-
 def test_the_interpreter_ends_while_a_report_is_on_its_way() -> None:
-    assert run(LEAVING) == 0
+    command = [sys.executable, "-c", PROGRAM + LEAVING]
+
+    assert subprocess.run(command, check=False, timeout=60, env=clean_environment()).returncode == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_child_reports_its_own_counts_alone(steady: ServiceProcess) -> None:
-    assert run(FORKING, steady.url) == 0
+    assert run_code(PROGRAM + FORKING, steady.url, environment=clean_environment()).returncode == 0
 
     assert (seen(steady, "parent"), seen(steady, "child")) == (1, 1)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_child_reports_what_stayed_inline_as_well(steady: ServiceProcess) -> None:
-    assert run(FORKING_QUIETLY, steady.url) == 0
+    assert run_code(PROGRAM + FORKING_QUIETLY, steady.url, environment=clean_environment()).returncode == 0
 
     assert seen(steady, "quick") == 3
 

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import math
-import subprocess
 import sys
 from collections import UserDict, UserList, UserString, deque, namedtuple
 from collections.abc import Iterator, Sequence
@@ -30,6 +29,8 @@ from overspill.text import measure
 from overspill.text.limits import Limits
 from overspill.text.measure import extent_of
 from overspill.text.rendering import plain_stats
+
+from tests.client.shell import printed_by
 
 TIGHT = Limits(100, 10)
 
@@ -332,7 +333,7 @@ def test_few_lists_that_stand_for_billions_are_cut() -> None:
     writer = Writer(pieces.append, max_values=10_000)
     writer.value(value)
 
-    assert plain_stats(value, 10_000_000) is None
+    assert plain_stats(value, 1_000_000) is None
     assert not writer.is_whole
     assert pieces[-1] == "\n… the rest is left out: there are too many values …\n"
     assert len(pieces) < 50_000
@@ -465,20 +466,19 @@ def test_empty_and_monotonous_outputs_are_measured_exactly(value: Any) -> None:
     assert not extent.size or found.exceeds(Limits(extent.size, extent.lines - 1))
 
 
-def test_a_gigabyte_of_text_is_measured_without_a_copy() -> None:
+def test_an_enormous_text_is_measured_without_a_copy() -> None:
     code = (
         "import resource, sys\n"
         "from overspill.shapes.shape import examine\n"
         "from overspill.text.limits import Limits\n"
-        "text = 'x' * 1_000_000_000\n"
+        "text = 'x' * 200_000_000\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "assert examine(text).exceeds(Limits(50_000, 2_000))\n"
         "after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "print(after - before)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
 
-    assert int(done.stdout) < 50_000
+    assert int(printed_by(code)) < 50_000
 
 
 def test_an_object_whose_class_and_metaclass_raise_passes_as_it_is() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import inspect
 import pydoc
 import re
-import subprocess
-import sys
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +14,8 @@ from overspill import Client, Guard, Policy, SyncClient, errors
 from overspill.errors import OverspillError
 from overspill.previews.cut import ENDS, HEAD
 from overspill.previews.styles import CLAMPED
+
+from tests.client.shell import printed_by
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,9 +73,8 @@ def test_the_package_as_a_whole_can_be_asked_for_help() -> None:
 
 def test_a_star_import_brings_the_public_names_and_nothing_else() -> None:
     code = "before = set(dir())\nfrom overspill import *\nprint(*sorted(set(dir()) - before - {'before'}))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert done.stdout.split() == sorted(overspill.__all__)
+    assert printed_by(code).split() == sorted(overspill.__all__)
 
 
 def test_the_version_is_that_of_the_distribution() -> None:

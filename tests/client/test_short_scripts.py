@@ -17,6 +17,7 @@ from overspill.spools.spool import Spool
 from overspill.wire import Outcome
 
 from tests.client.scripted import scripted_in_thread, silence
+from tests.client.shell import run_code
 from tests.client.spooling import put_sync, spilled
 from tests.servers.overspill import clean_environment
 
@@ -29,11 +30,12 @@ LOG: Final = "".join(f"request {number} served\n" for number in range(3_000))
 SECONDS: Final = 120
 
 SCRIPT: Final = """
-import sys
+import sys, warnings
 from overspill import Guard, SyncClient
 from overspill.guard.counts import report_job
 
 report_job.LAST_REPORT = 30.0  # however busy the machine is: a service that takes no report is sent no output
+warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads
 kept = []  # as programs keep their guards: what is collected before the end uploads nothing then
 
 def work(url, size):
@@ -83,21 +85,29 @@ def partition(service: ServiceProcess, tmp_path: Path) -> Partition:
     return Spool(tmp_path / "spool").partition(service.url, "")
 
 
-def script(tmp_path: Path, text: str, *arguments: str, exit_seconds: str = "100") -> list[str]:
-    """The words that a program prints, which must end well and say nothing else."""
+def script(
+    tmp_path: Path, text: str, *arguments: str, exit_seconds: str = "100", forked: bool = True
+) -> list[str]:
+    """The words that a program prints, which must end well and say nothing else.
+
+    Where it is not `forked`, it is a file that a Python of its own runs.
+    """
+    environment = clean_environment(
+        OVERSPILL_SPOOL=str(tmp_path / "spool"), OVERSPILL_EXIT_SECONDS=exit_seconds
+    )
     program = tmp_path / "script.py"
     program.write_text(SCRIPT + text)
-    ended = subprocess.run(
-        [sys.executable, str(program), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-        env=clean_environment(
-            OVERSPILL_SPOOL=str(tmp_path / "spool"),
-            OVERSPILL_EXIT_SECONDS=exit_seconds,
-            PYTHONWARNINGS="ignore::DeprecationWarning",
-        ),
+    ended = (
+        run_code(SCRIPT + text, *arguments, environment=environment)
+        if forked
+        else subprocess.run(
+            [sys.executable, str(program), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+            env=environment,
+        )
     )
     assert (
         ended.returncode,
@@ -134,7 +144,7 @@ def test_a_short_script_uploads_what_others_left(
     waiting = [
         partition.keep(spilled(f"{n} {LOG}", f"call_{n}", session=tmp_path.name), "down") for n in range(5)
     ]
-    told = script(tmp_path, text, service.url, *arguments)
+    told = script(tmp_path, text, service.url, *arguments, forked=text != UNCLOSED and arguments != ["spawn"])
 
     assert (told, partition.entries()) == (printed, [])
     with SyncClient(service.url) as client:

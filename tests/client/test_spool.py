@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -21,8 +19,8 @@ from overspill.spools.partition import Partition
 from overspill.spools.spool import Spool
 from overspill.text.body import FileBody
 
+from tests.client.shell import printed_by, run_code, running_code
 from tests.client.spooling import NOON, URL, Clock, spilled
-from tests.servers.overspill import clean_environment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -331,9 +329,8 @@ except NotSpooled as error:
     print(error)
 print(sorted(path.suffix for path in partition.folder.path.iterdir()))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert done.stdout == "the local spool cannot be used: File too large\n['.bin', '.json']\n"
+    assert printed_by(code) == "the local spool cannot be used: File too large\n['.bin', '.json']\n"
 
 
 def test_a_content_whose_entry_finds_no_room_goes_again(tmp_path: Path) -> None:
@@ -350,9 +347,8 @@ try:
 except NotSpooled:
     print(list(partition.folder.path.iterdir()))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert done.stdout == "[]\n"
+    assert printed_by(code) == "[]\n"
 
 
 def test_a_disk_without_room_is_named_as_such() -> None:
@@ -435,16 +431,11 @@ for number in range(20):
     except NotSpooled as error:
         assert "full" in str(error), error
 """
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, tmp_path / "spool", str(number)], stderr=subprocess.PIPE
-        )
-        for number in range(4)
-    ]
-    errors = [process.communicate()[1] for process in processes]
+    with ThreadPoolExecutor(4) as threads:
+        ended = list(threads.map(lambda number: run_code(code, tmp_path / "spool", number), range(4)))
     spool = Spool(tmp_path / "spool", max_bytes=400_000)
 
-    assert [process.returncode for process in processes] == [0] * 4, errors
+    assert [(each.returncode, each.stderr) for each in ended] == [(0, "")] * 4
     assert spool.used() <= 400_000
     assert len(spool.partition("http://x", "").entries()) == 7
 
@@ -461,16 +452,9 @@ for number in range(10_000):
     partition.keep(spilled(f"{number}\\n" + "x" * 200_000), "down")
 """
     for round_number in range(8):
-        process = subprocess.Popen(
-            [sys.executable, "-c", code, tmp_path / "spool"],
-            stdout=subprocess.PIPE,
-            env=clean_environment(),
-        )
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(0.003 * (round_number + 1))
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
+        with running_code(code, tmp_path / "spool") as process:  # which is killed at the end
+            process.stdout.readline()
+            time.sleep(0.003 * (round_number + 1))
     partition = Spool(tmp_path / "spool").partition("http://x", "")
 
     for entry in partition.entries():
@@ -550,8 +534,9 @@ with own_directory.locked(Path({str(spool.path / ".lock")!r})):
     os.kill(os.getpid(), 9)
 """
     spool.make()
-    subprocess.run([sys.executable, "-c", code], check=False)
+    ended = run_code(code)
 
+    assert ended.returncode == -signal.SIGKILL
     assert partition.keep(spilled("text"), WHY)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -31,8 +31,9 @@ from overspill.spools.spool import Spool
 from overspill.spools.store_request import Origin, StoreRequest
 from overspill.spools.workspace import Workspace
 from overspill.wire import Outcome
+from overspill_service.tenants.keys import hash_key
 
-from tests.client.shell import Shell
+from tests.client.shell import Shell, printed_by, running_code
 from tests.client.spooling import put, put_sync, spilled
 from tests.servers.overspill import clean_environment
 from tests.waiting import until
@@ -150,7 +151,7 @@ async def test_a_burst_of_hundreds_of_outputs_loses_none(tmp_path: Path) -> None
     spool = Spool(tmp_path / "burst")
     async with Client(NOWHERE, retries=0) as client:
         guard = Guard(client, Policy(max_bytes=5_000, preview_bytes=500), spool=spool)
-        texts = [f"{number}\n" + LOG[:8_000] for number in range(500)]
+        texts = [f"{number}\n" + LOG[:8_000] for number in range(250)]
         guarded = await asyncio.gather(*[guard.process(text, tool="t") for text in texts])
         await guard.aclose()
 
@@ -286,20 +287,9 @@ KEY: Final = "ovs_" + "a" * 32 + "g3yussy"
 
 def tenants_file(folder: Path, key: str) -> Path:
     """One tenant that has this key, for the service's settings."""
-    hashed = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            f"from overspill_service.tenants.keys import hash_key; print(hash_key({key!r}))",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
     path = folder / "tenants.toml"
-    path.write_text(
-        f'[[tenants]]\nname = "mine"\n[[tenants.keys]]\nhash = "{hashed}"\nscopes = ["write", "read"]\n'
-    )
+    key_table = f'[[tenants.keys]]\nhash = "{hash_key(key)}"\nscopes = ["write", "read"]\n'
+    path.write_text(f'[[tenants]]\nname = "mine"\n{key_table}')
     return path
 
 
@@ -505,10 +495,8 @@ with SyncClient(sys.argv[1]) as client:
 print(flushed.uploaded)
 assert flushed.failure is None
 """
-    processes = [
-        subprocess.Popen([sys.executable, "-c", code, service.url], stdout=subprocess.PIPE) for _ in range(3)
-    ]
-    uploaded = [int(process.communicate()[0]) for process in processes]
+    with ThreadPoolExecutor(3) as threads:
+        uploaded = list(threads.map(lambda url: int(printed_by(code, url)), [service.url] * 3))
 
     assert sum(uploaded) == 20
     assert partition.entries() == []
@@ -546,12 +534,9 @@ with SyncClient(sys.argv[1]) as client:
     flush.flush(Spool().partition(sys.argv[1], ""), client)
 """
     for delay in (0.01, 0.05, 0.1):
-        process = subprocess.Popen([sys.executable, "-c", code, own_service.url], stdout=subprocess.PIPE)
-        assert process.stdout is not None
-        process.stdout.readline()
-        threading.Event().wait(delay)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
+        with running_code(code, own_service.url) as process:  # which is killed at the end
+            process.stdout.readline()
+            threading.Event().wait(delay)
     with SyncClient(own_service.url) as client:
         flush.flush(partition, client)
         captures = client.list(session="killed").captures
@@ -565,7 +550,6 @@ def test_the_interpreter_ends_with_the_spool_busy(spool_path: Path) -> None:
     code = f"""
 from overspill import SyncClient
 from overspill.delivery.storage import Storage
-from tests.client.shell import Shell
 from tests.client.spooling import put_sync, spilled
 storage = Storage(SyncClient({NOWHERE!r}, retries=0))
 for number in range(5):

@@ -1,6 +1,4 @@
 import os
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -8,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overspill.guard.counts.tally import OTHER_TOOLS, OutputCount, Tally
 from overspill.wire import SIZE_BOUNDS, SIZE_CLASSES, Outcome
+
+from tests.client.shell import run_code
 
 
 def sizes_of(tally: Tally, outcome: Outcome) -> dict[int | None, int]:
@@ -140,4 +140,4 @@ raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_child_counts_from_zero() -> None:
-    assert subprocess.run([sys.executable, "-c", FORKING], check=False, timeout=60).returncode == 0
+    assert run_code(FORKING).returncode == 0

@@ -24,9 +24,11 @@ import sys
 import termios
 import threading
 import traceback
+import types
+import warnings
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,8 +40,16 @@ _NOT_FLUSHED: Final = 120
 """The exit code of a Python that could not write the last of its output."""
 
 
-def _serve(connection: socket.socket, listener: socket.socket) -> list[str] | None:
-    """Fork for each request. Return in each child the words of its command line, here None at the end."""
+class _Program(NamedTuple):
+    """What a process runs: the package, or else code, and the words of its command line."""
+
+    words: Sequence[str]
+    code: str | None = None
+    warnings_end_it: bool = False
+
+
+def _serve(connection: socket.socket, listener: socket.socket) -> _Program | None:
+    """Fork for each request. Return in each child what it runs, here None at the end."""
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
@@ -84,8 +94,8 @@ def _report(statuses: dict[int, int]) -> None:
             os.close(status)
 
 
-def _become(request: dict[str, Any], descriptors: list[int]) -> list[str]:
-    """Take over the streams, environment and folder of the request; its words."""
+def _become(request: dict[str, Any], descriptors: list[int]) -> _Program:
+    """Take over the streams, environment and folder of the request. Return what it runs."""
     if request.get("own_session", True):
         os.setsid()
         signal.signal(signal.SIGINT, signal.default_int_handler)  # which a background job ignores
@@ -100,8 +110,7 @@ def _become(request: dict[str, Any], descriptors: list[int]) -> list[str]:
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
-    words: list[str] = request["words"]
-    return words
+    return _Program(request["words"], request.get("code"), request.get("warnings_end_it", False))
 
 
 class _Forking(subprocess.Popen[Any]):
@@ -127,18 +136,17 @@ class _Forking(subprocess.Popen[Any]):
         os.environ.clear()
         os.environ.update(environment)
         gc.enable()
-        os._exit(_run_to_its_end(self.package, words))
+        os._exit(_run_to_its_end(self.package, _Program(words)))
 
 
-def _run_to_its_end(package: str, words: Sequence[str]) -> int:
-    """Run a package, and then what an interpreter runs at its end. Return the exit code.
+def _run_to_its_end(package: str, program: _Program) -> int:
+    """Run a program, and then what an interpreter runs at its end. Return the exit code.
 
     What an interpreter does after that is left out: it copies all pages that it has of its parent.
     """
-    sys.argv = [package, *words]
     code: object = 0
     try:
-        runpy.run_module(package, run_name="__main__", alter_sys=True)
+        _run(package, program)
     except SystemExit as ended:
         code = ended.code
     except BaseException:  # noqa: BLE001  (as the interpreter does)
@@ -156,6 +164,18 @@ def _run_to_its_end(package: str, words: Sequence[str]) -> int:
     return code if isinstance(code, int) else int(code is not None)
 
 
+def _run(package: str, program: _Program) -> None:
+    if program.warnings_end_it:
+        warnings.simplefilter("error")
+    if program.code is None:
+        sys.argv = [package, *program.words]
+        runpy.run_module(package, run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = ["-c", *program.words]
+        sys.modules["__main__"] = main = types.ModuleType("__main__")
+        exec(compile(program.code, "<string>", "exec", dont_inherit=True), vars(main))
+
+
 def _main(listener: int, package: str, *others: str) -> None:
     for name in others:
         importlib.import_module(name)
@@ -167,11 +187,11 @@ def _main(listener: int, package: str, *others: str) -> None:
             importlib.import_module(module.name)
     sys.modules.pop(f"{package}.__main__", None)  # one of the others may use it: `runpy` would warn of it
     gc.freeze()
-    words = _serve(socket.socket(fileno=sys.stdin.fileno()), socket.socket(fileno=listener))
-    if words is not None:
+    program = _serve(socket.socket(fileno=sys.stdin.fileno()), socket.socket(fileno=listener))
+    if program is not None:
         _Forking.package = package
         subprocess.Popen = _Forking  # type: ignore[assignment,misc]
-        os._exit(_run_to_its_end(package, words))
+        os._exit(_run_to_its_end(package, program))
 
 
 if __name__ == "__main__":

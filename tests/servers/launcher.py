@@ -2,11 +2,12 @@
 
 overspill = Launcher("overspill", "click")   # and other modules that are imported beforehand
 done = overspill.run(["ls"], environment, stdin=b"", seconds=60)
+done = overspill.run_code("import sys, overspill; print(sys.argv)", ["one", "two"], environment, seconds=60)
 
 Each process has its own memory, descriptors and session, as `python -m overspill ls` has, and it ends as one
 does: its threads are waited for, what it left to do at its end is done, its output is written. So do those of
 the same package that it starts, and those that others start with a `command`. Start a Python of its own for a
-test that measures memory, or that is about the start or the very end of an interpreter.
+test that measures memory, or that is about what is imported, or the start or the very end of an interpreter.
 """
 
 from __future__ import annotations
@@ -98,12 +99,43 @@ class Launcher:
         Raises `subprocess.TimeoutExpired` after `seconds`; the process is then killed.
         """
         command = [sys.executable, "-m", self._package, *words]
+        return self._ended(command, {"words": list(words)}, environment, stdin=stdin, seconds=seconds)
+
+    def run_code(
+        self,
+        code: str,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        seconds: float,
+        warnings_end_it: bool = False,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run code to its end, as `python -c` does, the modules of the package being imported already.
+
+        Raises `subprocess.TimeoutExpired` after `seconds`; the process is then killed.
+        """
+        command = [sys.executable, *(["-W", "error"] if warnings_end_it else []), "-c", code, *words]
+        program = {"words": list(words), "code": code, "warnings_end_it": warnings_end_it}
+        done = self._ended(command, program, environment, stdin=b"", seconds=seconds)
+        out, err = done.stdout.decode(), done.stderr.decode()
+        return subprocess.CompletedProcess(command, done.returncode, out, err)
+
+    def _ended(
+        self,
+        command: Sequence[str],
+        program: Mapping[str, object],
+        environment: Mapping[str, str],
+        *,
+        stdin: bytes,
+        seconds: float,
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run `program` forked; `command`, the same, where a variable counts from the start of a Python."""
         if _at_start(environment) != _at_start(self._environment):
             return subprocess.run(
                 command, input=stdin, capture_output=True, env=environment, timeout=seconds, check=False
             )
         (stdin_read, stdin_write), *outputs = [os.pipe() for _ in range(STREAMS)]
-        process = self.start(words, environment, [stdin_read, *[write for _, write in outputs]])
+        process = self._fork(program, environment, [stdin_read, *[write for _, write in outputs]])
         with ThreadPoolExecutor(STREAMS) as pool:
             pool.submit(_write_all, stdin_write, stdin)
             out, err = (pool.submit(_read_all, read) for read, _ in outputs)
@@ -116,11 +148,21 @@ class Launcher:
 
     @contextmanager
     def piped(
-        self, words: Sequence[str], environment: Mapping[str, str], *, seconds: float
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        seconds: float,
+        code: str | None = None,
+        warnings_end_it: bool = False,
     ) -> Iterator[Piped]:
-        """A process to speak with, in a session of its own; what still runs is killed with the block."""
+        """A process to speak with, in a session of its own; what still runs is killed with the block.
+
+        It runs the package, or else `code`.
+        """
         (stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr) = (os.pipe() for _ in range(STREAMS))
-        process = self.start(words, environment, [stdin, stdout, stderr], own_session=True)
+        program = {"words": list(words), "code": code, "warnings_end_it": warnings_end_it}
+        process = self._fork({**program, "own_session": True}, environment, [stdin, stdout, stderr])
         with (
             os.fdopen(to_stdin, "wb") as our_stdin,
             os.fdopen(from_stdout, "rb") as our_stdout,
@@ -145,12 +187,21 @@ class Launcher:
 
         With `on_terminal` its input is the terminal of its session, whose keys become signals.
         """
-        request = {
+        program = {
             "words": list(words),
-            "environment": dict(environment),
-            "folder": str(Path.cwd()),
             "own_session": own_session or on_terminal,
             "on_terminal": on_terminal,
+        }
+        return self._fork(program, environment, streams)
+
+    def _fork(
+        self, program: Mapping[str, object], environment: Mapping[str, str], streams: Sequence[int]
+    ) -> Forked:
+        request = {
+            "own_session": False,
+            **program,
+            "environment": dict(environment),
+            "folder": str(Path.cwd()),
         }
         status, theirs = os.pipe()
         with self._lock:
