@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from overspill import Client, SyncClient
+from overspill.errors import Unreachable
 from overspill.live.live_capture import WRITE_BYTES
 from overspill.live.pending_writes import PendingWrites
 from overspill.live.producer import MOST_BYTES
+from overspill.transfer import live_calls
 
 from tests.servers.redis import wait_until
 
@@ -97,6 +99,20 @@ def test_a_synchronous_write_waits_too_and_goes_on_with_the_service(stopped: Ser
             os.kill(stopped.pid, signal.SIGCONT)
             writing.join(60)
         assert client.content(out.id) == PIECE * PIECES
+
+
+@pytest.mark.parametrize("last", ["", "two\n"], ids=["complete", "append"])
+def test_a_service_that_falls_silent_is_given_up_as_one_that_is_away(
+    stopped: ServiceProcess, monkeypatch: pytest.MonkeyPatch, last: str
+) -> None:
+    monkeypatch.setattr(live_calls, "_SILENT_SECONDS", 0.2)
+    with SyncClient(stopped.url) as client, client.live(patience=0.1) as out:
+        out.write("one\n")
+        out.flush()
+        os.kill(stopped.pid, signal.SIGSTOP)
+        out.write(last)
+        with pytest.raises(Unreachable, match=r"no answer within 0\.2 s"):
+            out.complete()
 
 
 def test_all_bytes_of_a_batch_count_while_it_is_prepared_also_those_that_came_last() -> None:

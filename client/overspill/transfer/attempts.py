@@ -76,8 +76,9 @@ class Attempts:
 
 @asynccontextmanager
 async def attempts_of(request: Request, address: Address) -> AsyncIterator[Attempts]:
-    """Yield the attempts of a request. Raises `Unreachable` after the client's timeout."""
-    seconds = address.timeout + request.answer_seconds
+    """Yield the attempts of a request. Raises `Unreachable` after the client's timeout, or its own."""
+    longest = address.timeout if request.silent_seconds is None else request.silent_seconds
+    seconds = min(address.timeout, longest) + request.answer_seconds
     timeout = asyncio.timeout(seconds)
     deadline = Deadline(seconds, timeout)
     try:

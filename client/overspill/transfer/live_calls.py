@@ -16,7 +16,7 @@ from overspill.transfer import request
 from overspill.transfer.argument_checks import check_duration, check_seconds, checked_text
 from overspill.transfer.caller import Caller, decode
 from overspill.transfer.follow import Following
-from overspill.transfer.request import Body
+from overspill.transfer.request import Body, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from overspill.transfer.transport import Transport
 
 _TEXT_TYPE: Final = "text/plain; charset=utf-8"
+_SILENT_SECONDS: Final = 5.0
+"""The least time that a request of a producer may have no progress, however little patience that has."""
 _WORTH_A_THREAD: Final = 128 * 1024
 """Bytes whose compression takes longer than handing them to another thread."""
 
@@ -70,7 +72,8 @@ class LiveCalls(Caller):
             ttl=ttl,
             labels=labels or {},
         )
-        service, seconds = live_service(self, description), PATIENCE_SECONDS if patience is None else patience
+        seconds = PATIENCE_SECONDS if patience is None else patience
+        service = live_service(self, description, silent_seconds=max(seconds, _SILENT_SECONDS))
         kept = None if spool is None else (spool, self.address.url, self.address.key)
         return LiveCapture(service, description, redactor=redactor, spool=kept, patience=seconds, copy=copy)
 
@@ -158,9 +161,11 @@ def new_id(session: str, call_id: str) -> str:
     return wire.capture_id(session, call_id, hashlib.sha256(secrets.token_bytes(32)).digest())
 
 
-def live_service(client: LiveCalls, description: Description) -> LiveService:
-    """Return the calls about a live capture, for its only producer."""
-    return _LiveService(client, description, secrets.token_hex(16))
+def live_service(
+    client: LiveCalls, description: Description, *, silent_seconds: float | None = None
+) -> LiveService:
+    """Return the calls of a live capture's only producer. Each ends after so long without progress."""
+    return _LiveService(client, description, secrets.token_hex(16), silent_seconds=silent_seconds)
 
 
 async def give_up(client: LiveCalls, id: str, producer: str) -> None:  # noqa: A002  (the field's own name)
@@ -185,8 +190,16 @@ async def give_up(client: LiveCalls, id: str, producer: str) -> None:  # noqa: A
 class _LiveService:
     """The calls about one live capture of one producer."""
 
-    def __init__(self, client: LiveCalls, description: Description, producer: str) -> None:
+    def __init__(
+        self,
+        client: LiveCalls,
+        description: Description,
+        producer: str,
+        *,
+        silent_seconds: float | None = None,
+    ) -> None:
         self.producer = producer
+        self._silent_seconds = silent_seconds
         self._caller = client
         self._compress = client._compress and not client.address.is_near  # noqa: SLF001  (this module's own)
         self._id = description.id
@@ -204,7 +217,7 @@ class _LiveService:
     async def begin(self) -> wire.LiveStatus:
         asked = request.about("PUT", wire.Path.LIVE, self._id)
         asked = structs.replace(asked, headers={**self._metadata, **self._named}, body=Body.of(b""))
-        return decode(await (await self._transport()).call(asked), wire.LiveStatus)
+        return decode(await self._call(asked), wire.LiveStatus)
 
     async def append(
         self,
@@ -214,7 +227,6 @@ class _LiveService:
         is_last: bool = False,
         on_sent: Callable[[], object] | None = None,
     ) -> wire.LiveStatus:
-        transport = await self._transport()
         from overspill.wire.checksums import encode_crc32c  # noqa: PLC0415  (loads a library)
 
         headers = {
@@ -227,12 +239,17 @@ class _LiveService:
             headers[wire.Header.UPLOAD_COMPLETE] = "?1"
         asked = request.about("POST", wire.Path.APPEND, self._id)
         asked = structs.replace(asked, headers=headers, body=await self._body(pieces, on_sent))
-        return decode(await transport.call(asked), wire.LiveStatus)
+        return decode(await self._call(asked), wire.LiveStatus)
 
     async def complete(self, completion: wire.Completion) -> wire.Entry:
         asked = request.with_json(request.about("POST", wire.Path.COMPLETE, self._id), completion)
         asked = structs.replace(asked, headers={**asked.headers, **self._named})
-        return decode(await (await self._transport()).call(asked), wire.Entry)
+        return decode(await self._call(asked), wire.Entry)
+
+    async def _call(self, asked: Request) -> bytes:
+        return await (await self._transport()).call(
+            structs.replace(asked, silent_seconds=self._silent_seconds)
+        )
 
     async def _transport(self) -> Transport:
         return await self._caller._transport()  # noqa: SLF001  (this client's own)

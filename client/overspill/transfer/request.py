@@ -46,7 +46,8 @@ class Request(Struct, frozen=True, kw_only=True):
     """One request. `path` is percent-encoded. `repeatable`: sending it twice has the effect of once.
 
     `route` is the path with its parameters in braces, if it has any. The service may take `answer_seconds`
-    longer than others to answer.
+    longer than others to answer. Without progress the request ends after `silent_seconds`, if those are fewer
+    than the client's timeout.
     """
 
     method: str
@@ -57,6 +58,7 @@ class Request(Struct, frozen=True, kw_only=True):
     body: Body | None = None
     repeatable: bool = True
     answer_seconds: float = 0
+    silent_seconds: float | None = None
 
 
 def call_id_of(ref: str) -> str | None:
