@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _READ_BYTES: Final = 256 * 1024
 _LITTLE_BYTES: Final = 32 * 1024
 _GATHER_SECONDS: Final = 0.002
-"""After a read of few bytes the pipe fills for so long: a program that prints much in small pieces would
-otherwise be read in as many."""
+"""How long the pipe may fill after a read of few bytes: otherwise a program that prints much in small pieces
+would be read in as many pieces."""
 _POLL_MILLISECONDS: Final = 20
 """Milliseconds between two checks whether the command has ended, on systems without a pidfd."""
 _DRAIN_SCRIPT: Final = (

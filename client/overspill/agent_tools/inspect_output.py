@@ -105,7 +105,7 @@ INSPECT_OUTPUT_SCHEMA: Final[dict[str, Any]] = {
         "mode": _property("string", "How to read.", enum=list(MODES), default="head"),
         "lines": _property(
             "integer",
-            f"head, tail, range: how many lines ({LINES}). wait: stop once so many are new.",
+            f"head, tail, range: how many lines ({LINES}). wait: stop once this many are new.",
             minimum=1,
         ),
         "pattern": _property(
@@ -127,7 +127,7 @@ INSPECT_OUTPUT_SCHEMA: Final[dict[str, Any]] = {
         "invert": _property("boolean", "grep: the lines that do not match.", default=False),
         "from_end": _property("boolean", "grep: search from the end, the last match first.", default=False),
         "max_matches": _property(
-            "integer", "grep: stop after so many.", default=MAX_MATCHES, minimum=1, maximum=MAX_MATCHES
+            "integer", "grep: stop after this many.", default=MAX_MATCHES, minimum=1, maximum=MAX_MATCHES
         ),
         "offset": _property(
             "integer", "range: bytes of line `start` to skip, as `next` says it.", default=0, minimum=0

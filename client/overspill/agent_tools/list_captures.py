@@ -44,7 +44,7 @@ LIST_CAPTURES_SCHEMA: Final[dict[str, Any]] = {
         "tool": {"type": "string", "description": "Only outputs of this tool."},
         "limit": {
             "type": "integer",
-            "description": "List at most so many.",
+            "description": "List at most this many.",
             "default": _FEW,
             "minimum": 1,
             "maximum": MAX_CAPTURES,

@@ -49,7 +49,7 @@ RUN_COMMAND_SCHEMA: Final[dict[str, Any]] = {
         "directory": {"type": "string", "description": "Where it runs, relative to the usual directory."},
         "timeout_seconds": {
             "type": "integer",
-            "description": "It is ended after so many seconds.",
+            "description": "End it after this many seconds.",
             "default": SECONDS,
             "minimum": 1,
             "maximum": MOST_SECONDS,

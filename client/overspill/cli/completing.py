@@ -15,7 +15,7 @@ from overspill.cli.printable import printable_line
 
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 _MOST_CAPTURES: Final = 100
-"""Only so many of the newest captures are offered."""
+"""How many captures are offered: the newest ones."""
 _SECONDS: Final = 2.0
 """How long a person who presses Tab waits for the service."""
 

@@ -79,7 +79,7 @@ def _masked_pieces(file: IO[bytes] | ProgressFile, masking: RedactingStream[byte
 
 
 def _copy_beginning(file: IO[bytes] | ProgressFile, start: int, size: int, copy: IO[bytes]) -> None:
-    """Copy so many bytes, and leave the file where it stands."""
+    """Copy the first `size` bytes without moving the file's position."""
     at = file.tell()
     file.seek(start)
     while size and (data := file.read(min(size, _PIECE_BYTES))):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
 LONG_BYTES: Final = 8 * 1024 * 1024
-"""A transfer of at least so many bytes gets a bar."""
+"""The least size of a transfer that gets a bar."""
 
 
 @contextmanager

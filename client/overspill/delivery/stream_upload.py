@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 LIVE_BYTES: Final = 1024 * 1024
 """A stream that is too long, and has more bytes than this, becomes a live capture."""
 LIVE_SECONDS: Final = 2.0
-"""So does one that still goes on so long after it was too long."""
+"""So does a stream that still goes on this many seconds after it became too long."""
 LOOK_SECONDS: Final = 0.25
 """How often a stream is looked at that grows."""
 IDLE_SECONDS: Final = 1.0

@@ -117,7 +117,7 @@ class Submission(ABC, Generic[T]):
         return True
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> None:
-        """Run the coroutine in the context of who submitted it, and answer with its result."""
+        """Run the coroutine in its submitter's context, and answer with its result."""
         self._coroutine = coroutine
         task = self._task = self._loop.create_task(_contained(coroutine), context=self._context)
         self._ongoing.tasks.add(task)

@@ -24,7 +24,7 @@ _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class Patience:
-    """Repeats each failed request for up to `seconds`. `ending` is set once nothing more comes into being.
+    """Repeats each failed request for up to `seconds`. `ending` is set once the stream has ended.
 
     Its methods raise the `OverspillError` of a request that is refused for good, or of the last attempt.
     """

@@ -31,7 +31,7 @@ class PendingWrites:
         self._pieces: deque[bytes] = deque()
         self._size = 0
         self.preparing: int = 0
-        """Bytes of the batch that was taken last. Who took it sets it to 0 once they count elsewhere."""
+        """Bytes of the batch that was taken last. The taker sets it to 0 once they are counted elsewhere."""
 
     @property
     def masked(self) -> Mapping[str, int]:

@@ -46,7 +46,7 @@ class LiveUpload:
         after_seconds: float = AFTER_SECONDS,
         least_bytes: int = 0,
     ) -> None:
-        """Begin after so many bytes, or after so many seconds once there are more than `least_bytes`."""
+        """Begin after `after_bytes`, or after `after_seconds` once there are more than `least_bytes`."""
         self._recording, self._new_capture = recording, new_capture
         self._after_bytes, self._after_seconds = after_bytes, after_seconds
         self._least_bytes = least_bytes

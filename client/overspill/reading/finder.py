@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 IS_AVAILABLE: Final = hyperscan is not None
 _MAX_REPEATS: Final = 64
-"""Counting stops after so many more hits than lines: a loop over the lines is faster then."""
+"""How many more hits than lines there may be before counting stops: a loop over the lines is faster then."""
 
 
 class Finder:

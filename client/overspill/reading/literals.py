@@ -6,8 +6,8 @@ import re
 from typing import Final, NamedTuple
 
 MIN_DISTINCT_CHARS: Final = 3
-"""A text worth searching for has so many different characters among its last `_TAIL_CHARS`. Others are nearly
-everywhere, or at every byte of some places, as in lines drawn with dashes."""
+"""A text is searched for only if its last `_TAIL_CHARS` have at least this many different characters. Other
+texts are nearly everywhere, or at every byte of some places, as in lines drawn with dashes."""
 _TAIL_CHARS: Final = 8
 MAX_TEXTS: Final = 64
 """The most texts that are searched for at once."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SLICE_BYTES: Final = 64 * 1024
 _LEAST: Final = 16 * 1024
 _EDGE_CALLS: Final = 8
-"""Backwards, windows are so many times smaller: finding an edge takes several searches there."""
+"""How many times smaller windows are backwards: there, finding an edge takes several searches."""
 
 
 def window(program_size: int) -> int:

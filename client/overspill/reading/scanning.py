@@ -33,7 +33,7 @@ class Cursor(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, extent: Extent, *, backwards: bool) -> Cursor:
-        """Return the cursor that `text` stands for. Raises `InvalidQuery` if it is none of such a search."""
+        """Return the cursor that `text` stands for. Raises `InvalidQuery` if it is not such a cursor."""
         match = _CURSOR.fullmatch(text)
         if match is None or (match[1] == "r") != backwards:
             raise InvalidQuery(f"{_NOT_A_CURSOR} with the same from_end, or none to search from the start")

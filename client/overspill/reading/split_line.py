@@ -211,7 +211,7 @@ class SplitLine:
             self.match = LineResult(b"", at - start, text[start : start + _EXCERPT_BYTES])
 
     def _pass(self, raw: bytes, size: int) -> bytes:
-        """Forget what has been searched, up to `size` bytes of text; the part of `raw` that is left."""
+        """Forget what has been searched, up to `size` bytes of text. Return what is left of `raw`."""
         position, passed = passed_over(raw, size, ansi=self._ansi, utf8=self._utf8, backwards=self._backwards)
         self._search.drop(passed)
         self._is_cut = self._is_cut or passed > 0

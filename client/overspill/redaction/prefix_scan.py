@@ -28,7 +28,7 @@ _LONG: Final = 32 * 1024
 """Characters that are worth a search with Hyperscan: its first one takes some milliseconds."""
 _FEW: Final = 64
 _RARE: Final = 100
-"""If a prefix comes more often than once in so many characters, the groups are faster."""
+"""The groups are faster if a prefix comes more often than once in this many characters."""
 
 
 class PrefixScan:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _AHEAD: Final = LONGEST_HEAD + FURTHEST_BEHIND
 _BEHIND: Final = 2 * FURTHEST_BEHIND
 _BATCH_CHARS: Final = 64 * 1024
-"""Small chunks are searched together once so many characters have come, so that little is searched twice."""
+"""Small chunks are searched together once they have this many characters: little is searched twice then."""
 
 _WINDOW_CHARS: Final = 1024 * 1024
 """A whole text is searched in windows of this size: RE2 makes an encoded copy of what it searches."""

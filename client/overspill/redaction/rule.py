@@ -37,8 +37,8 @@ class SecretRule(NamedTuple):
     group `end`, if it has one, ends the secret. `lead` is the pattern of `lead_width` characters before the
     prefix. `check` gets the text and the secret's span, and says whether it is one.
 
-    With `behind`, the pattern is instead searched for in so many characters up to the prefix, which is its
-    end. `lead` then says what stands right before the prefix, so that most places need no search.
+    With `behind`, the pattern ends with the prefix, and is searched for in the `behind` characters up to the
+    prefix's end. `lead` then says what stands right before the prefix, so that most places need no search.
     """
 
     kind: str

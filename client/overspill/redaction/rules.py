@@ -28,7 +28,7 @@ def _token(
     characters: str = "",
     check: Callable[[str, int, int], bool] = is_varied,
 ) -> SecretRule:
-    """Return the rule of a token: a prefix, and at least so many of the characters that `more` has."""
+    """Return the rule of a token: a prefix, and at least `least` of the characters that `more` has."""
     body = characters or more[: more.rindex("{")]
     return SecretRule(kind, prefixes, f"{body}{{{least}}}", more, check=check)
 

@@ -40,11 +40,7 @@ def json_pieces(value: Any) -> Iterator[str]:
     while open_:
         last = open_[-1]
         for before, step, item in last.next:
-            yield (
-                before + _opening(item, step, open_, inside)
-                if before
-                else _opening(item, step, open_, inside)
-            )
+            yield before + _opening(item, step, open_, inside)
             if open_[-1] is not last:
                 break
         else:

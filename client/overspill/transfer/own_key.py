@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 SUPERUSER: Final = 0
-"""Who can read every file anyway."""
+"""The id of root, who can read every file anyway."""
 
 
 def own_key(address: Address) -> str:

@@ -46,7 +46,7 @@ class StatsRow(Struct, frozen=True, kw_only=True):
 class Stats(Struct, frozen=True, kw_only=True):
     """The answer: rows by start, tenant, tool and outcome. `step` is in seconds.
 
-    `since` is later than asked for if buckets of this step are not kept so long.
+    `since` is later than asked for if buckets of this step are not kept for all of that time.
     """
 
     since: datetime

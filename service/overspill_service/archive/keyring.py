@@ -92,7 +92,7 @@ class Keyring:
         return changes
 
     async def _adds(self, name: str, known: KeyRecord | None) -> bool:
-        """Add the record of this name to the catalog. Return False if the catalog has it, or nobody."""
+        """Add the record of this name to the catalog. Return False if it is there, or does not exist."""
         record = await self._read(name)
         if record is None or record == known:
             return False

@@ -27,7 +27,7 @@ BATCH: Final = 50
 """Notes that the catalog takes in one step, which lasts about a millisecond."""
 CONCURRENCY: Final = 4
 METADATA_SHARE: Final = 8
-"""The readers of a tenant's captures may take one part in so many of what the entries may take."""
+"""The readers of a tenant's captures may take what its entries may take, divided by this."""
 
 _Name = tuple[str, str, bool]
 """An upload, a reader's name, and whether it was on the page."""

@@ -32,7 +32,7 @@ MAX_BATCHES: Final = 100_000
 MAX_SUM: Final = 2**63 - 1
 """A sum stays there if more is added: the highest integer of Redis and SQLite. Clients may report any."""
 LATE_SECONDS: Final = 120.0
-"""After its end a bucket still changes for so long: processes report every few seconds."""
+"""How long a bucket may still change after its end: processes report every few seconds."""
 _SEPARATOR: Final = "\0"
 
 

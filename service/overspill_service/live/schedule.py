@@ -47,7 +47,7 @@ class Schedule:
             skip, is_last = skip + len(page), len(page) < DUE_PAGE
 
     async def after(self, seconds: float, tenant: str, capture: str) -> None:
-        """Look at a capture in so many seconds."""
+        """Look at a capture after `seconds`."""
         await self._archive.catalog.schedule(tenant, capture, self._archive.clock() + seconds)
 
     async def begin(self, entry: Entry) -> None:

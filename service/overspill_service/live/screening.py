@@ -1,9 +1,9 @@
 """Keeps secrets out of the live captures of a tenant that stores none.
 
 Nothing can be masked here: producer and service count the same bytes, and the producer keeps what is not
-durable. So an append with a secret is refused, and whoever masks what it appends, as clients do, sees nothing
-of this. The last word of an append may be the beginning of a secret. It is not accepted, so that no reader
-sees half a secret, and comes again with what follows it.
+durable. So an append with a secret is refused. Our clients mask what they append, so they never see that.
+The last word of an append may be the beginning of a secret. It is not accepted, so that no reader sees half a
+secret, and comes again with what follows it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Store accepted bytes of a live capture as its next segment.
+"""Stores accepted bytes of a live capture as its next segment.
 
     cut decided in the catalog ──► segment in the object store ──► entry grown, buffer trimmed
 

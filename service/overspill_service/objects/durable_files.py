@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SLICE_BYTES: Final = 2**20
-"""Bytes that are written before they must have reached the disk. Then small files, whose owners wait, do not
-come behind many megabytes of others.
+"""How many bytes may be written before they must have reached the disk. So a small file never waits behind
+many megabytes of others.
 """
 _NO_WAIT: Final = getattr(os, "RWF_NOWAIT", 0)
 _AT_ONCE: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOATIME", 0)

@@ -38,6 +38,7 @@ class QuickWork:
 
     @property
     def is_allowed(self) -> bool:
+        """Whether the work may be done on the event loop now."""
         return self._clock() >= self._forbidden_until
 
     @contextmanager

@@ -49,7 +49,7 @@ BACKLOG: Final = 1024
 READ_BUFFER: Final = 256 * 1024
 KEEP_ALIVE_SECONDS: Final = 75.0
 QUIET_SECONDS: Final = 0.1
-"""A stop ends when no request has come for so long on connections that clients keep open."""
+"""A stop ends when no request has come for this long on the connections that clients keep open."""
 CLOSE_SECONDS: Final = 1.0
 """How long aiohttp waits for handlers once it closes connections. It passes on no more bodies then."""
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from overspill_service.web.tokens import Tokens
 
 KEY_CACHE_SECONDS: Final = 10.0
-"""How long a key from the catalog is trusted without asking again. A revocation takes up to so long."""
+"""How long a key from the catalog is trusted without asking again. A revocation takes up to this long."""
 MODE_SECONDS: Final = 5.0
 """How long the answer whether requests need a key is trusted."""
 MAX_CACHED_KEYS: Final = 10_000

@@ -1,4 +1,4 @@
-"""How slow a body may come: a client that trickles must not hold its place for ever."""
+"""Refuses bodies that come too slowly: a client that trickles must not hold its place for ever."""
 
 from __future__ import annotations
 

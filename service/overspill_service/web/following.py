@@ -130,7 +130,7 @@ async def _start(context: RequestContext[wire.FollowQuery], entry: Entry) -> int
 
 
 async def wait(context: RequestContext[wire.WaitQuery]) -> web.Response:
-    """Answer once a line matches, so many lines are new, the capture has ended, or the time is over."""
+    """Answer once a line matches, `lines` lines are new, the capture has ended, or the time is over."""
     query, service = context.query, context.service
     _require_short_head(context)
     pattern = None if query.pattern is None else await _compiled(context, query.pattern)

@@ -62,8 +62,8 @@ class Replica:
 class ScanCpu:
     """Holds a tenant's scans on all replicas together to its CPU seconds a minute.
 
-    Each replica tells the CPU time that its own scans have used and not regained yet. Together the replicas
-    regain the limit, each its part of it.
+    Each replica tells the CPU time that its own scans have used and not regained yet. It regains its part of
+    the limit.
     """
 
     def __init__(self, scans: ScanThreads, clock: Callable[[], float] = time.monotonic) -> None:

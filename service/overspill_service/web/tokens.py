@@ -77,8 +77,8 @@ class IssuerKeys:
     async def find(self, key_id: str) -> Any:
         """Return the key, None if the issuer has none with this id. Raises `CredentialsUnavailable`.
 
-        Who names a known key waits for nobody who invents one. A client that hangs up ends no reading: else
-        who hangs up again and again would keep all others from new keys.
+        A request with a known key never waits for requests that invent one. A client that hangs up does not
+        end the reading: otherwise one that hangs up again and again would keep all others from new keys.
         """
         if key_id not in self._keys or self._is_worth_reading(key_id):
             async with self._lock:

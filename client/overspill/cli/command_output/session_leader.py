@@ -3,8 +3,9 @@
     overspill run ──▶ leader ──▶ command, the terminal's foreground
          ◀── a pipe: `STOPPED`, and its end once the command has ended
 
-The system stops no process by a key whose group has no other process of the session above it, and it hangs up
-what a leader leaves behind. So the command is not the leader: Ctrl-Z stops it, and its background lives on.
+The command is not the leader itself, for two reasons. Ctrl-Z stops a process group only if a process of the
+same session, but of another group, is its parent. And when a leader ends, the system hangs up what it leaves
+in the background.
 """
 
 from __future__ import annotations

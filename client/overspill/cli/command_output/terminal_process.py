@@ -37,7 +37,7 @@ _SIGNAL_BASE: Final = 128
 _POLL_SECONDS: Final = 0.1
 """Seconds between two checks whether the command has ended, and who is in the foreground."""
 _LAST_SECONDS: Final = 0.02
-"""So long the terminal is read after the command's end, while what it left behind holds it."""
+"""How long the terminal is read after the command's end, if a process that it left behind holds it open."""
 _LAST_BYTES: Final = 128 * 1024
 """The most of it that is read then: what was left behind may write for ever."""
 

@@ -22,7 +22,7 @@ _LINE: Final = re.compile(r"(\d+)([:-])(.*)", re.DOTALL)
 _GROUP_MARK: Final = "--"
 _ELLIPSIS: Final = "…"
 _LEAST_CUT_BYTES: Final = 1024
-"""A line that the service has cut has at least so many bytes."""
+"""The least size of a line that the service has cut."""
 
 
 class Lines(Protocol):

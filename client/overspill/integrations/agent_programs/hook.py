@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SMALL_EVENT_BYTES: Final = 8_000
-"""An event of so many bytes holds no result that is too long by the default limits."""
+"""An event of at most this size holds no result that is too long by the default limits."""
 _NAMES_A_FILE: Final = (b"persistedOutputPath", b"Output has been saved to")
 """What Claude Code says of an output that it has put into a file."""
 MAX_EVENT_BYTES: Final = 512 * 1024 * 1024
