@@ -43,7 +43,7 @@ def drain(child: subprocess.Popen[bytes], reader: int, take: Callable[[bytes], N
 def read_until_end(
     child: subprocess.Popen[bytes], reader: int, take: Callable[[bytes], None], seconds: float | None = None
 ) -> bool:
-    """Read until the command has ended, or for so many seconds. Return whether it has ended.
+    """Read until the command has ended, for at most `seconds`. Return whether it has ended.
 
     A command that closes its output is not waited for.
     """

@@ -81,7 +81,7 @@ class SpoolUploads:
         return background is None or release(background)
 
     def finish(self, seconds: float) -> None:
-        """Upload what waits in the spool for so many seconds. Raises nothing."""
+        """Upload what waits in the spool, for at most `seconds`. Raises nothing."""
         if self._partition is None or self._client is None or seconds <= 0:
             return
         at = self._client.address

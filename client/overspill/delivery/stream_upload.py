@@ -53,7 +53,7 @@ LIVE_BYTES: Final = 1024 * 1024
 LIVE_SECONDS: Final = 2.0
 """So does a stream that still goes on this many seconds after it became too long."""
 LOOK_SECONDS: Final = 0.25
-"""How often a stream is looked at that grows."""
+"""Seconds between two looks at a stream that grows."""
 IDLE_SECONDS: Final = 1.0
 """How often one that does not grow."""
 KEEP_ALIVE_SECONDS: Final = 60.0

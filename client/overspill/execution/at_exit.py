@@ -16,7 +16,7 @@ class Uploader(Protocol):
     exit_seconds: float
 
     def close(self, seconds: float) -> None:
-        """Upload what waits, within so many seconds. Raises nothing."""
+        """Upload what waits, within `seconds`. Raises nothing."""
 
 
 _open: Final[weakref.WeakSet[Uploader]] = weakref.WeakSet()

@@ -166,8 +166,8 @@ class Spill:
         """Build the notice, given what became of the output.
 
         `earlier` is an earlier capture of this session with the same bytes. Without
-        `counts_tokens` the notice gives the tokens that so many bytes have on average. Raises `OSError` if
-        the output is in a file that cannot be read.
+        `counts_tokens` the notice estimates the tokens from the size. Raises `OSError` if the output is in a
+        file that cannot be read.
         """
         is_lost = stored.outcome is Outcome.TRUNCATED
         left, body = self._limits(), self._previewed()

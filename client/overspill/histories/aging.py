@@ -32,7 +32,7 @@ R = TypeVar("R", bound=Result)
 NEWEST: Final = 3
 """Results at the end of a history that stay whatever the budget is."""
 _SHORT_CHARS: Final = 2_000
-"""An old result of up to so many characters stays: there is little to gain."""
+"""An old result of up to this many characters stays: there is little to gain."""
 _PREVIEW_BYTES: Final = 500
 _NOTICE_BYTES: Final = 1_000
 """About the bytes of the notice of an old result."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from overspill.live.ports import LiveService
 
     Read = Callable[[int, int], Awaitable[bytes]]
-    """Returns up to so many bytes from an offset on, or none if nothing is there yet."""
+    """Returns the bytes from an offset on, up to a size, or none if nothing is there yet."""
 
 PIECE_BYTES: Final = 1024 * 1024
 """Bytes of one append, and so of what one stream has in memory."""

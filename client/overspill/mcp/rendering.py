@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from overspill.agent_tools.agent_tool import AgentTool, Answer
 
 MAX_RESULT_CHARS: Final = "anthropic/maxResultSizeChars"
-"""Claude Code leaves results of up to so many characters whole."""
+"""The longest result that Claude Code leaves whole."""
 VERSION: Final = "io.modelcontextprotocol/protocolVersion"
 """The field of `_meta` in which a request names its revision, from 2026-07-28 on."""
 CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"

@@ -23,7 +23,7 @@ _EDGE_CALLS: Final = 8
 
 
 def window(program_size: int) -> int:
-    """Return the bytes of text that a pattern of so many instructions searches in two seconds at worst."""
+    """Return how many bytes of text a pattern of this size searches in two seconds at worst."""
     return SLICE_BYTES * MAX_PROGRAM // program_size
 
 

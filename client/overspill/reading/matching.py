@@ -121,7 +121,7 @@ class Matcher:
         return span[0] if span else None
 
     def is_short(self, size: int) -> bool:
-        """Return whether a line of so many bytes can be searched at once."""
+        """Return whether a line of this size can be searched at once."""
         return size <= self._longest
 
     def long_search(self, trails: tuple[Trail, ...] = ()) -> LongSearch:

@@ -64,7 +64,7 @@ def foreign_cursor() -> InvalidQuery:
 
 
 class ScannedChunk(NamedTuple):
-    """What searching one chunk by itself gave; its lines that reach over its ends are left for `take`."""
+    """The result of searching one chunk by itself. Lines that reach over its ends are left for `take`."""
 
     chunk: Chunk
     head: bytes

@@ -75,7 +75,7 @@ class Quota(Struct, frozen=True, kw_only=True):
         return max(1, min((_unreserved(limit) for limit in limits if limit > 0), default=UNRESERVED_BYTES))
 
     def needs_reservation(self, size: int, stored_size: int) -> bool:
-        """Return whether an upload of so many bytes must not wait until its end to be counted."""
+        """Return whether an upload of this size must be counted before its end."""
         return _is_much(size, self.size) or _is_much(stored_size, self.stored_size)
 
     def refusal(self, part: int) -> QuotaExceeded:

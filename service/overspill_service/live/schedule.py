@@ -19,7 +19,7 @@ DUE_PAGE: Final = 10_000
 """How many due captures are read at once."""
 MAX_AGE_SECONDS: Final = 60.0
 SEGMENTS_PER_EXTRA_SECOND: Final = 4
-"""A capture with many segments waits longer for its next one: one more second for each so many segments."""
+"""A capture with many segments waits longer for its next one: one second more for this many segments."""
 
 _LEAST_LIFE: Final = 10.0
 

@@ -3,10 +3,11 @@
     cut decided in the catalog ──► segment in the object store ──► entry grown, buffer trimmed
 
 Whichever step is interrupted, no byte is there twice or skipped. Each attempt writes under a key of its own,
-so none replaces what another has stored, also in stores that let it. The catalog decides which of them
+so none replaces what another has stored, even in stores that would let it. The catalog decides which attempt
 counts: it changes an entry only if that is still the one that the attempt began with. So the lease of the
-capture only spares work. Whoever takes over looks for a segment that the entry does not have, and takes it in
-as it is. One that no entry has is deleted by who stored it, or else by the sweep.
+capture only spares work. A replica that takes over looks for a segment that the entry does not have, and
+takes it in as it is. A segment that no entry has is deleted by the replica that stored it, or else by the
+sweep.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Stream:
             self.tell()
 
     async def changed(self, seconds: float) -> bool:
-        """Wait for news for at most so many seconds. Return whether there is any."""
+        """Wait for news for at most `seconds`. Return whether there is any."""
         loop = asyncio.get_running_loop()
         news: asyncio.Future[bool] = loop.create_future()
         self._waiting.add(news)

@@ -1,4 +1,4 @@
-"""Waits for something in a live capture: a line that matches, so many new lines, the end, or a timeout."""
+"""Waits for something in a live capture: a line that matches, enough new lines, the end, or a timeout."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ many megabytes of others.
 """
 _NO_WAIT: Final = getattr(os, "RWF_NOWAIT", 0)
 _AT_ONCE: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOATIME", 0)
-"""Nothing is waited for: neither who writes to a pipe, nor that the time of the read is noted."""
+"""Opening waits for no writer of a pipe, and reading does not wait until its time is noted."""
 CAN_TELL_CACHED: Final = bool(_NO_WAIT)
 """Whether this system tells what it has in memory. Linux does."""
 _SYNCHRONISE_DATA: Final = getattr(os, "fdatasync", os.fsync)
@@ -54,6 +54,7 @@ def _slices(pieces: Sequence[bytes]) -> Iterator[memoryview]:
 
 
 def synchronise(folder: Path) -> None:
+    """Wait until the names in a folder have reached the disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -94,6 +95,7 @@ def read(path: Path, start: int, length: int) -> bytes | None:
 
 
 def unlink(paths: Iterable[Path]) -> None:
+    """Remove files durably. Those that do not exist are no error."""
     changed = set()
     for path in paths:
         with suppress(FileNotFoundError):

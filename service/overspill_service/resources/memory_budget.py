@@ -55,7 +55,7 @@ class MemoryBudget:
             queue.largest_grant = size - sum(other.guaranteed for other in self._queues if other is not queue)
 
     def queue_for(self, least: int) -> MemoryQueue:
-        """Return the queue for an upload that needs so many bytes."""
+        """Return the queue for an upload that needs this much memory."""
         return self.small if least <= SMALL_UPLOAD_BYTES else self.large
 
     def available_to(self, queue: MemoryQueue) -> int:
@@ -63,9 +63,9 @@ class MemoryBudget:
         return self.free - (self.missing - queue.missing)
 
     def is_allowed(self, queue: MemoryQueue, tenant: str, amount: int) -> bool:
-        """Return whether a tenant may hold so many bytes more of a queue, however many are free.
+        """Return whether a tenant may hold this many bytes more of a queue, however many are free.
 
-        One that holds nothing of the queue may have any request, because a large one would wait for ever.
+        A tenant that holds nothing of the queue may make any request: else a large one would wait for ever.
         """
         if not queue.held_by[tenant]:
             return True
@@ -127,7 +127,7 @@ class MemoryQueue:
         """By tenant. None of them is empty."""
 
     def shares(self, tenant: str, *least: int) -> Holding:
-        """Wait for memory, and hold it as shares of at least so many bytes each, in an `async with` block.
+        """Wait for memory, and hold it as shares of at least this size, in an `async with` block.
 
         A request larger than the budget gets all of it. Raises `Overloaded` after `QUEUE_SECONDS`, or at once
         if too many requests wait.

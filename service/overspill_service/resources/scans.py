@@ -2,7 +2,7 @@
 
 turn     a scan waits for one of a few places, and a tenant holds at most half of them
 batch    its work comes in batches of a few frames, which tenants share fairly
-CPU      each tenant has so many seconds of CPU time a minute
+CPU      a limit says how many seconds of CPU time a tenant has each minute
 """
 
 from __future__ import annotations

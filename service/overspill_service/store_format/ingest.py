@@ -48,7 +48,7 @@ class Ingest:
     ) -> None:
         """`encoding` is the body's `Content-Encoding`. Raises `UnsupportedEncoding`.
 
-        `mark`: `marked` becomes the digest of so many stored bytes from the beginning, once they have come.
+        `marked` becomes the digest of the first `mark` stored bytes, once they have come.
         """
         self._mark = mark
         self.marked: bytes | None = None

@@ -69,7 +69,7 @@ def last_entry(tail: bytes | memoryview) -> TableEntry:
 
 
 def size_of(entries: int) -> int:
-    """Return the bytes of a table of so many entries."""
+    """Return how many bytes a table with this many entries has."""
     return OVERHEAD + entries * ENTRY.size
 
 

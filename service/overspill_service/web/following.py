@@ -206,7 +206,7 @@ ROUTES: Final = (
         Path.WAIT,
         wait,
         wire.WaitQuery,
-        "Wait until a line matches, so many lines are new, the capture has ended, or the time is over.",
+        "Wait until a line matches, enough lines are new, the capture has ended, or the time is over.",
         wire.Waited,
     ),
     _route(

@@ -104,7 +104,7 @@ class Reporter:
             self._sending.release()
 
     def finish(self, client: SyncClient, within: float) -> bool:
-        """Make a last report. Return whether it ended within so many seconds."""
+        """Make a last report. Return whether it ended `within` these seconds."""
         last = threading.Thread(
             target=self.send, args=[client], kwargs={"wait": within}, name="overspill-report", daemon=True
         )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CHECKS_PER_TIMEOUT: Final = 4
 """How often answers that are due are looked for within their timeout."""
 WHOLE_BYTES: Final = 64 * 1024
-"""A command of at most so many bytes is sent in one piece with others."""
+"""The largest command that is sent in one piece with others."""
 _NOTHING: Final = object()
 _PING: Final = b"*1\r\n$4\r\nPING\r\n"
 _KINDS: Final = {
