@@ -76,7 +76,7 @@ class InspectOutput(Protocol[R_co]):
         "head" and "tail" give the first and the last lines; "grep" the lines that match pattern, ignoring
         case, each with context_lines around it; "range" the lines from start to end, counted from 1;
         "summary" the size, the kind, where errors are, what repeats, the first and the last lines. If the
-        tool still runs, "wait" waits for a new line that matches pattern, for so many new lines, or for the
+        tool still runs, "wait" waits for a new line that matches pattern, for a number of lines, or for the
         end, and gives the new lines, state and reason: one call instead of many looks.
         Prefer grep and summary to reading everything.
 

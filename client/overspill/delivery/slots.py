@@ -72,8 +72,8 @@ class Slots:
     ) -> Queued[Waiter] | None:
         """Grant a slot for an output of `size` bytes, now or later. Return its place if it has to wait.
 
-        Whoever `is_patient` waits for ever, others for `QUEUE_SECONDS`. Raises `Overfull` if too many bytes
-        wait already.
+        One that `is_patient` waits for ever; others wait for `QUEUE_SECONDS`. Raises `Overfull` if too many
+        bytes wait already.
         """
         if not self._queue and self._fits(size):
             self._grant(waiter, size)

@@ -1,9 +1,9 @@
 """One upload: turn a body into segments in the object store, with constant memory.
 
 One segment is stored while the next is compressed; no more than two are in memory. While memory is short,
-segments are smaller, and each is stored before the next one begins. An upload that fails or is cancelled
-deletes its segments. What a crash leaves behind is an orphan. No segment is stored that the
-tenant's quota has no room for.
+segments are smaller, and each is stored before the next one begins. No segment is stored for which the
+tenant's quota has no room. An upload that fails or is cancelled deletes its segments. What a crash leaves
+behind is an orphan.
 """
 
 from __future__ import annotations
