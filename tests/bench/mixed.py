@@ -35,7 +35,7 @@ def one_line_again_and_again() -> Iterator[str]:
 
 
 def escaped_bytes() -> Iterator[str]:
-    """What a program prints that is no text, in the latin-1 encoding."""
+    """What a program prints that is not text, in the latin-1 encoding."""
     for number in count():
         yield (bytes(range(256)) * (1 + number % 3)).decode("latin-1")
 

@@ -200,9 +200,9 @@ def test_a_policy_file_sets_limits_and_previews_of_tools(tmp_path: Path) -> None
         ("version = 1\n[tools.x]\nmax_lines = 5", "a tool with limits needs max_bytes"),
         ("version = 1\n[tools.x]\nmax_bytes = -5", "the limit of x must be 0 or more, not -5"),
         ('version = 1\n[tools.x]\nstrategy = "ALL"', "the strategy of 'x' must be PREVIEW, HEAD, TAIL, ENDS"),
-        ("version = 1\nversion = 1", "is no policy"),
-        ("version = ", "is no policy"),
-        ("\xff", "is no policy"),
+        ("version = 1\nversion = 1", "is not a policy"),
+        ("version = ", "is not a policy"),
+        ("\xff", "is not a policy"),
         ("version = true", "version must be 1, not True"),
         ("version = 1.0", "version must be 1, not 1.0"),
         ("version = 1\na = " + "[" * 50_000, "its values are nested too deeply"),
@@ -218,7 +218,7 @@ def test_a_mistake_in_a_file_is_named(tmp_path: Path, text: str, said: str) -> N
 
     with pytest.raises(ValueError, match=said.replace("?", r"\?")) as raised:
         Policy.load(path)
-    assert str(raised.value).startswith(f"{path} is no policy: ")
+    assert str(raised.value).startswith(f"{path} is not a policy: ")
 
 
 def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:

@@ -257,7 +257,7 @@ def test_a_short_result_imports_nothing_but_the_hook() -> None:
     ("program", "event", "said"),
     [
         ("claude-code", b"not json" * 2_000, "JSONDecodeError"),
-        ("claude-code", b"[" + b" " * 9_000 + b"]", "the event is no JSON object"),
+        ("claude-code", b"[" + b" " * 9_000 + b"]", "the event is not a JSON object"),
         ("claude-code", b"\xff" * 9_000, "UnicodeDecodeError"),
         ("emacs", b'{"a": "' + b"x" * 9_000 + b'"}', "there is no hook for 'emacs'"),
     ],
@@ -414,11 +414,11 @@ def test_init_leaves_a_file_that_it_does_not_understand(overspill: Shell, home: 
     ("content", "said"),
     [
         (b'{\n  // mine\n  "a": 1\n}', "it has comments, which would be lost"),
-        (b'{"a": "http://x",}', "it is no JSON"),
+        (b'{"a": "http://x",}', "it is not JSON"),
         (b'{"a": 1, "hooks": {}, "hooks": {}}', "it has 'hooks' twice in one place"),
         (b"\xff\xfe{\0}\0", "it is not UTF-8"),
         (b"[" * 100_000, "it is nested too deeply"),
-        (b"[]", "the settings are no JSON object"),
+        (b"[]", "the settings are not a JSON object"),
     ],
 )
 def test_init_says_what_is_wrong_and_what_to_add_by_hand(

@@ -221,7 +221,7 @@ def test_what_is_no_recording_is_stored_whole_and_said_to_be_none(overspill: She
     done = overspill("put", "--live", "--format", "asciicast", stdin=b"make: nothing to do\n")
 
     assert done.code == 6
-    assert "this is no asciicast recording: line 1: " in done.err
+    assert "this is not an asciicast recording: line 1: " in done.err
     assert overspill("cat", done.capture).out == "make: nothing to do\n"
 
 

@@ -61,9 +61,9 @@ def test_each_kind_of_failure_has_its_exit_code_and_no_traceback(
         ),
         (["stat", "call:nobody's"], 3, "search all sessions with --session ''"),
         (["advise", "--policy", "/nonexistent"], 2, "overspill: /nonexistent: No such file or directory"),
-        (["open", "--print", "cap_oops"], 2, "'cap_oops' is no capture id"),
+        (["open", "--print", "cap_oops"], 2, "'cap_oops' is not a capture id"),
         (["open", "--print", "cap_bbbbbbbbbbbbbbbbbbbb"], 3, "there is no capture cap_bbbbbbbbbbbbbbbbbbbb"),
-        (["mcp-proxy", "--url", "nonsense"], 2, "'nonsense' is no URL such as https://"),
+        (["mcp-proxy", "--url", "nonsense"], 2, "'nonsense' is not a URL such as https://"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

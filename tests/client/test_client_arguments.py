@@ -61,7 +61,7 @@ def test_a_wrong_type_is_named(client: SyncClient, use: Callable[[Any], object],
     [
         (lambda client: client.put("x", sha256=b"short"), "as 32 bytes"),
         (lambda client: client.put("x", sha256="ab" * 32), "as 32 bytes"),
-        (lambda client: client.put("x", content_type="text/plain\r\nX: y"), "is no media type"),
+        (lambda client: client.put("x", content_type="text/plain\r\nX: y"), "is not a media type"),
         (lambda client: client.live(patience=-1), "patience must be a number of seconds above 0"),
         (lambda _: SyncClient(timeout=-1), "timeout must be a number of seconds above 0"),
         (lambda _: SyncClient(connect_timeout="x"), "connect_timeout must be"),  # type: ignore[arg-type]

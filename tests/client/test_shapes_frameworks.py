@@ -313,7 +313,7 @@ class ReadOnly:
 
 
 class Proxy(Mapping[str, Any]):
-    """A mapping that is no dict."""
+    """A mapping that is not a dict."""
 
     def __init__(self, **fields: Any) -> None:
         self._fields = fields

@@ -642,7 +642,7 @@ def test_what_stands_where_the_outputs_go_is_not_followed(tmp_path: Path, plante
     kept = put_sync(Storage(None, spool=Workspace(workspace)), spilled(LOG))
 
     assert kept == StoreResult(
-        outcome=Outcome.TRUNCATED, reason=".overspill in the workspace is no directory: remove it"
+        outcome=Outcome.TRUNCATED, reason=".overspill in the workspace is not a directory: remove it"
     )
     assert list(elsewhere.iterdir()) == []
 
@@ -650,7 +650,7 @@ def test_what_stands_where_the_outputs_go_is_not_followed(tmp_path: Path, plante
 def test_a_workspace_that_is_not_there_is_a_reason(tmp_path: Path) -> None:
     kept = put_sync(Storage(None, spool=Workspace(tmp_path / "gone")), spilled(LOG))
 
-    assert kept.reason == f"the workspace {tmp_path / 'gone'} is no directory"
+    assert kept.reason == f"the workspace {tmp_path / 'gone'} is not a directory"
 
 
 def test_nothing_configured_is_a_reason() -> None:

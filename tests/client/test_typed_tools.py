@@ -89,7 +89,7 @@ async def test_a_result_that_has_no_room_for_a_text_stays_whole_and_valid() -> N
 
 @dataclass
 class Rows:
-    """A tool that is no function, and that has no hash, as no dataclass has."""
+    """A tool that is not a function, and that has no hash, as no dataclass has."""
 
     count: int
 

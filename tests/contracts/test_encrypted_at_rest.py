@@ -187,7 +187,7 @@ async def test_a_store_that_says_nothing_of_encryption_has_not_encrypted(
         ("sse=aes256", "sse='aes256' is none of AES256, aws:kms"),
         ("sse=AES256&sse_kms_key_id=x", "is for sse=aws:kms"),
         ("sse_kms_key_id=x", "is for sse=aws:kms"),
-        ("sse=aws:kms&sse_kms_key_id=a%20b", "is no id, alias or ARN of a key"),
+        ("sse=aws:kms&sse_kms_key_id=a%20b", "is not an id, alias or ARN of a key"),
     ],
 )
 def test_a_wrong_parameter_is_explained(parameters: str, complaint: str) -> None:

@@ -457,7 +457,7 @@ EXTREMES = {
     "a million empty lines": (lambda: b"\n" * 1_000_000, "1000000"),
     "no end of a line": (lambda: b"the only line", "the only line"),
     "right to left": ("שלום עולם: שגיאה 42\n漢字 😀\n".encode, "שגיאה 42"),
-    "bytes that are no text": (lambda: bytes(range(256)) * 400, "␀"),
+    "bytes that are not text": (lambda: bytes(range(256)) * 400, "␀"),
 }
 
 

@@ -41,7 +41,7 @@ TOOL_FIGURES = (
 )
 
 EXACT = "OUTPUTS", "BYTES", "KEPT OUT", "TOKENS", "CAPTURES", "SAME", "BURSTS"
-"""Columns of `overspill top` that are no ratios."""
+"""Columns of `overspill top` that are not ratios."""
 
 Figures = Counter[tuple[str, str, str]]
 """Sums by metric, tool and outcome."""

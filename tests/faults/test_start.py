@@ -91,8 +91,8 @@ def test_a_variable_that_is_no_setting_is_named_with_the_setting_that_it_resembl
     log = service_in({"OVERSPILL_STORAGE": "memory:", "OVERSPILL_ELSE": "x"}).logged()
 
     assert "WARNING overspill_service.start" in log
-    assert "OVERSPILL_STORAGE is no setting and is ignored; did you mean OVERSPILL_STORE?" in log
-    assert "OVERSPILL_ELSE is no setting and is ignored; `serve --help` lists the settings" in log
+    assert "OVERSPILL_STORAGE is not a setting and is ignored; did you mean OVERSPILL_STORE?" in log
+    assert "OVERSPILL_ELSE is not a setting and is ignored; `serve --help` lists the settings" in log
 
 
 @pytest.mark.parametrize("workers", [1, 2])

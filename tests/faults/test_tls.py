@@ -199,7 +199,7 @@ def test_a_folder_is_no_certificate(files: Files) -> None:
     files.certificate.unlink()
     files.certificate.mkdir()
 
-    assert refusal(files) == f"tls_certificate: {files.certificate} is no file"
+    assert refusal(files) == f"tls_certificate: {files.certificate} is not a file"
 
 
 def test_what_is_no_certificate_behind_one_is_refused(files: Files) -> None:

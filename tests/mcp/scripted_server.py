@@ -45,7 +45,7 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:  # noqa
             rows = {"rows": [f"row {number} " + "y" * 300 for number in range(1_000)], "kind": "x" * 300}
             return text(json.dumps(rows), structuredContent=rows)
         case "noise":
-            send("this is no JSON")
+            send("this is not JSON")
             send('{"half": ')
         case "flood":
             sys.stderr.write("flood\n" * 500_000)

@@ -214,7 +214,7 @@ def test_lines_that_are_no_json_go_to_standard_error(peer: Peer) -> None:
     assert peer.call("noise")["content"]
     peer.stdin.close()
 
-    assert b"this is no JSON" in peer.stderr.read()
+    assert b"this is not JSON" in peer.stderr.read()
 
 
 def test_half_of_a_surrogate_pair_is_guarded_and_read_back(peer: Peer) -> None:

@@ -136,7 +136,7 @@ async def test_since_leaves_out_what_came_before(client: SyncClient) -> None:
             wrong = await looked(looking, since="yesterday")
 
     assert (recent["content"], none["content"]) == ("now\n", "")
-    assert "is no time" in wrong["error"]
+    assert "is not a time" in wrong["error"]
 
 
 async def test_where_there_is_no_terminal_it_says_how_to_start_one(own_service: ServiceProcess) -> None:

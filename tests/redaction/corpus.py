@@ -130,7 +130,7 @@ _TOKENS: dict[str, list[tuple[str, str, int]]] = {
 
 
 def _made(random_: random.Random) -> dict[str, Callable[[], str]]:
-    """Return what makes the secrets that are no prefix with one run of characters."""
+    """Return what makes the secrets that are not a prefix with one run of characters."""
     return {
         "github-token": lambda: f"github_pat_{_of(random_, WORD, 22)}_{_of(random_, WORD, 59)}",
         "sendgrid-key": lambda: f"SG.{_of(random_, DASHED, 22)}.{_of(random_, DASHED, 43)}",

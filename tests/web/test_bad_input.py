@@ -277,7 +277,7 @@ async def test_a_wrong_choice_in_a_body_says_which_there_are(api: Api) -> None:
     ("ttl", "words"),
     [
         ("99999999999", "is not allowed; this tenant's captures live 1 to "),
-        ("1" * 13, "is no whole number of seconds of at most 12 digits"),
+        ("1" * 13, "is not a whole number of seconds of at most 12 digits"),
     ],
 )
 async def test_a_ttl_that_is_too_long_is_called_that(api: Api, ttl: str, words: str) -> None:

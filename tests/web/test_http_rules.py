@@ -444,7 +444,7 @@ async def test_a_target_that_is_not_utf_8_is_400(api: Api, target: str) -> None:
     answer = await exchange(api, "GET", target.replace("{id}", entry.id), HOST)
 
     assert answer.status == 400
-    if "\udcff" not in target:  # a bare byte that is no ASCII is no HTTP: the parser itself refuses it
+    if "\udcff" not in target:  # a bare byte that is not ASCII is not HTTP: the parser itself refuses it
         assert answer.problem.code == Code.INVALID_REQUEST
 
 

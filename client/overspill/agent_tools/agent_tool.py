@@ -49,7 +49,7 @@ def _object(arguments: Any) -> Arguments:
         try:
             given = json.loads(given or "{}")
         except ValueError as error:
-            raise InvalidArguments(f"the arguments are no JSON: {error}") from error
+            raise InvalidArguments(f"the arguments are not JSON: {error}") from error
     if given is None:
         return {}
     if not isinstance(given, Mapping):

@@ -151,7 +151,9 @@ def instant_of(text: str, now: datetime) -> datetime:
     try:
         found = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise InvalidArguments(f'{text[:_NAME_CHARS]!r} is no time: use "30s", "5m", or ISO 8601') from None
+        raise InvalidArguments(
+            f'{text[:_NAME_CHARS]!r} is not a time: use "30s", "5m", or ISO 8601'
+        ) from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 

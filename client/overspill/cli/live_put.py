@@ -65,7 +65,7 @@ def put_live(
     if out.spooled:
         output.say(f"{out.id} is on this machine only, until it is uploaded: {out.spooled}")
     if cast is not None and cast.problem:
-        what = f"this is no asciicast recording: {cast.problem}"
+        what = f"this is not an asciicast recording: {cast.problem}"
         raise CommandFailure(f"{what}. From there on {out.id} has what came as it was", ExitCode.FAILED)
 
 

@@ -33,7 +33,7 @@ class MaskedFile(NamedTuple):
 
 @contextmanager
 def masked_file(file: IO[bytes] | ProgressFile, redactor: Redactor | None) -> Iterator[MaskedFile]:
-    """Give `file` without its secrets: itself, if it has none or is no text. Raises `OSError`.
+    """Give `file` without its secrets: itself, if it has none or is not text. Raises `OSError`.
 
     What is written to it meanwhile is not looked at. It is not stored either: the digest says so.
     """

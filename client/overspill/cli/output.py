@@ -60,7 +60,7 @@ def flush() -> None:
 
 
 def say(message: str) -> None:
-    """Write one line to standard error, after flushing standard output. A closed stream is no error."""
+    """Write one line to standard error, after flushing standard output. A closed stream is not an error."""
     with suppress(OSError, ValueError):
         flush()  # what fails here is kept, and fails again at the end
     with suppress(OSError, ValueError):

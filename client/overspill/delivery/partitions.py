@@ -17,7 +17,7 @@ def partition_for(client: Client | SyncClient | None, spool: Spool | bool = True
     """Return the part of the spool that belongs to a client's service and key, or None if there is no spool.
 
     `spool=True` is the spool that the environment names, if there is a client; False is none. Raises
-    `TypeError` for anything else that is no spool, and `ValueError` if a variable of the environment has a
+    `TypeError` for anything else that is not a spool, and `ValueError` if a variable of the environment has a
     wrong value.
     """
     if not isinstance(spool, (Spool, bool, type(None))):

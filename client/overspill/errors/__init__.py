@@ -36,7 +36,7 @@ class BadRequest(ProblemError, code=Code.INVALID_REQUEST):
 
 
 class InvalidId(BadRequest, code=Code.INVALID_ID):
-    """What was given is no handle. Pass it exactly as the notice has it, or `call("the tool call's id")`."""
+    """The reference is not a handle. Pass one exactly as the notice has it, or `call("a tool call's id")`."""
 
 
 class InvalidParameter(BadRequest, code=Code.INVALID_PARAMETER):
@@ -175,7 +175,7 @@ class CaptureTooLarge(Refused, code=Code.CAPTURE_TOO_LARGE):
 
 
 class BodyTooLarge(Refused, code=Code.BODY_TOO_LARGE):
-    """The body of a request, which is no capture, has more bytes than `limit`. Send less at once."""
+    """The body of a request, which is not a capture, has more bytes than `limit`. Send less at once."""
 
 
 class RangeNotSatisfiable(Refused, code=Code.RANGE_NOT_SATISFIABLE):

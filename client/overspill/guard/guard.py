@@ -255,7 +255,7 @@ class Guard:
         Exceptions are guarded too: one whose message is too long keeps its type. A guarded generator passes
         on neither `send` nor `throw`, because its chunks are held back.
 
-        Raises `TypeError` for what is no tool.
+        Raises `TypeError` for what is not a tool.
         """
         if is_tool_object(tool):
             named = name or str(getattr(tool, "name", type(tool).__name__))

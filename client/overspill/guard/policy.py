@@ -156,7 +156,7 @@ class Policy:
         try:
             return cls(**settings)
         except ValueError as error:
-            raise ValueError(f"{path} is no policy: {error}") from error
+            raise ValueError(f"{path} is not a policy: {error}") from error
 
     @classmethod
     def persisted(cls, *, tools: Mapping[str, int] | None = None) -> Policy:

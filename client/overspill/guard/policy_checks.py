@@ -102,7 +102,7 @@ def redaction_named(given: Any) -> Redaction:
 
 
 def by_name(what: str, given: Any, choices: Mapping[str, Any]) -> Any:
-    """Return the choice of that name. Anything that is no text is returned as it is."""
+    """Return the choice of that name. Anything that is not text is returned as it is."""
     if not isinstance(given, str):
         return given
     if given.upper() not in choices:

@@ -42,10 +42,10 @@ def read_policy_file(path: Path) -> dict[str, Any]:
     """Return the arguments for a `Policy`. Raises `OSError`, and `ValueError` that names what is wrong."""
     try:
         return _settings(tomllib.loads(_text(path)))
-    except ValueError as error:  # also what is no TOML, and no UTF-8
-        raise ValueError(f"{path} is no policy: {error}") from error
+    except ValueError as error:  # wrong TOML, and wrong UTF-8
+        raise ValueError(f"{path} is not a policy: {error}") from error
     except RecursionError:
-        raise ValueError(f"{path} is no policy: its values are nested too deeply") from None
+        raise ValueError(f"{path} is not a policy: its values are nested too deeply") from None
 
 
 def _text(path: Path) -> str:

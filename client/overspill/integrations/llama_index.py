@@ -36,7 +36,7 @@ def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
 
 
 def guard_tools(tools: list[Any], guard: Guard | None = None) -> list[AsyncBaseTool]:
-    """Return the tools guarded, and the reading tools behind them: for what takes tools and is no agent."""
+    """Return the tools guarded, and the reading tools behind them, for other users of tools than agents."""
     adapter = Adapter(guard)
     return [*_guarded_tools(tools, adapter), *map(_ReadingTool, adapter.reading_tools)]
 

@@ -103,7 +103,7 @@ class OverspillStorage:
 
 def _checked(key: str) -> str:
     if not key or wire.fit(key) != key:
-        raise StorageError(f"{key[:80]!r} is no key: keys have 1 to 4,096 bytes of UTF-8")
+        raise StorageError(f"{key[:80]!r} is not a key: keys have 1 to 4,096 bytes of UTF-8")
     return key
 
 

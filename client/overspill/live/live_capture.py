@@ -38,7 +38,7 @@ class LiveCapture:
 
     Leaving the block ends the capture as `complete`. If an exception leaves the block, the capture is
     `partial`, and its status is the exception's class. Entering raises the service's refusal. With a spool,
-    it is no error if the service is down.
+    it is not an error if the service is down.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from overspill.previews.notice_facts import Facts, Notice, StoreResult
 
 MAX_NOTICE: Final = 64 * 1024
-"""A longer text is no notice, whatever mark it has."""
+"""A longer text is not a notice, whatever mark it has."""
 _FIELDS: Final = ("notice", "status", "capture", "total_bytes", "total_lines", "read_more", "preview")
 """The fields of a notice as a dict, in their order."""
 _PLACEHOLDER: Final = re.compile(

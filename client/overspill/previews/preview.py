@@ -76,7 +76,7 @@ def preview_body(
     has_failed: bool = False,
     find: Callable[[Body, Extent, int], Excerpt | None] = excerpt.excerpt_of_body,
 ) -> Preview:
-    """Return the preview of `body`, or a description of bytes that are no text. Reads both ends of a file.
+    """Return the preview of `body`, or a description of bytes that are not text. Reads both ends of a file.
 
     `extent` is the size of the body. If the call `has_failed`, more of the end is shown. `find` returns the
     excerpt of the body, as `excerpt_of_body` does. Raises `OSError` if a file cannot be read.

@@ -162,7 +162,7 @@ def _erased(line: bytes) -> bytes:
 
 
 def _last_character(data: bytearray) -> int:
-    """Return the start of the last character. One that is cut counts, and so does a byte that is no UTF-8."""
+    """Return the start of the last character. One that is cut counts, as does a byte that is not UTF-8."""
     for start in range(len(data) - 1, max(len(data) - 1 - _LONGEST_CHARACTER, -1), -1):
         if data[start] not in _CONTINUATION:
             is_one = data[start] >= _LEAD and start + _length(data[start]) >= len(data)

@@ -78,7 +78,7 @@ def check_patterns(patterns: Mapping[str, str]) -> None:
 
 
 def check_pattern(kind: str, pattern: str) -> None:
-    """Raise `ValueError` for a kind that is no plain name, or a pattern that might take long.
+    """Raise `ValueError` for a kind that is not a plain name, or a pattern that might take long.
 
     What a pattern matches has to be bounded, so that it is found across chunks; and a pattern must not be
     able to try many ways to match the same text.

@@ -120,7 +120,7 @@ def is_before_host(text: str, start: int, end: int) -> bool:
 
 
 def is_varied(text: str, start: int, end: int) -> bool:
-    """Return whether a secret is no example: not one character or word over and over."""
+    """Return whether a secret is not an example: not one character or word over and over."""
     value = text[start:end]
     return len(set(value.lower())) > _FEW_CHARACTERS and _EXAMPLE not in value
 

@@ -18,7 +18,7 @@ class TextForm:
     is_bytes: bool = False
     """Whether a character stands for a byte."""
     rest: Any = ""
-    """Half a character at the end of the chunks, which is no text yet."""
+    """Half a character at the end of the chunks, which is not text yet."""
 
     def decoded(self, chunk: Any) -> str:
         """Return a chunk as text."""

@@ -258,7 +258,8 @@ def _texts_with_notices(value: Any) -> Iterable[str]:
 def _repeats(texts: list[str], part: Part) -> bool:
     """Return whether `texts` say the same as a part, as MCP servers send it for clients that read text only.
 
-    A function's result that is no object stands in the only field, `result`. A list has a text for each item.
+    A function's result that is not an object stands in the only field, `result`. A list has a text for each
+    item.
     """
     value = part.value
     wrapped = value["result"] if type(value) is dict and value.keys() == {"result"} else value

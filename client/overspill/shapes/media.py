@@ -112,7 +112,7 @@ def _is_base64(text: str) -> bool:
 
 
 def _kind_of_base64(text: str) -> str | None:
-    """Guess the media type of base64 from its first bytes; None if it is no base64."""
+    """Guess the media type of base64 from its first bytes; None if it is not base64."""
     if not _is_base64(text):
         return None
     head = "".join(text[: 2 * _SNIFFED_CHARS].split())[:_SNIFFED_CHARS]

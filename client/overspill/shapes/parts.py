@@ -154,7 +154,7 @@ def _in_carrier(value: Any, path: FieldPath) -> Iterator[_PartOrSize]:
 
 
 def _in_result(value: Any, field: str, path: FieldPath) -> Iterator[Part]:
-    """Yield the parts of what is surely a tool's result: whatever is no block in it is data."""
+    """Yield the parts of what is surely a tool's result: whatever is not a block in it is data."""
     yield from _in_content(get(value, field), (*path, field))
     yield from _in_structured(value, path)
     for name in extra_fields.long_extra_fields(value):

@@ -31,7 +31,7 @@ def create(directory: int, name: str, mode: int) -> int:
 
 
 def open_regular(directory: int, name: str) -> IO[bytes]:
-    """Open a file to read it. Raises `FileNotFoundError` for what is no regular file."""
+    """Open a file to read it. Raises `FileNotFoundError` for what is not a regular file."""
     descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | NO_LINKS, dir_fd=directory)
     file = os.fdopen(descriptor, "rb", buffering=0)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

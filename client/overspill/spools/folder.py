@@ -65,7 +65,7 @@ class Folder:
         self._mode = mode
 
     def name(self, id: str) -> str:  # noqa: A002  (the field's own name)
-        """Return the file of a content. Raises `ValueError` for what is no capture id."""
+        """Return the file of a content. Raises `ValueError` for what is not a capture id."""
         return _checked(id) + self.suffix
 
     def begin(self, entry: int, content: int | None = None) -> Draft:
@@ -220,7 +220,7 @@ def _is_dead(directory: int, part: str) -> bool:
 
 def _checked(id: str) -> str:  # noqa: A002
     if not wire.CAPTURE_ID.fullmatch(id):
-        raise ValueError(f"{id[:100]!r} is no capture id")
+        raise ValueError(f"{id[:100]!r} is not a capture id")
     return id
 
 

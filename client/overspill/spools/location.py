@@ -39,12 +39,12 @@ def directory() -> Path:
 
 
 def max_bytes() -> int:
-    """Return the most bytes of the spool. Raises `ValueError` if `OVERSPILL_SPOOL_BYTES` is no size."""
+    """Return the most bytes of the spool. Raises `ValueError` if `OVERSPILL_SPOOL_BYTES` is not a size."""
     return _bytes_of("OVERSPILL_SPOOL_BYTES", MAX_BYTES)
 
 
 def waiting_bytes() -> int:
-    """Return the most bytes that wait for the service. Raises `ValueError` if the variable is no size."""
+    """Return the most bytes that wait for the service. Raises `ValueError` if the variable is not a size."""
     return _bytes_of("OVERSPILL_WAITING_BYTES", WAITING_BYTES)
 
 
@@ -63,7 +63,7 @@ def _bytes_of(variable: str, otherwise: int) -> int:
 
 
 def exit_seconds() -> float:
-    """Return the seconds for uploads at the end. Raises `ValueError` if the variable is no number."""
+    """Return the seconds for uploads at the end. Raises `ValueError` if the variable is not a number."""
     given = os.environ.get("OVERSPILL_EXIT_SECONDS", "").strip()
     if not given:
         return EXIT_SECONDS

@@ -39,7 +39,7 @@ class Spool:
     The default is `OVERSPILL_SPOOL`, else `overspill/spool` in the user's state directory. It takes at most
     `max_bytes` of the disk; the default is `OVERSPILL_SPOOL_BYTES`, else 1 GiB. Nothing is created before the
     first use. `clock` gives seconds since the epoch. Safe to use from any number of threads and processes.
-    Raises `ValueError` if `max_bytes` or `OVERSPILL_SPOOL_BYTES` is no size.
+    Raises `ValueError` if `max_bytes` or `OVERSPILL_SPOOL_BYTES` is not a size.
 
     Example: `Guard(client, spool=Spool("/var/spool/agent", max_bytes=10_000_000_000))`.
     """

@@ -85,13 +85,13 @@ class Workspace(Spool):
         return is_directory(self.path)
 
     def make(self) -> None:
-        """Create the folder. Raises `NotSpooled` if the workspace is no directory."""
+        """Create the folder. Raises `NotSpooled` if the workspace is not a directory."""
         if not is_directory(self.path.parent):
-            raise NotSpooled(f"the workspace {self.path.parent} is no directory")
+            raise NotSpooled(f"the workspace {self.path.parent} is not a directory")
         with suppress(FileExistsError):
             self.path.mkdir()
         if not self.exists():
-            raise NotSpooled(f"{FOLDER} in the workspace is no directory: remove it")
+            raise NotSpooled(f"{FOLDER} in the workspace is not a directory: remove it")
         with suppress(FileExistsError), (self.path / ".gitignore").open("x", encoding="utf-8") as file:
             file.write(_IGNORED)
 

@@ -72,7 +72,7 @@ def call_id_of(ref: str) -> str | None:
 def about(method: str, path: str, ref: str, query: Struct | None = None) -> Request:
     """Return a request about one capture. `path` is one of `wire.Path` with `{ref}` in it.
 
-    Raises `InvalidId` if the reference is empty, and `TypeError` if it is no text.
+    Raises `InvalidId` if the reference is empty, and `TypeError` if it is not text.
     """
     check_reference(ref)
     if not ref:
@@ -90,7 +90,7 @@ def about(method: str, path: str, ref: str, query: Struct | None = None) -> Requ
 def of_session(method: str, path: str, session: str) -> Request:
     """Return a request about one session. `path` is one of `wire.Path` with `{session}` in it.
 
-    Raises `InvalidParameter` if its name is empty, and `TypeError` if it is no text.
+    Raises `InvalidParameter` if its name is empty, and `TypeError` if it is not text.
     """
     check_text("session", session)
     if not session:
@@ -130,7 +130,7 @@ def metadata(
 ) -> dict[str, str]:
     """Return the headers for what is kept with a capture.
 
-    Raises `ValueError` for a wrong label's name or media type, and `TypeError` for what is no text.
+    Raises `ValueError` for a wrong label's name or media type, and `TypeError` for what is not text.
     """
     said = {
         "session": session,
@@ -142,7 +142,9 @@ def metadata(
     for name, value in said.items():
         check_text(name, value)
     if not content_type.isprintable():
-        raise ValueError(f"content_type {content_type!r} is no media type, such as text/plain; charset=utf-8")
+        raise ValueError(
+            f"content_type {content_type!r} is not a media type such as text/plain; charset=utf-8"
+        )
     texts = {
         **_label_headers(labels or {}),
         wire.Header.SESSION: session,

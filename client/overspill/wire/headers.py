@@ -58,7 +58,7 @@ _MEMBER: Final = re.compile(
     rf"[ \t]* (?P<key>{_KEY}) (?: =(?P<value> {_BARE} | {_LIST} ) )? {_PARAMETERS} [ \t]* (?P<comma>,)?",
     re.VERBOSE,
 )
-"""One member of a dictionary (RFC 8941, section 3.2). Values that are no byte sequences are read loosely."""
+"""One member of a dictionary (RFC 8941, section 3.2). Values that are not byte sequences are read loosely."""
 
 
 def decode_digest(field: str) -> bytes:

@@ -53,7 +53,7 @@ def read_local_key(path: Path) -> str:
 
 def _require_private(path: Path, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise UnsafeKeyFile(f"{path} is no file: remove it, and start the service again")
+        raise UnsafeKeyFile(f"{path} is not a file: remove it, and start the service again")
     if not hasattr(os, "geteuid"):  # Windows: the folder is the user's own
         return
     if status.st_uid != os.geteuid():

@@ -266,6 +266,6 @@ def check_id(capture: str) -> None:
     """Raise `InvalidId` if the text cannot be a capture id."""
     if not wire.CAPTURE_ID.fullmatch(capture):
         raise InvalidId(
-            f"{capture[:100]!r} is no capture id: cap_ and 20 characters of a-z and 2-7, "
+            f"{capture[:100]!r} is not a capture id: cap_ and 20 characters of a-z and 2-7, "
             f"as the notice gives it, or {wire.CALL_PREFIX} and a tool-call id"
         )

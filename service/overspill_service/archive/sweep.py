@@ -143,7 +143,7 @@ async def _sweep_capture(archive: Archive, found: CaptureFound, before: float) -
     active = [upload.name for upload in found.uploads if await is_active(archive, upload.name)]
     keys: list[str] = []
     async for fresh in captures_in(archive, object_keys.capture_prefix(found.tenant, found.capture)):
-        keys += [  # listed again: an upload that continued meanwhile is no orphan
+        keys += [  # listed again: an upload that continued meanwhile is not an orphan
             each.key for each in _unneeded(fresh, known, before) if _upload_of(each) not in active
         ]
     await archive.store.delete(keys)

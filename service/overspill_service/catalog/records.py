@@ -137,7 +137,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code in the labels, which anybody may have sent: None if that is no number."""
+        """The exit code in the labels, which anybody may have sent: None if that is not a number."""
         text = self.labels.get(wire.EXIT_CODE_LABEL, "")
         return int(text) if _EXIT_CODE.fullmatch(text) else None
 

@@ -41,7 +41,8 @@ def open_catalog(
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise ValueError(f"this is no URL; write one of {FORMS}") from None  # the cause may quote a password
+        # The cause is left out: it may quote a password.
+        raise ValueError(f"this is not a URL; write one of {FORMS}") from None
     if parts.scheme == "memory":
         if parts.netloc or parts.path or parts.query:
             raise wrong_url(parts, "memory: has nothing after the colon")

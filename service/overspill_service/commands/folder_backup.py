@@ -3,7 +3,7 @@
     {folder}/catalog.sqlite     SQLite's own backup of the catalog
     {folder}/objects/…          the objects, as the store has them
     {folder}/objects.list       size and key of each object, one on each line
-    {folder}/backup.json        written last: a folder without it is no whole backup
+    {folder}/backup.json        written last: a folder without it is not a whole backup
 
 The catalog is copied first. A capture that is stored later is not in the copied catalog; the restore finds it
 by its objects. A capture that is removed meanwhile is dropped by the restore. Objects never change, so on one

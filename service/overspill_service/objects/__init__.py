@@ -43,7 +43,7 @@ class ObjectStore(Protocol):
         """Yield every object whose key begins with `prefix`, in the order of the keys."""
 
     async def delete(self, keys: Iterable[str]) -> None:
-        """Delete the objects. Absent keys are no error."""
+        """Delete the objects. Absent keys are not an error."""
 
     async def sweep_temporary(self, age: float) -> int:
         """Delete the leftovers of puts that were interrupted more than `age` seconds ago.
@@ -69,7 +69,7 @@ class ListsForeignNames(Protocol):
     """A store that may also hold what the service did not put there."""
 
     def foreign(self) -> AsyncIterator[str]:
-        """Yield every name in it that is no key of the service. Raises `StoreUnavailable`."""
+        """Yield every name in it that is not a key of the service. Raises `StoreUnavailable`."""
 
 
 @runtime_checkable

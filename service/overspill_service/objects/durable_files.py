@@ -95,7 +95,7 @@ def read(path: Path, start: int, length: int) -> bytes | None:
 
 
 def unlink(paths: Iterable[Path]) -> None:
-    """Remove files durably. Those that do not exist are no error."""
+    """Remove files durably. It is not an error if one does not exist."""
     changed = set()
     for path in paths:
         with suppress(FileNotFoundError):

@@ -122,7 +122,7 @@ class FileStore:
         return self._path_of(key)
 
     async def foreign(self) -> AsyncIterator[str]:
-        """Yield every file in the folder that is no object of the service, by its path in the folder."""
+        """Yield every file in the folder that is not an object of the service, by its path in the folder."""
         files = await self._run("", folder_walk.foreign, self._root, self._path_of)
         for each in files:
             yield each

@@ -21,10 +21,10 @@ def is_key(text: str) -> bool:
 
 
 def check_key(key: str) -> None:
-    """Raise `ValueError` if the text is no key. Callers build keys, so this is their bug."""
+    """Raise `ValueError` if the text is not a key. Callers build keys, so this is their bug."""
     if not is_key(key):
         raise ValueError(
-            f"{key[:300]!r} is no object key: {MAX_KEY_LENGTH} characters at most, segments of "
+            f"{key[:300]!r} is not an object key: {MAX_KEY_LENGTH} characters at most, segments of "
             "[A-Za-z0-9._-] between single '/', none of them '.' or '..'"
         )
 
@@ -32,7 +32,7 @@ def check_key(key: str) -> None:
 def check_prefix(prefix: str) -> None:
     """Raise `ValueError` if no key can begin with the text. A prefix may end inside a segment."""
     if len(prefix) > MAX_KEY_LENGTH or _PREFIX.fullmatch(prefix) is None:
-        raise ValueError(f"{prefix[:300]!r} is no prefix of an object key")
+        raise ValueError(f"{prefix[:300]!r} is not a prefix of an object key")
 
 
 def owner_of(key: str) -> str:

@@ -110,7 +110,7 @@ def _require_readable(setting: str, file: Path) -> None:
     except OSError as error:
         raise SettingError(f"{setting}: {file} cannot be read: {error.strerror}") from error
     if not is_file:
-        raise SettingError(f"{setting}: {file} is no file")
+        raise SettingError(f"{setting}: {file} is not a file")
 
 
 def _require_private(key: Path) -> None:

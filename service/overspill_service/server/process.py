@@ -76,7 +76,7 @@ log = logging.getLogger("overspill_service.start")
 
 
 web_response.SERVER_SOFTWARE = "overspill"  # type: ignore[attr-defined]  # there is no other way to set it
-"""The `Server` of answers to what is no HTTP at all, without the versions of Python and aiohttp."""
+"""The `Server` of answers to what is not HTTP at all, without the versions of Python and aiohttp."""
 malformed.install()
 web_protocol.MAX_MSG_QUEUE_SIZE = 2
 """Requests of one connection that wait for the answer before them: a parsed head takes memory."""

@@ -1,7 +1,7 @@
 """Read the settings from flags, environment and a file, in this order of precedence.
 
 A variable is `OVERSPILL_` and the setting's name in capitals. The file is TOML, named by `--config` or
-`OVERSPILL_CONFIG`. An unknown variable is no error, because other programs set variables too;
+`OVERSPILL_CONFIG`. An unknown variable is not an error, because other programs set variables too;
 `unknown_variables` names those that may be a mistake.
 """
 
@@ -47,7 +47,9 @@ def load(flags: Mapping[str, str], environ: Mapping[str, str]) -> Settings:
     values: dict[str, tuple[Any, str]] = {}
     for name, value in (_read_file(Path(config)) if config else {}).items():
         if name not in known:
-            raise SettingError(f"{name} in {config} is no setting; settings are {', '.join(sorted(known))}")
+            raise SettingError(
+                f"{name} in {config} is not a setting; settings are {', '.join(sorted(known))}"
+            )
         values[name] = value, f"{name} in {config}"
     for name in known:
         variable = PREFIX + name.upper()
@@ -60,7 +62,7 @@ def load(flags: Mapping[str, str], environ: Mapping[str, str]) -> Settings:
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each `OVERSPILL_` variable that is no setting, with a similar setting.
+    """Return a sentence for each `OVERSPILL_` variable that is not a setting, with a similar setting.
 
     The client's variables, and those that Kubernetes sets for a Service, are ignored.
     """
@@ -73,7 +75,7 @@ def unknown_variables(environ: Mapping[str, str]) -> list[str]:
                 variable.removeprefix(PREFIX), known, n=1, cutoff=MIN_SIMILARITY
             )
             advice = f"did you mean {PREFIX}{similar[0]}?" if similar else "`serve --help` lists the settings"
-            sentences.append(f"{variable} is no setting and is ignored; {advice}")
+            sentences.append(f"{variable} is not a setting and is ignored; {advice}")
     return sentences
 
 
@@ -92,7 +94,7 @@ def _build(values: Mapping[str, tuple[Any, str]]) -> Settings:
     hints = get_type_hints(Settings, include_extras=True)
     ready = {name: _convert(value, hints[name], source) for name, (value, source) in values.items()}
     if ready.get("store") and not ready.get("catalog", "sqlite:").startswith("sqlite:"):
-        ready.setdefault("data", Path())  # nothing is stored there, so a missing home directory is no error
+        ready.setdefault("data", Path())  # nothing is stored there: a missing home directory is not an error
     settings = Settings(**ready)
     listen_source = values["listen"][1] if "listen" in values else "listen"
     try:

@@ -189,7 +189,7 @@ def _text_of(path: Path) -> str:
     """Return the text of a file, and of nothing that may never end. Raises `OSError`, `ValueError`."""
     with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise ValueError("this is no file")
+            raise ValueError("this is not a file")
         data = file.read(MAX_FILE_SIZE + 1)
     if len(data) > MAX_FILE_SIZE:
         raise ValueError(f"the file has more than {MAX_FILE_SIZE} bytes")

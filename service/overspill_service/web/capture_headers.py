@@ -83,7 +83,7 @@ def _media_type(headers: CIMultiDictProxy[str]) -> str:
         return ""
     if field and not _MEDIA_TYPE.fullmatch(field):
         raise InvalidHeader(
-            f"Content-Type {field[:100]!r} is no media type, such as text/plain; charset=utf-8"
+            f"Content-Type {field[:100]!r} is not a media type, such as text/plain; charset=utf-8"
         )
     return field
 
@@ -108,6 +108,6 @@ def _ttl(headers: CIMultiDictProxy[str]) -> int | None:
     if field is None:
         return None
     if not (field.isascii() and field.isdigit() and len(field) <= _MOST_DIGITS):
-        what = f"is no whole number of seconds of at most {_MOST_DIGITS} digits"
+        what = f"is not a whole number of seconds of at most {_MOST_DIGITS} digits"
         raise InvalidHeader(f"{Header.TTL} {field[:100]!r} {what}")
     return int(field)

@@ -2,7 +2,7 @@
 
 A proxy adds the address of its own client at the end of a header. What stands before that came from the
 client, which can write anything. So the header counts only on connections of trusted proxies, and is read
-from its end: the first address that is no trusted proxy is the client's.
+from its end: the first address that is not a trusted proxy is the client's.
 """
 
 from __future__ import annotations

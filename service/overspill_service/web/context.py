@@ -182,7 +182,7 @@ class RequestContext(Generic[Q_co]):
         )
 
     def count_read(self, entry: Entry, mode: str, size: int) -> None:
-        """Count a read whose answer has `size` bytes. What a person looks at in a browser is no read-back."""
+        """Count a read whose answer has `size` bytes. What a person reads in a browser is not a read-back."""
         self.note_reader(entry)
         if FETCH_SITE not in self.request.headers:
             now = self.service.archive.clock()

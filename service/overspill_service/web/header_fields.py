@@ -37,7 +37,7 @@ def list_field(headers: Headers, name: str) -> str | None:
 
 
 def single_field(headers: Headers, name: str) -> str | None:
-    """Return the value of a field that is no list. Raises `InvalidHeader` if it is given twice."""
+    """Return the value of a field that is not a list. Raises `InvalidHeader` if it is given twice."""
     lines = headers.getall(name, ())
     if len(lines) > 1:
         raise InvalidHeader(f"{name} is given {len(lines)} times; send it once")

@@ -60,7 +60,7 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
 
 _KEY: Final[list[dict[str, Any]]] = [{"key": []}]
 _SECURITY: Final[dict[Any, list[dict[str, Any]]]] = {PUBLIC: [], SCRAPER: [{}, *_KEY]}
-"""What access needs; an empty object is no credential."""
+"""What access needs; an empty object is not a credential."""
 
 
 def _kinds(route: Route) -> list[type[Struct]]:

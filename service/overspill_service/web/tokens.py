@@ -228,7 +228,7 @@ class Tokens:
             raise Unauthorized(f"{_REFUSED}: its claim {settings.jwt_tenant_claim} names no tenant")
         session = claims.get(settings.jwt_session_claim)
         if session is not None and not isinstance(session, str):
-            raise Unauthorized(f"{_REFUSED}: its claim {settings.jwt_session_claim} is no text")
+            raise Unauthorized(f"{_REFUSED}: its claim {settings.jwt_session_claim} is not text")
         words = claims.get(settings.jwt_scopes_claim, "")
         words = words.split() if isinstance(words, str) else words if isinstance(words, list) else []
         scopes = frozenset(scope for scope in Scope if scope.value in words)
@@ -246,11 +246,11 @@ def _digest(token: str) -> bytes:
 
 
 def _require_instants(claims: dict[str, Any]) -> None:
-    """Raise `Unauthorized` if an instant is no number of seconds (RFC 7519, section 2)."""
+    """Raise `Unauthorized` if an instant is not a number of seconds (RFC 7519, section 2)."""
     for name in _INSTANTS:
         value = claims.get(name, 0)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _END_OF_TIME:
-            raise Unauthorized(f"{_REFUSED}: its claim {name} is no number of seconds since 1970")
+            raise Unauthorized(f"{_REFUSED}: its claim {name} is not a number of seconds since 1970")
 
 
 def _subject_of(claims: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """What the cases of all frameworks start from.
 
-This is no conftest: the project's own run would read it, and there is no framework then.
+This is not a conftest: the project's own run would read it, and there is no framework then.
 """
 
 from __future__ import annotations

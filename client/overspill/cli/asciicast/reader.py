@@ -56,7 +56,7 @@ _event: Final = msgspec.json.Decoder(tuple[float, str, Any])
 class CastReader:
     """Takes the bytes of a recording in any pieces, and gives back what the terminal showed.
 
-    `problem` says from which line on it is no recording; empty if it is one.
+    `problem` says from which line on it is not a recording; empty if it is one.
     """
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class CastReader:
         return last if self.problem and last else shown
 
     def _shown_bytes(self, line: bytes) -> bytes:
-        """Return what a line shows. It shows itself if it, or one before it, is no line of a recording."""
+        """Return what a line shows. It shows itself if it, or one before it, is not a line of a recording."""
         if not self.problem:
             self._lines += 1
             try:

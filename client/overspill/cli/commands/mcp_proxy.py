@@ -81,7 +81,7 @@ def mcp_proxy(
         raise click.BadParameter("give either the command of a server, after --, or --url")
     if server_url is not None and not server_url.startswith(("http://", "https://")):
         raise click.BadParameter(
-            f"{server_url!r} is no URL such as https://example.com/mcp", param_hint="--url"
+            f"{server_url!r} is not a URL such as https://example.com/mcp", param_hint="--url"
         )
     try:
         code = lazy.mcp_proxy.run(

@@ -35,7 +35,7 @@ _lock: Final = threading.Lock()
 
 
 def export(tally: Tally, owner: object, registry: CollectorRegistry = REGISTRY) -> None:
-    """Show what `tally` counts in `registry`, added to the other tallies there. Asking twice is no error.
+    """Show what `tally` counts in `registry`, added to the other tallies there. Asking twice is not an error.
 
     The counts stay in the figures when `owner` is gone.
     """

@@ -57,7 +57,7 @@ def answer_text(program: str, event: bytes) -> str:
         return _NOTHING
     fields = json.loads(event)
     if not isinstance(fields, dict):
-        raise ValueError("the event is no JSON object")  # noqa: TRY004  (a wrong value from outside)
+        raise ValueError("the event is not a JSON object")  # noqa: TRY004  (a wrong value from outside)
     return json.dumps(_answer(program, fields), allow_nan=False)
 
 

@@ -55,7 +55,7 @@ class AgentProgram:
             return changed
         groups = events[self.event]
         if not isinstance(groups, list):
-            raise WrongSettings(f"hooks.{self.event} is no list")
+            raise WrongSettings(f"hooks.{self.event} is not a list")
         for group in groups:
             if isinstance(group, dict) and isinstance(group.get("hooks"), list):
                 group["hooks"] = [hook for hook in group["hooks"] if not self._is_ours(hook)]
@@ -73,10 +73,10 @@ class AgentProgram:
 
 def _table(settings: Any, name: str) -> dict[str, Any]:
     if not isinstance(settings, dict):
-        raise WrongSettings("the settings are no JSON object")
+        raise WrongSettings("the settings are not a JSON object")
     table = settings.get(name, {})
     if not isinstance(table, dict):
-        raise WrongSettings(f"{name} is no JSON object")
+        raise WrongSettings(f"{name} is not a JSON object")
     return table
 
 

@@ -92,10 +92,10 @@ def _parsed(text: str) -> dict[str, Any]:
     except RecursionError:
         raise WrongSettings("it is nested too deeply") from None
     except ValueError as error:
-        why = "it has comments, which would be lost" if _COMMENT.search(text) else f"it is no JSON: {error}"
+        why = "it has comments, which would be lost" if _COMMENT.search(text) else f"it is not JSON: {error}"
         raise WrongSettings(why) from error
     if not isinstance(found, dict):
-        raise WrongSettings("the settings are no JSON object")
+        raise WrongSettings("the settings are not a JSON object")
     return found
 
 

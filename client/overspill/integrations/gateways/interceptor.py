@@ -1,8 +1,8 @@
 """The interceptor of Docker's MCP gateway: `--interceptor=after:http:URL`.
 
 The gateway posts each result of a tool, as the protocol writes it. It takes a body that is not empty for the
-result, whatever the status, and fails the call if that is no result. So everything but a shortened result is
-answered with an empty body: the result then stays as it is.
+result, whatever the status, and fails the call if that is not a result. So everything but a shortened result
+is answered with an empty body: the result then stays as it is.
 
 Source: github.com/docker/mcp-gateway, pkg/interceptors/interceptors.go.
 """

@@ -59,12 +59,12 @@ async def _send(
     request_headers: RequestHeaders,
     to_client: Callable[[bytes], None],
 ) -> None:
-    """Post each message, with the headers that its revision asks for. Answer what is no message."""
+    """Post each message, with the headers that its revision asks for. Answer what is not a message."""
     while (line := await queue.get()) is not None:
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValidationError as error:
-            _log.warning("the client's line is no JSON-RPC message: %s errors", error.error_count())
+            _log.warning("the client's line is not a JSON-RPC message: %s errors", error.error_count())
             to_client(_refusal(line))
             continue
         metadata = ClientMessageMetadata(headers=request_headers.of(parsed(line), relay.revision))
@@ -89,5 +89,5 @@ def _refusal(line: bytes) -> bytes:
         named = parsed(line).get("id")
     except NotAMessage:
         named = None
-    error = {"code": INVALID_REQUEST, "message": "this is no JSON-RPC message"}
+    error = {"code": INVALID_REQUEST, "message": "this is not a JSON-RPC message"}
     return encoded({"jsonrpc": "2.0", "id": named if isinstance(named, int | str) else None, "error": error})

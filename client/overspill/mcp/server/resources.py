@@ -94,7 +94,7 @@ def _arguments(uri: str) -> dict[str, Any]:
             many = {"lines": _HEAD_LINES} if mode == "head" else {}
             return {"capture": unquote(path.partition("/")[0]), "mode": mode, **many, **parts}
     forms = ", ".join(SCHEME + form for form, *_ in _TEMPLATES)
-    raise MCPError(types.INVALID_PARAMS, f"{uri!r} is no address of a capture; these are: {forms}")
+    raise MCPError(types.INVALID_PARAMS, f"{uri!r} is not an address of a capture; these are: {forms}")
 
 
 def checked(answer: Answer, uri: str = "") -> Answer:

@@ -118,14 +118,14 @@ class Link(asyncio.Protocol):
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's are no subclasses
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's are not subclasses
 
     def data_received(self, data: bytes) -> None:
         self._reader.feed(data)
         try:
             while (answer := self._reader.gets()) is not _NOTHING:
                 self._take(answer)
-        except hiredis.ProtocolError:  # this is no Redis
+        except hiredis.ProtocolError:  # this is not Redis
             self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (the port's)
@@ -154,7 +154,7 @@ class Link(asyncio.Protocol):
         if self._on_message is not None:
             self._on_message(answer)
             return
-        if not self._waiting:  # nobody asked: this is no Redis
+        if not self._waiting:  # nobody asked: this is not Redis
             self.close()
             return
         waiting, _ = self._waiting.popleft()

@@ -110,7 +110,7 @@ def _address(parts: SplitResult, text: str, default: int) -> Address:
         address = urlsplit(f"//{text}")
         host, port = address.hostname, address.port
     except ValueError as error:
-        raise wrong_url(parts, f"{text!r} is no host:port") from error
+        raise wrong_url(parts, f"{text!r} is not a host:port") from error
     if not host:
         raise wrong_url(parts, "the host is missing")
     return host, default if port is None else port
@@ -120,7 +120,7 @@ def _database(parts: SplitResult, names: list[str]) -> int:
     if not names:
         return 0
     if len(names) > 1 or not names[0].isdecimal():
-        raise wrong_url(parts, f"{'/'.join(names)!r} is no database number")
+        raise wrong_url(parts, f"{'/'.join(names)!r} is not a database number")
     return int(names[0])
 
 
@@ -141,7 +141,7 @@ def _deadline(parts: SplitResult) -> float:
     except ValueError:
         seconds = 0
     if not 0 < seconds < float("inf"):
-        raise wrong_url(parts, f"deadline={text} is no number of seconds")
+        raise wrong_url(parts, f"deadline={text} is not a number of seconds")
     return seconds
 
 

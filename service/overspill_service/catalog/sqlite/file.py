@@ -29,7 +29,7 @@ REPLACED: Final = (
     "to use the one that is there now"
 )
 DAMAGED: Final = "the catalog file is damaged; {advice}"
-NO_DATABASE: Final = "the catalog file is no SQLite database; {advice}"
+NO_DATABASE: Final = "the catalog file is not an SQLite database; {advice}"
 ADVICE: Final = (
     "stop the service, move it away and start again: it is rebuilt from the object store, all but the API "
     "keys in it"

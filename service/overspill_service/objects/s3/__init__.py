@@ -138,7 +138,7 @@ class S3Store:
             page, token = await self._bucket.page(prefix, token)
 
     async def foreign(self) -> AsyncIterator[str]:
-        """Yield every name under the prefix that is no key of the service, without the prefix."""
+        """Yield every name under the prefix that is not a key of the service, without the prefix."""
         token: str | None = None
         while True:
             page, token = await self._bucket.page("", token)

@@ -63,7 +63,7 @@ class Bucket:
         return self._client.meta.endpoint_url
 
     async def page(self, prefix: str, token: str | None) -> tuple[Sequence[StoredObject], str | None]:
-        """Return one page of a listing and the token of the next. It may have names that are no keys."""
+        """Return one page of a listing and the token of the next. It may have names that are not keys."""
         request: ListObjectsV2RequestTypeDef = {
             "Bucket": self._location.bucket,
             "Prefix": self._location.prefix + prefix,

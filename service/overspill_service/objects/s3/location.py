@@ -50,7 +50,7 @@ class Location:
                 "credentials do not belong in a store URL; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
             )
         if not _BUCKET.fullmatch(parts.netloc):
-            raise ValueError(f"{parts.netloc!r} is no bucket name: write s3://bucket/prefix")
+            raise ValueError(f"{parts.netloc!r} is not a bucket name: write s3://bucket/prefix")
         query = _parameters(parts.query)
         endpoint = _endpoint(query.get("endpoint"))
         return cls(
@@ -106,7 +106,7 @@ def _endpoint(value: str | None) -> str | None:
 
 def _region(value: str | None) -> str | None:
     if value is not None and not _REGION.fullmatch(value):
-        raise ValueError(f"region={value!r} is no region name such as eu-west-1")
+        raise ValueError(f"region={value!r} is not a region name such as eu-west-1")
     return value
 
 
@@ -117,7 +117,7 @@ def _encryption(query: dict[str, str]) -> str | None:
     if key is not None and (sse is None or not sse.startswith("aws:kms")):
         raise ValueError("sse_kms_key_id= is for sse=aws:kms and sse=aws:kms:dsse only")
     if key is not None and not _KMS_KEY.fullmatch(key):
-        raise ValueError(f"sse_kms_key_id={key[:100]!r} is no id, alias or ARN of a key")
+        raise ValueError(f"sse_kms_key_id={key[:100]!r} is not an id, alias or ARN of a key")
     return sse
 
 
