@@ -60,7 +60,7 @@ async def test_a_folder_may_have_escaped_characters_and_appears_on_first_use(tmp
         ("s3://Bucket_with spaces", "is not a bucket name"),
         ("s3://bucket?endpont=http://x", "no parameter 'endpont'; it has endpoint, region, addressing"),
         ("s3://bucket?region=eu-west-1&region=us-east-1", "'region' is given twice"),
-        ("s3://bucket?region=eu west 1", "no region name"),
+        ("s3://bucket?region=eu west 1", "not a region name"),
         ("s3://bucket?addressing=dns", "neither path nor virtual"),
         ("s3://bucket?endpoint=127.0.0.1:9000", "endpoint= takes http://host:port"),
         ("s3://bucket?endpoint=ftp://host", "endpoint= takes http://host:port"),

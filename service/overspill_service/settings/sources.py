@@ -29,7 +29,7 @@ PREFIX = "OVERSPILL_"
 FOREIGN: Final = re.compile(
     r"OVERSPILL_(CONFIG"  # the settings file; the next line has the client's own
     r"|URL|KEY|KEY_FILE|NOTICE_KEY|PLAIN_HTTP|SESSION|POLICY|SPOOL(_\w+)?|EXIT_SECONDS|WAITING_BYTES"
-    r"|TERMINAL|ZDOTDIR"
+    r"|TERMINAL|ZDOTDIR|BASH_START"
     r"|(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?))"
 )
 """Variables that are neither settings nor mistakes. The last line has those that Kubernetes sets for a
