@@ -125,6 +125,14 @@ _TOKENS: dict[str, list[tuple[str, str, int]]] = {
     "typeform-token": [("tfp_", DASHED, 59)],
     "vercel-token": [("vcp_", WORD, 56)],
     "wandb-key": [("wandb_v1_", WORD, 77)],
+    "facebook-token": [("EAA", WORD, 180)],
+    "adobe-secret": [("p8e-", HEX, 32)],
+    "frameio-token": [("fio-u-", DASHED, 64)],
+    "infracost-key": [("ico-", WORD, 32)],
+    "intra42-secret": [("s-s4t2ud-", HEX, 64)],
+    "scalingo-token": [("tk-us-", DASHED, 48)],
+    "defined-networking-key": [("dnkey-", DASHED, 79)],
+    "flutterwave-key": [("FLWSECK-", "abcdefgh0123456789", 32)],
     "overspill-key": [(prefix, "abcdefghijklmnopqrstuvwxyz234567", 39) for prefix in ("ovs_", "ovl_")],
 }
 
@@ -149,6 +157,17 @@ def _made(random_: random.Random) -> dict[str, Callable[[], str]]:
         "sourcegraph-token": lambda: f"sgp_{_of(random_, HEX, 16)}_{_of(random_, HEX, 40)}",
         "azure-client-secret": lambda: f"{_of(random_, WORD, 3)}8Q~{_of(random_, DASHED, 34)}",
         "jwt": lambda: _jwt(random_),
+        "onepassword-token": lambda: "-".join(
+            ["A3", *(_of(random_, BASE32, size) for size in (6, 6, 5, 5, 5, 5))]
+        ),
+        "authress-key": lambda: (
+            f"sc_{_of(random_, HEX, 20)}.{_of(random_, HEX, 4)}.acc_{_of(random_, HEX, 20)}"
+            f".{_of(random_, BASE64, 80)}"
+        ),
+        "harness-key": lambda: (
+            f"pat.{_of(random_, DASHED, 22)}.{_of(random_, HEX, 24)}.{_of(random_, WORD, 20)}"
+        ),
+        "maxmind-key": lambda: f"{_of(random_, WORD, 6)}_{_of(random_, WORD, 29)}_mmk",
     }
 
 
@@ -221,6 +240,11 @@ _VARIABLES = (
     "DB_PASSWORD",
     "TWILIO_AUTH_TOKEN",
     "access_token",
+    "slack_bot_token",
+    "app_secret",
+    "appSecret",
+    "SMTP_PASS",
+    "signing_key",
 )
 
 
@@ -254,6 +278,9 @@ def _in_files(random_: random.Random) -> Iterator[Planted]:
         yield Planted("file-password", password, f"- name: admin\n  user:\n    password: {password}\n")
         yield Planted("file-password", password, f"- name: admin\n  user:\n    token: {password}\n")
         yield Planted("command-password", password, f"+ curl -sS -u bob:{password} https://a.example/\n")
+        yield Planted("file-password", password, f'<add key="ClearTextPassword" value="{password}" />\n')
+        encoded = base64.b64encode(_jwt(random_).encode()).decode().rstrip("=")
+        yield Planted("jwt", encoded, f"data:\n  namespace: ZGVmYXVsdA==\n  token: {encoded}\nkind: Secret\n")
         wire_guard = _of(random_, BASE64, 42) + "8="
         yield Planted("wireguard-key", wire_guard, f"[Interface]\nPrivateKey = {wire_guard}\n")
         signature = _of(random_, WORD, 43) + "%3D"

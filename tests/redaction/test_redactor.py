@@ -171,6 +171,7 @@ def test_harmless_text_is_left_alone() -> None:
         "password: str = Field(min_length=8)",
         "machine HOSTNAME login USERID password PASSWORD",
         "next_token=0123456789abcdef0123456789abcdef cache_key=0b4f6d1e-1111-4222-8333-444455556666",
+        '{"next_page_token": "aB3xK9mQ2pL7vN4t", "csrf_token": "aB3xK9mQ2pL7vN4t", "pageToken": "aB3xK9"}',
         '{"authorization": "Bearer account-b", "API_KEY": "${API_KEY}", "password": "correct horse"}',
         "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
     ],

@@ -11,6 +11,7 @@ from overspill.redaction.placeholders import (
     is_mixed,
     is_no_placeholder,
     is_random,
+    is_random_credential,
     is_signature,
     is_user_and_password,
     names_a_command,
@@ -128,6 +129,14 @@ _FILES: Final = (
         r"[ \t]{0,8}([^\s]{4,256})",
         check=names_a_machine,
     ),
+    # NuGet.Config
+    SecretRule(
+        "file-password",
+        ('Password" value="', "Password' value='"),
+        r"""([^"'<>\s]{8,128})(?=["'])""",
+        is_bounded=False,
+        check=is_no_placeholder,
+    ),
     # ~/.docker/config.json, and ~/.npmrc
     SecretRule(
         "registry-password",
@@ -167,9 +176,10 @@ _AWS_NAMES: Final = (
 )
 _NAMES: Final = (
     *("API_KEY", "APIKEY", "ACCESS_KEY", "AUTH_KEY", "SECRET", "SECRET_KEY", "SECRET_KEY_BASE", "TOKEN"),
-    *("PRIVATE_KEY", "access_token", "refresh_token", "id_token", "auth_token", "api_token", "session_token"),
-    *("accessToken", "refreshToken", "SessionToken", "client_secret", "clientSecret", "webhook_secret"),
-    *("api_key", "apiKey", "api_secret", "secret_key"),
+    *("PRIVATE_KEY", "accessToken", "refreshToken", "SessionToken", "secret_key", "access_key", "auth_key"),
+    *("api_key", "apiKey", "api-key", "apikey", "ApiKey", "APIKey", "app_key", "shared_key", "license_key"),
+    *("signing_key", "encryption_key", "master_key", "_secret", "-secret", ".secret", "Secret", "_token"),
+    *("_PASS", "_pass", "_passwd"),
 )
 _VALUE_LINE: Final = r"""['"]?,?\r?\n[ \t+-]{1,24}['"]?value['"]?: ?"""
 """What stands between a name and its value in a manifest of Kubernetes."""
@@ -189,7 +199,7 @@ _NAMED: Final = (
         rf"(?:{_IS}|{_VALUE_LINE}{_QUOTE})([\w.~+/=!@#$%^*-]{{16,64}})",
         r"[\w.~+/=!@#$%^*-]{1,64}",
         is_bounded=False,
-        check=is_random,
+        check=is_random_credential,
     ),
     SecretRule(
         "named-secret",
@@ -208,6 +218,13 @@ _TOKENS: Final = (
         ("eyJ",),
         r"[\w-]{8,4000}+\.(?:eyJ[\w-]{8}|[\w-]{0,700}+\.[\w-]{10,64}+\.[\w-]{16})",
         r"[\w-]{1,64}|\.(?=[\w-])|(?<=[\w.-]{20})\\?\r?\n(?=[\w-]{40})",
+    ),
+    # The same in base64, as Kubernetes holds secrets. It begins with `{"alg":`, `{"typ":` or `{"kid":`.
+    SecretRule(
+        "jwt",
+        ("ZXlKaGJHY2lP", "ZXlKMGVYQWlP", "ZXlKcmFXUWlP"),
+        r"[A-Za-z0-9+/]{60}",
+        r"[A-Za-z0-9+/=]{1,64}",
     ),
 )
 

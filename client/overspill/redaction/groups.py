@@ -33,11 +33,10 @@ class AnchorGroup:
         self.anchor: str = anchor
         self.is_behind: bool = any(probe.behind for probe in probes)
         """Whether its secrets are searched for before the anchor."""
-        self._probes: dict[str, list[Probe]] = defaultdict(list)
-        self._neighbours = NEIGHBOURS if anchor in FREQUENT else 0
+        self._probes: dict[tuple[str, str], list[Probe]] = defaultdict(list)
+        """By the characters beside the anchor, as `Probe.beside` has them."""
         for probe in probes:
-            is_told_apart = self._neighbours > 0 and len(probe.previous) == self._neighbours
-            self._probes[probe.previous if is_told_apart else ""].append(probe)
+            self._probes[probe.beside].append(probe)
         self._source = _anchor_pattern(anchor, probes)
 
     @cached_property
@@ -46,12 +45,13 @@ class AnchorGroup:
 
     def find(self, text: str, start: int, end: int) -> Iterator[FoundSecret]:
         """Yield the secrets whose anchor is between `start` and `end`."""
-        size = self._neighbours
+        behind, get = len(self.anchor), self._probes.get
         for at in self._positions(text, start, end):
-            beside = self._probes.get(text[max(0, at - size) : at], ()) if size else ()
-            for probe in (*beside, *self._probes.get("", ())):
-                if (found := probe.find(text, at)) is not None:
-                    yield found
+            before, after = text[max(0, at - NEIGHBOURS) : at], text[at + behind : at + behind + NEIGHBOURS]
+            for beside in ((before, after), (before, ""), ("", after), ("", "")):
+                for probe in get(beside, ()):
+                    if (found := probe.find(text, at)) is not None:
+                        yield found
 
     def _positions(self, text: str, start: int, end: int) -> Iterator[int]:
         """Yield where the anchor stands among the characters that a prefix has beside it."""
@@ -89,12 +89,11 @@ def _anchor_pattern(anchor: str, probes: list[Probe]) -> str:
     if probes[0].is_word:
         return literal + (_LONG_WORD if all(probe.has_long_word for probe in probes) else "")
     last = [probe for probe in probes if not probe.next and anchor in FREQUENT]
-    behind: dict[str, set[str]] = defaultdict(set)
+    by_next: dict[str, list[Probe]] = defaultdict(list)
     for probe in probes:
         if probe not in last:
-            whole = f"{probe.lead}{re.escape(probe.previous + anchor + probe.next)}"
-            behind[re.escape(probe.next)].add(f"(?<={whole})")
-    alternatives = {following + _one_of(each) for following, each in behind.items()}
+            by_next[re.escape(probe.next)].append(probe)
+    alternatives = {following + _behind(literal + following, each) for following, each in by_next.items()}
     if last:
         alternatives.add(f"(?<={_classes(last)}{literal}){_LONG_WORD}{_NO_HANDLE if anchor == '_' else ''}")
     return literal + _one_of(alternatives)
@@ -102,6 +101,17 @@ def _anchor_pattern(anchor: str, probes: list[Probe]) -> str:
 
 def _one_of(patterns: set[str]) -> str:
     return "(?:" + "|".join(sorted(patterns)) + ")"
+
+
+def _behind(literal: str, probes: list[Probe]) -> str:
+    """Return the pattern of what stands before and at the end of a literal that has been matched."""
+    alike = [probe for probe in probes if not probe.lead and len(probe.previous) == NEIGHBOURS]
+    patterns = {
+        f"(?<={probe.lead}{re.escape(probe.previous)}{literal})" for probe in probes if probe not in alike
+    }
+    if alike:
+        patterns.add(f"(?<={_classes(alike)}{literal})")
+    return _one_of(patterns)
 
 
 def _classes(probes: list[Probe]) -> str:

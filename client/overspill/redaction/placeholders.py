@@ -87,6 +87,12 @@ _CHANGE: Final = re.compile(
 _CODE: Final = re.compile(r"[()\[\]{}]|^[./~]|://|\.\.")
 _NAME: Final = re.compile(r"(?:[A-Z]{0,3}[a-z]{2,64}[0-9]{0,5})++\Z|[a-z_]\w*(?:\.[a-z_]\w*)++\Z")
 """The name of a class, or of something in a module: what stands behind `token =` in source code."""
+_NAME_CHARS: Final = 64
+_PLACE: Final = re.compile(
+    r"(?:next|previous|page|paging|pagination|continuation|cursor|scroll|resume|start|after|sync|csrf|xsrf)"
+    r"(?:[_-]?page|[_-]?change)?[_-]token[^\w\n]{0,16}\Z",
+    re.IGNORECASE,
+)
 _COMMAND: Final = re.compile(r"\b(?:curl|wget|http|https|ab|hey)\b")
 _MACHINE: Final = re.compile(
     r"\b(?:machine\s{1,8}\S{1,128}|default)\s{1,16}login\s{1,8}\S{1,128}\s{1,16}\S{0,8}password[ \t]{1,8}\Z"
@@ -145,6 +151,16 @@ def is_random(text: str, start: int, end: int) -> bool:
     if not is_no_placeholder(text, start, end) or _NAME.match(value):
         return False
     return len(_CHANGE.findall(value)) >= _LEAST_CHANGES
+
+
+def is_random_credential(text: str, start: int, end: int) -> bool:
+    """Return whether a secret is random, and its name is not that of a place in a list or of a form's token.
+
+    An agent has to send those back: `next_token` gets it the next page.
+    """
+    if not is_random(text, start, end):
+        return False
+    return _PLACE.search(text, max(0, start - _NAME_CHARS), start) is None
 
 
 def is_signature(text: str, start: int, end: int) -> bool:

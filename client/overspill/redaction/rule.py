@@ -86,6 +86,8 @@ class Probe:
         """The pattern of what stands right before the anchor, if the prefix begins with the anchor."""
         self.has_long_word: bool = rule.is_bounded and self.is_word
         """Whether a long word follows an anchor that is a word, which may be frequent by itself."""
+        self.beside: tuple[str, str] = (_whole(self.previous), _whole(self.next))
+        """What stands before the anchor and behind it; empty where the prefix has less than that."""
         self._kind = rule.kind
         self._back = at + rule.lead_width
         self._check = rule.check
@@ -116,6 +118,10 @@ class Probe:
         if self._check is not None and not self._check(text, start, end):
             return None
         return FoundSecret(start, end, self._kind, self._more)
+
+
+def _whole(neighbours: str) -> str:
+    return neighbours if len(neighbours) == NEIGHBOURS else ""
 
 
 def anchor_of(prefix: str) -> int:
