@@ -45,20 +45,20 @@ class AnchorGroup:
 
     def find(self, text: str, start: int, end: int) -> Iterator[FoundSecret]:
         """Yield the secrets whose anchor is between `start` and `end`."""
+        first = text.find(self.anchor, start, end)
+        if first < 0:
+            return
         behind, get = len(self.anchor), self._probes.get
-        for at in self._positions(text, start, end):
+        for at in self._positions(text, start, first, end):
             before, after = text[max(0, at - NEIGHBOURS) : at], text[at + behind : at + behind + NEIGHBOURS]
             for beside in ((before, after), (before, ""), ("", after), ("", "")):
                 for probe in get(beside, ()):
                     if (found := probe.find(text, at)) is not None:
                         yield found
 
-    def _positions(self, text: str, start: int, end: int) -> Iterator[int]:
+    def _positions(self, text: str, start: int, at: int, end: int) -> Iterator[int]:
         """Yield where the anchor stands among the characters that a prefix has beside it."""
-        at = text.find(self.anchor, start, end)
-        if at < 0:
-            return
-        begin = start
+        begin = at
         if self.anchor not in FREQUENT:
             find, match, count = text.find, self._pattern.match, 0
             while at >= 0 and count * _RARE <= at - start + _FEW * _RARE:

@@ -83,7 +83,7 @@ class Redactor:
 
         A text without any is not copied, however long it is.
         """
-        if isinstance(text, str) and self._is_short_and_clean(text):
+        if isinstance(text, str) and len(text) <= _BATCH_CHARS and self.has_none(text):
             return Redacted(text, Counter())
         stream, unchanged = RedactingStream(self, type(text)), 0
         pieces: list[AnyStr] = []
@@ -100,9 +100,12 @@ class Redactor:
         parts: list[Any] = [text[:unchanged], *pieces, last]
         return Redacted(text[:0].join(parts), stream.counts)
 
-    def _is_short_and_clean(self, text: str) -> bool:
-        """Return whether the text is short and one search finds nothing to mask, as for most texts."""
-        return len(text) <= _BATCH_CHARS and not self.find(text, 0, len(text), is_bytes=False)
+    def has_none(self, text: str) -> bool:
+        """Return whether a text has no secret. It takes microseconds for a short one."""
+        for each in self._passes:  # noqa: SIM110  (`all` takes a tenth of the time of a short text)
+            if next(each.find(text, 0, len(text)), None) is not None:
+                return False
+        return True
 
     def stream(self, kind: type[AnyStr]) -> RedactingStream[AnyStr]:
         """Return a stream that masks the secrets of one text in chunks: of `str`, or of `bytes`."""
