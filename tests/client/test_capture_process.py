@@ -70,6 +70,10 @@ async def test_a_long_output_is_stored_whole(service: ServiceProcess) -> None:
         (b"\x00\x00\xfe\xff" + "größe\n".encode("utf-32-be"), None, "größe\n".encode()),
         (b"\xff\xfe\x00", None, "\ufffd".encode()),
         (b"\x00\x00\xfe", None, b"\x00\x00\xfe"),
+        ("größe\n".encode("utf-16-le"), "utf-16", "größe\n".encode()),
+        ("größe\n".encode("utf-32-le"), "UTF32", "größe\n".encode()),
+        (b"\xfe\xff" + "größe\n".encode("utf-16-be"), "u16", "größe\n".encode()),
+        (b"\xff\xfe\0\0a\0", "utf-16", b"\0a"),
         (b"x", None, b"x"),
         (b"", None, b""),
     ],
@@ -108,7 +112,7 @@ async def test_a_command_that_there_is_not_raises(service: ServiceProcess) -> No
         await captured(service, "no-such-command")
 
 
-@pytest.mark.parametrize("encoding", ["nope", "", "rot13", "hex", "idna", "undefined"])
+@pytest.mark.parametrize("encoding", ["nope", "", "rot13", "hex", "idna", "punycode", "undefined"])
 async def test_an_encoding_that_is_none_of_text_starts_nothing(
     service: ServiceProcess, tmp_path: Path, encoding: str
 ) -> None:

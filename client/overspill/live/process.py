@@ -24,6 +24,8 @@ _MARKS: Final = {  # the longer ones first: that of UTF-32 begins with that of U
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
+_UNMARKED: Final = {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}
+"""What these encodings are without their mark, as in browsers. Python's decoders of pieces insist on it."""
 _ENDING_SECONDS: Final = 5.0
 """How long a cancelled command has to end before it is killed."""
 
@@ -152,7 +154,7 @@ async def _end(process: asyncio.subprocess.Process, copying: asyncio.Task[None])
 def _decoder_of(encoding: str) -> codecs.IncrementalDecoder:
     """Return a decoder of text. Raises `LookupError`."""
     try:
-        b"?".decode(encoding, "replace")
+        b"\xff?".decode(encoding, "replace")
     except UnicodeError as error:
         raise LookupError(f"{encoding!r} does not decode whatever comes: {error}") from error
     return codecs.getincrementaldecoder(encoding)("replace")
@@ -163,19 +165,24 @@ class _Transcoder:
 
     def __init__(self, encoding: str | None) -> None:
         self._begin = b""
-        self._is_known = encoding is not None
         self._decoder = None if encoding is None else _decoder_of(encoding)
+        name = None if encoding is None else codecs.lookup(encoding).name
+        self._marks = {mark: told for mark, told in _MARKS.items() if name in {None, told}}
+        self._is_known = not self._marks
+        if name in _UNMARKED:
+            self._decoder = _decoder_of(_UNMARKED[name])
 
     def feed(self, data: bytes, *, is_last: bool = False) -> bytes:
         """Return the bytes to store. The first ones wait for each other while they may be a mark."""
         if not self._is_known:
             data = self._begin + data
-            if not is_last and any(mark.startswith(data) for mark in _MARKS):
+            if not is_last and any(mark.startswith(data) for mark in self._marks):
                 self._begin = data
                 return b""
             self._begin, self._is_known = b"", True
-            encoding = next((name for mark, name in _MARKS.items() if data.startswith(mark)), None)
-            self._decoder = None if encoding is None else _decoder_of(encoding)
+            encoding = next((name for mark, name in self._marks.items() if data.startswith(mark)), None)
+            if encoding is not None:
+                self._decoder = _decoder_of(encoding)
         if self._decoder is None:
             return data
         return self._decoder.decode(data, is_last).encode("utf-8", "surrogatepass")
