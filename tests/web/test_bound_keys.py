@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -85,6 +86,42 @@ async def test_a_bound_key_finds_its_own_and_others_are_as_if_they_never_were(
     await keys.send("DELETE", path_of(FOREIGN), unbound)
     gone = await keys.send(route.method, concrete(route, FOREIGN, "theirs"), key, **body)
     assert gone.status == 404
+
+
+@pytest.mark.parametrize("bound", BOUND.values(), ids=BOUND)
+async def test_foreign_captures_take_as_much_work_as_those_that_never_were(
+    keys: Keys, bound: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the time of an answer would tell which there are."""
+    work: Counter[str] = Counter()
+
+    def counted(port: object, name: str) -> None:
+        original = getattr(port, name)
+
+        def count(*args: Any, **how: Any) -> Any:
+            work[name] += 1
+            return original(*args, **how)
+
+        monkeypatch.setattr(port, name, count)
+
+    counted(keys.api.service.archive.store, "list")
+    counted(keys.api.service.archive.store, "read")
+    counted(keys.api.service.archive.catalog, "get")
+    await keys.send("DELETE", path_of(OWN), await keys.key(Scope.DELETE))
+    key = await keys.key(*ALL, **bound) | {Header.PRODUCER: "me", Header.UPLOAD_OFFSET: "0"}
+    for route in [each for each in ROUTES if "{ref}" in each.path and each.is_of_session]:
+        if route.method == "PUT":
+            continue
+        body: dict[str, Any] = {"PATCH": {"json": {"ttl": 60}}, "POST": {"json": {"offset": 0}}}
+        done = []
+        for content in (b"never", FOREIGN, OWN):  # the last one is removed
+            work.clear()
+            answer = await keys.send(
+                route.method, concrete(route, content, "x"), key, **body.get(route.method, {})
+            )
+            done.append((answer.status, dict(work)))
+
+        assert done == [(404, done[0][1])] * 3, route.name
 
 
 async def test_who_looks_for_too_many_captures_cannot_tell_foreign_ones_by_that(keys: Keys) -> None:

@@ -364,3 +364,29 @@ async def test_an_interrupted_erasure_goes_on_where_it_ended(api: Api) -> None:
 
     entries, _ = await api.service.archive.catalog.find("default", Query(), now=0, limit=10)
     assert entries == []
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+async def test_a_capture_that_goes_meanwhile_keeps_no_other_one_of_its_session_from_its_hold(
+    api: Api, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        await api.put(b"%d" % number, f"c{number}", Overspill_Session="s")
+    if method == "DELETE":
+        await api.send("PUT", "/v1/sessions/s/hold")
+    catalog = api.service.archive.catalog
+    find = catalog.find
+
+    async def found_and_gone(*args: Any, **how: Any) -> Any:
+        monkeypatch.setattr(catalog, "find", find)
+        found = await find(*args, **how)
+        gone = found[0][0]
+        if method == "DELETE":
+            await api.send("DELETE", f"/v1/captures/{gone.id}/hold")
+        assert (await api.send("DELETE", f"/v1/captures/{gone.id}")).status == 200
+        return found
+
+    monkeypatch.setattr(catalog, "find", found_and_gone)
+    answer = await api.send(method, "/v1/sessions/s/hold")
+
+    assert (answer.status, (await answer.json())["captures"]) == (200, 2)

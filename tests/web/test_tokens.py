@@ -15,6 +15,7 @@ from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from overspill_service.settings.errors import SettingError
 from overspill_service.web.request_rates import UNKNOWN_KEYS_BURST
+from overspill_service.web.tokens import RSA_ALGORITHMS
 
 from tests.faults.traffic import until
 from tests.web.conftest import Api, path_of
@@ -127,6 +128,19 @@ async def test_a_capture_names_as_its_reader_whom_the_issuer_names(api: Api) -> 
     assert known["first_reader"] == "alice"
 
 
+@pytest.mark.parametrize("algorithm", RSA_ALGORITHMS)
+async def test_a_key_that_names_no_algorithm_verifies_all_of_its_kind(api: Api, algorithm: str) -> None:
+    assert await status(api, token(algorithm=algorithm)) == 200
+    assert await status(api, token(EC, "one", "ES256")) == 401
+
+
+async def test_a_key_that_names_an_algorithm_verifies_no_other(api: Api, tmp_path: Path) -> None:
+    (tmp_path / "jwks.json").write_text(jwks(one=RSA).replace('"kid"', '"alg": "PS256", "kid"'))
+
+    assert await status(api, token(algorithm="PS256")) == 200
+    assert await status(api, token(algorithm="RS256")) == 401
+
+
 def unsigned() -> str:
     def part(value: dict[str, Any]) -> str:
         return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
@@ -174,6 +188,22 @@ WRONG: dict[str, Callable[[], str]] = {
 @pytest.mark.parametrize("make", WRONG.values(), ids=WRONG)
 async def test_a_wrong_token_opens_nothing(api: Api, make: Callable[[], str]) -> None:
     assert await status(api, make()) == 401
+
+
+async def test_tokens_begin_and_end_by_the_clock_that_all_replicas_share(
+    start_api: Callable[..., Any], tmp_path: Path
+) -> None:
+    file, ahead = tmp_path / "jwks.json", 3600.0
+    file.write_text(jwks(one=RSA))
+    api: Api = await start_api(jwt_issuer=ISSUER, jwt_keys=str(file), clock=lambda: time.time() + ahead)
+
+    assert await status(api, token()) == 401
+    later = time.time() + ahead
+    assert await status(api, token(exp=later + 60, nbf=later - 60, iat=later)) == 200
+    assert await status(api, token(exp=later - 20)) == 200
+    assert await status(api, token(exp=later - 40)) == 401
+    assert await status(api, token(exp=later + 90, nbf=later + 60)) == 401
+    assert await status(api, token(exp=later + 90, iat=later + 60)) == 401
 
 
 class Issuer:

@@ -63,8 +63,6 @@ class Captures:
         if (call_id := call_id_of(ref)) is not None:
             return await self._find_call(call_id, self._session_of_call(session, any_session=any_session))
         match found := await self._current(ref):
-            case Entry() | Tombstone() if not self.allows(found):
-                await self._look_for_nothing(ref)
             case Entry() if found.is_expired(self.archive.clock()):
                 raise Expired(ref, instant(found.expires))
             case Entry() if session in (None, found.session):
@@ -73,10 +71,10 @@ class Captures:
                 raise Expired(ref, instant(found.at))
             case Tombstone():
                 raise Deleted(f"{ref} was deleted at {instant(found.at):%Y-%m-%dT%H:%M:%SZ}")
-        raise NotFound(f"there is no capture {ref}; GET {wire.Path.CAPTURES} lists those that there are")
+        raise no_capture(ref)
 
     async def _current(self, capture: str) -> Entry | Tombstone | None:
-        found = await self.look_up(capture)
+        found = await self.own(capture)
         return await with_confirmed_expiry(self.archive, found) if isinstance(found, Entry) else found
 
     @property
@@ -103,6 +101,17 @@ class Captures:
         return await self.archive.lookups.find(
             self.tenant.name, capture, lambda: self._recover(capture), is_limited=is_limited
         )
+
+    async def own(self, capture: str) -> Entry | Tombstone | None:
+        """Return what is known of a capture id if the key may know of it, expired or not.
+
+        One that it may not know of takes as long as one that is not there. Raises what `look_up` raises.
+        """
+        found = await self.look_up(capture)
+        if found is None or self.allows(found):
+            return found
+        await self._look_for_nothing(capture)
+        return None
 
     async def _look_for_nothing(self, capture: str) -> None:
         """Take as long, and as many look-ups, as for a capture that does not exist."""
@@ -243,6 +252,10 @@ class Captures:
         was_complete = await self._catalog.is_complete()
         found = await lookup()
         return found, was_complete and await self._catalog.is_complete()
+
+
+def no_capture(capture: str) -> NotFound:
+    return NotFound(f"there is no capture {capture}; GET {wire.Path.CAPTURES} lists those that there are")
 
 
 def _no_call(call_id: str, session: str | None) -> NotFound:

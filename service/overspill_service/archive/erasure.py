@@ -5,6 +5,7 @@ What is on hold stays. See `removal` for why neither a crash nor a lost catalog 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -12,16 +13,16 @@ from overspill import wire
 from overspill.wire import Remainder, Remains
 
 from overspill_service.archive import lifetimes, retention
-from overspill_service.archive.captures import INCOMPLETE, Captures, call_id_of
+from overspill_service.archive.captures import INCOMPLETE, Captures, call_id_of, no_capture
 from overspill_service.archive.removal import erase, finish_removals, sum_of
 from overspill_service.catalog.records import Entry, Query, Tombstone, instant
-from overspill_service.errors import CatalogIncomplete
+from overspill_service.errors import Absent, CatalogIncomplete
 from overspill_service.resources.tasks import run_to_completion
 from overspill_service.store_format import object_keys
 from overspill_service.telemetry.logs import bind_fields
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from overspill_service.archive.archive import Archive
 
@@ -46,14 +47,13 @@ async def delete(
 
     An expired capture is removed at once, before the next sweep. A removal that was interrupted is finished.
     """
-    found = await captures.look_up(ref) if call_id_of(ref) is None else None
-    if found is not None and not captures.allows(found):
-        found = None
+    is_call = call_id_of(ref) is not None
+    found = await (captures.get(ref, session, any_session=any_session) if is_call else captures.own(ref))
     if isinstance(found, Tombstone):
         await captures.archive.store.delete(found.keys)
         return NOTHING
-    if not isinstance(found, Entry) or session not in (None, found.session):
-        found = await captures.get(ref, session, any_session=any_session)
+    if found is None or (not is_call and session not in (None, found.session)):
+        raise no_capture(ref)
     bind_fields(capture=found.id)
     lifetimes.require_free(found)
     removed = await run_to_completion(erase(captures.archive, captures.tenant.name, [found]))
@@ -104,22 +104,32 @@ async def pages(captures: Captures, query: Query, *, now: float) -> AsyncIterato
 
 async def hold_session(captures: Captures, session: str) -> wire.HoldReceipt:
     """Put every capture of a session on hold. Those that are stored later are not."""
-    count = 0
-    async for entries, is_complete in pages(captures, Query(session=session), now=captures.archive.clock()):
-        for entry in entries:
-            count += (await lifetimes.hold(captures, entry)).is_held
-        if not is_complete:
-            raise CatalogIncomplete(INCOMPLETE)
-    return wire.HoldReceipt(captures=count)
+
+    async def hold(entry: Entry) -> bool:
+        return (await lifetimes.hold(captures, entry)).is_held
+
+    return await _each_of_session(captures, session, hold)
 
 
 async def release_session(captures: Captures, session: str) -> wire.HoldReceipt:
     """End the hold of every capture of a session. Return how many were on hold."""
+
+    async def release(entry: Entry) -> bool:
+        await lifetimes.release(captures, entry)
+        return entry.is_held
+
+    return await _each_of_session(captures, session, release)
+
+
+async def _each_of_session(
+    captures: Captures, session: str, change: Callable[[Entry], Awaitable[bool]]
+) -> wire.HoldReceipt:
+    """Change every capture of a session. Count those for which `change` says so, without those that go."""
     count = 0
     async for entries, is_complete in pages(captures, Query(session=session), now=captures.archive.clock()):
         for entry in entries:
-            count += entry.is_held
-            await lifetimes.release(captures, entry)
+            with suppress(Absent):
+                count += await change(entry)
         if not is_complete:
             raise CatalogIncomplete(INCOMPLETE)
     return wire.HoldReceipt(captures=count)

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from overspill_service.settings.settings import Settings
     from overspill_service.tenants.directory import TenantDirectory
 
-ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+RSA_ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+ALGORITHMS: Final = (*RSA_ALGORITHMS, "ES256", "ES384", "ES512", "EdDSA")
 LEEWAY_SECONDS: Final = 30
 """How far the issuer's clock may be off."""
 REFRESH_SECONDS: Final = 300.0
@@ -65,16 +66,23 @@ def is_token(text: str) -> bool:
     return len(text) <= MAX_TOKEN and _FORM.fullmatch(text) is not None
 
 
+class IssuerKey(NamedTuple):
+    """A public key of the issuer, and the algorithms that it may verify."""
+
+    key: Any
+    algorithms: tuple[str, ...]
+
+
 class IssuerKeys:
     """The issuer's public keys, by their ids. Read again now and then, and when a token names another one."""
 
     def __init__(self, source: str) -> None:
         self._source = source
-        self._keys: dict[str, Any] = {}
+        self._keys: dict[str, IssuerKey] = {}
         self._read_at = self._tried_at = -math.inf
         self._lock = asyncio.Lock()
 
-    async def find(self, key_id: str) -> Any:
+    async def find(self, key_id: str) -> IssuerKey | None:
         """Return the key, None if the issuer has none with this id. Raises `CredentialsUnavailable`.
 
         A request with a known key never waits for requests that invent one. A client that hangs up does not
@@ -99,7 +107,7 @@ class IssuerKeys:
         try:
             async with asyncio.timeout(FETCH_SECONDS):
                 text = await (self._fetch() if "://" in self._source else asyncio.to_thread(self._load))
-            keys = _keys_of(text)
+            keys = await asyncio.to_thread(_keys_of, text)  # a MiB of keys takes long
         except (OSError, aiohttp.ClientError, ValueError, RecursionError) as error:
             log.warning("the issuer's public keys cannot be read: %s: %s", type(error).__name__, error)
         else:
@@ -129,7 +137,7 @@ class IssuerKeys:
             return (file.read(MAX_BYTES) or b"").decode()
 
 
-def _keys_of(text: str) -> dict[str, Any]:
+def _keys_of(text: str) -> dict[str, IssuerKey]:
     """Return the keys of a JWKS by their ids, without those that verify no token.
 
     Raises `ValueError` if there are none, and `RecursionError` for nesting without end.
@@ -145,7 +153,11 @@ def _keys_of(text: str) -> dict[str, Any]:
             continue
         if each.get("alg", ALGORITHMS[0]) in ALGORITHMS and isinstance(each.get("kid", ""), str):
             with suppress(PyJWTError, ValueError, TypeError):
-                keys[each.get("kid", "")] = PyJWK(each)
+                key = PyJWK(each)
+                # One without `alg` is for all algorithms of its kind (RFC 7517, section 4.4).
+                is_for_all = each["kty"] == "RSA" and "alg" not in each
+                known = IssuerKey(key.key, RSA_ALGORITHMS) if is_for_all else IssuerKey(key, ALGORITHMS)
+                keys[each.get("kid", "")] = known
     if not keys:
         raise ValueError("no public key for signatures is in it")
     return keys
@@ -207,18 +219,22 @@ class Tokens:
                 raise Forged(f"{_REFUSED}: its issuer has no such key")
             claims: dict[str, Any] = jwt.decode(
                 token,
-                key,
-                algorithms=ALGORITHMS,
+                key.key,
+                algorithms=key.algorithms,
                 audience=self._settings.jwt_audience,
                 issuer=self._settings.jwt_issuer,
-                leeway=LEEWAY_SECONDS,
-                options={"require": ["exp", "iss", "aud"]},
+                options={  # instants are compared with the clock that all replicas share
+                    "require": ["exp", "iss", "aud"],
+                    "verify_exp": False,
+                    "verify_nbf": False,
+                    "verify_iat": False,
+                },
             )
         except (jwt.DecodeError, jwt.InvalidAlgorithmError, jwt.exceptions.InvalidKeyError) as error:
             raise Forged(f"{_REFUSED}: {error}") from error
         except jwt.exceptions.PyJWTError as error:
             raise Unauthorized(f"{_REFUSED}: {error}") from error
-        _require_instants(claims)
+        _require_instants(claims, self._clock())
         return claims
 
     def _principal_of(self, claims: dict[str, Any], directory: TenantDirectory) -> Principal:
@@ -245,12 +261,16 @@ def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-def _require_instants(claims: dict[str, Any]) -> None:
-    """Raise `Unauthorized` if an instant is not a number of seconds (RFC 7519, section 2)."""
+def _require_instants(claims: dict[str, Any], now: float) -> None:
+    """Raise `Unauthorized` if an instant is not a number of seconds (RFC 7519, section 2), or says no."""
     for name in _INSTANTS:
         value = claims.get(name, 0)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _END_OF_TIME:
             raise Unauthorized(f"{_REFUSED}: its claim {name} is not a number of seconds since 1970")
+    if claims["exp"] <= now - LEEWAY_SECONDS:
+        raise Unauthorized(f"{_REFUSED}: it has expired")
+    if max(claims.get("nbf", 0), claims.get("iat", 0)) > now + LEEWAY_SECONDS:
+        raise Unauthorized(f"{_REFUSED}: it is not valid yet")
 
 
 def _subject_of(claims: dict[str, Any]) -> str:
