@@ -151,6 +151,27 @@ async def test_a_replaced_entry_takes_its_bytes_out_of_the_buffer(catalog: Catal
     assert (await append(catalog, made.id, 10, b"12345", most_of_tenant=8))[0] is AppendStatus.DONE
 
 
+async def test_a_read_leaves_out_more_than_its_caller_has_room_for(catalog: Catalog) -> None:
+    made = await begun(catalog)
+    await append(catalog, made.id, 0, b"12345")
+    await append(catalog, made.id, 5, b"67890")
+    found = {
+        (since, most): await catalog.live(TENANT, made.id, since=since, most=most)
+        for since, most in ((0, 9), (0, 10), (8, 1), (8, 2), (12, 0), (0, 0))
+    }
+
+    buffers = {asked: record.buffer for asked, record in found.items() if record is not None}
+    assert buffers == {
+        (0, 9): b"",
+        (0, 10): b"1234567890",
+        (8, 1): b"",
+        (8, 2): b"90",
+        (12, 0): b"",
+        (0, 0): b"",
+    }
+    assert {record.accepted for record in found.values() if record is not None} == {10}
+
+
 async def test_a_read_leaves_out_what_its_caller_has(catalog: Catalog) -> None:
     made = await begun(catalog)
     await append(catalog, made.id, 0, b"12345")

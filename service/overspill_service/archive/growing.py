@@ -45,6 +45,11 @@ class GrowingEntry(Entry, frozen=True, kw_only=True):
         return replace(super().to_wire(), durable=self.stored.size, last_append=instant(self.active))
 
 
+def as_stored(entry: Entry) -> Entry:
+    """Return the entry as the catalog has it, without the bytes that a view holds in memory."""
+    return entry.stored if isinstance(entry, GrowingEntry) else entry
+
+
 class GrowingReader(Reader):
     """Reads a live capture as it was when its entry was made."""
 

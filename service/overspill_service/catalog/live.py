@@ -122,8 +122,13 @@ class LiveBuffers(Protocol):
         what was accepted. A buffer has at most `most` bytes, all of a tenant together `most_of_tenant`.
         """
 
-    async def live(self, tenant: str, capture: str, *, since: int = 0) -> LiveRecord | None:
-        """Return a buffer, without its bytes before the offset `since`. None if there is none."""
+    async def live(
+        self, tenant: str, capture: str, *, since: int = 0, most: int | None = None
+    ) -> LiveRecord | None:
+        """Return a buffer, without its bytes before the offset `since`. None if there is none.
+
+        If it has more than `most` bytes from there on, it comes without any.
+        """
 
     async def live_totals(self, tenant: str) -> LiveTotals:
         """Return how much of a tenant is live."""

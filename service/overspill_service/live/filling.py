@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from overspill_service.catalog.live import NO_BYTES
 from overspill_service.catalog.records import Entry
 from overspill_service.errors import ServiceError
 from overspill_service.live import timeline
@@ -65,9 +66,22 @@ async def _end_of_segment(
     flusher: Flusher, archive: Archive, name: tuple[str, str], append: Append, ahead: Framed | None
 ) -> int | None:
     """Store the segment and return where it ends, None if none was stored."""
-    known = await archive.catalog.live(*name, since=append.offset)
-    if known is None or append.offset + len(append.data) - known.durable < LEAST_SEGMENT:
+    known = await archive.catalog.live(*name, since=NO_BYTES)
+    if known is None or known.accepted != append.offset:
         return None
+    size = append.offset + len(append.data) - known.durable
+    if size < LEAST_SEGMENT or not archive.memory.large.try_take(name[0], 2 * size):
+        return None
+    try:
+        return await _leased(flusher, archive, name, append, ahead)
+    finally:
+        archive.memory.large.give_back(name[0], 2 * size)
+
+
+async def _leased(
+    flusher: Flusher, archive: Archive, name: tuple[str, str], append: Append, ahead: Framed | None
+) -> int | None:
+    """Do the work of `_end_of_segment` with the memory for it."""
     entry = await archive.catalog.get(*name)
     if not isinstance(entry, Entry) or not entry.is_live:
         return None
@@ -85,15 +99,11 @@ async def _filled(
     record = _with(record, entry, append)
     end = record.start + good_end(record.buffer)
     is_worth_it = end - record.start >= LEAST_SEGMENT and end > append.offset
-    needed = 2 * len(record.buffer)
-    if not is_worth_it or not archive.memory.large.try_take(entry.tenant, needed):
+    if not is_worth_it:
         return None
-    try:
-        made = ahead if ahead is not None and _is_of(ahead, append, record.start, end) else None
-        storing = store_at_once(archive, flusher.digests, entry, record, end, made)
-        grown = await flusher.segment_metrics.counted(entry, record, storing)
-    finally:
-        archive.memory.large.give_back(entry.tenant, needed)
+    made = ahead if ahead is not None and _is_of(ahead, append, record.start, end) else None
+    storing = store_at_once(archive, flusher.digests, entry, record, end, made)
+    grown = await flusher.segment_metrics.counted(entry, record, storing)
     return None if grown is None or grown.size != end else end
 
 

@@ -32,6 +32,7 @@ from overspill_service.errors import (
     ServiceError,
     WrongOffset,
 )
+from overspill_service.live.buffer_memory import BufferMemory
 from overspill_service.live.ending import Ending, require_small
 from overspill_service.live.filling import fill, framed_ahead
 from overspill_service.live.flusher import SEGMENT_BYTES, Flusher, reopened
@@ -252,16 +253,7 @@ class Producer(Struct, frozen=True):
 
     async def _complete(self, entry: Entry, completion: wire.Completion) -> Entry:
         archive = self.captures.archive
-        entry, record = await self._whole_record(entry)
-        if record.accepted != completion.offset:
-            raise WrongOffset(completion.offset, record.accepted, is_end=True)
-        require_small(entry, completion)
-        sha256 = await self.flusher.digests.whole(archive, entry, record.buffer)
-        if completion.sha256 not in (None, sha256.hex()):
-            raise DigestMismatch(
-                f"the content of {record.accepted} bytes has SHA-256 {sha256.hex()}, announced "
-                f"{completion.sha256}; it is still live"
-            )
+        sha256 = await self._digest(entry, completion)
         ending = Ending(
             state=State(completion.state),
             sha256=sha256,
@@ -269,22 +261,43 @@ class Producer(Struct, frozen=True):
             exit_code=completion.exit_code,
             labels=completion.labels,
         )
-        if not await archive.catalog.end_live(entry.tenant, entry.id, record.accepted, ending.encode()):
+        if not await archive.catalog.end_live(entry.tenant, entry.id, completion.offset, ending.encode()):
             accepted = (await progress(archive, entry)).accepted
             raise WrongOffset(completion.offset, accepted, is_end=True)
         await self.flusher.schedule.after(0, entry.tenant, entry.id)  # if this process dies now
         finished = await self.flusher.finish(entry.tenant, entry.id)
         return finished or await self.captures.get(entry.id)
 
-    async def _whole_record(self, entry: Entry) -> tuple[Entry, LiveRecord]:
-        """Return the entry, and the record that goes on where it ends."""
+    async def _digest(self, entry: Entry, completion: wire.Completion) -> bytes:
+        """Return the SHA-256 of the whole capture. Raises `WrongOffset`, `DigestMismatch`."""
         archive = self.captures.archive
-        for _ in range(TRIES):
-            record = await archive.catalog.live(entry.tenant, entry.id)
+        with BufferMemory(archive.memory.buffers, entry.tenant) as memory:
+            entry, record = await self._whole_record(entry, completion.offset, memory)
+            if record.accepted != completion.offset:
+                raise WrongOffset(completion.offset, record.accepted, is_end=True)
+            require_small(entry, completion)
+            sha256 = await self.flusher.digests.whole(archive, entry, record.buffer)
+        if completion.sha256 not in (None, sha256.hex()):
+            raise DigestMismatch(
+                f"the content of {record.accepted} bytes has SHA-256 {sha256.hex()}, announced "
+                f"{completion.sha256}; it is still live"
+            )
+        return sha256
+
+    async def _whole_record(
+        self, entry: Entry, offset: int, memory: BufferMemory
+    ) -> tuple[Entry, LiveRecord]:
+        """Return the entry, and the record that goes on where it ends: without bytes if it ends elsewhere."""
+        archive = self.captures.archive
+        for _ in range(TRIES + 1):
+            record = await archive.catalog.live(entry.tenant, entry.id, most=memory.room)
             if record is None:
                 record = await reopened(archive, entry)
-            if record.durable == entry.size:
+            size = record.accepted - record.durable
+            if record.durable == entry.size and (size <= memory.room or record.accepted != offset):
                 return entry, record
+            if size > memory.room:
+                await memory.cover(size)
             entry = await self._entry(entry.id)
         raise CatalogUnavailable("the capture changes faster than it can be read; try again")
 

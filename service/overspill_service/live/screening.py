@@ -50,7 +50,7 @@ async def screened(
 async def _before(archive: Archive, name: tuple[str, str], offset: int) -> bytes | None:
     """Return the bytes before `offset`, from the beginning of a word on; None if it is not the end."""
     start = max(0, offset - BEFORE_BYTES)
-    record = await archive.catalog.live(*name, since=start)
+    record = await archive.catalog.live(*name, since=start, most=offset - start)
     if record is None or record.accepted != offset:
         return None
     stored = b"" if record.start <= start else await _stored(archive, name, start, record.start)

@@ -10,15 +10,17 @@ import asyncio
 import logging
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from overspill import wire
 
 from overspill_service.archive import moved
+from overspill_service.archive.growing import as_stored
 from overspill_service.catalog.live import LOOK_AGAIN
 from overspill_service.catalog.records import Entry
 from overspill_service.errors import ServiceError
 from overspill_service.live import events
+from overspill_service.live.kept_events import KeptEvents
 from overspill_service.live.positions import bytes_between
 from overspill_service.telemetry.logs import fields
 
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
     from overspill_service.live.events import Event
     from overspill_service.live.views import LiveViews
 
-KEPT_BYTES: Final = 2**20
-"""Bytes of encoded events that a stream keeps."""
 
 log = logging.getLogger(__name__)
 
@@ -38,16 +38,17 @@ log = logging.getLogger(__name__)
 class Stream:
     """One live capture. `end` is the offset behind the last event; `ended` has its entry once it is whole."""
 
-    def __init__(self, archive: Archive, views: LiveViews, entry: Entry, rest: bytes) -> None:
-        """`rest`: the beginning of a character at the end of what is accepted."""
-        self._archive, self._views, self.entry = archive, views, entry
-        self.end = entry.size - len(rest)
+    def __init__(
+        self, archive: Archive, views: LiveViews, kept: KeptEvents, entry: Entry, size: int, rest: bytes
+    ) -> None:
+        """`size`: of what is accepted. `rest`: the beginning of a character at its end."""
+        self._archive, self._views, self._kept, self.entry = archive, views, kept, entry
+        self.end = size - len(rest)
         self.ended: Entry | None = None
         self.is_broken_off = False
         """Whether nothing more comes: the capture was removed, or it cannot be read."""
         self._events: dict[int, Event] = {}
         """By the offset at which each begins, in their order."""
-        self._kept = 0
         self._rest = rest
         """The beginning of a character whose other bytes have not come."""
         self._waiting: set[asyncio.Future[bool]] = set()
@@ -85,6 +86,9 @@ class Stream:
             self.is_broken_off = self.ended is None
             self.tell()
 
+    def forget_events(self) -> None:
+        self._kept.forget(self.entry.tenant, self._events)
+
     async def changed(self, seconds: float) -> bool:
         """Wait for news for at most `seconds`. Return whether there is any."""
         loop = asyncio.get_running_loop()
@@ -112,7 +116,15 @@ class Stream:
         if not isinstance(entry, Entry):
             self.is_broken_off = True
             return
-        view = await self._views.of(entry)
+        async with self._views.held(entry) as view:
+            await self._catch_up(view)
+            self.entry, size = as_stored(view), view.size
+        if not self.entry.is_live and self.seen >= size:
+            self._finish(self.entry)
+        elif not self.entry.is_live:
+            self._look_due.set()
+
+    async def _catch_up(self, view: Entry) -> None:
         have = self.seen
         if view.size > have:
             reader = await self._archive.reader(view)
@@ -121,11 +133,6 @@ class Stream:
                     if self.seen == have:  # no news came meanwhile
                         self._take(piece)
                     have += len(piece)
-        self.entry = view
-        if not view.is_live and self.seen >= view.size:
-            self._finish(view)
-        elif not view.is_live:
-            self._look_due.set()
 
     def _take(self, data: bytes) -> None:
         content = self._rest + data
@@ -136,11 +143,10 @@ class Stream:
         self.tell()
 
     def _add(self, content: bytes) -> None:
-        event = self._events[self.end] = events.output(self.end, content)
+        event = events.output(self.end, content)
         self.end = event.next_offset
-        self._kept += len(event.encoded)
-        while self._kept > KEPT_BYTES and len(self._events) > 1:
-            self._kept -= len(self._events.pop(next(iter(self._events))).encoded)
+        if self.users:  # else nobody is behind, and nobody would forget it
+            self._kept.add(self.entry.tenant, self._events, event)
 
     def _finish(self, entry: Entry) -> None:
         if self._rest:
@@ -179,6 +185,7 @@ class Streams:
 
     def __init__(self, archive: Archive, views: LiveViews) -> None:
         self._archive, self._views = archive, views
+        self._kept = KeptEvents()
         self._streams: dict[str, tuple[Stream, asyncio.Task[None]]] = {}
         self.is_stopping = False
 
@@ -190,11 +197,13 @@ class Streams:
 
     @asynccontextmanager
     async def of(self, entry: Entry) -> AsyncIterator[Stream]:
-        """Use the stream of a live capture within the block."""
-        rest = b"" if entry.upload in self._streams else await _cut_character(self._archive, entry)
+        """Use the stream of a live capture within the block. `entry` is as the catalog has it."""
+        size, rest = 0, b""
+        if entry.upload not in self._streams:
+            size, rest = await self._accepted(entry)
         is_first = entry.upload not in self._streams
         if is_first:
-            stream = Stream(self._archive, self._views, entry, rest)
+            stream = Stream(self._archive, self._views, self._kept, entry, size, rest)
             task = asyncio.create_task(stream.run(), name=f"followers of {entry.id}")
             task.add_done_callback(partial(_note_end, entry))
             self._streams[entry.upload] = stream, task
@@ -209,53 +218,79 @@ class Streams:
             stream.users -= 1
             if not stream.users:
                 del self._streams[entry.upload]
+                stream.forget_events()
                 task.cancel()
                 # At once: whoever comes while the task ends begins another stream, and watches again.
                 await self._archive.catalog.unwatch(entry.tenant, entry.id)
                 await asyncio.gather(task, return_exceptions=True)
 
+    async def _accepted(self, entry: Entry) -> tuple[int, bytes]:
+        """Return how much is accepted, and the beginning of a character at its end."""
+        async with self._views.held(entry) as view:
+            return view.size, await _cut_character(self._archive, view)
+
     async def follow(self, entry: Entry, offset: int) -> AsyncGenerator[bytes, None]:
-        """Yield the capture from `offset` on as events, until it has ended. Without news, yield comments."""
+        """Yield the capture from `offset` on as events, until it has ended. Without news, yield comments.
+
+        `entry` is as the catalog has it.
+        """
         if not entry.is_live:
-            async for encoded in self._read(entry, offset, entry.size):
-                yield encoded
+            async with aclosing(self._read(entry, offset, entry.size)) as found:
+                async for event in found:
+                    yield event.encoded
             yield events.end(entry)
             return
         async with self.of(entry) as stream:
             while True:
-                event = stream.event_at(offset)
+                kept = stream.event_at(offset)
                 if self.is_stopping or stream.is_broken_off:
                     return  # who connects again learns why
-                if event is not None:
-                    offset = event.next_offset
-                    yield event.encoded
+                if kept is not None:
+                    offset = kept.next_offset
+                    yield kept.encoded
                 elif offset < stream.end:
-                    boundary = stream.boundary_after(offset)
-                    async for encoded in self._read(await self._whole(stream), offset, boundary):
-                        yield encoded
-                    offset = boundary
+                    before, boundary = offset, stream.boundary_after(offset)
+                    async with aclosing(self._behind(stream, offset, boundary)) as found:
+                        async for event in found:
+                            offset = event.next_offset
+                            yield event.encoded
+                    offset = boundary if offset == before else offset
                 elif stream.ended is not None:
                     yield events.end(stream.ended)
                     return
                 elif not await stream.changed(wire.KEEP_ALIVE_SECONDS):
                     yield events.KEEP_ALIVE
 
-    async def _whole(self, stream: Stream) -> Entry:
-        """Return an entry that has all bytes before the stream's end."""
+    async def _behind(self, stream: Stream, start: int, stop: int) -> AsyncGenerator[Event, None]:
+        """Yield what the stream keeps no more: first what is stored, whose reader holds little memory."""
         entry = await self._archive.catalog.get(stream.entry.tenant, stream.entry.id)
-        return await self._views.of(entry) if isinstance(entry, Entry) else stream.entry
+        if not isinstance(entry, Entry):
+            stream.is_broken_off = True
+            return
+        if entry.size - start > events.CUT_BYTES:
+            async with aclosing(
+                self._read(entry, start, min(stop, entry.size), is_cut=stop > entry.size)
+            ) as found:
+                async for event in found:
+                    yield event
+            return
+        async with self._views.held(entry) as view, aclosing(self._read(view, start, stop)) as found:
+            async for event in found:
+                yield event
 
-    async def _read(self, entry: Entry, start: int, stop: int) -> AsyncIterator[bytes]:
-        """Yield the events of stored content."""
+    async def _read(
+        self, entry: Entry, start: int, stop: int, *, is_cut: bool = False
+    ) -> AsyncGenerator[Event, None]:
+        """Yield the events of stored content. `is_cut`: a character may go on behind `stop`."""
         reader = await self._archive.reader(entry)
         rest, offset = b"", start
         async with aclosing(moved.content(self._archive, reader, start, stop)) as pieces:
             async for piece in pieces:
                 content = rest + piece
-                is_last = offset + len(content) >= stop
+                is_last = offset + len(content) >= stop and not is_cut
                 whole = len(content) if is_last else events.whole_characters(content)
                 content, rest = content[:whole], content[whole:]
                 for part in events.pieces(content):
                     event = events.output(offset, part)
                     offset = event.next_offset
-                    yield event.encoded
+                    yield event

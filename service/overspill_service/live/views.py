@@ -7,6 +7,7 @@ the bytes that are new.
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -18,9 +19,12 @@ from overspill_service.catalog.live import NO_BYTES
 from overspill_service.catalog.records import Entry, instant
 from overspill_service.errors import CatalogUnavailable
 from overspill_service.live import timeline
+from overspill_service.live.buffer_memory import BufferMemory
 from overspill_service.store_format.frames import frames_between
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from overspill import wire
 
     from overspill_service.archive.archive import Archive
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
 CACHED_BYTES: Final = 32 * 2**20
 """Accepted bytes that a process remembers, compressed ones included."""
 LEVEL: Final = 1
-TRIES: Final = 5
+TRIES: Final = 6
 
 
 class _Remembered(Struct):
@@ -52,10 +56,20 @@ class LiveViews:
         self._remembered: OrderedDict[str, _Remembered] = OrderedDict()
         self._size = 0
 
-    async def of(self, entry: Entry) -> Entry:
+    def memory(self, tenant: str) -> BufferMemory:
+        """Return memory for one view of a tenant's."""
+        return BufferMemory(self._archive.memory.buffers, tenant)
+
+    @asynccontextmanager
+    async def held(self, entry: Entry) -> AsyncIterator[Entry]:
+        """Yield what `of` returns, with memory of its own for the block."""
+        with self.memory(entry.tenant) as memory:
+            yield await self.of(entry, memory)
+
+    async def of(self, entry: Entry, memory: BufferMemory) -> Entry:
         """Return the entry of a capture as of now; a live one with what is accepted of it.
 
-        Raises `CatalogUnavailable`.
+        It may be used until `memory` is closed. Raises `CatalogUnavailable`, `Overloaded`.
         """
         for _ in range(TRIES):
             if not entry.is_live:
@@ -63,9 +77,13 @@ class LiveViews:
             known = self._remembered.get(entry.upload)
             is_useful = known is not None and known.start <= entry.size <= known.start + len(known.data)
             since = known.start + len(known.data) if known is not None and is_useful else entry.size
-            record = await self._archive.catalog.live(entry.tenant, entry.id, since=since)
+            record = await self._archive.catalog.live(entry.tenant, entry.id, since=since, most=memory.room)
             if known is not None and record is not None and _is_another(known, record):
                 self.forget(entry.upload)
+                continue
+            if record is not None and (size := record.accepted - entry.size) > memory.room:
+                known = None  # it would not be counted while it waits
+                await memory.cover(size)
                 continue
             if record is not None and record.start == since:
                 before = known.data[entry.size - known.start :] if known is not None and is_useful else b""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 from msgspec import UNSET
 from overspill import wire
@@ -13,12 +13,13 @@ from overspill.reading.grep import Search
 from overspill.reading.scanning import Cursor
 from overspill.reading.text import LONGEST_ESCAPE, decode, seam
 
+from overspill_service.archive.growing import as_stored
 from overspill_service.archive.inspection import extent_of, inspect, search
 from overspill_service.errors import InvalidParameter
 from overspill_service.live.positions import bytes_between, line_at, offset_of_line
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
     from overspill.reading.chunks import Caps, Extent
@@ -51,8 +52,18 @@ class _Shown(NamedTuple):
     skipped_lines: int
 
 
+class Source(Protocol):
+    """The capture that is waited for."""
+
+    async def entry(self) -> Entry:
+        """Return it as of now."""
+
+    def release(self) -> bool:
+        """Give the memory of the last entry back. Return whether it had any: then it is used no more."""
+
+
 class Wait:
-    """One wait of one reader. `entry` returns the capture as of now."""
+    """One wait of one reader."""
 
     def __init__(
         self,
@@ -60,14 +71,14 @@ class Wait:
         query: wire.WaitQuery,
         caps: Caps,
         *,
-        entry: Callable[[], Awaitable[Entry]],
+        source: Source,
         turn: Callable[[], AbstractAsyncContextManager[ScanTurn]],
         pattern: Pattern | None,
         scan_seconds: float,
     ) -> None:
         """`scan_seconds`: how long what there is may be searched, even if the wait is shorter."""
         self._archive, self._query, self._caps, self._pattern = archive, query, caps, pattern
-        self._entry, self._turn, self._scan_seconds = entry, turn, scan_seconds
+        self._source, self._turn, self._scan_seconds = source, turn, scan_seconds
         self._line = 0
         """The line from which on nothing was searched yet; 0 before the first look."""
         self._first_line, self._skipped_bytes = 1, 0
@@ -77,18 +88,18 @@ class Wait:
     async def run(self, streams: Streams) -> tuple[wire.Waited, Entry]:
         """Wait until what the query asks for has come, or time is over. Return the answer and the entry."""
         until = time.monotonic() + self._query.timeout
-        entry = await self._entry()
+        entry = await self._source.entry()
         await self._begin(entry)
         found = await self._look(entry, until)
         if found is not None:
             return await self._answer(entry, found), entry
-        async with streams.of(entry) as stream:
+        async with streams.of(as_stored(entry)) as stream:
             while found is None:
-                if await self._news(streams, stream, entry.size, until):
-                    entry = await self._entry()
-                    found = await self._look(entry, until)
-                else:
-                    found = _Found("timeout", [])
+                size, kept = entry.size, None if self._source.release() else entry
+                entry = as_stored(entry)
+                is_new = await self._news(streams, stream, size, until)
+                entry = await self._source.entry() if is_new or kept is None else kept
+                found = await self._look(entry, until) if is_new else _Found("timeout", [])
             return await self._answer(entry, found), entry
 
     async def _news(self, streams: Streams, stream: Stream, size: int, until: float) -> bool:

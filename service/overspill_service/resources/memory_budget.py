@@ -47,7 +47,9 @@ class MemoryBudget:
         self.small = MemoryQueue(self, "small upload", size // 16, largest_grant)
         self.reads = MemoryQueue(self, "read", size // 4)
         self.large = MemoryQueue(self, "upload", size // 4, largest_grant)
-        self._queues = self.small, self.reads, self.large
+        self.buffers = MemoryQueue(self, "live capture", 0)
+        """Accepted bytes of live captures, for those who read or end one. They may wait for `reads` later."""
+        self._queues = self.small, self.reads, self.large, self.buffers
         self.missing = sum(queue.missing for queue in self._queues)
         """Guaranteed bytes that their queues do not hold now."""
         self._unguaranteed = size - self.missing
@@ -105,7 +107,7 @@ class MemoryBudget:
     @property
     def has_waiting(self) -> bool:
         """Whether any request waits."""
-        return bool(self.small.waiting or self.reads.waiting or self.large.waiting)
+        return any(queue.waiting for queue in self._queues)
 
 
 class MemoryQueue:
@@ -237,6 +239,9 @@ class Holding:
         return self._shares
 
     async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         for share in self._shares:
             share.close()
         self._queue.give_back(self._tenant, self._amount)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from overspill.wire import Text
 
     from overspill_service.catalog.records import Entry
+    from overspill_service.live.buffer_memory import BufferMemory
     from overspill_service.resources.memory_budget import Holding
     from overspill_service.resources.scans import ScanTurn
     from overspill_service.tenants.directory import Principal
@@ -63,6 +64,8 @@ class RequestContext(Generic[Q_co]):
     service: Service
     principal: Principal
     query: Q_co
+    buffers: BufferMemory
+    """For accepted bytes of the capture, if it is live."""
 
     @property
     def captures(self) -> Captures:
@@ -78,8 +81,12 @@ class RequestContext(Generic[Q_co]):
         return await self.as_of_now(await self.captured())
 
     async def as_of_now(self, entry: Entry) -> Entry:
-        """Return an entry, with what is accepted of a live one."""
-        return await self.service.live_views.of(entry)
+        """Return an entry, with what is accepted of a live one. Raises `Overloaded`."""
+        return await self.service.live_views.of(entry, self.buffers)
+
+    def release(self) -> bool:
+        """Give the memory of the last `entry` back. Return whether it had any: then it is used no more."""
+        return self.buffers.close()
 
     async def captured(self) -> Entry:
         """Return the capture that the path names, as the catalog has it."""

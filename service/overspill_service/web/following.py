@@ -11,6 +11,7 @@ from aiohttp import hdrs, web
 from overspill import wire
 from overspill.wire import Path, Scope
 
+from overspill_service.archive.growing import as_stored
 from overspill_service.archive.inspection import compiled
 from overspill_service.audit.events import Action
 from overspill_service.catalog.records import instant
@@ -49,8 +50,10 @@ async def follow(context: RequestContext[wire.FollowQuery]) -> web.StreamRespons
     """Stream a capture as server-sent events, until it has ended."""
     service, tenant = context.service, context.principal.tenant.name
     _require_short_head(context)
-    entry = await context.entry()
-    offset = await _start(context, entry)
+    view = await context.entry()
+    offset, entry = await _start(context, view), as_stored(view)
+    del view
+    context.release()  # who follows holds nothing of it
     response = web.StreamResponse(headers=HEADERS)
     response.content_type = wire.FOLLOW_TYPE
     if context.request.method == "HEAD":
@@ -138,7 +141,7 @@ async def wait(context: RequestContext[wire.WaitQuery]) -> web.Response:
         service.archive,
         query,
         service.caps.within(query.max_bytes),
-        entry=context.entry,
+        source=context,
         turn=context.scan_turn,
         pattern=pattern,
         scan_seconds=service.settings.scan_seconds,

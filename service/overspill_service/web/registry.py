@@ -144,8 +144,9 @@ def _handler_of(route: Route) -> Callable[[web.Request], Awaitable[web.StreamRes
         ref = request.match_info.get("ref")
         if ref is not None and CAPTURE_ID.fullmatch(ref):
             request[EXCHANGE].fields["capture"] = ref
-        context = RequestContext(request, service, principal, _parse(route.query, request))
-        return await answer(route, context)
+        query = _parse(route.query, request)
+        with service.live_views.memory(principal.tenant.name) as buffers:
+            return await answer(route, RequestContext(request, service, principal, query, buffers))
 
     async def handle(request: web.Request) -> web.StreamResponse:
         service = request.app[SERVICE]

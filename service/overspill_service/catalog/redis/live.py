@@ -5,7 +5,7 @@ from __future__ import annotations
 from overspill.wire import State
 
 from overspill_service.catalog import encoding
-from overspill_service.catalog.live import Append, Appended, AppendStatus, LiveRecord, LiveTotals
+from overspill_service.catalog.live import NO_BYTES, Append, Appended, AppendStatus, LiveRecord, LiveTotals
 from overspill_service.catalog.records import Entry
 from overspill_service.catalog.redis import key_names, live_scripts
 from overspill_service.catalog.redis.access import RedisAccess
@@ -33,8 +33,11 @@ class RedisLive(RedisAccess):
         )
         return Appended(AppendStatus(answer[0]), *answer[1:])
 
-    async def live(self, tenant: str, capture: str, *, since: int = 0) -> LiveRecord | None:
-        answer = await self._client.step(live_scripts.READ, key_names.of_live(tenant, capture), since)
+    async def live(
+        self, tenant: str, capture: str, *, since: int = 0, most: int | None = None
+    ) -> LiveRecord | None:
+        asked = since, NO_BYTES if most is None else most
+        answer = await self._client.step(live_scripts.READ, key_names.of_live(tenant, capture), *asked)
         if answer is None:
             return None
         producer, accepted, durable, active, cut, ending, opened, reached, marks, buffer = answer

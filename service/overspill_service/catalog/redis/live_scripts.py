@@ -66,13 +66,17 @@ return answer(1)
 """)
 
 READ: Final = Script("""
--- ARGV: offset. Returns the fields, in the order below, then the marks, then the bytes from the offset.
+-- ARGV: offset, most bytes. Returns the fields, in the order below, then the marks, then the bytes from the
+-- offset, none if they are more.
 local held = redis.call('HMGET', KEYS[1],
                         'producer', 'accepted', 'durable', 'active', 'cut', 'ending', 'opened', 'reached')
 if not held[2] then return nil end
 local skipped = math.max(0, tonumber(ARGV[1]) - tonumber(held[3]))
 held[9] = redis.call('GET', KEYS[3]) or ''
-held[10] = redis.call('GETRANGE', KEYS[2], skipped, -1)
+held[10] = ''
+if tonumber(held[2]) - tonumber(held[3]) - skipped <= tonumber(ARGV[2]) then
+  held[10] = redis.call('GETRANGE', KEYS[2], skipped, -1)
+end
 return held
 """)
 

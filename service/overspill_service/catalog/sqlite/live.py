@@ -48,8 +48,10 @@ class SqliteLive(SqliteAccess):
             self._tell(tenant, capture, append.offset, append.data)
         return appended
 
-    async def live(self, tenant: str, capture: str, *, since: int = 0) -> LiveRecord | None:
-        return await self._reader.run(partial(live_steps.read, (tenant, capture), since))
+    async def live(
+        self, tenant: str, capture: str, *, since: int = 0, most: int | None = None
+    ) -> LiveRecord | None:
+        return await self._reader.run(partial(live_steps.read, (tenant, capture), since, most))
 
     async def live_totals(self, tenant: str) -> LiveTotals:
         unstored = (

@@ -100,7 +100,7 @@ def _mark(name: Name, now: float, offset: int, db: sqlite3.Connection) -> None:
     db.execute(update, (MARK.pack(moment, offset), moment, *name))
 
 
-def read(name: Name, since: int, db: sqlite3.Connection) -> LiveRecord | None:
+def read(name: Name, since: int, most: int | None, db: sqlite3.Connection) -> LiveRecord | None:
     select = (
         "SELECT producer, accepted, durable, active, cut, ending, marks, opened, reached FROM live "
         "WHERE tenant = ? AND id = ?"
@@ -110,12 +110,7 @@ def read(name: Name, since: int, db: sqlite3.Connection) -> LiveRecord | None:
         return None
     producer, accepted, durable, active, cut, ending, marks, opened, reached = row
     start = max(since, durable)
-    pieces = db.execute(
-        "SELECT start, data FROM live_bytes WHERE tenant = ? AND id = ? AND start + length(data) > ?"
-        " ORDER BY start",
-        (*name, start),
-    ).fetchall()
-    first = pieces[0][0] if pieces else start
+    is_too_much = most is not None and accepted - start > most
     return LiveRecord(
         producer=producer,
         accepted=accepted,
@@ -126,9 +121,19 @@ def read(name: Name, since: int, db: sqlite3.Connection) -> LiveRecord | None:
         reached=reached,
         cut=cut,
         ending=ending,
-        buffer=b"".join(data for _, data in pieces)[start - first :],
+        buffer=b"" if is_too_much else _bytes_from(name, start, db),
         marks=marks,
     )
+
+
+def _bytes_from(name: Name, start: int, db: sqlite3.Connection) -> bytes:
+    pieces = db.execute(
+        "SELECT start, data FROM live_bytes WHERE tenant = ? AND id = ? AND start + length(data) > ?"
+        " ORDER BY start",
+        (*name, start),
+    ).fetchall()
+    first = pieces[0][0] if pieces else start
+    return b"".join(data for _, data in pieces)[start - first :]
 
 
 def plan_cut(name: Name, end: int, db: sqlite3.Connection) -> int | None:

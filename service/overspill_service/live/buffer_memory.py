@@ -1,0 +1,45 @@
+"""Memory for the accepted bytes of live captures, which a catalog hands out whole: up to 16 MiB of each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Self
+
+if TYPE_CHECKING:
+    from overspill_service.resources.memory_budget import Holding, MemoryQueue
+
+FREE_BYTES: Final = 16 * 1024
+"""Bytes that need no memory of the budget."""
+COPIES: Final = 3
+"""How often accepted bytes are in memory: as they come, joined with those before, and compressed."""
+GROWTH_BYTES: Final = 256 * 1024
+"""What may be accepted while somebody waits for memory."""
+
+
+class BufferMemory:
+    """What one reader of one live capture holds until its block ends."""
+
+    def __init__(self, queue: MemoryQueue, tenant: str) -> None:
+        self._queue, self._tenant = queue, tenant
+        self._holding: Holding | None = None
+        self.room = FREE_BYTES
+        """How many accepted bytes there is memory for."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def cover(self, size: int) -> None:
+        """Make room for about `size` bytes, without those of before. Raises `Overloaded`."""
+        self.close()
+        holding = self._queue.shares(self._tenant, COPIES * (size + GROWTH_BYTES))
+        await holding.__aenter__()
+        self._holding, self.room = holding, size + GROWTH_BYTES
+
+    def close(self) -> bool:
+        """Give the memory back. Return whether there was any: then its bytes may be used no more."""
+        holding, self._holding, self.room = self._holding, None, FREE_BYTES
+        if holding is not None:
+            holding.close()
+        return holding is not None
