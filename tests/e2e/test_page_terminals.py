@@ -98,7 +98,7 @@ async def test_the_commands_of_a_shell_lead_to_their_lines(
     shell = Shell(service.url, HOME=str(tmp_path), OVERSPILL_KEY=KEYS["acme"], OVERSPILL_SPOOL="off")
     running = shell.terminal("shell", "--name", "work", "--shell", "bash")
     running.wait_for(b"ready> ")
-    for line in ("seq 100", "sh -c 'exit 4'", "echo '<b>last</b>'"):
+    for line in ("seq 100", "sh -c 'exit 4'", "printf %070000d 7; false", "echo '<b>last</b>'"):
         shown = len(running.shown)
         running.press(line.encode() + b"\n")
         running.wait_for(b"ready> ", after=shown)
@@ -107,16 +107,17 @@ async def test_the_commands_of_a_shell_lead_to_their_lines(
     await page.get_by_role("link", name="work").click()
     await page.get_by_role("button", name="Commands").click()
     rows = page.get_by_role("dialog").get_by_role("listitem")
-    await rows.nth(2).wait_for()
+    await rows.nth(3).wait_for()
     commands = [await row.inner_text() for row in await rows.all()]
-    await rows.nth(2).get_by_role("button").click()
+    await rows.nth(3).get_by_role("button").click()
     await page.locator('.row.selected[data-line="2"]').wait_for()
     selected = page.url.partition("?")[2]
     running.press(b"exit\n")
     running.ended()
 
     assert [text.split("\n") for text in commands] == [
-        ["echo '<b>last</b>'", "exit 0", "line 104"],
+        ["echo '<b>last</b>'", "exit 0", "line 105"],
+        ["printf %070000d 7; false", "exit 1", "line 104"],
         ["sh -c 'exit 4'", "exit 4", "no output"],
         ["seq 100", "exit 0", "lines 2\u2013101"],
     ]

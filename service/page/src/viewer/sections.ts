@@ -24,6 +24,10 @@ const MARK = /\u001b\](?:133|633);([CDE])(?:;([^\u0007\u001b]*))?(?:\u0007|\u001
 const UNSEEN = /\u001b\[[ -?]*[@-~]|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)|\u001b[ -/]*[0-~]|[\u0000- ]/g;
 const ESCAPED = /\\(?:x([0-9a-fA-F]{2})|\\)/g;
 const LONGEST_COMMAND = 1000;
+/** A found line that has more bytes is cut. What ends a command may stand behind them: after an output without a line end. */
+const FOUND_BYTES = 2048;
+/** The most cut lines that are read as a whole. */
+const WHOLE_LINES = 20;
 
 /** Return the last commands of a terminal, as far as some requests find them, in their order. */
 export async function lastCommands(reference: string, signal: AbortSignal): Promise<Section[]> {
@@ -34,7 +38,25 @@ export async function lastCommands(reference: string, signal: AbortSignal): Prom
     lines.push(...(found.matches ?? []));
     asked = found.next;
   }
-  return sectionsIn(lines.sort((one, other) => one.line_number - other.line_number));
+  lines.sort((one, other) => one.line_number - other.line_number);
+  await Promise.all(lines.filter(({ line }) => isCut(line)).slice(-WHOLE_LINES).map((line) => complete(reference, line, signal)));
+  return sectionsIn(lines);
+}
+
+function isCut(line: string): boolean {
+  return line.endsWith("…") && new TextEncoder().encode(line).length > FOUND_BYTES;
+}
+
+/** Read all of a line that is cut, as far as some requests reach. */
+async function complete(reference: string, cut: MarkedLine, signal: AbortSignal): Promise<void> {
+  const number = cut.line_number;
+  let asked: Record<string, string | number | boolean> | null = { start: number, end: number };
+  cut.line = "";
+  for (let page = 0; asked && page < PAGES; page += 1) {
+    const found: Text = await get<Text>(`${pathOf(reference)}/lines`, { ...asked, ansi: true }, signal);
+    cut.line += found.content;
+    asked = found.next;
+  }
 }
 
 /** Return the commands in lines that come in their order. */
