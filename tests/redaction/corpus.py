@@ -126,7 +126,15 @@ _TOKENS: dict[str, list[tuple[str, str, int]]] = {
     "vercel-token": [("vcp_", WORD, 56)],
     "wandb-key": [("wandb_v1_", WORD, 77)],
     "facebook-token": [("EAA", WORD, 180)],
+    "adafruit-key": [("aio_", WORD, 28)],
     "adobe-secret": [("p8e-", HEX, 32)],
+    "bitbucket-token": [("BBDC-", BASE64, 44)],
+    "deno-token": [("ddp_", WORD, 36)],
+    "klaviyo-key": [("pk_", HEX, 34)],
+    "nightfall-key": [("NF-", WORD, 32)],
+    "pagarme-key": [("ak_live_", WORD, 30)],
+    "ramp-secret": [("ramp_sec_", WORD, 48)],
+    "ubidots-token": [("BBFF-", WORD, 30)],
     "frameio-token": [("fio-u-", DASHED, 64)],
     "infracost-key": [("ico-", WORD, 32)],
     "intra42-secret": [("s-s4t2ud-", HEX, 64)],
@@ -164,6 +172,9 @@ def _made(random_: random.Random) -> dict[str, Callable[[], str]]:
             f"sc_{_of(random_, HEX, 20)}.{_of(random_, HEX, 4)}.acc_{_of(random_, HEX, 20)}"
             f".{_of(random_, BASE64, 80)}"
         ),
+        "salesforce-token": lambda: f"00D{_of(random_, WORD, 12)}!A{_of(random_, WORD + '._', 95)}",
+        "robinhood-key": lambda: f"rh-api-{_uuid(random_)}",
+        "voiceflow-key": lambda: f"VF.DM.{_of(random_, HEX, 24)}.{_of(random_, WORD, 16)}",
         "harness-key": lambda: (
             f"pat.{_of(random_, DASHED, 22)}.{_of(random_, HEX, 24)}.{_of(random_, WORD, 20)}"
         ),

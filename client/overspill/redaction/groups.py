@@ -43,9 +43,13 @@ class AnchorGroup:
     def _pattern(self) -> re.Pattern[str]:
         return re.compile(self._source, re.ASCII)
 
+    @cached_property
+    def _literal(self) -> re.Pattern[str]:
+        return re.compile(re.escape(self.anchor))
+
     def find(self, text: str, start: int, end: int) -> Iterator[FoundSecret]:
         """Yield the secrets whose anchor is between `start` and `end`."""
-        first = text.find(self.anchor, start, end)
+        first = self._first(text, start, end)
         if first < 0:
             return
         behind, get = len(self.anchor), self._probes.get
@@ -55,6 +59,14 @@ class AnchorGroup:
                 for probe in get(beside, ()):
                     if (found := probe.find(text, at)) is not None:
                         yield found
+
+    def _first(self, text: str, start: int, end: int) -> int:
+        """Return where the anchor stands first, negative if nowhere."""
+        if len(self.anchor) == 1 or self.anchor[0].islower():
+            return text.find(self.anchor, start, end)
+        # `re` looks for the first character alone: that takes half the time if it is not a small letter.
+        found = self._literal.search(text, start, end)
+        return -1 if found is None else found.start()
 
     def _positions(self, text: str, start: int, at: int, end: int) -> Iterator[int]:
         """Yield where the anchor stands among the characters that a prefix has beside it."""

@@ -1,6 +1,6 @@
 """The rules for secrets whose form tells their issuer.
 
-The forms are those that the issuers publish, and that GitHub's secret scanning and gitleaks look for.
+The forms are those that the issuers publish, and that GitHub's secret scanning, gitleaks and TruffleHog look for.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ ISSUERS: Final = (
         more=_WORD,
     ),
     _token("stripe-webhook-secret", "whsec_", least=32, more=_BASE64),
-    _token("openai-key", "sk-proj-", "sk-svcacct-", "sk-admin-", least=32),
+    _token("openai-key", "sk-proj-", "sk-svcacct-", "sk-service-", "sk-admin-", least=32),
     SecretRule("openai-key", ("sk-",), r"[A-Za-z0-9]{32}", _WORD, check=is_mixed),
     SecretRule("anthropic-key", ("sk-ant-",), r"[a-z]{3,8}[0-9]{2}-[\w-]{32}", _DASHED, check=is_varied),
     SecretRule("openrouter-key", ("sk-or-",), r"v1-[A-Za-z0-9]{32}", _WORD, check=is_varied),
@@ -141,17 +141,19 @@ ISSUERS: Final = (
     SecretRule(
         "terraform-token", (".atlasv1.",), r"[\w-]{60}", _DASHED, lead=r"[A-Za-z0-9]{14}", lead_width=14
     ),
-    _token("doppler-token", "dp.pt.", "dp.st.", "dp.sa.", "dp.ct.", least=40, more=_WORD),
+    _token(
+        "doppler-token", "dp.pt.", "dp.st.", "dp.sa.", "dp.ct.", "dp.scim.", "dp.audit.", least=40, more=_WORD
+    ),
     _token("pulumi-token", "pul-", least=40, more=_HEX),
     _token("grafana-token", "glsa_", least=32),
     _token("grafana-token", "glc_", "eyJrIjoi", least=32, more=_BASE64),
-    _token("newrelic-key", "NRAK-", "NRII-", least=24, more=_DASHED),
+    _token("newrelic-key", "NRAK-", "NRII-", "NRIQ-", least=24),
     _token("dynatrace-token", "dt0c01.", "dt0s16.", least=24, more=r"[A-Za-z0-9.]{1,96}"),
     _token("sentry-token", "sntryu_", least=64, more=_HEX),
     _token("sentry-token", "sntrys_eyJ", least=40, more=r"[\w+/=]{1,64}"),
     _token("linear-key", "lin_api_", "lin_oauth_", least=32, more=_WORD),
     _token("notion-token", "ntn_", "secret_", least=43, more=_WORD),
-    _token("figma-token", "figd_", "figu_", least=36),
+    _token("figma-token", "figd_", "figu_", "figp_", least=36),
     SecretRule("postman-key", ("PMAK-",), r"[0-9a-f]{24}-[0-9a-f]{34}"),
     _token("supabase-token", "sbp_", least=40, more=_HEX),
     _token("supabase-token", "sb_secret_", least=28),
@@ -190,6 +192,7 @@ ISSUERS: Final = (
     SecretRule("hubspot-token", ("pat-na", "pat-eu"), r"\d-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"),
     _token("readme-key", "rdme_", least=70, more=r"[a-z0-9]{1,64}"),
     _hex("shippo-token", "shippo_live_", "shippo_test_", size=40),
+    _hex("sourcegraph-token", "slk_", size=64),
     SecretRule("sourcegraph-token", ("sgp_",), r"(?:[0-9A-Fa-f]{16}_|local_)?[0-9A-Fa-f]{40}"),
     _token("typeform-token", "tfp_", least=40),
     _token("fly-token", "fm1_", "fm1r_", "fm1a_", "fm2_", least=40, more=_BASE64),
@@ -207,6 +210,7 @@ ISSUERS: Final = (
     _token("apify-token", "apify_api_", least=34, more=_WORD),
     _token("posthog-key", "phx_", least=40, more=_WORD),
     _token("razorpay-key", "rzp_live_", "rzp_test_", least=14, more=_WORD),
+    _token("sonar-token", "sqco_", least=56, more=_WORD),
     _hex("sonar-token", "squ_", "sqp_", "sqa_", size=40),
     SecretRule("launchdarkly-key", ("sdk-", "api-"), r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"),
     _token("cloudflare-token", "cfut_", "cfat_", "cfk_", least=40, more=_WORD),
@@ -226,6 +230,41 @@ ISSUERS: Final = (
         r"[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}",
         check=is_varied,
     ),
+    _token("adafruit-key", "aio_", least=28, more=_WORD, check=is_mixed),
+    _token("bitbucket-token", "BBDC-", least=40, more=r"[\w+/@-]{1,64}"),
+    _hex("bannerbear-key", "bb_pr_", "bb_ma_", size=30),
+    _token("cloudflare-token", "v1.0-", least=150, check=is_mixed),
+    _token("deno-token", "ddp_", "ddw_", least=36, more=_WORD),
+    _token("fleetbase-key", "flb_live_", least=20, more=_WORD),
+    _hex("klaviyo-key", "pk_", size=34),
+    _token("nightfall-key", "NF-", least=32, more=_WORD, check=is_mixed),
+    _token("pagarme-key", "ak_live_", least=30, more=_WORD),
+    _token("ramp-secret", "ramp_sec_", least=48, more=_WORD),
+    SecretRule("robinhood-key", ("rh-api-",), r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"),
+    SecretRule(
+        "salesforce-token",
+        ("!A",),
+        r"[\w.]{95}",
+        r"[\w.]{1,64}",
+        lead="(?<![A-Za-z0-9])00[A-Za-z0-9]{13}",
+        lead_width=15,
+        is_bounded=False,
+    ),
+    _token("salesforce-token", "5AEP861", "5Aep861", least=80, more=r"[\w.=]{1,64}"),
+    _token("ubidots-token", "BBFF-", "BBUS-", least=30, more=_WORD),
+    SecretRule("voiceflow-key", ("VF.", "VF.DM.", "VF.WS."), r"[0-9A-Fa-f]{24}\.[A-Za-z0-9]{16}"),
+    SecretRule(
+        "tines-webhook",
+        (".tines.com/webhook/",),
+        r"([0-9a-f]{32}/[0-9a-f]{32})",
+        is_bounded=False,
+    ),
+    SecretRule(
+        "zapier-webhook",
+        ("hooks.zapier.com/hooks/catch/",),
+        r"(\d{5,12}/[a-z0-9]{5,16})",
+        is_bounded=False,
+    ),
     _token("adobe-secret", "p8e-", least=32, more=_WORD),
     SecretRule(
         "authress-key",
@@ -244,7 +283,7 @@ ISSUERS: Final = (
     ),
     _token("scalingo-token", "tk-us-", least=48),
     _token("defined-networking-key", "dnkey-", least=60, more=r"[\w=-]{1,64}"),
-    _hex("newrelic-key", "NRJS-", size=19),
+    _hex("newrelic-key", "NRJS-", "NRBR-", size=19),
     SecretRule("gitlab-token", ("_gitlab_session=",), r"([0-9a-z]{32})", is_bounded=False),
     _token("overspill-key", "ovs_", "ovl_", least=20),
 )
