@@ -1,6 +1,7 @@
 """The rules for secrets whose form tells their issuer.
 
-The forms are those that the issuers publish, and that GitHub's secret scanning, gitleaks and TruffleHog look for.
+The forms are those that the issuers publish, and that GitHub's secret scanning, gitleaks and TruffleHog look
+for.
 """
 
 from __future__ import annotations
