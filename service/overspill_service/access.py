@@ -102,7 +102,7 @@ async def settle(
     wanted = _wanted(mode, anonymous=settings.anonymous, has_keys=has_keys)
     if wanted is not None and wanted is not mode:
         await keyring.choose(wanted)
-        mode = wanted
+        mode = await keyring.mode()  # a first key may have come meanwhile
     if settings.anonymous and mode is AccessMode.CLOSED:
         log.warning(
             "anonymous=true is ignored: this service has had keys, and requests need one; "

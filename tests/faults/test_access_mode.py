@@ -15,8 +15,9 @@ from overspill import Client, SyncClient, wire
 from overspill.errors import Unauthorized
 from overspill.wire import Scope
 from overspill_service.archive.key_issuing import DAY, KeyIssuer
+from overspill_service.archive.keyring import Keyring
 from overspill_service.archive.recovery.rebuild import rebuild
-from overspill_service.catalog.key_records import AccessMode
+from overspill_service.catalog.key_records import AccessMode, KeyRecord
 from overspill_service.command_line import main
 from overspill_service.errors import KeyRefused
 from overspill_service.settings.errors import SettingError
@@ -209,6 +210,47 @@ async def test_keys_of_a_tenants_file_end_open_access_for_good(
     without: Api = await start_api(**on_redis)
 
     assert [await status(each) for each in (api, without)] == [401, 401]
+
+
+async def test_a_first_key_that_is_made_while_a_service_chooses_to_need_none_closes_it(
+    start_api: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other: Api = await start_api(store=f"file://{tmp_path}/objects", anonymous=False)
+    for name in [each.key async for each in other.service.archive.store.list(object_keys.ACCESS)]:
+        await other.service.archive.store.delete([name])
+    keys = Keyring.keys
+
+    async def first_key(ring: Keyring) -> list[KeyRecord]:
+        monkeypatch.setattr(Keyring, "keys", keys)
+        none = await keys(ring)
+        await issue(other)
+        return none
+
+    monkeypatch.setattr(Keyring, "keys", first_key)
+    api: Api = await start_api(store=f"file://{tmp_path}/objects")
+
+    assert await api.service.archive.keyring.mode() is AccessMode.CLOSED
+    assert await status(api) == 401
+
+
+async def test_a_service_that_chooses_to_need_no_key_while_the_first_one_is_stored_is_closed(
+    start_api: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api: Api = await start_api()
+    ring, store = api.service.archive.keyring, api.service.archive.store
+    put = store.put
+
+    async def chosen_first(name: str, pieces: Any) -> Any:
+        if not name.startswith(object_keys.ACCESS):
+            monkeypatch.setattr(store, "put", put)
+            await ring.choose(AccessMode.UNTIL_KEY)
+        return await put(name, pieces)
+
+    monkeypatch.setattr(store, "put", chosen_first)
+    await issue(api)
+
+    assert await ring.mode() is AccessMode.CLOSED
+    assert await status(api) == 401
 
 
 async def test_beyond_loopback_open_access_must_be_said_again(

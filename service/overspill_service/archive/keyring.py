@@ -100,14 +100,18 @@ class Keyring:
         return True
 
     async def _add(self, record: KeyRecord) -> None:
-        if await self.mode() in (None, AccessMode.UNTIL_KEY):
-            await self._choose(AccessMode.CLOSED)
+        await self._close_until_key()
         earlier = await self._matches(_RECORD, object_keys.key_prefix(record.hash))
         last = int(earlier[-1][2]) if earlier else 0
         name = object_keys.key_record(record.hash, self._revision(last))
         await self._store.put(name, [encoding.encode_key(record)])
+        await self._close_until_key()  # a service may just have chosen to need none, and have seen no key
         await self._catalog.add_key(record)
         await self._store.delete([each[0] for each in earlier])
+
+    async def _close_until_key(self) -> None:
+        if await self.mode() in (None, AccessMode.UNTIL_KEY):
+            await self._choose(AccessMode.CLOSED)
 
     async def _revoke(self, key_hash: str) -> bool:
         records = await self._matches(_RECORD, object_keys.key_prefix(key_hash))
@@ -118,6 +122,9 @@ class Keyring:
         earlier = await self._matches(_CHOICE, object_keys.ACCESS)
         last = int(earlier[-1][1]) if earlier else 0
         await self._store.put(object_keys.access_choice(mode.value, self._revision(last)), [b"access\n"])
+        if mode is AccessMode.UNTIL_KEY and (await self._listed())[1]:  # the first one came meanwhile
+            await self._choose(AccessMode.CLOSED)
+            return
         await self._catalog.set_access_mode(mode)
         await self._store.delete([each[0] for each in earlier])
 
