@@ -284,6 +284,36 @@ async def test_a_damaged_capture_on_hold_can_be_stored_again_and_stays_on_hold(a
     assert await content(api) == LOG
 
 
+@pytest.mark.parametrize("step", ["put", "commit", "remove"])
+async def test_a_hold_that_comes_while_a_damaged_capture_is_stored_again_holds(
+    api: Api, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever was told that a capture is on hold finds it so, whatever object the hold was written beside."""
+    await api.put(LOG)
+    archive = api.service.archive
+    found = await archive.catalog.get("default", id_of(LOG))
+    assert isinstance(found, Entry)
+    await archive.store.delete(found.segment_keys)
+    port = archive.store if step == "put" else archive.catalog
+    original = getattr(port, step)
+
+    async def held_first(*args: Any, **how: Any) -> Any:
+        monkeypatch.setattr(port, step, original)
+        assert (await api.send("PUT", path_of(LOG) + "/hold")).status == 200
+        return await original(*args, **how)
+
+    monkeypatch.setattr(port, step, held_first)
+    await api.put(LOG)
+    known = await archive.catalog.get("default", id_of(LOG))
+    assert isinstance(known, Entry)
+    refused = await api.send("DELETE", path_of(LOG))
+    await drop_entry(archive, known)
+    rebuilt = await (await api.get(path_of(LOG))).json()
+
+    assert (refused.status, rebuilt["held"], known.is_held) == (409, True, True)
+    assert await content(api) == LOG
+
+
 async def test_who_may_hold(api: Api) -> None:
     await api.put(LOG)
     keys = Keys(api)

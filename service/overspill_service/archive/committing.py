@@ -6,14 +6,14 @@ damaged; a partial one also to the whole output that begins with it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from overspill.wire import State
 
 from overspill_service.archive import retention
 from overspill_service.archive.archive import inline_index
-from overspill_service.archive.lifetimes import extend, require_free
+from overspill_service.archive.lifetimes import extend, marked, require_free
 from overspill_service.archive.recovery.entries import encode_entry, record_of
 from overspill_service.archive.recovery.expiries import is_expired
 from overspill_service.archive.recovery.stale_entries import drop_entry
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
     from overspill_service.archive.captures import Captures
     from overspill_service.archive.uploading import Upload
+
+TRIES: Final = 5
+"""How often an entry that can no longer be read may change before it is replaced."""
 
 
 async def existing_entry(captures: Captures, capture: str) -> Entry | None:
@@ -114,8 +117,9 @@ async def supersede(captures: Captures, upload: Upload, draft: Entry, partial: E
     archive = captures.archive
     entry = await _sealed(captures, upload, draft)
     while True:
-        expires = max(entry.expires, partial.expires)
-        entry = msgspec.structs.replace(entry, expires=expires, **partial.reading)
+        if partial.expires > entry.expires:
+            entry = await marked(archive, entry, partial.expires)
+        entry = msgspec.structs.replace(entry, **partial.reading)
         found = await archive.catalog.replace(partial, entry)
         if found is entry:
             await upload.reservation.free()
@@ -130,6 +134,7 @@ async def supersede(captures: Captures, upload: Upload, draft: Entry, partial: E
             break
         partial = found  # it was read, prolonged or moved meanwhile
     await upload.discard()
+    await _unmark(archive, entry)
     if found is None:
         raise _removed(entry)
     require_free(found)
@@ -158,20 +163,39 @@ async def _withdraw(captures: Captures, upload: Upload) -> None:
 
 
 async def _commit(captures: Captures, upload: Upload, entry: Entry) -> Entry | Tombstone:
-    """Commit the entry. An entry that holds the id but can no longer be read is replaced."""
+    """Commit the entry. An entry that holds the id but can no longer be read is replaced.
+
+    The new one lives as long as that, and is on hold if that is, also if that was decided just now.
+    """
+    for _ in range(TRIES):
+        winner = await _try_commit(captures, upload, entry)
+        if not isinstance(winner, Entry) or winner.upload == entry.upload:
+            return winner
+        if await _is_live(captures.archive, winner) and await is_intact(captures.archive, winner):
+            await _unmark(captures.archive, entry)
+            return winner
+        if winner.expires > entry.expires:
+            entry = await marked(captures.archive, entry, winner.expires)
+        reason = "expired" if winner.is_expired(captures.archive.clock()) else "unreadable"
+        await remove_without_record(captures.archive, [winner], reason)
+    await _unmark(captures.archive, entry)
+    raise _removed(entry)
+
+
+async def _try_commit(captures: Captures, upload: Upload, entry: Entry) -> Entry | Tombstone:
     catalog, quota = captures.archive.catalog, captures.quota
     try:
-        winner = await catalog.commit(entry, quota)
+        return await catalog.commit(entry, quota)
     except RecordDamaged:
         winner = entry if await catalog.restore(entry) else await catalog.commit(entry, quota)
         await upload.reservation.free()
-    if not isinstance(winner, Entry) or winner.upload == entry.upload:
         return winner
-    if await _is_live(captures.archive, winner) and await is_intact(captures.archive, winner):
-        return winner
-    reason = "expired" if winner.is_expired(captures.archive.clock()) else "unreadable"
-    await remove_without_record(captures.archive, [winner], reason)
-    return await catalog.commit(entry, quota)
+
+
+async def _unmark(archive: Archive, entry: Entry) -> None:
+    """Delete the marker of an entry that is not stored."""
+    if entry.marker is not None:
+        await archive.store.delete([entry.marker])
 
 
 def _removed(entry: Entry) -> CatalogUnavailable:

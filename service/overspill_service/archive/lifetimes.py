@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from overspill_service.archive import retention
 from overspill_service.archive.recovery.expiries import MARKER, with_known_expiry
 from overspill_service.catalog.records import HELD_UNTIL
@@ -57,6 +59,15 @@ async def release(captures: Captures, entry: Entry) -> Entry:
     """End a capture's hold. It lives on for the default TTL. Raises what `get` raises."""
     expires = retention.expiry(captures.archive.clock(), None, captures.tenant.limits)
     return await run_to_completion(_set_expiry(captures, entry, expires, releases=True))
+
+
+async def marked(archive: Archive, entry: Entry, expires: float) -> Entry:
+    """Return an entry that the catalog does not have yet with a later expiry, told by its objects too."""
+    marker = _new_marker(archive, entry, expires)
+    await archive.store.put(marker, [MARKER])
+    if entry.marker is not None:
+        await archive.store.delete([entry.marker])
+    return replace(entry, expires=expires, marker=marker)
 
 
 async def _set_expiry(captures: Captures, entry: Entry, expires: float, *, releases: bool = False) -> Entry:

@@ -204,12 +204,14 @@ class Tombstone(Struct, frozen=True, kw_only=True):
     def may_replace(self, stored: Entry) -> bool:
         """Return whether the entry may still be removed.
 
-        An expired one may not if its expiry was extended. A deleted one may not if it was put on hold, or has
-        other objects by now: they would stay.
+        An expired one may not if its expiry was extended, a deleted one not if it was put on hold. Neither a
+        deleted nor an unreadable one may if it has other objects by now: they would stay, or a hold be lost.
         """
         if self.reason == "expired":
             return stored.is_expired(self.at)
-        return self.reason == "unreadable" or (not stored.is_held and set(stored.keys) <= set(self.keys))
+        if self.reason == "unreadable":
+            return not self.keys or set(stored.keys) <= set(self.keys)
+        return not stored.is_held and set(stored.keys) <= set(self.keys)
 
 
 class Query(Struct, frozen=True, kw_only=True):
