@@ -98,10 +98,31 @@ async def test_what_is_found_costs_nothing_of_the_rate() -> None:
 
 
 async def test_few_look_at_once() -> None:
-    bounds, store = LookupLimits(Clock()), Store()
-    await refused(bounds, store, BURST)
+    bounds, store, both = LookupLimits(Clock()), Store(), Store()
+    await refused(bounds, store, BURST // 2, "one")
+    await asyncio.gather(*(refused(bounds, both, BURST // 2, tenant) for tenant in ("one", "other")))
 
-    assert store.most == CONCURRENCY
+    assert store.most == CONCURRENCY // 2
+    assert both.most == CONCURRENCY
+
+
+async def test_a_look_of_another_tenant_passes_by_all_those_that_wait() -> None:
+    bounds, store, go_on = LookupLimits(), Store(), asyncio.Event()
+
+    async def stand_still() -> None:
+        await go_on.wait()
+
+    greedy = [
+        asyncio.create_task(bounds.find("greedy", f"{number}", stand_still, is_limited=False))
+        for number in range(10 * CONCURRENCY)
+    ]
+    await asyncio.sleep(0)
+    async with asyncio.timeout(10):
+        assert await refused(bounds, store, CONCURRENCY, "modest") == 0
+
+    assert store.looks == CONCURRENCY
+    go_on.set()
+    await asyncio.gather(*greedy)
 
 
 async def test_an_upload_is_not_limited_in_rate() -> None:

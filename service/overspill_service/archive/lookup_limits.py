@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import WeakValueDictionary
 
 from overspill_service.errors import TooManyRequests
+from overspill_service.resources.fair_places import FairPlaces
 from overspill_service.resources.token_buckets import TokenBucket
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CONCURRENCY: Final = 16
-"""Lookups of one process at the same time."""
+"""Lookups of one process at the same time. A tenant has half of them."""
 BURST: Final = 200
 """Lookups without a result that a tenant may make at once, in one process."""
 RATE: Final = 20.0
@@ -34,7 +35,7 @@ RATE: Final = 20.0
 class LookupLimits:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._slots = asyncio.Semaphore(CONCURRENCY)
+        self._places = FairPlaces(CONCURRENCY, "look-ups")
         self._pending: WeakValueDictionary[tuple[str, str], PendingLookups] = WeakValueDictionary()
         self._buckets: dict[str, TokenBucket] = {}
 
@@ -63,8 +64,8 @@ class LookupLimits:
     ) -> T | None:
         bucket = self._buckets.setdefault(tenant, TokenBucket("look-ups", RATE, BURST, self._clock))
         if is_limited:
-            _require(bucket.wait())  # do not wait for a slot only to be refused then
-        async with self._slots:
+            _require(bucket.wait())  # do not wait for a place only to be refused then
+        async with self._places.hold(tenant, None):
             if is_limited:
                 _require(bucket.take())
             found = await lookup()
