@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
+import signal
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -13,6 +15,7 @@ from overspill.reading.shell_marks import Section, ShellMarks
 from overspill.wire import State
 
 from tests.client.shell import CAPTURE_ID, Shell
+from tests.servers.redis import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,6 +69,30 @@ def test_each_command_of_a_shell_can_be_found(overspill: Shell, service: Service
         "3",
     ]
     assert f"{handle}\na terminal\n" in tail.replace("\x1b]133;C\x07", "")
+
+
+def test_who_leaves_a_shell_while_the_service_hangs_is_told_what_is_waited_for_and_lost(
+    own_service: ServiceProcess, tmp_path: Path
+) -> None:
+    (tmp_path / ".bashrc").write_text("PS1='ready> '\n")
+    spool = str(tmp_path / "spool")
+    shell = Shell(own_service.url, HOME=str(tmp_path), SHELL="/bin/bash", OVERSPILL_SPOOL=spool)
+    terminal = shell.terminal("shell")
+    terminal.wait_for(b"ready> ")
+    handle = CAPTURE_ID.findall(terminal.shown.decode())[0]
+    with SyncClient(own_service.url) as client:
+        wait_until(lambda: any(each.size for each in client.list().captures), "the beginning of its output")
+    os.kill(own_service.pid, signal.SIGSTOP)
+    try:
+        terminal.press(b"exit\r")
+        terminal.wait_for(b"waiting for the service")
+        terminal.press(b"\x03")
+        code = terminal.ended()
+    finally:
+        os.kill(own_service.pid, signal.SIGCONT)
+
+    assert code == 130
+    assert f"is NOT stored: {handle} has what came before" in " ".join(terminal.shown.decode().split())
 
 
 def press_line(terminal: Terminal, line: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 from overspill import wire
 from overspill.agent_tools.recording import Recording
@@ -18,8 +20,15 @@ from overspill.live.upload import LiveUpload
 from overspill.spools.spool import Spool
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from overspill.cli.invocation import Invocation
     from overspill.live.sync_capture import SyncLiveCapture
+
+_QUIET_SECONDS: Final = 1.0
+_WAITS: Final = (
+    "waiting for the service to take the rest; after a minute without it, that is kept on this machine"
+)
 
 
 def run_shell(invocation: Invocation, shell: str, *, name: str, session: str | None, ttl: int | None) -> int:
@@ -52,9 +61,25 @@ def run_shell(invocation: Invocation, shell: str, *, name: str, session: str | N
         ):
             own = {**variables, TERMINAL_VARIABLE: capture.id}
             code = run_on_terminal(words, take, show=screen.show, variables=own)
-            upload.ended(status=f"exit {code}", exit_code=code)
+            with _waiting(capture):
+                upload.ended(status=f"exit {code}", exit_code=code)
         output.say(_outcome(capture))
     return code
+
+
+@contextmanager
+def _waiting(capture: SyncLiveCapture) -> Iterator[None]:
+    """Say it if the end of the block is long in coming, and what an interrupt leaves behind."""
+    told = threading.Timer(_QUIET_SECONDS, output.say, [_WAITS])
+    told.daemon = True
+    told.start()
+    try:
+        yield
+    except KeyboardInterrupt:
+        output.say(f"the end of what this terminal showed is NOT stored: {capture.id} has what came before")
+        raise
+    finally:
+        told.cancel()
 
 
 def _reader(invocation: Invocation, handle: str) -> str:
