@@ -162,6 +162,26 @@ async def test_redis_that_went_back_brings_no_revoked_key_back_before_its_rebuil
     assert [await status(api, key) for key in (kept, shorter, revoked)] == [200, 503, 503]
 
 
+async def test_a_key_that_is_rotated_while_the_catalog_gets_its_keys_back_ends_when_it_should(
+    start_api: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api: Api = await start_api()
+    key = await issue(api)
+    ring, catalog = api.service.archive.keyring, api.service.archive.catalog
+    await catalog.revoke_key(hash_key(key))
+    add = catalog.add_key
+
+    async def rotated_first(record: KeyRecord) -> None:
+        monkeypatch.setattr(catalog, "add_key", add)
+        await ring.add(msgspec.structs.replace(record, expires=1.0))
+        await add(record)
+
+    monkeypatch.setattr(catalog, "add_key", rotated_first)
+    await ring.restore()
+
+    assert [each.expires for each in await ring.keys()] == [1.0]
+
+
 async def test_a_session_is_not_told_that_it_has_ended_while_nobody_knows(
     start_api: Callable[..., Any],
     on_redis: dict[str, Any],

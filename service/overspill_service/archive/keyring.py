@@ -86,6 +86,10 @@ class Keyring:
             await self._catalog.set_access_mode(mode)
         added = {key_hash for key_hash, name in newest.items() if await self._adds(name, known.get(key_hash))}
         still = (await self._listed())[1] if added else newest  # one may have been revoked meanwhile
+        while changed := [name for key, name in still.items() if key in added and name != newest.get(key)]:
+            for name in changed:  # or rotated: the former record may have come to the catalog last
+                await self._adds(name, None)
+            newest, still = still, (await self._listed())[1]
         changes = len(added)
         for key_hash in (known.keys() | added) - still.keys():
             changes += await self._catalog.revoke_key(key_hash)
