@@ -22,6 +22,8 @@ from overspill.cli.command_output.signal_relay import signals_relayed
 STOPPED: Final = b"s"
 _SIGNAL_BASE: Final = 128
 _TERMINAL: Final = 0
+_TRIED: Final = 4096
+"""Descriptors are below this, where the system does not list them."""
 _STAYS: Final = frozenset({signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
 """Signals that would stop the leader too."""
 
@@ -58,11 +60,21 @@ def _lead(child: int, news: int) -> NoReturn:
         signal.signal(signal.SIGCONT, lambda *_: command.go_on())
         with signals_relayed() as relay:
             relay.connect(command)
-            os.closerange(_TERMINAL + 1, news)
-            os.closerange(news + 1, os.sysconf("SC_OPEN_MAX"))
+            _close_all_but(_TERMINAL, news)
             code = command.wait(news)
     finally:
         os._exit(code)
+
+
+def _close_all_but(*kept: int) -> None:
+    """Close what is open. The limit on files may be a billion: not all numbers below it are tried."""
+    try:
+        names = os.listdir("/dev/fd")  # noqa: PTH208  (names are all that is wanted)
+    except OSError:
+        names = [str(number) for number in range(_TRIED)]
+    for descriptor in set(map(int, names)).difference(kept):
+        with suppress(OSError):
+            os.close(descriptor)
 
 
 class _Command:
