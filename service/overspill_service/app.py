@@ -18,7 +18,7 @@ from overspill_service.live.flusher import Flusher
 from overspill_service.live.streams import Streams
 from overspill_service.live.views import LiveViews
 from overspill_service.maintenance import Maintenance
-from overspill_service.resources.fair_places import FairPlaces, answer_places
+from overspill_service.resources.fair_places import FairPlaces, answer_places, pattern_places
 from overspill_service.resources.fair_threads import FairThreads
 from overspill_service.resources.scans import ScanThreads, scan_places
 from overspill_service.resources.unsent_answers import UnsentAnswers
@@ -137,6 +137,7 @@ async def _assemble(
         live_views=(views := LiveViews(archive)),
         streams=Streams(archive, views),
         follow_places=FairPlaces(MAX_FOLLOWERS, "followers and waits"),
+        pattern_places=FairPlaces(pattern_places(archive.memory.size), "waits for a large pattern"),
     )
 
 

@@ -114,6 +114,29 @@ async def test_who_finds_no_place_is_told_so_after_a_while(
     assert {(await (await each).json())["reason"] for each in waits} == {"pattern"}
 
 
+async def test_waits_for_large_patterns_have_fewer_places(
+    tenants: TwoTenants, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill_service.web.following.QUEUE_SECONDS", 0.05)
+    api, path = tenants.api, f"/v1/captures/{CAPTURE}/wait?timeout=600&pattern="
+    api.service.pattern_places = FairPlaces(2, "waits for a large pattern")
+    large = "[ab]{200}x{200}"
+    waiting = asyncio.create_task(api.get(path + large, headers=tenants.headers("large")))
+    await until(lambda: _is(held(api), 1))
+    refused = await api.get(path + large, headers=tenants.headers("large"))
+    others = [
+        asyncio.create_task(api.get(path + pattern, headers=tenants.headers(name)))
+        for name, pattern in (("large", "never"), ("small", large))
+    ]
+    await until(lambda: _is(held(api), 3))
+
+    assert (refused.status, (await refused.json())["limit"]) == (429, 1)
+    for each in (waiting, *others):
+        each.cancel()
+    await until(lambda: _is(held(api), 0))
+    assert api.service.pattern_places.free == 2
+
+
 @pytest.mark.parametrize("question", ["pattern=never", "lines=9"])
 async def test_a_wait_whose_client_hangs_up_ends_and_frees_its_place(
     tenants: TwoTenants, question: str

@@ -15,10 +15,18 @@ if TYPE_CHECKING:
 ANSWER_BYTES: Final = 2 * 2**20
 """Bytes of memory that a long answer to a slow client holds, about: a frame, stored and decoded."""
 
+PATTERN_BYTES: Final = 256 * 1024
+"""Bytes of memory that a large compiled pattern holds, with what it remembers of its searches."""
+
 
 def answer_places(memory: int) -> int:
     """Return how many long answers go out at once, so that they hold about half of `memory` bytes at most."""
     return max(2, memory // 2 // ANSWER_BYTES)
+
+
+def pattern_places(memory: int) -> int:
+    """Return how many large patterns may be waited for, which hold about an eighth of `memory` bytes."""
+    return max(2, memory // 8 // PATTERN_BYTES)
 
 
 class FairPlaces:

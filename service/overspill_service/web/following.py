@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import hdrs, web
@@ -26,6 +26,7 @@ from overspill_service.web.registry import Route
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
+    from contextlib import AbstractAsyncContextManager
 
     from overspill.reading.patterns import Pattern
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 LAST_EVENT_ID: Final = "Last-Event-ID"
 QUEUE_SECONDS: Final = 5.0
+SMALL_PROGRAM: Final = 256
+"""Instructions of a pattern of which thousands fit into memory."""
 CHECK_SECONDS: Final = 4.0
 """How long an open answer goes on without asking whether its key is still good."""
 UNTIMED_BYTES: Final = 32 * 1024
@@ -146,13 +149,23 @@ async def wait(context: RequestContext[wire.WaitQuery]) -> web.Response:
         pattern=pattern,
         scan_seconds=service.settings.scan_seconds,
     )
-    async with service.follow_places.hold(context.principal.tenant.name, QUEUE_SECONDS):
+    tenant = context.principal.tenant.name
+    async with _pattern_place(context, pattern), service.follow_places.hold(tenant, QUEUE_SECONDS):
         with service.metrics.live.wait() as end:
             answer, entry = await waiting.run(service.streams)
             end.reason = answer.reason
     await context.require_still(Scope.READ)
     context.count_read(entry, "wait", len(answer.content.encode()))
     return context.json(answer)
+
+
+def _pattern_place(
+    context: RequestContext[Any], pattern: Pattern | None
+) -> AbstractAsyncContextManager[None]:
+    """Return a place for a wait whose pattern takes much memory as long as it lasts."""
+    if pattern is None or pattern.program_size <= SMALL_PROGRAM:
+        return nullcontext()
+    return context.service.pattern_places.hold(context.principal.tenant.name, QUEUE_SECONDS)
 
 
 def _require_short_head(context: RequestContext[Any]) -> None:

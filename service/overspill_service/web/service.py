@@ -82,6 +82,8 @@ class Service:
     live_views: LiveViews
     streams: Streams
     follow_places: FairPlaces
+    pattern_places: FairPlaces
+    """For waits whose pattern takes much memory."""
     loop_time: LoopTime = field(default_factory=LoopTime)
     loop_turns: LoopTurns = field(default_factory=LoopTurns)
     connections: Connections = field(default_factory=Connections)
