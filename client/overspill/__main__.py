@@ -1,4 +1,4 @@
-"""The command `overspill`, also where its extra is not installed: then it says what to install."""
+"""The command `overspill`, even where its extra is not installed: then it says what to install."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"not a database, but long enough to have a header " * 100)
 
-    with pytest.raises(CatalogUnavailable, match="no SQLite database"):
+    with pytest.raises(CatalogUnavailable, match="not an SQLite database"):
         SqliteCatalog(path)
 
 

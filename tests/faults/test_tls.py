@@ -215,7 +215,7 @@ def test_a_pipe_is_no_certificate_and_nobody_waits_for_its_end(files: Files, nam
     file.unlink()
     os.mkfifo(file, 0o600)
 
-    assert refusal(files) == f"tls_{name}: {file} is no file"
+    assert refusal(files) == f"tls_{name}: {file} is not a file"
 
 
 async def test_a_certificate_that_fails_unexpectedly_is_read_again_after_its_next_change(

@@ -115,8 +115,8 @@ async def test_many_captures_are_listed_in_pages(guard: Guard) -> None:
 @pytest.mark.parametrize(
     ("uri", "code", "says"),
     [
-        ("overspill://", types.INVALID_PARAMS, "no address of a capture"),
-        ("file:///etc/passwd", types.INVALID_PARAMS, "no address of a capture"),
+        ("overspill://", types.INVALID_PARAMS, "not an address of a capture"),
+        ("file:///etc/passwd", types.INVALID_PARAMS, "not an address of a capture"),
         ("overspill://the-log", types.INVALID_PARAMS, "a handle is"),
         ("overspill://cap_aaaaaaaaaaaaaaaaaaaa", NOT_FOUND, "Check the handle"),
     ],

@@ -76,7 +76,7 @@ class Ratio(Struct, frozen=True, kw_only=True):
 
     @property
     def has_logarithm(self) -> bool:
-        """Whether the ratio is above 0, also without any one of its groups."""
+        """Whether the ratio is above 0, even without any one of its groups."""
         return self.value > 0 and min(self.left_out) > 0
 
 

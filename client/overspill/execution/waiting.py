@@ -1,6 +1,6 @@
 """Waits for another thread's answer: on an event loop, or in the caller's own thread.
 
-A signal handler can run in the main thread at any moment, also while that thread waits here. It may wait for
+A signal handler can run in the main thread at any moment, even while that thread waits here. It may wait for
 the same threads itself. So nothing here holds a lock that those threads need.
 """
 

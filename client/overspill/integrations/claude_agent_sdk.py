@@ -34,7 +34,7 @@ def guarded_options(
 ) -> ClaudeAgentOptions:
     """Return the options with every tool guarded, and with `inspect_output` and `list_captures`.
 
-    The session of a capture is that of Claude Code. What the model did not see is in the capture, also where
+    The session of a capture is that of Claude Code. What the model did not see is in the capture, even where
     Claude Code has cut a shell's output before. `tool_use_result` of a `UserMessage` has `Guarded.metadata`.
     Without `guard` it makes one for the service that `OVERSPILL_URL` and `OVERSPILL_KEY` name.
 

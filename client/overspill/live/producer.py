@@ -37,7 +37,7 @@ class Producer:
     """Sends what `pending` takes. Raises nothing by itself: `failure` says why it gave up, if it did.
 
     It gives up when the service refuses an append for good, or takes nothing for `patience` seconds. `copy`
-    gets all bytes as well, also after that.
+    gets all bytes as well, even after that.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Producer:
 
     @property
     def seen(self) -> tuple[int, bytes]:
-        """How many bytes were prepared, also after sending has failed, and their SHA-256."""
+        """How many bytes were prepared, even after sending has failed, and their SHA-256."""
         return self._seen_bytes, self.sha256.digest()
 
     @property

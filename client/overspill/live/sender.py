@@ -3,7 +3,7 @@
     a full append      ├── sent ──┤├── the service stores it ──┤
     the one behind it              ├── sent ──┤├── the service stores it ──┤
 
-The service takes appends in their order, also if the second arrives while it stores the first. If it cannot,
+The service takes appends in their order, even if the second arrives while it stores the first. If it cannot,
 because the second went to another replica, each append from then on waits for the answer to the one before.
 """
 

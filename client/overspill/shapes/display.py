@@ -57,7 +57,7 @@ def for_display(value: Any, *, max_chars: int = MAX_CHARS, max_error_chars: int 
 
 
 class _Parts:
-    """Makes the parts of one value short enough to show. Bounded, also if parts contain each other."""
+    """Makes the parts of one value short enough to show. Bounded, even if parts contain each other."""
 
     def __init__(self) -> None:
         self._left = _MOST_PARTS

@@ -36,7 +36,7 @@ def left_beside(limits: Limits, text: str, lines: int | None = None) -> Limits:
 
 
 def with_room_for(limits: Limits, texts: list[str]) -> Limits:
-    """Return limits that leave room for these texts too, also where JSON escapes them."""
+    """Return limits that leave room for these texts too, even where JSON escapes them."""
     text = "\n".join([*texts, ""])
     chars, tokens = limits.max_chars, limits.max_tokens
     escaped = text.count("\n") + text.count('"') + text.count("\\")

@@ -164,7 +164,7 @@ def new_id(session: str, call_id: str) -> str:
 def live_service(
     client: LiveCalls, description: Description, *, silent_seconds: float | None = None
 ) -> LiveService:
-    """Return the calls of a live capture's only producer. Each ends after so long without progress."""
+    """Return the calls of a live capture's only producer. Each ends after `silent_seconds` of silence."""
     return _LiveService(client, description, secrets.token_hex(16), silent_seconds=silent_seconds)
 
 

@@ -83,7 +83,7 @@ async def put(
 ) -> tuple[Entry, bool]:
     """Store a body under an id. Return the entry, and whether it is new.
 
-    `on_stored` gets both too, also if the caller is cancelled while the capture is being committed. The same
+    `on_stored` gets both too, even if the caller is cancelled while the capture is being committed. The same
     content under the same id is stored once, however often and to whichever replica it is sent. A partial
     capture is completed by a body that begins with all of it.
 

@@ -35,7 +35,7 @@ class Schedule:
         """How far ahead a capture may be scheduled."""
 
     async def due(self) -> AsyncIterator[tuple[str, str]]:
-        """Yield the tenant and id of each capture that is due, also if the clock was set back meanwhile."""
+        """Yield the tenant and id of each capture that is due, even if the clock was set back meanwhile."""
         now, skip, is_last = self._archive.clock(), 0, False
         # Nothing is scheduled that far ahead, unless the clock has been set back since.
         for name in await self._archive.catalog.scheduled_after(now + self._latest, DUE_PAGE):

@@ -229,7 +229,7 @@ ROUTES: Final = (
         Path.TIMELINE,
         timeline,
         wire.RefQuery,
-        "When the bytes of a live capture came, also after its end.",
+        "When the bytes of a live capture came. It can be asked after its end too.",
         wire.Timeline,
     ),
 )

@@ -54,7 +54,7 @@ class PersonTerminal:
         _copy_size(terminal)
 
     def take(self) -> bool:
-        """In the foreground, let keys come as they are pressed, and return True: also where it is gone."""
+        """In the foreground, let keys come as they are pressed, and return True: even where it is gone."""
         with suppress(OSError):
             if not _is_foreground(self._keys):
                 return False

@@ -1,7 +1,8 @@
 r"""Lets a shell mark its commands on the terminal, so that each is found in what is stored.
 
 Bash, zsh and fish read a start file of ours, which reads the person's own first. Other shells start as they
-are. A bash that is told which start files to read reads ours before its first prompt, and zsh -f only ours.
+are. If options of bash say which start files it reads, it reads ours later, before its first prompt. With
+`-f` zsh reads ours only.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _BASH_PROMPTED: Final = """
 PROMPT_COMMAND=${PROMPT_COMMAND//"$OVERSPILL_BASH_START"/:}
 unset OVERSPILL_BASH_START
 """
-"""Before its first prompt bash runs what the variable says, which its start files may have added to."""
+"""Bash runs `PROMPT_COMMAND` before its first prompt, and its start files may have added to it."""
 
 _BASH: Final = (
     _ESCAPED
@@ -74,7 +75,7 @@ OVERSPILL_ZDOTDIR=${ZDOTDIR-}
 """Each start file reads the person's own, in the folder that is theirs, which their `.zshenv` may name."""
 _ZSH_OWN: Final = '[[ -f ${ZDOTDIR:-$HOME}/%(name)s ]] && . "${ZDOTDIR:-$HOME}/%(name)s"'
 _ZSH_NO_FILES: Final = {"-f": "-d", "--no-rcs": "-d"}
-"""With the option on the left zsh reads no start file, with that on the right none of the system's."""
+"""Options of zsh. With the left one it reads no start file; the right one leaves out only the system's."""
 _ZSH_AGAIN: Final = "ZDOTDIR=$__overspill_folder"
 
 _ZSH: Final = (

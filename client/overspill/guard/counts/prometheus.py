@@ -65,7 +65,7 @@ class Collector:
         self._past = {}
 
     def follow(self, tally: Tally, owner: object) -> None:
-        """Count what `tally` counts, also after `owner` is gone."""
+        """Count what `tally` counts, even after `owner` is gone."""
         with self._lock:
             self._settle()
             if tally not in self._tallies:

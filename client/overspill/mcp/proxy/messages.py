@@ -63,7 +63,7 @@ def _batch(line: bytes) -> list[bytes]:
 
 
 def _read(line: bytes) -> Message:
-    """Return the message, also if only Python's own reader takes it, as for half of a surrogate pair."""
+    """Return the message, even if only Python's own reader takes it, as for half of a surrogate pair."""
     try:
         return _ONE.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -52,7 +52,7 @@ def server(address: Address, options: LinkOptions) -> Connection:
 def sentinel(
     addresses: Sequence[Address], service: str, options: LinkOptions, password: str | None = None
 ) -> Connection:
-    """Return the connection to the master that any of the sentinels names, also after a failover.
+    """Return the connection to the master that any of the sentinels names, even after a failover.
 
     `password` is that of the sentinels.
     """
