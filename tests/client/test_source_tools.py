@@ -174,7 +174,7 @@ def test_a_signal_gives_the_exit_code_of_a_shell(run_command: AgentTool) -> None
         ({"command": "a\0b"}, "NUL"),
         ({"command": "ls", "directory": "nowhere"}, "cannot be run in 'nowhere'"),
         ({"command": "ls", "shell": "zsh"}, "run_command takes command, directory, timeout_seconds"),
-        ("ls", "no JSON"),
+        ("ls", "not JSON"),
     ],
 )
 def test_a_mistake_is_explained(run_command: AgentTool, arguments: Any, said: str) -> None:

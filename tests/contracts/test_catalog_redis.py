@@ -221,8 +221,9 @@ async def test_steps_whose_answer_was_lost_say_the_same_again(redis_url: str, tm
         repeat_every_step(catalog)
 
         assert await catalog.commit(entry(), UNLIMITED) == entry()
-        assert await catalog.amend(entry(), expires=NOW + 5, marker="m")
-        assert await catalog.remove(entry(), tombstone(entry()), keep=60)
+        amended = await catalog.amend(entry(), expires=NOW + 5, marker="m")
+        assert amended is not None
+        assert await catalog.remove(amended, tombstone(amended), keep=60)
         assert await catalog.totals(TENANT) == Totals()
         assert await catalog.lease("sweep", "one", 60)
         assert await catalog.once("batch", 60)

@@ -160,7 +160,7 @@ async def test_metadata_is_charged_and_released_with_its_capture(catalog: Catalo
         await catalog.commit(entry(2), quota)
     amended = await catalog.amend(large, expires=large.expires + 9, marker="m" * 99)
     assert amended is not None
-    await catalog.remove(amended, tombstone(large), keep=KEEP)
+    await catalog.remove(amended, tombstone(amended), keep=KEEP)
     assert (await catalog.totals(TENANT)).metadata == 0
     assert await catalog.commit(entry(2), quota) == entry(2)
 

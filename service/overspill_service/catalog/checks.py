@@ -116,8 +116,9 @@ class Probes:
         return _require([each.id for each in found] == [self._entry.id], "it is not among those that expired")
 
     async def remove(self) -> str:
-        tombstone = Tombstone(id=self._entry.id, reason="deleted", at=self._now)
-        is_removed = await self._catalog.remove(self._entry, tombstone, keep=TOMBSTONE_SECONDS)
+        entry = self._entry
+        tombstone = Tombstone(id=entry.id, reason="deleted", at=self._now, keys=entry.keys)
+        is_removed = await self._catalog.remove(entry, tombstone, keep=TOMBSTONE_SECONDS)
         return _require(is_removed, "it was gone already")
 
     async def lease(self) -> str:
