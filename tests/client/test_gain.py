@@ -53,7 +53,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", NARROW)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(size=SIZES, width=st.sampled_from([1, 2, 7, 60, 10_000]), is_kept=st.booleans())
 def test_no_stand_in_is_longer_than_what_it_stands_for(
     workspace: Path, name: str, shape: str, size: int, width: int, is_kept: bool

@@ -392,16 +392,16 @@ def invalid(value: Any) -> Exception:
 
 
 SHAPES: dict[str, Callable[[], Any]] = {
-    "two blocks": lambda: blocks(400_000, 400_000),
+    "two blocks": lambda: blocks(90_000, 90_000),
     "seventeen blocks": lambda: blocks(*[60_000] * 17),
-    "many small blocks": lambda: blocks(*[30] * 6_000),
+    "many small blocks": lambda: blocks(*[30] * 2_000),
     "a text and what is shorter than its placeholder": lambda: blocks(500_000, *[40] * 12),
     "two results": lambda: [{"role": "tool", "tool_call_id": f"{n}", "content": LINES * 6} for n in (1, 2)],
     "a result with data": lambda: {"content": blocks(400_000, 9), "structuredContent": {"rows": [LINES] * 6}},
     "two streams": lambda: {"type": "shell_call_output", "output": [{"stdout": LINES * 6, "stderr": LINES}]},
-    "a dict with text and others": lambda: {"text": LINES * 6, "rows": [1.5] * 20_000, "is_done": True},
+    "a dict with text and others": lambda: {"text": LINES * 6, "rows": [10**60] * 1_500, "is_done": True},
     "an exception": lambda: noted(ValueError(LINES * 6)),
-    "a validation error": lambda: invalid(["not a number"] * 3_000),
+    "a validation error": lambda: invalid(["not a number"] * 800),
     "an exception group": lambda: ExceptionGroup(
         "g",
         [ValueError(LINES * 6), ExceptionGroup("inner", [noted(KeyError("k" * 9_000)), OSError("short")])],
