@@ -270,12 +270,17 @@ SETTINGS = st.fixed_dictionaries(
 NAMES = st.text(st.characters(codec="utf-8"))
 
 
+@pytest.fixture(scope="module")
+def path_of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that all examples of a test write anew."""
+    return tmp_path_factory.mktemp("policies") / "policy.toml"
+
+
 @given(st.dictionaries(NAMES, SETTINGS, max_size=5))
-def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, tools: dict[str, Any]) -> None:
-    path = tmp_path_factory.mktemp("policies") / "policy.toml"
+def test_what_is_written_is_read(path_of_all: Path, tools: dict[str, Any]) -> None:
     text = toml_of({tool: (each, ["because ✓"]) for tool, each in tools.items()}, head=["made by a test"])
-    path.write_bytes(text.encode())
-    policy = Policy.load(path)
+    path_of_all.write_bytes(text.encode())
+    policy = Policy.load(path_of_all)
 
     for tool, each in tools.items():
         assert policy.limits(tool).max_bytes == each["max_bytes"]
