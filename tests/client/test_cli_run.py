@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,15 +12,16 @@ import overspill as overspill_package
 import pytest
 from overspill.spools.spool import Spool
 
-from tests.client.shell import CAPTURE_ID, SECONDS, Shell, command, written_to
+from tests.bytecode import copy_package
+from tests.client.shell import CAPTURE_ID, SECONDS, Shell, command, run_code, written_to
 from tests.client.spooling import spilled
 from tests.servers.overspill import ServiceProcess, clean_environment
 
 LARGE = 16 * 1024 * 1024
 LONG = ["seq", "1", "30000"]
-HUGE = 72 * 1024 * 1024
-FLAT_KIB = 200 * 1024
-"""Far below the size of the huge output, well above what the interpreter and its libraries take."""
+HUGE = 48 * 1024 * 1024
+FLAT_KIB = 135 * 1024
+"""More than the interpreter and its libraries take, 110 MiB, and less than these and the huge output do."""
 
 
 @pytest.fixture(scope="module")
@@ -273,14 +273,7 @@ def test_where_no_thread_can_be_started_nothing_is_lost_and_no_traceback_shown(
     environment = {**overspill.environment, "OVERSPILL_SPOOL": str(tmp_path / "spool")}
     spool = Spool(tmp_path / "spool").partition(environment["OVERSPILL_URL"], "")
     spool.keep(spilled("waits\n"), "down")
-    ended = subprocess.run(
-        [sys.executable, "-c", WITHOUT_THREADS, *words],
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-        env=environment,
-    )
+    ended = run_code(WITHOUT_THREADS, *words, environment=environment)
 
     assert (ended.returncode, "Traceback" in ended.stderr) == (code, False)
     assert said in ended.stdout + ended.stderr
@@ -318,16 +311,18 @@ def without_package(tmp_path: Path, url: str, script: str) -> "subprocess.Comple
     The file `$LOADED` appears when all is loaded that is needed at the end.
     """
     package = Path(next(iter(overspill_package.__path__)))
-    shutil.copytree(package, tmp_path / "overspill", ignore=shutil.ignore_patterns("__pycache__"))
+    copy_package(package, tmp_path / "overspill")
     own = {"PACKAGE": "overspill", "LOADED": "loaded", "OVERSPILL_SPOOL": "spool"}
     own = {name: str(tmp_path / file) for name, file in own.items()}
+    environment = clean_environment(OVERSPILL_URL=url, PYTHONPATH=str(tmp_path), **own)
+    environment.pop("PYTHONPYCACHEPREFIX", None)
     return subprocess.run(
         [sys.executable, "-c", TELLS_WHAT_IS_LOADED, "run", "--", "sh", "-c", script],
         capture_output=True,
         check=False,
         text=True,
         cwd="/",
-        env=clean_environment(OVERSPILL_URL=url, PYTHONPATH=str(tmp_path), **own),
+        env=environment,
     )
 
 

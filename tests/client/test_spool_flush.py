@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -27,6 +26,7 @@ from overspill.spools.spool import Spool
 from overspill.spools.workspace import Workspace
 from overspill.wire import SPOOLED_LABEL, Code, Outcome
 
+from tests.bytecode import copy_package
 from tests.client import scripted
 from tests.client.shell import Shell
 from tests.client.spooling import Clock, put, put_sync, spilled
@@ -247,6 +247,7 @@ import builtins, sys, time
 from overspill import SyncClient
 from overspill.guard.policy import Policy
 from overspill.delivery.storage import Storage
+from tests.bytecode import copy_package
 from tests.client.spooling import Clock, put_sync, spilled
 
 class Slow:
@@ -290,7 +291,9 @@ def test_an_upgrade_of_the_package_ends_no_process_that_runs(
 ) -> None:
     """The old files are gone: what was imported works on, and the rest is left to the next process."""
     package = Path(next(iter(overspill.__path__)))
-    shutil.copytree(package, tmp_path / "overspill", ignore=shutil.ignore_patterns("__pycache__"))
+    copy_package(package, tmp_path / "overspill")
+    environment = clean_environment(OVERSPILL_SPOOL=str(tmp_path / "spool"), PYTHONPATH=str(tmp_path))
+    environment.pop("PYTHONPYCACHEPREFIX", None)
     five_waiting(service.url, f"upgrade {loaded}")
     done = subprocess.run(
         [sys.executable, "-c", REPLACED, service.url, str(tmp_path / "overspill"), loaded],
@@ -298,7 +301,7 @@ def test_an_upgrade_of_the_package_ends_no_process_that_runs(
         text=True,
         check=False,
         cwd="/",
-        env=clean_environment(OVERSPILL_SPOOL=str(tmp_path / "spool"), PYTHONPATH=str(tmp_path)),
+        env=environment,
     )
 
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, uploaded, "")
