@@ -16,6 +16,7 @@ from overspill.cli.command_output.terminal_process import LineEnds
 from overspill.wire import State
 
 from tests.client.shell import CAPTURE_ID, Shell, command, written_to
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -151,11 +152,9 @@ def test_what_a_long_command_prints_can_be_read_before_it_ends(overspill: Shell)
     )
     terminal.wait_for(b"\r\n30000\r\n")
     with SyncClient(overspill.environment["OVERSPILL_URL"]) as client:
-        live = None
-        while live is None:
-            live = next(iter(client.list(session="cli-live", state=State.LIVE).captures), None)
-        while not client.tail(live.id, 1).content.endswith("30000\n"):
-            pass
+        assert until(lambda: client.list(session="cli-live", state=State.LIVE).captures)
+        [live] = client.list(session="cli-live", state=State.LIVE).captures
+        assert until(lambda: client.tail(live.id, 1).content.endswith("30000\n"))
         terminal.press(b"it\r")
         code = terminal.ended()
         entry = client.get(live.id)

@@ -13,6 +13,7 @@ from overspill.spools.spool import Spool
 
 from tests.client.shell import Shell
 from tests.client.spooling import spilled
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -316,7 +317,6 @@ def test_run_spools_a_long_output_and_its_handle_is_read_at_once(offline: Shell)
 
 def test_what_has_expired_is_listed_no_more(offline: Shell, partition: Partition) -> None:
     kept = partition.keep(spilled(TEXT, ttl=1), "down")
-    while datetime.now(UTC) <= kept.expires:
-        pass
 
+    assert until(lambda: datetime.now(UTC) > kept.expires)
     assert offline("spool", "list").data == b""

@@ -58,7 +58,7 @@ def test_defaults_are_the_safe_ones() -> None:
     assert not Directives(elevated=True).restrict_to_workspace
 
 
-@given(st.recursive(st.none() | st.booleans() | st.text() | st.integers(), st.lists))
+@given(st.recursive(st.none() | st.booleans() | st.text() | st.integers(), st.lists, max_leaves=9))
 def test_damaged_metadata_falls_to_the_safe_defaults(damage: Any) -> None:
     assert Directives.read(damage) == Directives()
     assert Directives.read({METADATA: damage}) == Directives()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pydantic
 import pydantic_core
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from overspill import Guard, Policy
 
@@ -171,7 +171,6 @@ def dumped(value: Any) -> bytes:
     return pydantic_core.to_json(value, bytes_mode="base64", inf_nan_mode="constants")
 
 
-@settings(max_examples=150)
 @given(
     st.sampled_from(SHAPES),
     st.lists(TEXTS, min_size=1, max_size=4),

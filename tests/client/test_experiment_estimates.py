@@ -12,7 +12,7 @@ from overspill.wire import GROUPS
 
 NIST = {7: 2.365, 8: 2.306, 10: 2.228, 15: 2.131, 20: 2.086, 24: 2.064, 30: 2.042, 60: 2.000, 100: 1.984}
 """t for 95 %, two-sided: NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2."""
-EXPERIMENTS = 1_000
+EXPERIMENTS = 500
 USUAL_SESSIONS, HOLDOUT_SESSIONS = 200, 100
 
 

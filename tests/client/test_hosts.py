@@ -97,7 +97,7 @@ def test_no_answer_of_a_reading_tool_is_longer_than_the_host_shows(
 def test_a_long_list_is_as_short_as_the_host_needs(guard: Guard) -> None:
     for number in range(40):
         guard.process_sync(
-            f"{number}{LINES}", tool=f"a tool with a long name {'x' * 80}", call_id=f"c{number}"
+            f"{number}{LINES[:60_000]}", tool=f"a tool with a long name {'x' * 80}", call_id=f"c{number}"
         )
     _, list_captures = reading_tools(guard, max_chars=HOSTS["vscode"].answer_chars)
     answer = list_captures.call({"limit": 50})

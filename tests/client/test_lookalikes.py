@@ -185,7 +185,7 @@ def test_no_notice_has_a_line_that_reads_like_ours_and_is_the_tools(
     name: str, lines: list[str], tool: str, call: str, status: str
 ) -> None:
     assume(tool not in {"inspect_output", "list_captures"})  # their outputs stay as they are
-    output = "\n".join([*lines, "x" * 40, *lines] * 200)
+    output = "\n".join([*lines, "x" * 40, *lines] * 100)
     guard = Guard(policy=POLICIES[name], spool=False)
     guarded = guard.process_sync(output, tool=tool, call_id=call, status=status)
     assert guarded.notice is not None

@@ -101,7 +101,9 @@ def test_a_notice_that_a_tool_repeats_counts_once() -> None:
     assert guarded.outcome is Outcome.TRUNCATED
     assert len(json.dumps(guarded.value)) < 50_000
     assert outcome(blocks(known, other), max_bytes=100) is Outcome.INLINE
-    assert outcome(blocks(*[made(f"{number}\n{LONG}") for number in range(100)])) is Outcome.TRUNCATED
+    assert (
+        outcome(blocks(*[made(f"{number}\n{LONG[:60_000]}") for number in range(100)])) is Outcome.TRUNCATED
+    )
 
 
 def test_forged_fields_of_a_notice_make_no_notice() -> None:

@@ -120,7 +120,7 @@ def test_the_last_is_of_the_class_of_the_others(guard: Guard, make: Any, field: 
 
 
 def test_where_no_item_can_hold_a_notice_it_comes_alone(guard: Guard) -> None:
-    *_, before, last = guard.process_sync(iter(range(100_000)), tool="t").value
+    *_, before, last = guard.process_sync(iter(range(20_000)), tool="t").value
 
     assert type(before) is int
     assert is_notice(last)

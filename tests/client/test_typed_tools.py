@@ -31,19 +31,19 @@ class Report(BaseModel):
     total: int
 
 
-ROWS = [Row(id=number, name=f"n{number}") for number in range(9_000)]
+ROWS = [Row(id=number, name=f"n{number}") for number in range(2_500)]
 
 
 def texts() -> list[str]:
-    return ["x" * 50] * 5_000
+    return ["x" * 50] * 1_500
 
 
 def counts() -> dict[str, int]:
-    return {f"k{number}": number for number in range(20_000)}
+    return {f"k{number}": number for number in range(5_000)}
 
 
 def lists() -> dict[str, list[int]]:
-    return {f"k{number}": [number] * 9 for number in range(5_000)}
+    return {f"k{number}": [number] * 9 for number in range(1_500)}
 
 
 def rows() -> list[Row]:
@@ -55,11 +55,11 @@ def report() -> Report:
 
 
 async def text() -> str:
-    return "x\n" * 90_000
+    return "x\n" * 30_000
 
 
 def numbers() -> list[int]:
-    return list(range(50_000))
+    return list(range(12_000))
 
 
 async def called(tool: Any) -> Any:
@@ -98,7 +98,7 @@ class Rows:
 
 
 def test_a_tool_that_is_a_callable_object_keeps_what_its_annotation_says() -> None:
-    made = Guard(spool=False).wrap(Rows(9_000))()
+    made = Guard(spool=False).wrap(Rows(3_000))()
 
     assert len(made) < 100
     assert all(isinstance(row["name"], str) for row in made)
