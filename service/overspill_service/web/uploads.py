@@ -46,14 +46,7 @@ async def put(context: RequestContext[wire.NoQuery]) -> web.Response:
     encoding, digest = _body_headers(context)
     metadata = metadata_of(context.request.headers)
     await require_preconditions(context)
-    async with _upload_place(context), _body_memory(context, encoding) as memory:
-        body = UploadBody(
-            body_chunks(context.request, context.service.settings),
-            memory,
-            encoding,
-            digest,
-            _announced_size(context, encoding),
-        )
+    async with _upload_body(context, encoding, digest) as body:
         entry, is_new = await storing.put(
             context.captures, context.ref, metadata, body, context.service.metrics.capture
         )
@@ -64,14 +57,7 @@ async def post(context: RequestContext[wire.NoQuery]) -> web.Response:
     """Store the body under the id of its session, call id and content. `Location` names it."""
     encoding, digest = _body_headers(context)
     metadata = metadata_of(context.request.headers)
-    async with _upload_place(context), _body_memory(context, encoding, is_rekeyed=True) as memory:
-        body = UploadBody(
-            body_chunks(context.request, context.service.settings),
-            memory,
-            encoding,
-            digest,
-            _announced_size(context, encoding),
-        )
+    async with _upload_body(context, encoding, digest, is_rekeyed=True) as body:
         entry, is_new = await storing.post(context.captures, metadata, body, context.service.metrics.capture)
     location = Path.CAPTURE.format(ref=entry.id)
     return _stored_response(context, entry, digest, is_new=is_new, location=location)
@@ -122,8 +108,18 @@ async def require_preconditions(context: RequestContext[Any]) -> None:
 
 
 @asynccontextmanager
+async def _upload_body(
+    context: RequestContext[Any], encoding: str | None, digest: bytes | None, *, is_rekeyed: bool = False
+) -> AsyncIterator[UploadBody]:
+    """Hold a place and the memory for a body. Raises `TooManyRequests`, `Overloaded`."""
+    async with _upload_place(context), _body_memory(context, encoding, is_rekeyed=is_rekeyed) as memory:
+        chunks = body_chunks(context.request, context.service.settings)
+        yield UploadBody(chunks, memory, encoding, digest, _announced_size(context, encoding))
+
+
+@asynccontextmanager
 async def _body_memory(
-    context: RequestContext[Any], encoding: str | None, *, is_rekeyed: bool = False
+    context: RequestContext[Any], encoding: str | None, *, is_rekeyed: bool
 ) -> AsyncIterator[UploadMemory]:
     """Hold the memory that the body needs. Raises `Overloaded` if none comes free in time."""
     budget, length = context.service.archive.memory, context.request.content_length
