@@ -46,7 +46,7 @@ COUNT = 20
 DAY = 24 * 3600
 LOG = log_lines(100)
 SPLIT_SECONDS = 60.0
-PAUSE = 0.1
+PAUSE = 0.3
 """Seconds between two uploads: a failover takes so long that there are hundreds all the same."""
 
 

@@ -52,6 +52,7 @@ DAMAGES = [
     *(pytest.param(truncate(share), id=f"cut at {share}") for share in (0, 0.01, 0.5, 0.999)),
     pytest.param(Path.unlink, id="deleted"),
 ]
+KINDS = {"flipped": flip(0.5), "cut": truncate(0.5), "deleted": Path.unlink}
 
 
 @pytest.fixture
@@ -135,7 +136,7 @@ def decoded(stored: bytes) -> bytes | None:
         return None
 
 
-@pytest.mark.parametrize("damage", [flip(0.5), truncate(0.5), Path.unlink], ids=["flipped", "cut", "deleted"])
+@pytest.mark.parametrize("damage", KINDS.values(), ids=KINDS)
 async def test_damage_in_the_first_frames_is_answered_with_a_problem(
     api: Api, tmp_path: Path, damage: Damage
 ) -> None:
@@ -145,9 +146,15 @@ async def test_damage_in_the_first_frames_is_answered_with_a_problem(
     assert (response.status, await code_of(response)) == (500, Code.CAPTURE_DAMAGED)
 
 
-@pytest.mark.parametrize("method", ["PUT", "POST"])
 @pytest.mark.parametrize("place", [0, 1, -1])
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize(
+    ("method", "damage"),
+    [
+        *(pytest.param("PUT", *each.values, id=f"PUT-{each.id}") for each in DAMAGES),
+        # It has its id at the end only. What finds the damage then is the same.
+        *(pytest.param("POST", damage, id=f"POST-{name}") for name, damage in KINDS.items()),
+    ],
+)
 async def test_a_damaged_capture_is_mended_by_sending_it_again(
     api: Api, tmp_path: Path, damage: Damage, place: int, method: str
 ) -> None:

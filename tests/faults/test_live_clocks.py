@@ -114,6 +114,7 @@ async def test_what_began_by_a_clock_that_was_late_is_not_ended_when_the_clock_i
 async def test_bytes_are_stored_as_soon_as_ever_after_a_jump(
     machine: Machine, producer: Producer, jump: float
 ) -> None:
+    machine.api.service.flusher.schedule._age = 0.1
     await producer.append(b"one\n")
     machine.ahead = jump
     await machine.api.service.archive.shared_clock.measure()

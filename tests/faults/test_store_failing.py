@@ -51,11 +51,11 @@ async def api(start_api: Callable[..., Any], s3_server: S3Server, faulty_s3: Fau
 
 @contextmanager
 def failing(api: Api, proxy: FaultyProxy, method: str, fault: Fault) -> Iterator[None]:
-    """Requests of this method fail, and the service gives its store two seconds for each operation."""
+    """Requests of this method fail, and the service gives its store a second for each operation."""
     retry = api.service.archive.store._inner._retry  # type: ignore[attr-defined]
     proxy.always(method, fault)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(retry, "deadline", 2)
+        patch.setattr(retry, "deadline", 1)
         yield
     proxy.heal()
 
@@ -164,12 +164,11 @@ async def test_a_delete_that_was_cut_short_is_finished_by_asking_again(
     api: Api, faulty_s3: FaultyProxy
 ) -> None:
     await api.put(LOG)
-    faulty_s3.always("DELETE", BROKEN)
-    refused = await api.send("DELETE", path_of(LOG))
+    with failing(api, faulty_s3, "DELETE", BROKEN):
+        refused = await api.send("DELETE", path_of(LOG))
     assert (refused.status, await code_of(refused)) == (503, Code.STORE_UNAVAILABLE)
     assert (await api.get(path_of(LOG))).status == 410
 
-    faulty_s3.heal()
     assert (await api.send("DELETE", path_of(LOG))).status == 200
     assert await keys_in(api) == []
 
@@ -180,11 +179,10 @@ async def test_the_erasure_of_a_session_that_was_cut_short_is_finished_by_asking
 ) -> None:
     for number in range(count):
         await api.put(b"%d" % number, Overspill_Session="s")
-    faulty_s3.always(method, BROKEN)
-    refused = await api.send("DELETE", "/v1/sessions/s")
-    assert (refused.status, await code_of(refused)) == (503, Code.STORE_UNAVAILABLE)
+    with failing(api, faulty_s3, method, BROKEN):
+        refused = await api.send("DELETE", "/v1/sessions/s")
 
-    faulty_s3.heal()
+    assert (refused.status, await code_of(refused)) == (503, Code.STORE_UNAVAILABLE)
     assert (await api.send("DELETE", "/v1/sessions/s")).status == 200
     assert await keys_in(api) == []
     assert (await usage_of(api)).captures == 0

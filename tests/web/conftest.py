@@ -29,6 +29,11 @@ class Api:
         self.service: Service = runner.app[SERVICE]
         self._runner, self._session, self.port = runner, session, port
 
+    @property
+    def sockets(self) -> list[socket.socket]:
+        """What the service listens on."""
+        return [site._sock for site in self._runner.sites if isinstance(site, web.SockSite)]
+
     async def stop(self) -> None:
         """Stop the service as its process would."""
         await self._runner.cleanup()
