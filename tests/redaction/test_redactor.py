@@ -66,9 +66,9 @@ def test_with_re2_one_pass_finds_all_kinds() -> None:
 @pytest.mark.parametrize("filler", ["a line of a log\n", "sk-ant-eyJSK key-Q~"])
 def test_hyperscan_finds_in_long_texts_what_re2_finds(filler: str, monkeypatch: pytest.MonkeyPatch) -> None:
     random_ = random.Random(1)
-    each = [filler * random_.randrange(200) + each.text + "\n" for each in PLANTED]
+    each = [filler * random_.randrange(100) + each.text + "\n" for each in PLANTED]
     text, scan = "".join(each), PrefixScan(RULES)
-    cuts = [0, *sorted(random_.sample(range(len(text)), 7)), len(text)]
+    cuts = [0, *sorted(random_.sample(range(len(text)), 3)), len(text)]
     spans = [(start, end) for start, end in pairwise(cuts) if end - start > 2**16]
 
     found = [list(scan.find(text, *span)) for span in spans]
@@ -213,9 +213,9 @@ def test_without_re2_the_result_is_the_same(text: str) -> None:
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.integers(0, len(PLANTED) - 1), st.integers(0, 12_000), st.integers(1, 600))
+@given(st.integers(0, len(PLANTED) - 1), st.integers(0, 4_000), st.integers(1, 600))
 def test_secrets_at_any_border_are_found(number: int, before: int, size: int) -> None:
-    text = "word " * (before // 5) + PLANTED[number].text + "\n" + "word " * 3_000
+    text = "word " * (before // 5) + PLANTED[number].text + "\n" + "word " * 1_000
     whole = DEFAULT.redact(text)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -307,9 +307,9 @@ def test_hostile_text_takes_time_in_proportion_to_its_length(hostile: str, redac
         return time.process_time() - start
 
     # One of three: a collection of the whole suite's garbage takes longer than the search.
-    limit = min(30 * max(min(took(20_000) for _ in range(3)), 0.002), 2.0)
+    limit = min(30 * max(min(took(10_000) for _ in range(3)), 0.0005), 2.0)
 
-    assert any(took(200_000) < limit for _ in range(3))
+    assert any(took(100_000) < limit for _ in range(3))
 
 
 @pytest.mark.parametrize(
