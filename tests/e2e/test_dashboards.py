@@ -35,7 +35,7 @@ FOLDER = Path(__file__).parents[2] / "service" / "deploy" / "grafana" / "dashboa
 GRAFANA = FOLDER.parent
 NAME = re.compile(r"\b(?:\w+:)?(?:overspill|process)_\w+(?::\w+)?\b")
 UNITS = {"percentunit", "bytes", "binBps", "cps", "reqps", "s", "short", "currencyUSD"}
-LOAD_SECONDS = 12
+LOAD_SECONDS = 6
 WIDTH = 24
 
 Document = dict[str, Any]
@@ -188,7 +188,7 @@ def load(url: str) -> None:
         while time.monotonic() < until:
             number += 1
             one_round(client, number)
-            time.sleep(0.1)
+            time.sleep(0.3)
 
 
 def one_round(client: SyncClient, number: int) -> None:

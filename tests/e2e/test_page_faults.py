@@ -96,12 +96,12 @@ async def test_an_endless_line_is_read_on_part_by_part_and_from_its_beginning_ag
     watched: Watched, client: Client
 ) -> None:
     """A browser draws a million characters of a line, and takes seconds for many more."""
-    numbers = "".join(f"{number:09d} " for number in range(200_000))
+    numbers = "".join(f"{number:09d} " for number in range(120_000))
     entry = await client.put(f"first\n{numbers}\nlast\n", call_id="endless")
     page = await opened(watched, f"/captures/{entry.id}")
     line, more = page.locator('[data-line="2"] code'), page.get_by_role("button", name="read on in this line")
     await more.wait_for()
-    seen = (await line.inner_text())[:10]
+    seen = (await line.text_content())[:10]
     while await more.count():
         known = await line.evaluate("line => line.textContent")
         await more.evaluate("button => button.click()")
@@ -109,11 +109,11 @@ async def test_an_endless_line_is_read_on_part_by_part_and_from_its_beginning_ag
             "known => document.querySelector('[data-line=\"2\"] code').textContent !== known", arg=known
         )
         assert await line.evaluate("line => line.textContent.length") < 1_100_000
-    assert (await line.inner_text()).rstrip().endswith("000199999")
+    assert (await line.text_content()).rstrip().endswith("000119999")
     await page.get_by_role("button", name="before").click()
     await more.wait_for()
 
-    assert (await line.inner_text())[:10] == seen == "000000000 "
+    assert (await line.text_content())[:10] == seen == "000000000 "
 
 
 async def test_a_pattern_that_a_browser_would_never_end_leaves_the_page_alive(

@@ -83,13 +83,13 @@ async def test_a_wrapped_line_of_many_screens_is_read_to_its_end_and_back(
 
     async with asyncio.timeout(60):
         while not await long.count() or await end_of(long) > await end_of(lines):
-            await page.mouse.wheel(0, 200)
+            await page.mouse.wheel(0, 400)
     assert await long.locator("code").inner_text() == words.decode() + "the end"
     async with asyncio.timeout(60):
         while not await page.locator('[data-line="1"]').count() or (
             (await box(page.locator('[data-line="1"]')))["y"] < (await box(lines))["y"]
         ):
-            await page.mouse.wheel(0, -200)
+            await page.mouse.wheel(0, -400)
     await page.keyboard.press("G")
     await page.get_by_text("line 2999", exact=True).wait_for()
 
@@ -271,8 +271,8 @@ async def test_everything_is_reached_with_the_keyboard_alone(watched: Watched, c
     entry = await client.put(LOG, tool="keyboard", session="keyboard", call_id="keyboard")
     page = watched.page
     await watched.go("/")
-    await page.get_by_label("Key", exact=True).wait_for()
-    await page.keyboard.type(KEYS["acme"])  # the field has the focus
+    await page.locator("input[name=key]:focus").wait_for()
+    await page.keyboard.type(KEYS["acme"])
     await page.keyboard.press("Enter")
     await page.get_by_role("heading", name="Tenant acme").wait_for()
     await _tab_to(page, ".account")
@@ -373,7 +373,7 @@ async def test_a_key_that_is_revoked_ends_an_open_page_at_its_next_step(
             for view in ("Captures", "Dashboard"):
                 if await watched.page.get_by_role("link", name=view).count():
                     await watched.page.keyboard.press(view[0].lower())
-                    await watched.page.wait_for_timeout(300)
+                    await watched.page.wait_for_timeout(1000)
 
 
 async def test_a_slow_link_shows_figures_before_charts(watched: Watched, client: Client) -> None:
