@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tests.servers.redis import RedisServer
 
-COUNT: Final = 3000
+COUNT: Final = 1200
 BARE: Final[dict[str, Any]] = {"session": "", "call_id": "", "tool": "", "status": "", "labels": {}}
 
 

@@ -77,7 +77,7 @@ async def test_a_wrong_key_is_refused_and_the_right_one_is_kept_over_a_reload(wa
     assert await watched.page.get_by_text("session has ended").count() == 0
     await watched.page.get_by_role("button", name="Sign in").click()
     await watched.page.get_by_role("alert").wait_for()
-    await watched.sign_in(KEYS["acme"])
+    await watched.sign_in_by_hand(KEYS["acme"])
     await watched.page.reload()
     await watched.page.get_by_role("heading", name="Tenant acme").wait_for()
 
@@ -105,7 +105,7 @@ async def test_an_output_is_searched_and_walked_through_by_keys_alone(
     watched: Watched, client: Client
 ) -> None:
     entry = await client.put(LOG, tool="build", call_id="search")
-    await watched.sign_in(KEYS["acme"], f"/captures/{entry.id}")
+    await watched.sign_in_by_hand(KEYS["acme"], f"/captures/{entry.id}")
     page = watched.page
     await page.get_by_text("line 3 of the log").wait_for()
     await page.keyboard.press("/")

@@ -48,8 +48,7 @@ async def watched(browser: Browser, service: ForkedService) -> AsyncIterator[Wat
 
 
 async def opened(watched: Watched, view: str, shown: str = ".row") -> Page:
-    await watched.sign_in(KEY)
-    await watched.go(view)
+    await watched.sign_in(KEY, view)
     await watched.page.locator(shown).first.wait_for()
     return watched.page
 
@@ -101,19 +100,20 @@ async def test_an_endless_line_is_read_on_part_by_part_and_from_its_beginning_ag
     page = await opened(watched, f"/captures/{entry.id}")
     line, more = page.locator('[data-line="2"] code'), page.get_by_role("button", name="read on in this line")
     await more.wait_for()
-    seen = (await line.text_content())[:10]
+    seen = await line.evaluate("line => line.textContent.slice(0, 10)")
     while await more.count():
-        known = await line.evaluate("line => line.textContent")
+        known = await line.evaluate("line => line.textContent.slice(-60)")
         await more.evaluate("button => button.click()")
         await page.wait_for_function(
-            "known => document.querySelector('[data-line=\"2\"] code').textContent !== known", arg=known
+            "known => document.querySelector('[data-line=\"2\"] code').textContent.slice(-60) !== known",
+            arg=known,
         )
         assert await line.evaluate("line => line.textContent.length") < 1_100_000
-    assert (await line.text_content()).rstrip().endswith("000119999")
+    assert await line.evaluate("line => line.textContent.trimEnd().endsWith('000119999')")
     await page.get_by_role("button", name="before").click()
     await more.wait_for()
 
-    assert (await line.text_content())[:10] == seen == "000000000 "
+    assert await line.evaluate("line => line.textContent.slice(0, 10)") == seen == "000000000 "
 
 
 async def test_a_pattern_that_a_browser_would_never_end_leaves_the_page_alive(

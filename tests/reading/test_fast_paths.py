@@ -76,7 +76,7 @@ def valid(pattern: str, **how: bool) -> Re2Pattern | None:
 
 
 @given(PATTERN, st.booleans(), st.lists(st.sampled_from([*WORDS, ".", "-", "x", "é"]), max_size=8))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_a_line_that_matches_has_one_of_the_texts_read_off_the_pattern(
     pattern: str, ignore_case: bool, words: list[str]
 ) -> None:
@@ -147,7 +147,7 @@ QUERY = st.builds(
 
 
 @given(CONTENT, CUTS, QUERY)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_the_answer_is_that_of_the_engine_alone(content: bytes, cuts: list[int], query: GrepQuery) -> None:
     if valid(query.pattern, fixed=query.fixed) is None:
         return

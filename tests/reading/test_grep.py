@@ -99,7 +99,7 @@ def shown(content: bytes) -> list[str]:
 
 
 @given(CONTENT, CUTS, PATTERNS, st.booleans(), st.booleans(), st.booleans(), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_the_lines_found_are_those_of_a_loop_over_single_lines(
     content: bytes,
     cuts: list[int],

@@ -19,7 +19,7 @@ def lines_found(pattern: PlainPattern | Re2Pattern, data: bytes) -> tuple[int, t
     return pattern.count(data, 0, len(data)), pattern.search(data, 0, len(data))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(text=TEXT, lines=st.lists(st.text(LETTERS, max_size=12), max_size=6), ignore_case=st.booleans())
 def test_a_fixed_text_is_found_where_re2_finds_it(text: str, lines: list[str], ignore_case: bool) -> None:
     data = "\n".join(lines).encode()

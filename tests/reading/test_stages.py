@@ -46,7 +46,7 @@ PATTERN = st.lists(
 
 
 @given(PATTERN, st.text("abx7é ", max_size=30), st.booleans(), st.booleans())
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_blocks_one_behind_the_other_match_what_the_pattern_matches(
     pattern: str, line: str, ignore_case: bool, backwards: bool
 ) -> None:
