@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from overspill.wire import Code
+from overspill.wire import Code, Header
 from overspill_service.access import directory_of
 from overspill_service.catalog.records import FIXED_BYTES, LIVE_BYTES
 from overspill_service.settings.settings import Settings
@@ -266,3 +266,21 @@ async def test_the_end_of_a_live_capture_costs_no_request_of_its_own_for_what_it
     assert (await (await api.get("/v1/usage")).json())["size"] == 1000
     rest = b"y" * (QUOTA - 2000)
     assert (await api.send("PUT", path_of(rest), data=rest)).status == 201
+
+
+async def test_who_begins_a_capture_at_the_same_moment_as_another_holds_no_room_afterwards(
+    start_api: Callable[..., Any],
+) -> None:
+    api: Api = await start_api(max_captures=4)
+    ids = [f"cap_{letter * 20}" for letter in "abcde"]
+
+    async def begin(capture: str, word: str) -> int:
+        path = f"/v1/captures/{capture}/live"
+        return (await api.send("PUT", path, headers={Header.PRODUCER: word})).status
+
+    raced = await asyncio.gather(*(begin(ids[0], word) for word in "1234"))
+    others = [await begin(capture, "1") for capture in ids[1:]]
+
+    assert raced.count(201) == 1
+    assert 503 in raced
+    assert others == [201, 201, 201, 507]

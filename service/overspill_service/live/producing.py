@@ -7,6 +7,7 @@ replica makes them durable later. A request waits for that if the buffer is full
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -14,7 +15,6 @@ from msgspec.structs import replace
 from overspill import wire
 from overspill.wire import State
 
-from overspill_service.archive import retention
 from overspill_service.archive.captures import check_id
 from overspill_service.archive.metadata import CaptureMetadata
 from overspill_service.archive.metadata import screened as screened_metadata
@@ -32,6 +32,7 @@ from overspill_service.errors import (
     ServiceError,
     WrongOffset,
 )
+from overspill_service.live.beginning import new_entry
 from overspill_service.live.buffer_memory import BufferMemory
 from overspill_service.live.ending import Ending, require_small
 from overspill_service.live.filling import fill, framed_ahead
@@ -40,9 +41,10 @@ from overspill_service.live.progress import progress
 from overspill_service.live.screening import screened
 from overspill_service.live.segments import resumed
 from overspill_service.resources.tasks import run_to_completion
-from overspill_service.store_format import object_keys
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from overspill_service.archive.captures import Captures
     from overspill_service.live.turns import Turn
 
@@ -77,42 +79,18 @@ class Producer(Struct, frozen=True):
         found = await captures.look_up(capture, is_limited=False)
         if isinstance(found, Entry) and not found.is_expired(now):
             return await self._begun_before(found, metadata), False
-        entry = self._new_entry(capture, metadata, now)
-        await self._reserve(entry, 1, captures=1)  # a tenant at its limit begins nothing
-        # Scheduled before all other steps: if this process dies after any of them, another one takes over.
-        await self.flusher.schedule.begin(entry)
-        committed = await captures.archive.catalog.commit(entry, captures.quota)
-        if not isinstance(committed, Entry) or committed.upload != entry.upload:
-            raise CatalogUnavailable(f"{capture} was begun or removed at the same time; try again")
+        entry = new_entry(
+            captures.tenant, capture, metadata, self.word, now, self.flusher.schedule.least_life
+        )
+        async with self._room(entry):
+            # Scheduled before all other steps: if this process dies after any, another one takes over.
+            await self.flusher.schedule.begin(entry)
+            committed = await captures.archive.catalog.commit(entry, captures.quota)
+            if not isinstance(committed, Entry) or committed.upload != entry.upload:
+                raise CatalogUnavailable(f"{capture} was begun or removed at the same time; try again")
         await self._open(entry, now)
         self.flusher.digests.begin(entry.upload)
         return wire.LiveStatus(id=capture, state=State.LIVE, accepted=0, durable=0), True
-
-    def _new_entry(self, capture: str, metadata: CaptureMetadata, now: float) -> Entry:
-        """Return the entry of a capture that begins. Raises `InvalidParameter` for its TTL."""
-        told = retention.expiry(now, metadata.ttl, self.captures.tenant.limits)
-        expires = max(told, retention.end_of_life(now, self.flusher.schedule.least_life))
-        return Entry(
-            tenant=self.captures.tenant.name,
-            id=capture,
-            upload=object_keys.new_upload(),
-            state=State.LIVE,
-            size=0,
-            lines=0,
-            sha256=b"",
-            content_type=metadata.content_type,
-            kind="unknown",
-            tool=metadata.tool,
-            session=metadata.session,
-            call_id=metadata.call_id,
-            status=metadata.status,
-            labels=metadata.labels,
-            created=round(now, 6),
-            expires=expires,
-            segments=[],
-            producer=self.word,
-            life=expires - now,
-        )
 
     async def _begun_before(self, entry: Entry, metadata: CaptureMetadata) -> wire.LiveStatus:
         """Return how far the capture is, if this producer has begun it before."""
@@ -220,6 +198,17 @@ class Producer(Struct, frozen=True):
             await catalog.reserve(
                 entry.tenant, entry.upload, size, 0, quota, keep=KEEP_SECONDS, captures=captures
             )
+
+    @asynccontextmanager
+    async def _room(self, entry: Entry) -> AsyncIterator[None]:
+        """Reserve room for one more capture. Give it back if the block fails. Raises `QuotaExceeded`."""
+        await self._reserve(entry, 1, captures=1)  # a tenant at its limit begins nothing
+        try:
+            yield
+        except ServiceError:
+            with suppress(CatalogUnavailable):
+                await self.captures.archive.catalog.free(entry.tenant, entry.upload)
+            raise
 
     async def _open(self, entry: Entry, now: float) -> None:
         record = LiveRecord(producer=self.word, accepted=0, start=0, durable=0, active=now)
