@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from overspill import Guard, SyncClient, inspection_tool, reading_tools, terminal_tool
-from overspill.agent_tools.error_answers import InvalidArguments
 from overspill.agent_tools.inspect_request import InspectRequest
-from overspill.agent_tools.terminal_output import instant_of
+from overspill.text.instants import instant_of
 from overspill.wire import Gap, State, Waited
 
 if TYPE_CHECKING:
@@ -285,7 +284,7 @@ def test_wrong_arguments_are_told(client: SyncClient, arguments: dict[str, Any])
         assert "error" in looking(client, **arguments)
 
 
-def test_times_are_read_as_models_write_them() -> None:
+def test_times_are_read_as_people_and_models_write_them() -> None:
     now = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
     assert instant_of("90s ago", now) == now - timedelta(seconds=90)
@@ -293,5 +292,5 @@ def test_times_are_read_as_models_write_them() -> None:
     assert instant_of("2 Hours ago", now) == instant_of("120 mins", now) == now - timedelta(hours=2)
     assert instant_of("9999999d", now) < now - timedelta(days=36_000)
     assert instant_of("2026-05-04T11:00:00Z", now) == now - timedelta(hours=1)
-    with pytest.raises(InvalidArguments, match="not a time"):
+    with pytest.raises(ValueError, match="not a time"):
         instant_of("soon", now)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -18,6 +17,7 @@ from overspill.agent_tools.inspect_output import NAME as READER
 from overspill.agent_tools.inspect_output import answered
 from overspill.agent_tools.inspect_request import USUAL_CHARS, InspectRequest
 from overspill.agent_tools.repeated_looks import RepeatedLooks
+from overspill.text.instants import instant_of
 from overspill.text.reasons import one_safe_line
 from overspill.transfer.client import call
 
@@ -43,12 +43,6 @@ TERMINAL_VARIABLE: Final = "OVERSPILL_TERMINAL"
 _MODES: Final = ("tail", "head", "all")
 _PAGE_LINES: Final = 500
 _MOST_LOOKED_AT: Final = 200
-_AGO: Final = re.compile(
-    r"(\d{1,7}(?:\.\d{1,3})?)\s*(s|m|h|d|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?)", re.ASCII
-)
-_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_LONGEST_AGO: Final = 100 * 365 * 86_400
-"""Seconds before which nothing was written: there is no date of a million days ago."""
 _NAME_CHARS: Final = 200
 
 TERMINAL_OUTPUT_SCHEMA: Final[dict[str, Any]] = {
@@ -92,7 +86,7 @@ class TerminalRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def inspect_request(self, capture: str, max_chars: int, now: datetime) -> InspectRequest:
         """Return the read of a capture that this asks for. Raises `InvalidArguments`."""
-        since = instant_of(self.since, now) if self.since else None
+        since = _instant(self.since, now) if self.since else None
         if self.mode == "all":
             return _ReadSince(
                 capture=capture, mode="range", lines=_PAGE_LINES, since=since, max_chars=max_chars
@@ -143,18 +137,11 @@ def _require_client(client: Client | None) -> Client:
     return client
 
 
-def instant_of(text: str, now: datetime) -> datetime:
-    """Return the time that a model means. Raises `InvalidArguments`."""
-    if ago := _AGO.fullmatch(text.strip().lower().removesuffix(" ago")):
-        seconds = float(ago[1]) * _UNITS[ago[2][0]]
-        return now - timedelta(seconds=min(seconds, _LONGEST_AGO))
+def _instant(text: str, now: datetime) -> datetime:
     try:
-        found = datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise InvalidArguments(
-            f'{text[:_NAME_CHARS]!r} is not a time: use "30s", "5m", or ISO 8601'
-        ) from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+        return instant_of(text, now)
+    except ValueError as error:
+        raise InvalidArguments(str(error)) from None
 
 
 async def _find_terminal(client: Client, session: str, terminal: str) -> Entry:

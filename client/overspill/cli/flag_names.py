@@ -21,6 +21,7 @@ _FLAGS: Final = {
     "max_matches": "-m",
     "pattern": "PATTERN",
     "session": "--session",
+    "since": "--since",
     "tool": "--tool",
     "ttl": "--ttl",
 }

@@ -2,13 +2,14 @@
 
 import inspect
 import os
+from datetime import datetime
 from typing import Annotated, Final
 
 import click
 
 from overspill.cli.color import ColorMode
 from overspill.cli.parameters import argument, flag, option
-from overspill.cli.parsers import seconds
+from overspill.cli.parsers import instant, seconds
 
 Url = Annotated[str | None, option("--url", metavar="URL", help="The service (else OVERSPILL_URL).")]
 Key = Annotated[
@@ -49,6 +50,15 @@ Refs = Annotated[
 OutputFile = Annotated[
     str | None,
     option("-o", "--output", metavar="FILE", help="Write into this file; - is standard output."),
+]
+Since = Annotated[
+    datetime | None,
+    option(
+        "--since",
+        metavar="TIME",
+        type=instant,
+        help="Only what came after this: 30s, 5m, 2h or 1d ago, or ISO 8601 (UTC without a zone).",
+    ),
 ]
 Session = Annotated[
     str | None,

@@ -2,9 +2,12 @@
 
 import re
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Final
 
 import click
+
+from overspill.text.instants import instant_of
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _LONGEST: Final = 100 * 365 * 86_400
@@ -22,6 +25,14 @@ def seconds(text: str) -> int:
     if found > _LONGEST:
         raise click.BadParameter(f"{text!r} is longer than 100 years")
     return found
+
+
+def instant(text: str) -> datetime:
+    """Parse a time ago, as `5m`, or one in ISO 8601."""
+    try:
+        return instant_of(text, datetime.now(UTC))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def line_range(text: str) -> tuple[int, int | None]:

@@ -10,12 +10,25 @@ from overspill.cli import output
 from overspill.text.quantities import plural
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from overspill.cli.invocation import Invocation
     from overspill.wire import Text
 
 
-def print_text(invocation: "Invocation", source: Any, ref: str, session: str | None, text: "Text") -> None:
-    """Print `text` and the answers that follow it. With `--json`, print `text` alone, as it came."""
+def print_text(
+    invocation: "Invocation",
+    source: Any,
+    ref: str,
+    session: str | None,
+    text: "Text",
+    *,
+    since: "datetime | None" = None,
+) -> None:
+    """Print `text` and the answers that follow it. With `--json`, print `text` alone, as it came.
+
+    `text` has only lines that came after `since`, and so has what follows it.
+    """
     if invocation.json:
         invocation.answer(text)
         return
@@ -29,7 +42,7 @@ def print_text(invocation: "Invocation", source: Any, ref: str, session: str | N
         replaced, rewritten = replaced or text.replaced, rewritten or text.rewritten is True
     output.flush()
     if text.start_line > max(1, text.total_lines):
-        output.say(f"there is no line {text.start_line}: the capture has {plural(text.total_lines, 'line')}")
+        output.say(_nothing_text(text, since))
     if isinstance(text.note, str):
         output.say(text.note)
     if rewritten:
@@ -40,3 +53,9 @@ def print_text(invocation: "Invocation", source: Any, ref: str, session: str | N
         output.say(
             "bytes that are not UTF-8 are shown as \N{REPLACEMENT CHARACTER}; `overspill cat` has them"
         )
+
+
+def _nothing_text(text: "Text", since: "datetime | None") -> str:
+    if since is not None:
+        return f"no such line came after {since.isoformat(timespec='seconds')}"
+    return f"there is no line {text.start_line}: the capture has {plural(text.total_lines, 'line')}"

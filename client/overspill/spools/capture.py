@@ -25,6 +25,7 @@ from overspill.transfer.request import encode_query
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from datetime import datetime
 
     from msgspec import Struct
 
@@ -32,10 +33,14 @@ if TYPE_CHECKING:
     from overspill.spools.entries import Spooled
     from overspill.spools.file_chunks import Read
 
-Q = TypeVar("Q", bound="Struct")
+Q = TypeVar("Q", bound=wire.ReadQuery)
 
 READ_SECONDS: Final = 5.0
 """Seconds after which a search or a summary stops. The answer of a search says how to continue."""
+_NO_TIMES: Final = (
+    "`since` cannot be answered: the capture waits on this machine, which does not know when its lines came. "
+    "Leave it out, or upload the capture first"
+)
 _POSITIONS: Final = frozenset({"lines", "start", "end", "offset", "cursor"})
 """Parameters that say where a read begins and ends."""
 
@@ -110,10 +115,11 @@ class LocalCapture:
         *,
         ansi: bool = False,
         max_bytes: int | None = None,
+        since: datetime | None = None,
         session: str | None = None,  # noqa: ARG002
     ) -> wire.Text:
         """Return the first `lines` lines, in `max_bytes` bytes at most. Raises `OSError`."""
-        query = _checked(wire.HeadQuery(lines=lines, ansi=ansi, max_bytes=max_bytes))
+        query = _checked(wire.HeadQuery(lines=lines, ansi=ansi, max_bytes=max_bytes, since=since))
         return self._answer(query, lambda: by_number.head(lines, self._extent, caps=_caps(query), ansi=ansi))
 
     def tail(
@@ -123,10 +129,11 @@ class LocalCapture:
         *,
         ansi: bool = False,
         max_bytes: int | None = None,
+        since: datetime | None = None,
         session: str | None = None,  # noqa: ARG002
     ) -> wire.Text:
         """Return the last `lines` lines, in `max_bytes` bytes at most. Raises `OSError`."""
-        query = _checked(wire.TailQuery(lines=lines, ansi=ansi, max_bytes=max_bytes))
+        query = _checked(wire.TailQuery(lines=lines, ansi=ansi, max_bytes=max_bytes, since=since))
         return self._answer(query, lambda: by_number.tail(lines, self._extent, caps=_caps(query), ansi=ansi))
 
     def lines(
@@ -138,13 +145,16 @@ class LocalCapture:
         offset: int = 0,
         ansi: bool = False,
         max_bytes: int | None = None,
+        since: datetime | None = None,
         session: str | None = None,  # noqa: ARG002
     ) -> wire.Text:
         """Return the lines `start` to `end`, from 1 and inclusive, in `max_bytes` bytes at most.
 
         `offset` bytes of the first one are left out. Raises `OSError`.
         """
-        query = _checked(wire.LinesQuery(start=start, end=end, offset=offset, ansi=ansi, max_bytes=max_bytes))
+        query = _checked(
+            wire.LinesQuery(start=start, end=end, offset=offset, ansi=ansi, max_bytes=max_bytes, since=since)
+        )
         return self._answer(
             query,
             lambda: by_number.between(start, end, self._extent, offset=offset, caps=_caps(query), ansi=ansi),
@@ -216,7 +226,12 @@ def _with_whole_query(text: wire.Text, query: Struct) -> wire.Text:
 
 
 def _checked(query: Q) -> Q:
-    """Return the query if it is within the bounds that hold on the wire. Raises `InvalidParameter`."""
+    """Return the query if it is within the bounds that hold on the wire. Raises `InvalidParameter`.
+
+    That is also raised for `since`: when the lines came is known to the service alone.
+    """
+    if query.since is not None:
+        raise error_of(wire.Code.INVALID_PARAMETER, _NO_TIMES)
     try:
         return msgspec.convert(msgspec.to_builtins(query), type(query))
     except msgspec.ValidationError as error:

@@ -6,7 +6,7 @@ import click
 
 from overspill.cli import output
 from overspill.cli.declaration import command
-from overspill.cli.options import OutputFile, Ref, SessionFilter
+from overspill.cli.options import OutputFile, Ref, SessionFilter, Since
 from overspill.cli.parameters import option
 from overspill.cli.text_printing import print_text
 
@@ -32,11 +32,11 @@ def head(
             type=click.IntRange(min=1, max=2**53),
         ),
     ] = 50,
+    since: Since = None,
     into: OutputFile = None,
     session: SessionFilter = None,
 ) -> None:
     """Print the first lines."""
     with invocation.source(ref, session) as source, output.into(into):
-        print_text(
-            invocation, source, ref, session, source.head(ref, lines, ansi=invocation.raw, session=session)
-        )
+        text = source.head(ref, lines, ansi=invocation.raw, since=since, session=session)
+        print_text(invocation, source, ref, session, text, since=since)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from overspill.cli import output
 from overspill.cli.declaration import command
-from overspill.cli.options import OutputFile, Ref, SessionFilter
+from overspill.cli.options import OutputFile, Ref, SessionFilter, Since
 from overspill.cli.parameters import argument
 from overspill.cli.parsers import line_range
 from overspill.cli.text_printing import print_text
@@ -27,16 +27,12 @@ def lines(
         ),
     ],
     *,
+    since: Since = None,
     into: OutputFile = None,
     session: SessionFilter = None,
 ) -> None:
     """Print lines by number."""
     start, end = numbers
     with invocation.source(ref, session) as source, output.into(into):
-        print_text(
-            invocation,
-            source,
-            ref,
-            session,
-            source.lines(ref, start, end, ansi=invocation.raw, session=session),
-        )
+        text = source.lines(ref, start, end, ansi=invocation.raw, since=since, session=session)
+        print_text(invocation, source, ref, session, text, since=since)

@@ -6,7 +6,7 @@ import click
 
 from overspill.cli import lazy, output
 from overspill.cli.declaration import command
-from overspill.cli.options import OutputFile, Ref, SessionFilter
+from overspill.cli.options import OutputFile, Ref, SessionFilter, Since
 from overspill.cli.parameters import flag, option
 from overspill.cli.parsers import tail_of
 from overspill.cli.text_printing import print_text
@@ -29,6 +29,7 @@ def tail(
         str,
         option("-n", "--lines", metavar="NUM", help="How many lines; also -NUM. +NUM: begin at line NUM."),
     ] = "50",
+    since: Since = None,
     into: OutputFile = None,
     session: SessionFilter = None,
     follow: Annotated[
@@ -43,14 +44,16 @@ def tail(
     if follow:
         if start is not None and start > 1:
             raise click.BadParameter("-f goes with a number of lines, or with +1", param_hint="--lines")
+        if since is not None:
+            raise click.BadParameter("-f takes a number of lines", param_hint="--since")
         with output.into(into):
             lazy.following.follow(invocation, ref, session, lines=count if start is None else None)
         return
     with invocation.source(ref, session) as source, output.into(into):
         if start is None:
-            text = source.tail(ref, count, ansi=invocation.raw, session=session)
+            text = source.tail(ref, count, ansi=invocation.raw, since=since, session=session)
             if text.next and not invocation.json:  # it holds the last of them only: begin with the first
                 start = int(text.next["start"])
         if start is not None:
-            text = source.lines(ref, start, ansi=invocation.raw, session=session)
-        print_text(invocation, source, ref, session, text)
+            text = source.lines(ref, start, ansi=invocation.raw, since=since, session=session)
+        print_text(invocation, source, ref, session, text, since=since)

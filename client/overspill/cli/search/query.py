@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 import click
 
-from overspill.cli.options import SessionFilter
+from overspill.cli.options import SessionFilter, Since
 from overspill.cli.parameters import flag, option
 
 _SWITCHES: Final = {
@@ -96,6 +96,7 @@ class Query:
     ] = None
     extended: Annotated[bool, flag("-E", hidden=True)] = False
     """Changes nothing: RE2's expressions are extended ones."""
+    since: Since = None
     session: SessionFilter = None
 
     @property
@@ -107,6 +108,7 @@ class Query:
         """Return the options as they are typed, without the patterns and how far the search goes."""
         words = [switch for name, switch in _SWITCHES.items() if getattr(self, name)]
         words += [] if self.numbers else ["-N"]
+        words += [] if self.since is None else ["--since", self.since.isoformat()]
         for name, spelled in _VALUES.items():
             value = getattr(self, name)
             if value is not None and (value or name != "context"):

@@ -34,6 +34,11 @@ class Search:
                 "-o and -v exclude each other: -o prints what matches, -v the lines without a match",
                 ExitCode.USAGE,
             )
+        if query.since is not None and query.from_end:
+            raise CommandFailure(
+                "--since and --from-end exclude each other: a search since a time begins there",
+                ExitCode.USAGE,
+            )
         self.ref = ref
         self.query = query
         self.cursor: str | None = query.cursor
@@ -88,6 +93,7 @@ class Search:
             "ignore_case": query.ignore_case,
             "invert": query.invert,
             "from_end": query.from_end,
+            "since": query.since,
             "session": query.session,
             **(around if query.is_around else {}),
             **({"count": True} if query.count else {}),
