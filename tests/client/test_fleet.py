@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 
     from tests.servers.overspill import ServiceProcess
 
-MANY: Final = 150
+MANY: Final = 90
+"""Several times as many as have slots at once."""
 TEXT: Final = "a line of an output that is too long for a conversation\n" * 160
 LIMIT: Final = 5_000
 """Bytes above which an output spills in these tests: it is their number that counts here, not their size."""
 NOWHERE: Final = "http://127.0.0.1:1"
-MOST_THREADS: Final = 20
-"""Of which the loop has one, pure work two and blocking work eight."""
+MOST_THREADS: Final = 21
+"""The loop has one, pure work two, blocking work eight, which start eight to sync, background jobs two."""
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="this system lists no threads")
 
@@ -144,7 +145,7 @@ def test_threads_without_an_event_loop_lose_nothing_either(
     def work(first: int) -> None:
         guarded.extend(
             guard.process_sync(f"output {number}\n{TEXT}", tool="t", call_id=f"c{number}")
-            for number in range(first, MANY, 50)
+            for number in range(first, MANY, 30)
         )
 
     with (
@@ -152,7 +153,7 @@ def test_threads_without_an_event_loop_lose_nothing_either(
         Guard(client, waiting_for(60), spool=Spool(tmp_path)) as guard,
         Watch() as watch,
     ):
-        threads = [threading.Thread(target=work, args=[first]) for first in range(50)]
+        threads = [threading.Thread(target=work, args=[first]) for first in range(30)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -174,7 +175,7 @@ async def test_threads_end_when_there_is_nothing_left_to_do(tmp_path: Path) -> N
 
 
 def test_clients_with_keys_of_their_own_share_threads_and_connections(tmp_path: Path) -> None:
-    keys = [f"key-{number}-of-a-tenant-of-this-service" for number in range(100)]
+    keys = [f"key-{number}-of-a-tenant-of-this-service" for number in range(60)]
     listening = socket.create_server(("127.0.0.1", 0), backlog=500)
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     clients = [SyncClient(url, key, retries=0) for key in keys]
@@ -237,7 +238,7 @@ async def test_a_cancelled_task_leaves_the_queue(hanging: str, tmp_path: Path) -
 async def test_that_too_much_waits_is_said_and_nothing_is_lost(
     hanging: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("OVERSPILL_WAITING_BYTES", "1MB")
+    monkeypatch.setenv("OVERSPILL_WAITING_BYTES", "500KB")
     with (
         SyncClient(hanging, retries=0) as client,
         Guard(client, waiting_for(2), spool=Spool(tmp_path)) as guard,

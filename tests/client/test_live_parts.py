@@ -172,18 +172,18 @@ def test_without_the_service_the_stream_is_kept_under_its_own_handle(tmp_path: P
         client.live(tool="make", session="s", call_id="c1", spool=spool) as out,
     ):
         handle = out.id
-        for number in range(300_000):
+        for number in range(120_000):
             out.write(f"line {number}\n")
         out.ends_with(status="exit 2", exit_code=2)
 
     partition = spool.partition(NOWHERE, "")
     entry = partition.find(handle)
     assert entry is not None
-    assert (out.id, entry.tool, entry.status, entry.lines) == (handle, "make", "exit 2", 300_000)
+    assert (out.id, entry.tool, entry.status, entry.lines) == (handle, "make", "exit 2", 120_000)
     assert entry.labels == {"overspill.exit_code": "2"}
     assert "cannot be reached" in out.spooled
     with partition.open(entry) as file:
-        assert file.read() == b"".join(b"line %d\n" % number for number in range(300_000))
+        assert file.read() == b"".join(b"line %d\n" % number for number in range(120_000))
 
 
 def test_without_the_service_and_a_spool_entering_raises() -> None:

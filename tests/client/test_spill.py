@@ -15,7 +15,7 @@ from overspill.reading.chunks import Extent
 from overspill.shapes import data_view
 from overspill.shapes.shape import examine
 from overspill.spools.store_request import Origin
-from overspill.text import measure
+from overspill.text import hashing, measure
 from overspill.text.body import Body, FileBody
 from overspill.text.limits import Limits
 from overspill.wire import Outcome, capture_id
@@ -46,8 +46,9 @@ def test_a_spill_with_nowhere_to_go_is_neither_encoded_nor_hashed() -> None:
     assert (found.size, found.lines, found.id, found.sha256) == (150_000, 50_000, "", b"")
 
 
-def test_a_very_long_text_is_encoded_into_a_file() -> None:
-    text = "0123456789abcdefghijklmnopqrstu\n" * (2 * 1024 * 1024) + "é"
+def test_a_very_long_text_is_encoded_into_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hashing, "_IN_MEMORY_CHARS", 2 * 1024 * 1024)
+    text = "0123456789abcdefghijklmnopqrstu\n" * (64 * 1024) + "é"
     found = spill(text)
 
     assert isinstance(found.body, FileBody)

@@ -86,7 +86,7 @@ def test_a_full_spool_looks_at_its_captures_once_for_many_puts_that_it_refuses(
     kept = len(partition.entries())
     clock.now += 100
     looks = counted_looks(monkeypatch)
-    for number in range(50):
+    for number in range(20):
         with pytest.raises(NotSpooled, match="full"):
             partition.keep(spilled(f"{number} " + "y" * 2_000_000, str(number)), WHY)
 
@@ -164,7 +164,7 @@ def test_ten_processes_beside_a_filled_spool_lose_nothing_that_was_promised(
 
 def test_one_process_at_a_time_looks_at_all_captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spool = Spool(tmp_path / "spool", max_bytes=4_000_000)
-    partition = filled(spool.partition(NOWHERE, ""), 1_500, 1_500)
+    partition = filled(spool.partition(NOWHERE, ""), 500, 1_500)
     (spool.path / ".lock").write_bytes(b"damaged")
     looks = counted_looks(monkeypatch)
     with ThreadPoolExecutor(16) as threads:
