@@ -15,7 +15,7 @@ from overspill_service.archive import retention
 from overspill_service.archive.archive import inline_index
 from overspill_service.archive.lifetimes import extend, marked, require_free
 from overspill_service.archive.recovery.entries import encode_entry, record_of
-from overspill_service.archive.recovery.expiries import is_expired
+from overspill_service.archive.recovery.expiries import is_expired, with_known_expiry
 from overspill_service.archive.recovery.stale_entries import drop_entry
 from overspill_service.archive.removal import remove_without_record, removed_uploads
 from overspill_service.archive.verification import is_intact
@@ -174,6 +174,7 @@ async def _commit(captures: Captures, upload: Upload, entry: Entry) -> Entry | T
         if await _is_live(captures.archive, winner) and await is_intact(captures.archive, winner):
             await _unmark(captures.archive, entry)
             return winner
+        winner = await with_known_expiry(captures.archive, winner)
         if winner.expires > entry.expires:
             entry = await marked(captures.archive, entry, winner.expires)
         reason = "expired" if winner.is_expired(captures.archive.clock()) else "unreadable"

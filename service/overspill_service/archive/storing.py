@@ -30,6 +30,7 @@ from overspill_service.archive.committing import (
 )
 from overspill_service.archive.lifetimes import require_free
 from overspill_service.archive.metadata import screened, with_masked
+from overspill_service.archive.recovery.expiries import with_known_expiry
 from overspill_service.archive.reservations import Reservation
 from overspill_service.archive.upload_leases import renewing
 from overspill_service.archive.uploading import Upload
@@ -143,6 +144,7 @@ async def _complete(
     """Store the whole of a capture whose producer was gone. What was read of it before stays as it was."""
     if metadata.session != partial.session:
         raise conflict(partial)
+    partial = await with_known_expiry(captures.archive, partial)
     require_free(partial)
     upload, ingest = await _receive(captures, partial.id, body, continued=partial)
     expires = retention.expiry(captures.archive.clock(), metadata.ttl, captures.tenant.limits)

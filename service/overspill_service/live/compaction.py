@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from overspill_service.archive.archive import inline_index
 from overspill_service.archive.moved import is_scattered
 from overspill_service.archive.recovery.entries import encode_entry
+from overspill_service.archive.recovery.expiries import with_known_expiry
 from overspill_service.archive.reservations import Reservation
 from overspill_service.archive.upload_leases import renewing
 from overspill_service.archive.upload_memory import upload_memory
@@ -49,7 +50,13 @@ def is_worth_compacting(entry: Entry) -> bool:
 
 
 async def compact(archive: Archive, entry: Entry) -> Entry | None:
-    """Return the entry of the new objects, or what others have made of the capture meanwhile."""
+    """Return the entry of the new objects, or what others have made of the capture meanwhile.
+
+    An older catalog may have missed a change of its expiry that only the old objects tell.
+    """
+    entry = await with_known_expiry(archive, entry)
+    if entry.is_held:
+        return entry
     async with upload_memory(archive.memory, entry.tenant, None, entry.size, is_rekeyed=False) as memory:
         name = object_keys.new_upload()
         reservation = Reservation(archive.catalog, entry.tenant, name, Quota())

@@ -1,0 +1,147 @@
+"""What moves to other objects keeps the life that its old objects tell, if the catalog has missed that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from overspill.wire import Code, Header
+from overspill_service.archive.recovery.rebuild import rebuild
+from overspill_service.live import flusher as flushing
+
+from tests.faults.live_replicas import RedisCopies
+from tests.faults.traffic import code_of, keys_in, until
+from tests.web.conftest import Api, path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.servers.redis import RedisServer
+
+LIVE = "cap_aaaaaaaaaaaaaaaaaaaa"
+PATH = f"/v1/captures/{LIVE}"
+LOG = b"one line\n" * 1000
+PRODUCER = {Header.PRODUCER: "the producer's word"}
+DAY = 24 * 3600
+
+
+@pytest.fixture
+async def pair(
+    start_api: Callable[..., Any], own_redis: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[Api]:
+    """Two replicas that rebuild, and store accepted bytes, when the test says so."""
+    monkeypatch.setattr("overspill_service.maintenance.POLL_SECONDS", 3600.0)
+    settings = {
+        "store": f"file://{tmp_path}/objects",
+        "catalog": own_redis.url,
+        "live_flush_seconds": 3600.0,
+    }
+    replicas = [await start_api(**settings) for _ in range(2)]
+    for each in replicas:
+        await until(each.service.archive.catalog.is_complete)
+    return replicas
+
+
+async def ended(api: Api, state: str) -> None:
+    """A capture of four segments that was live."""
+    assert (await api.send("PUT", f"{PATH}/live", headers=PRODUCER)).status == 201
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flushing, "is_worth_compacting", lambda _: False)
+        for number in range(4):
+            headers = PRODUCER | {Header.UPLOAD_OFFSET: str(number * len(LOG))}
+            assert (await api.send("POST", f"{PATH}/append", data=LOG, headers=headers)).status == 200
+            await api.service.flusher.start("default", LIVE)
+        body = {"offset": 4 * len(LOG), "state": state}
+        assert (await api.send("POST", f"{PATH}/complete", json=body, headers=PRODUCER)).status == 200
+
+
+async def expiry_of(api: Api, path: str = PATH) -> Any:
+    return (await (await api.get(path)).json())["expires"]
+
+
+async def changed(api: Api, ttl: int, path: str = PATH) -> Any:
+    response = await api.send("PATCH", path, json={"ttl": ttl})
+    assert response.status == 200, await response.text()
+    return (await response.json())["expires"]
+
+
+async def held(api: Api, path: str = PATH) -> Any:
+    response = await api.send("PUT", f"{path}/hold")
+    assert response.status == 200, await response.text()
+    return (await response.json())["expires"]
+
+
+@pytest.fixture
+def copies(own_redis: RedisServer) -> RedisCopies:
+    return RedisCopies(own_redis)
+
+
+@pytest.mark.parametrize("ttl", [3600, 60 * DAY], ids=["shorter", "longer"])
+async def test_a_change_of_expiry_that_an_older_catalog_has_missed_is_not_lost_by_compaction(
+    pair: list[Api], copies: RedisCopies, ttl: int
+) -> None:
+    await ended(pair[0], "complete")
+    copies.copy()
+    told = await changed(pair[0], ttl)
+    copies.go_back()
+    await pair[1].service.flusher.start("default", LIVE)
+    await rebuild(pair[1].service.archive)
+
+    assert sum("-0" in key for key in await keys_in(pair[0])) == 1
+    assert [await expiry_of(each) for each in pair] == [told, told]
+
+
+async def test_a_capture_whose_hold_an_older_catalog_has_missed_stays_in_its_objects(
+    pair: list[Api], copies: RedisCopies
+) -> None:
+    await ended(pair[0], "complete")
+    copies.copy()
+    told = await held(pair[0])
+    copies.go_back()
+    before = await keys_in(pair[0])
+    await pair[1].service.flusher.start("default", LIVE)
+
+    assert await keys_in(pair[0]) == before
+    assert [await expiry_of(each) for each in pair] == [told, told]
+
+
+async def test_the_whole_of_a_partial_capture_lives_as_long_as_that_was_told_to(
+    pair: list[Api], copies: RedisCopies
+) -> None:
+    await ended(pair[0], "partial")
+    copies.copy()
+    told = await changed(pair[0], 60 * DAY)
+    copies.go_back()
+    assert (await pair[1].send("PUT", PATH, data=LOG * 5)).status == 200
+    await rebuild(pair[1].service.archive)
+
+    assert [await expiry_of(each) for each in pair] == [told, told]
+
+
+async def test_a_partial_capture_whose_hold_an_older_catalog_has_missed_is_not_replaced(
+    pair: list[Api], copies: RedisCopies
+) -> None:
+    await ended(pair[0], "partial")
+    copies.copy()
+    await held(pair[0])
+    copies.go_back()
+    refused = await pair[1].send("PUT", PATH, data=LOG * 5)
+
+    assert (refused.status, await code_of(refused)) == (409, Code.HELD)
+
+
+async def test_a_damaged_capture_is_stored_again_for_the_life_that_an_older_catalog_has_missed(
+    pair: list[Api], copies: RedisCopies
+) -> None:
+    path = path_of(LOG)
+    await pair[0].put(LOG)
+    segments = await keys_in(pair[0])
+    copies.copy()
+    told = await changed(pair[0], 60 * DAY, path)
+    copies.go_back()
+    await pair[0].service.archive.store.delete(segments)
+    assert (await pair[1].send("PUT", path, data=LOG)).status == 201
+    await rebuild(pair[1].service.archive)
+
+    assert [await expiry_of(each, path) for each in pair] == [told, told]
