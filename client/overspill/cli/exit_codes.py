@@ -43,7 +43,7 @@ class ExitCode(IntEnum):
 class CommandFailure(Exception):
     """Ends the command with a message and an exit code."""
 
-    def __init__(self, message: str, code: ExitCode) -> None:
+    def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
         self.code = code
 
@@ -145,6 +145,6 @@ def os_error_text(error: OSError) -> str:
     return f"{error.filename}: {reason}" if error.filename else reason
 
 
-def _stop(code: ExitCode, message: str) -> None:
+def _stop(code: int, message: str) -> None:
     output.say(message)
     raise click.exceptions.Exit(code) from None

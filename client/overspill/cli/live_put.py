@@ -10,11 +10,13 @@ from overspill import wire
 from overspill.cli import output
 from overspill.cli.asciicast.reader import CastReader
 from overspill.cli.exit_codes import CommandFailure, ExitCode
+from overspill.cli.live_end import ended_by_signals, told_if_slow
 from overspill.spools.spool import Spool
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
     from overspill.cli.spool_fallback import CaptureMetadata
+    from overspill.cli.stop_signals import StopSignals
     from overspill.live.sync_capture import SyncLiveCapture
     from overspill.redaction.redactor import Redactor
 
@@ -34,6 +36,7 @@ def put_live(
 ) -> None:
     """Print the handle at once, and store what comes until the input ends. Raises what storing raises.
 
+    A signal ends it before: what has come is stored as a partial capture. Raises `CommandFailure` then.
     Secrets are masked as the policy says, unless `is_exact`. With the name of a `terminal` it is listed as
     one. Of an asciicast recording what the terminal showed is stored; raises `CommandFailure` at the end if
     it is none, with all of it stored.
@@ -44,6 +47,7 @@ def put_live(
     redactor = None if is_exact else invocation.policy().redactor()
     first = b"" if cast is None else _read_header(cast)
     own = {wire.TERMINAL_LABEL: terminal} if terminal else {}
+    spool = Spool.default()
     with (
         invocation.client() as client,
         client.live(
@@ -53,15 +57,17 @@ def put_live(
             ttl=metadata.ttl,
             labels=({} if cast is None else _labels(cast, redactor)) | metadata.labels | own,
             redactor=redactor,
-            spool=Spool.default(),
+            spool=spool,
             content_type=metadata.content_type,
         ) as out,
     ):
         output.line(out.id)
         output.flush()
-        out.write(first)
-        _copy(out, cast)
-        out.ends_with(status=metadata.status or None, exit_code=None if cast is None else cast.exit_code)
+        with ended_by_signals(out, out.close) as signals:
+            out.write(first)
+            _copy(out, cast, signals)
+            with told_if_slow(has_spool=spool is not None):
+                _end(out, cast, signals, metadata.status)
     if out.spooled:
         output.say(f"{out.id} is on this machine only, until it is uploaded: {out.spooled}")
     if cast is not None and cast.problem:
@@ -77,11 +83,24 @@ def _read_header(cast: CastReader) -> bytes:
     return shown
 
 
-def _copy(out: SyncLiveCapture, cast: CastReader | None) -> None:
-    while data := os.read(sys.stdin.fileno(), _READ_BYTES):
+def _copy(out: SyncLiveCapture, cast: CastReader | None, signals: StopSignals) -> None:
+    """Store what comes, after a signal only what is there already."""
+    descriptor, is_last = sys.stdin.fileno(), False
+    while not is_last and signals.wait_for_input(descriptor):
+        is_last = signals.number is not None
+        data = os.read(descriptor, _READ_BYTES)
+        if not data:
+            break
         out.write(data if cast is None else cast.feed(data))
     if cast is not None:
         out.write(cast.finish())
+
+
+def _end(out: SyncLiveCapture, cast: CastReader | None, signals: StopSignals, status: str) -> None:
+    if signals.number is not None:
+        out.abort(f"ended by {signals.name}")
+    else:
+        out.complete(status=status or None, exit_code=None if cast is None else cast.exit_code)
 
 
 def _labels(cast: CastReader, redactor: Redactor | None) -> dict[str, str]:

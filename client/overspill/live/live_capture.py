@@ -202,6 +202,13 @@ class LiveCapture:
         """
         self._producer.source_ended()
 
+    def hurry(self, seconds: float) -> None:
+        """Give the service no more than `seconds` from now, in place of its patience: sending fails then.
+
+        With a spool the whole is kept there. For the event loop's own thread.
+        """
+        self._producer.hurry(seconds)
+
     def ends_with(self, *, status: str | None = None, exit_code: int | None = None) -> None:
         """Set the status and the exit code that the capture gets when its block is left.
 

@@ -35,11 +35,19 @@ class Patience:
         self.may_be_known: bool = False
         """Whether the service may know the capture, although no answer said so."""
         self._service, self._ending, self._seconds = service, ending, seconds
+        self._until: float | None = None
+        self._limit: asyncio.Timeout | None = None
 
     @property
     def is_ending(self) -> bool:
         """Whether all that is still to be written exists already."""
         return self._ending.is_set()
+
+    def hurry(self, seconds: float) -> None:
+        """Give the service no more than `seconds` from now, whatever it is asked until then."""
+        self._until = asyncio.get_running_loop().time() + seconds
+        if self._limit is not None and not self._limit.expired():
+            self._limit.reschedule(self._until)
 
     async def begin(self) -> None:
         """Make the capture, in one request. Give up a service that accepts the request and never answers."""
@@ -47,6 +55,9 @@ class Patience:
             await self._answered(max(self._seconds, _ANSWER_SECONDS))
         except OverspillError as error:
             self.may_be_known |= error.was_sent if isinstance(error, Unreachable) else may_pass(error)
+            raise
+        except asyncio.CancelledError:
+            self.may_be_known = True
             raise
         self.is_begun = self.may_be_known = True
 
@@ -65,6 +76,17 @@ class Patience:
         If the stream has ended and the service does not know the capture yet, give up at once. Nothing is
         lost: whoever has the whole stores it in another way.
         """
+        try:
+            async with asyncio.timeout_at(self._until) as self._limit:
+                return await self._repeated(request, on_failure)
+        except TimeoutError:
+            raise Unreachable("the service did not take the rest in time") from None
+        finally:
+            self._limit = None
+
+    async def _repeated(
+        self, request: Callable[[], Awaitable[T]], on_failure: Callable[[], Awaitable[None]] | None
+    ) -> T:
         loop = asyncio.get_running_loop()
         failures, since = 0, loop.time()
         while True:

@@ -113,6 +113,10 @@ class Producer:
         """Say that all that is still to be written exists already, so it can be stored in another way."""
         self._source_ended.set()
 
+    def hurry(self, seconds: float) -> None:
+        """Give the service no more than `seconds` from now. It does not get the rest then."""
+        self._patience.hurry(seconds)
+
     def end(self) -> None:
         """Say that nothing more will be written: `run` returns once everything has arrived."""
         self.source_ended()

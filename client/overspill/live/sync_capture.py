@@ -102,6 +102,15 @@ class SyncLiveCapture:
         with suppress(RuntimeError):  # the loop has ended, and the sending with it
             self._calls.thread.loop.call_soon_threadsafe(self._capture.source_ended)
 
+    def hurry(self, seconds: float) -> None:
+        """Give the service no more than `seconds` from now. See `LiveCapture.hurry`."""
+        with suppress(RuntimeError):  # as above
+            self._calls.thread.loop.call_soon_threadsafe(self._capture.hurry, seconds)
+
+    def close(self) -> None:
+        """End the sending, if it goes on, and store nothing more. See `LiveCapture.aclose`."""
+        self._calls.run(self._capture.aclose())
+
     def ends_with(self, *, status: str | None = None, exit_code: int | None = None) -> None:
         """Set the status and the exit code that the capture gets when its block is left."""
         self._capture.ends_with(status=status, exit_code=exit_code)

@@ -54,7 +54,8 @@ class LiveUpload:
         self._size = 0
         self._wanted = 0
         """The size at which the thread is to be woken."""
-        self._is_over = self._is_dropped = False
+        self._is_over = self._is_dropped = self._is_left = False
+        self._hurried: float | None = None
         self._outcome: dict[str, Any] = {}
         self._entry: wire.Entry | None = None
         self._capture: SyncLiveCapture | None = None
@@ -91,7 +92,24 @@ class LiveUpload:
             self.beginning = self._capture.beginning
         return self._entry
 
+    @property
+    def accepted(self) -> tuple[str, int]:
+        """The handle, and how many bytes of the output the service has taken under it."""
+        return ("", 0) if self._capture is None else (self._capture.id, self._capture.accepted)
+
+    def hurry(self, seconds: float) -> None:
+        """Give the service no more than `seconds` from now. A signal's handler may call it."""
+        self._hurried = seconds
+        if self._capture is not None:
+            self._capture.hurry(seconds)
+
+    def leave(self) -> None:
+        """Wait for the thread no more: what it has not stored yet is lost. The process is to end."""
+        self._is_left = True
+
     def _end(self) -> None:
+        if self._is_left:
+            return
         with self._news:
             self._is_over = True
             self._news.notify()
@@ -109,6 +127,8 @@ class LiveUpload:
                 self._capture = capture
                 if self._is_over:
                     capture.source_ended()
+            if self._hurried is not None:
+                capture.hurry(self._hurried)
             capture.start()
             try:
                 self._store(capture)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import threading
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from overspill import wire
 from overspill.agent_tools.recording import Recording
@@ -16,25 +14,20 @@ from overspill.cli.command_output.person_terminal import is_on_terminal, termina
 from overspill.cli.command_output.shell_integration import integrated
 from overspill.cli.command_output.terminal_process import run_on_terminal
 from overspill.cli.exit_codes import CommandFailure, ExitCode
+from overspill.cli.live_end import ended_by_signals, told_if_slow
 from overspill.live.upload import LiveUpload
 from overspill.spools.spool import Spool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from overspill.cli.invocation import Invocation
     from overspill.live.sync_capture import SyncLiveCapture
-
-_QUIET_SECONDS: Final = 1.0
-_WAITS: Final = (
-    "waiting for the service to take the rest; after a minute without it, that is kept on this machine"
-)
 
 
 def run_shell(invocation: Invocation, shell: str, *, name: str, session: str | None, ttl: int | None) -> int:
     """Run the shell until it ends, and return its exit code. Raises `CommandFailure` without a terminal."""
     if not is_on_terminal():
         raise CommandFailure("a shell needs a terminal: run commands with `overspill run`", ExitCode.USAGE)
+    spool = Spool.default()
     with invocation.client() as client, Recording() as recording:
         capture = client.live(
             tool="shell",
@@ -46,7 +39,7 @@ def run_shell(invocation: Invocation, shell: str, *, name: str, session: str | N
                 wire.SIZE_LABEL: terminal_size(),
             },
             redactor=invocation.policy().redactor(),
-            spool=Spool.default(),
+            spool=spool,
         )
         output.say(f"this terminal is {name!r}; others read it with `{_reader(invocation, capture.id)}`")
 
@@ -61,25 +54,10 @@ def run_shell(invocation: Invocation, shell: str, *, name: str, session: str | N
         ):
             own = {**variables, TERMINAL_VARIABLE: capture.id}
             code = run_on_terminal(words, take, show=screen.show, variables=own)
-            with _waiting(capture):
+            with ended_by_signals(capture, upload.leave), told_if_slow(has_spool=spool is not None):
                 upload.ended(status=f"exit {code}", exit_code=code)
         output.say(_outcome(capture))
     return code
-
-
-@contextmanager
-def _waiting(capture: SyncLiveCapture) -> Iterator[None]:
-    """Say it if the end of the block is long in coming, and what an interrupt leaves behind."""
-    told = threading.Timer(_QUIET_SECONDS, output.say, [_WAITS])
-    told.daemon = True
-    told.start()
-    try:
-        yield
-    except KeyboardInterrupt:
-        output.say(f"the end of what this terminal showed is NOT stored: {capture.id} has what came before")
-        raise
-    finally:
-        told.cancel()
 
 
 def _reader(invocation: Invocation, handle: str) -> str:

@@ -1,0 +1,75 @@
+"""The end of a live capture that a command stores: what it waits for, and what signals leave of it."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from overspill.cli import output
+from overspill.cli.exit_codes import CommandFailure
+from overspill.cli.stop_signals import StoppedAtOnce, StopSignals
+from overspill.errors import OverspillError
+from overspill.spools.own_directory import NotSpooled
+from overspill.text.quantities import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from overspill.live.sync_capture import SyncLiveCapture
+
+HURRIED_SECONDS: Final = 2.0
+"""How long the service may still take something once a signal has asked for the end."""
+_QUIET_SECONDS: Final = 1.0
+_WAITS: Final = "waiting for the service to take the rest"
+_KEPT_THEN: Final = "; after a minute without it, that is kept on this machine, and with Ctrl-C at once"
+
+
+@contextmanager
+def told_if_slow(*, has_spool: bool) -> Iterator[None]:
+    """Say it if the end of the block is long in coming. With a spool that is where the rest goes."""
+    told = threading.Timer(_QUIET_SECONDS, output.say, [_WAITS + (_KEPT_THEN if has_spool else "")])
+    told.daemon = True
+    told.start()
+    try:
+        yield
+    finally:
+        told.cancel()
+
+
+@contextmanager
+def ended_by_signals(capture: SyncLiveCapture, leave: Callable[[], object]) -> Iterator[StopSignals]:
+    """Within the block, the first signal that asks for the end gives the service 2 seconds to take the rest.
+
+    What it has not taken then goes to the spool, if there is one. The second signal calls `leave`, and ends
+    the block at once. After a signal, raises `CommandFailure`, which says what is stored.
+    """
+    with StopSignals(partial(capture.hurry, HURRIED_SECONDS)) as signals:
+        try:
+            yield signals
+        except StoppedAtOnce:
+            leave()
+            raise CommandFailure(unstored(capture.id, capture.accepted), signals.code) from None
+        except (OverspillError, NotSpooled, OSError) as error:
+            if signals.number is None:
+                raise
+            what = f"{unstored(capture.id, capture.accepted)}: {error}"
+            raise CommandFailure(what, signals.code) from None
+    if signals.number is not None:
+        raise CommandFailure(f"ended by {signals.name}; {_outcome(capture)}", signals.code)
+
+
+def unstored(handle: str, accepted: int) -> str:
+    """Return what is stored under a handle of which the service has taken so many bytes, and no more."""
+    if not accepted:
+        return "nothing of it is stored"
+    return f"the rest is NOT stored: {handle} has the first {plural(accepted, 'byte')}"
+
+
+def _outcome(capture: SyncLiveCapture) -> str:
+    if capture.spooled:
+        return f"{capture.id} is on this machine only, until it is uploaded: {capture.spooled}"
+    if capture.entry is None:
+        return unstored(capture.id, capture.accepted)
+    return f"{capture.id} has all that came until then"

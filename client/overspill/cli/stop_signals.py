@@ -1,0 +1,74 @@
+"""The signals that ask a command to end while it stores something. The first asks, the second ends it."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+_ASKING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_BASE: Final = 128
+
+
+class StoppedAtOnce(KeyboardInterrupt):
+    """A second signal came: what is not stored yet is given up."""
+
+
+class StopSignals:
+    """Takes these signals in a `with` block of the main thread. Those that are ignored stay ignored.
+
+    The first one calls `hurry`; each after it raises `StoppedAtOnce`, wherever the main thread is.
+    """
+
+    def __init__(self, hurry: Callable[[], object]) -> None:
+        self.number: signal.Signals | None = None
+        """The first one that came."""
+        self._hurry = hurry
+
+    def __enter__(self) -> Self:
+        self._news, self._writer = os.pipe()
+        os.set_blocking(self._news, False)
+        os.set_blocking(self._writer, False)
+        self._woken_before = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        taken = [number for number in _ASKING if signal.getsignal(number) is not signal.SIG_IGN]
+        self._before = {number: signal.signal(number, self._take) for number in taken}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(self._woken_before)
+        os.close(self._news)
+        os.close(self._writer)
+
+    @property
+    def name(self) -> str:
+        """The name of the first one, as SIGTERM."""
+        return "" if self.number is None else self.number.name
+
+    @property
+    def code(self) -> int:
+        """The exit code of a command that such a signal ended."""
+        return _BASE + (self.number or 0)
+
+    def wait_for_input(self, descriptor: int) -> bool:
+        """Wait until `descriptor` can be read, and return True. Once a signal came, do not wait for it."""
+        while self.number is None:
+            ready, _, _ = select.select([descriptor, self._news], [], [])
+            if descriptor in ready:
+                return True
+            with suppress(BlockingIOError):
+                os.read(self._news, 64)
+        return bool(select.select([descriptor], [], [], 0)[0])
+
+    def _take(self, number: int, _: FrameType | None) -> None:
+        if self.number is not None:
+            raise StoppedAtOnce
+        self.number = signal.Signals(number)
+        self._hurry()
