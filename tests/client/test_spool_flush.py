@@ -253,10 +253,10 @@ from tests.client.spooling import Clock, put_sync, spilled
 class Slow:
     def find_spec(self, name, path=None, target=None):
         if name == "aiohttp":
-            time.sleep(4.5)
+            time.sleep(2.5)
 
 sys.meta_path.insert(0, Slow())
-print(put_sync(Storage(SyncClient(sys.argv[1], retries=0)), spilled("text", wait=4.0)).reason)
+print(put_sync(Storage(SyncClient(sys.argv[1], retries=0)), spilled("text", wait=2.0)).reason)
 """
     done = subprocess.run(
         [sys.executable, "-c", code, NOWHERE],
