@@ -15,6 +15,8 @@ from overspill.transfer.sync import SyncClient
 from overspill.wire import NOTED, Arm, CohortSums
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from overspill.advice.comparison import ExperimentReport
 
     from tests.faults.conftest import StartServices
@@ -124,9 +126,9 @@ def settled(url: str, expected: Counts) -> Counts:
 
 
 def test_each_arm_has_exactly_what_its_agents_did(
-    start_services: StartServices, own_redis: RedisServer, s3_url: str
+    start_services: StartServices, own_redis: RedisServer, tmp_path: Path
 ) -> None:
-    replicas = start_services(2, store=s3_url, catalog=own_redis.url, workers=2)
+    replicas = start_services(2, store=f"file://{tmp_path}/objects", catalog=own_redis.url, workers=2)
     urls = [each.url for each in replicas]
     first = under_load(urls, range(8))
     assert settled(urls[1], first) == first

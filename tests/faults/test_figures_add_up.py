@@ -29,6 +29,8 @@ from tests.client.shell import Shell
 from tests.servers.redis import wait_until
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.faults.conftest import StartServices
     from tests.servers.overspill import ServiceProcess
     from tests.servers.redis import RedisServer
@@ -180,9 +182,9 @@ def summed(stats: wire.Stats) -> Figures:
 
 
 def test_metrics_and_statistics_are_exactly_what_was_done(
-    start_services: StartServices, own_redis: RedisServer, s3_url: str
+    start_services: StartServices, own_redis: RedisServer, tmp_path: Path
 ) -> None:
-    replicas = start_services(2, store=s3_url, catalog=own_redis.url, workers=2)
+    replicas = start_services(2, store=f"file://{tmp_path}/objects", catalog=own_redis.url, workers=2)
     urls = [each.url for each in replicas]
     first = under_load(urls)
     assert without_reads(metrics(replicas[0]) + metrics(replicas[1])) == without_reads(first)
