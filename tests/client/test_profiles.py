@@ -398,6 +398,11 @@ SHAPES: dict[str, Callable[[], Any]] = {
     "a text and what is shorter than its placeholder": lambda: blocks(500_000, *[40] * 12),
     "two results": lambda: [{"role": "tool", "tool_call_id": f"{n}", "content": LINES * 6} for n in (1, 2)],
     "a result with data": lambda: {"content": blocks(400_000, 9), "structuredContent": {"rows": [LINES] * 6}},
+    "a result with one text in its data": lambda: {
+        "content": blocks(90_000),
+        "structuredContent": {"a name\n" * 8: [LINES]},
+    },
+    "texts of many short lines": lambda: ["é\n" * 6_000, ["é\n" * 1_500, LINES[:50_000], LINES[:40_000]]],
     "two streams": lambda: {"type": "shell_call_output", "output": [{"stdout": LINES * 6, "stderr": LINES}]},
     "a dict with text and others": lambda: {"text": LINES * 6, "rows": [10**60] * 1_500, "is_done": True},
     "an exception": lambda: noted(ValueError(LINES * 6)),

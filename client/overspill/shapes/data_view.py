@@ -132,12 +132,25 @@ def texts_in(value: Any) -> Iterator[str]:
         level = below
 
 
+class Weight(NamedTuple):
+    """How much a part of data counts: its bytes, and the lines of its long texts."""
+
+    size: int
+    lines: int
+
+
+def weight_within(value: Any, most: int) -> Weight:
+    """Return what `value` counts, of more than `most` bytes a number above that and the lines so far."""
+    if type(value) is str and len(value) >= LONG_TEXT_CHARS and value.isascii():
+        return Weight(len(value) + 2, measure.count_lines(value))
+    found = view(value, most)
+    size = max(most + 1, found.size) if found.is_over else found.size
+    return Weight(size, sum(map(measure.count_lines, found.texts)))
+
+
 def size_within(value: Any, most: int) -> int:
     """Return the bytes of `value`, or a number above `most`."""
-    if type(value) is str and value.isascii():
-        return len(value) + 2
-    found = view(value, most)
-    return max(most + 1, found.size) if found.is_over else found.size
+    return weight_within(value, most).size
 
 
 def parts_to_cut(value: Any) -> list[tuple[Any, Any]] | None:

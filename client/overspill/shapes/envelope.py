@@ -166,8 +166,9 @@ class Envelope:
                 continue
             parts, rest = part_cutting.chosen_parts(part, room)
             chosen += parts
-            remaining = left_beside(remaining, "x" * rest, lines=1)
-            room = room._replace(max_bytes=0) if fills else left_beside(room, "x" * rest, lines=1)
+            stays, lines = "x" * rest.size, rest.lines + 1
+            remaining = left_beside(remaining, stays, lines)
+            room = room._replace(max_bytes=0) if fills else left_beside(room, stays, lines)
         narrowed = Envelope(self._result, self.parts, chosen, remaining)
         return narrowed if chosen and narrowed.is_enough(limits) else self
 

@@ -6,9 +6,16 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from overspill.shapes.data_view import MAX_VALUES, parts_to_cut, plain_stats_without_long_texts, size_within
+from overspill.shapes.data_view import (
+    MAX_VALUES,
+    Weight,
+    parts_to_cut,
+    plain_stats_without_long_texts,
+    weight_within,
+)
 from overspill.shapes.fields import FieldPath, Part, is_a
 from overspill.shapes.pictures import is_payload, is_picture
+from overspill.text import measure
 
 _MAX_TEXTS: Final = 16
 """The most long texts that are cut one by one. If there are more, the container of them is cut."""
@@ -23,64 +30,73 @@ ID_FIELDS: Final = frozenset(
 
 
 class HeaviestParts(NamedTuple):
-    """The parts that are too much, and how many bytes everything else has."""
+    """The parts that are too much, and what everything else counts."""
 
     parts: list[Part]
-    rest: int
+    rest: Weight
 
 
-def heaviest_parts(value: Any, room: int) -> HeaviestParts:
-    """Return the parts without which `value` has no more than `room` bytes.
+def heaviest_parts(value: Any, room: Weight) -> HeaviestParts:
+    """Return the parts without which `value` counts no more than `room`.
 
     They are texts alone, or one part that is large as a whole. The walk goes down into the largest part until
     there is more than one such part, or a cycle.
     """
     path: FieldPath = ()
-    beside, inside_picture, inside = 0, False, set[int]()
+    beside, inside_picture, inside = Weight(0, 0), False, set[int]()
     while len(path) < _MAX_DEPTH and not is_a(value, str) and (parts := parts_to_cut(value)) is not None:
         inside_picture = is_picture(value, path[-1] if path else None, is_inside=inside_picture)
         inside.add(id(value))
         if any(id(part) in inside for _, part in parts):
             break
-        big, rest = _largest(parts, max(0, room - beside), inside_picture=inside_picture)
+        left = Weight(*(max(0, most - taken) for most, taken in zip(room, beside, strict=True)))
+        big, rest = _largest(parts, left, inside_picture=inside_picture)
+        rest = Weight(beside.size + rest.size, beside.lines + rest.lines)
         if 1 < len(big) <= _MAX_TEXTS and all(is_a(part, str) for _, part in big):
-            return HeaviestParts([Part((*path, step), part) for step, part in big], beside + rest)
+            return HeaviestParts([Part((*path, step), part) for step, part in big], rest)
         if len(big) != 1:
             break
-        (step, value), beside = big[0], beside + rest
+        (step, value), beside = big[0], rest
         path = (*path, step)
     return HeaviestParts([Part(path, value)], beside)
 
 
 def _largest(
-    parts: list[tuple[Any, Any]], room: int, *, inside_picture: bool
-) -> tuple[list[tuple[Any, Any]], int]:
-    """Return the largest parts, in order, without which the others fit into `room`, and the others' bytes."""
+    parts: list[tuple[Any, Any]], room: Weight, *, inside_picture: bool
+) -> tuple[list[tuple[Any, Any]], Weight]:
+    """Return the largest parts, in order, without which the others fit into `room`, and what those count."""
     kept = [_is_kept(step, part, inside_picture=inside_picture) for step, part in parts]
     if len(parts) == 1 and not kept[0]:
-        return parts, 0
-    sizes = _plain_sizes(parts) or [
-        0 if is_kept and inside_picture else size_within(part, room)
+        return parts, Weight(_frame_size(parts), 0)
+    weights = _plain_weights(parts) or [
+        Weight(0, 0) if is_kept and inside_picture else weight_within(part, room.size)
         for is_kept, (_, part) in zip(kept, parts, strict=True)
     ]
-    rest = sum(sizes) + sum(len(step) + 4 for step, _ in parts if isinstance(step, str))
-    chosen: list[int] = []
-    for at in sorted(range(len(parts)), key=lambda at: (-sizes[at], -at)):
-        if rest <= room:
-            break
-        if not kept[at]:
-            chosen.append(at)
-            rest -= sizes[at]
-    return [parts[at] for at in sorted(chosen)], rest
+    chosen: set[int] = set()
+    rest = [sum(each.size for each in weights) + _frame_size(parts), sum(each.lines for each in weights)]
+    for what in range(len(room)):
+        order = range(len(parts)) if rest[what] > room[what] else ()
+        for at in sorted(order, key=lambda at: (-weights[at][what], -at)):
+            if rest[what] <= room[what]:
+                break
+            if not kept[at] and at not in chosen:
+                chosen.add(at)
+                rest = [left - taken for left, taken in zip(rest, weights[at], strict=True)]
+    return [parts[at] for at in sorted(chosen)], Weight(*rest)
 
 
-def _plain_sizes(parts: list[tuple[Any, Any]]) -> list[int]:
-    """Return the bytes of many parts of plain data, measured all at once; empty for other parts."""
+def _frame_size(parts: list[tuple[Any, Any]]) -> int:
+    """Return the bytes of brackets, commas and names around parts as JSON."""
+    return 2 + sum(measure.size(step) + 4 if isinstance(step, str) else 1 for step, _ in parts)
+
+
+def _plain_weights(parts: list[tuple[Any, Any]]) -> list[Weight]:
+    """Return what many parts of plain data count, measured all at once; empty for other parts."""
     values = [part for _, part in parts]
     if len(values) < _MANY_PARTS or plain_stats_without_long_texts(values, MAX_VALUES) is None:
         return []
     try:
-        return [len(msgspec.json.encode(value)) for value in values]
+        return [Weight(len(msgspec.json.encode(value)), 0) for value in values]
     except (UnicodeEncodeError, RecursionError, OverflowError):
         return []
 

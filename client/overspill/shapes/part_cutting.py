@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from overspill.previews.notice_forms import placeholder
 from overspill.shapes import data_view
+from overspill.shapes.data_view import Weight
 from overspill.shapes.field_copies import Unchangeable, with_entries, with_items, with_text
 from overspill.shapes.fields import Part, is_sequence
 from overspill.shapes.heaviest_parts import heaviest_parts
@@ -30,15 +31,15 @@ _QUOTE_BYTES: Final = 8
 """Bytes around a text in data."""
 
 
-def chosen_parts(part: Part, room: Limits) -> tuple[list[Part], int]:
-    """Return the parts of a too large part that are cut, and the bytes of everything else in it."""
+def chosen_parts(part: Part, room: Limits) -> tuple[list[Part], Weight]:
+    """Return the parts of a too large part that are cut, and what everything else in it counts."""
     if isinstance(part.value, str):
-        return [part], 0
+        return [part], Weight(0, 0)
     most = room.max_bytes if room.max_chars is None else room.max_chars
-    found = heaviest_parts(part.value, most)
-    if found.rest > _KEPT_DATA_BYTES and not all(isinstance(each.value, str) for each in found.parts):
-        found = heaviest_parts(part.value, _KEPT_DATA_BYTES)
-    rest = found.rest + _QUOTE_BYTES * len(found.parts)
+    found = heaviest_parts(part.value, Weight(most, room.max_lines))
+    if found.rest.size > _KEPT_DATA_BYTES and not all(isinstance(each.value, str) for each in found.parts):
+        found = heaviest_parts(part.value, Weight(_KEPT_DATA_BYTES, room.max_lines))
+    rest = found.rest._replace(size=found.rest.size + _QUOTE_BYTES * len(found.parts))
     return [Part((*part.path, *path), value) for path, value in found.parts], rest
 
 
