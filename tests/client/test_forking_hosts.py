@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from overspill import Guard
@@ -15,6 +17,7 @@ from overspill.errors import ClientClosed
 from overspill.execution import calls
 from overspill.execution.loop_thread import LoopThread
 from overspill.guard.counts import report_job, reporter
+from overspill.shapes.shape import examine
 from overspill.spools import flush, own_directory
 from overspill.spools.draft import Draft
 from overspill.spools.partition import Partition
@@ -26,7 +29,7 @@ from tests.client.spooling import spilled
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tests.servers.overspill import ServiceProcess
 
@@ -160,3 +163,47 @@ def test_a_child_does_not_wait_for_what_its_parent_has_open(
         guards[0].close()
 
     assert is_free
+
+
+class Slow:
+    """Takes its time to say what it is."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def __str__(self) -> str:
+        self.begun.set()
+        self.go_on.wait(PATIENCE)
+        return LOG
+
+
+@pytest.fixture
+def written() -> Iterator[Callable[[], Any]]:
+    """The text of an output, in the midst of another thread's work on such an output."""
+    slow = Slow()
+    thread = threading.Thread(target=text_of, args=([slow],))
+    thread.start()
+    slow.begun.wait(PATIENCE)
+    yield lambda: text_of([LOG])
+    slow.go_on.set()
+    thread.join()
+
+
+def text_of(result: Any) -> Any:
+    shape = examine(result)
+    return shape and shape.body
+
+
+def test_a_child_forked_while_another_thread_looks_at_an_output_looks_at_its_own(
+    written: Callable[[], Any],
+) -> None:
+    def work() -> bool:
+        faulthandler.dump_traceback_later(PATIENCE, exit=True)
+        return bool(written())
+
+    assert in_a_child(work)
+
+
+def test_a_tool_that_prints_slowly_holds_up_no_other(written: Callable[[], Any]) -> None:
+    with ThreadPoolExecutor() as pool:
+        assert pool.submit(written).result(PATIENCE / 3)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import codecs
 import re
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from overspill.reading.lock_free import cached_property
 from overspill.text import measure, quantities
 from overspill.text.body import FileBody
 from overspill.text.measure import NewlineIndex, extent_of

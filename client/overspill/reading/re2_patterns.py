@@ -5,7 +5,7 @@ r"""Search patterns, compiled by RE2 under bounds: matching takes linear time wh
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Final
 
 from re2 import _re2 as re2
@@ -13,6 +13,7 @@ from re2 import _re2 as re2
 from overspill.reading.errors import InvalidPattern
 from overspill.reading.finder import IS_AVAILABLE, Finder
 from overspill.reading.literals import literals_of
+from overspill.reading.lock_free import cached_property
 from overspill.reading.pattern_size import check_size
 from overspill.reading.pattern_syntax import MAX_PROGRAM, check, encoded
 from overspill.reading.re2_refusals import explain

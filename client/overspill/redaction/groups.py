@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from overspill.reading.lock_free import cached_property
 from overspill.redaction.rule import FREQUENT, NEIGHBOURS, Probe
 
 if TYPE_CHECKING:

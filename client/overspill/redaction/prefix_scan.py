@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import re2
 
 from overspill.reading.finder import IS_AVAILABLE, Finder
 from overspill.reading.literals import Literals
+from overspill.reading.lock_free import cached_property
 from overspill.redaction.groups import groups_of
 from overspill.redaction.rule import FREQUENT, Probe, anchor_of
 

@@ -6,8 +6,9 @@ Patterns are ASCII, of bounded length, and never backtrack into a repetition of 
 from __future__ import annotations
 
 import re
-from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from overspill.reading.lock_free import cached_property
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,12 +7,12 @@ first part that is cut. No object is ever changed.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from overspill.previews.notice_forms import MAX_NOTICE, is_notice_dict, notices_among
+from overspill.reading.lock_free import cached_property
 from overspill.shapes import data_view, part_cutting
 from overspill.shapes.field_copies import Unchangeable
 from overspill.shapes.fields import Part

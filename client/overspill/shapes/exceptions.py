@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 import traceback
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from overspill.previews.notice_forms import notices_among, placeholder
+from overspill.reading.lock_free import cached_property
 from overspill.shapes.exception_copies import copy_with_message
 from overspill.shapes.field_copies import Unchangeable
 from overspill.text import measure

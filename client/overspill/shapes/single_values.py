@@ -5,10 +5,10 @@ An object's own methods may raise here: `content.examine` catches whatever they 
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from overspill.previews.notice_forms import MAX_NOTICE, notices_among
+from overspill.reading.lock_free import cached_property
 from overspill.shapes.field_copies import Unchangeable, with_fields, with_text
 from overspill.text.limits import exceeds
 from overspill.text.rendering import TEXT_TYPE, media_type_of, printable
