@@ -7,9 +7,11 @@ import os
 import socket
 import subprocess
 import sys
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
+import pydantic
 import pytest
 from overspill import Client, Guard, Policy, Spool, SyncClient
 from overspill.previews.notice_forms import is_notice
@@ -57,6 +59,10 @@ class Hostile:
 
     def __getattr__(self, name: str) -> Any:
         raise RuntimeError(f"no {name}")
+
+
+class Item:
+    """Something that a proxy can stand for."""
 
 
 @pytest.fixture
@@ -431,3 +437,90 @@ def test_a_text_of_64_mebibytes_takes_no_second_one_of_memory(tmp_path: Path, ho
     assert run(HUGE, tmp_path, how).split()[:3] == ["spooled", "True", "True"]
     [file] = tmp_path.rglob("*.bin")
     assert file.stat().st_size > 64_000_000
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"k" * 60_000: 1, "j" * 60_000: 2},
+        {LONG: 1},
+        {"k" * 60_000: LONG},
+        {(LONG, 1): [1, 2]},
+        {f"{number}" * 1_500: number for number in range(10, 50)},
+        [{"k" * 60_000: number} for number in range(10)],
+        {"a": {"b": {"k" * 60_000: "x"}}},
+        {"rows": [{"k" * 60_000: LONG}]},
+    ],
+    ids=range(8),
+)
+def test_long_names_of_entries_do_not_stay_beside_the_notice(result: Any) -> None:
+    guarded = Guard().process_sync(result, tool="query")
+
+    assert type(guarded.value) is type(result)
+    assert len(as_text(guarded.value)) < 10_000
+
+
+class Showing(pydantic.BaseModel):
+    """Shows a text that is in none of its fields."""
+
+    id: str
+    _hidden: str = pydantic.PrivateAttr(default=LONG)
+
+    @pydantic.computed_field  # type: ignore[prop-decorator]
+    @property
+    def shown(self) -> str:
+        return self._hidden
+
+
+@pytest.mark.parametrize("within", [lambda value: value, lambda value: {"result": value}], ids=range(2))
+def test_an_object_that_shows_its_text_all_the_same_is_left_whole_with_a_reason(within: Any) -> None:
+    result = within(Showing(id="7"))
+
+    guarded = Guard().process_sync(result, tool="query")
+
+    assert guarded.value is result
+    assert guarded.reason is not None
+    assert "Showing" in guarded.reason or "dict" in guarded.reason
+
+
+async def test_a_proxy_of_an_object_is_no_stream(tmp_path: Path) -> None:
+    item = Item()
+    result = weakref.proxy(item)
+    guard = Guard(spool=Spool(tmp_path))
+
+    assert guard.process_sync(result, tool="look_up").value is result
+    assert (await guard.process(result, tool="look_up")).value is result
+    assert guard.wrap(lambda: result)() is result
+
+
+def test_a_proxy_of_a_generator_is_a_stream(tmp_path: Path) -> None:
+    lines = (LONG for _ in range(2))
+
+    guarded = Guard(spool=Spool(tmp_path)).process_sync(weakref.proxy(lines), tool="look_up")
+
+    assert guarded.bytes_before == 2 * len(LONG)
+
+
+STARVED: Final = """
+import resource, sys, threading
+from overspill import Guard, Spool
+long = "a line of text\\n" * 10_000
+guard = Guard(spool=Spool(sys.argv[1]))
+resource.setrlimit(resource.RLIMIT_NOFILE, (30, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+held = []
+try:
+    while True:
+        held.append(open("/dev/null"))
+except OSError:
+    pass
+made = [guard.process_sync(long, tool="t"), guard.process_sync((long for _ in range(9)), tool="t")]
+del held
+print([(each.outcome.value, len(each.value) < 10_000) for each in made])
+"""
+
+
+def test_a_process_that_can_open_no_more_files_gets_its_notices(tmp_path: Path) -> None:
+    program = [sys.executable, "-c", STARVED, str(tmp_path / "spool")]  # it has imported nothing beforehand
+    finished = subprocess.run(program, capture_output=True, text=True, check=False)
+
+    assert finished.stdout.strip() == "[('truncated', True), ('truncated', True)]", finished.stderr

@@ -10,6 +10,7 @@ from overspill.delivery.destinations import reason
 from overspill.guard.guarded import Guarded
 from overspill.previews import notice
 from overspill.previews.notice_facts import Facts
+from overspill.shapes.envelope import Envelope
 from overspill.shapes.field_copies import Unchangeable
 from overspill.shapes.masked_copy import masked_copy
 from overspill.shapes.shape import examine, size_of
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 _SAMPLE: Final = notice.truncated(Facts(id="", tool="", size=0, lines=0, preview="", reader=""), "a sample")
 """A notice for finding out whether one can be put into an output at all."""
+
+_MOST_SHOWN: Final = 0.67
+"""The share of an output above its limits that its copy may still show beside a notice."""
 
 
 def as_read(output: Output, shape: Shape) -> Output:
@@ -103,7 +107,15 @@ def text_bytes(value: Any) -> int:
 def why_unchangeable(spill: Spill) -> Unchangeable | None:
     """Return why nothing can stand in an output's place, or None. Ask before anything is stored."""
     try:
-        spill.shape.replaced(_SAMPLE)
+        value = spill.shape.replaced(_SAMPLE)
     except Unchangeable as problem:
         return problem
-    return None
+    return Unchangeable(type(value).__name__) if _shows_it_still(value, spill) else None
+
+
+def _shows_it_still(value: Any, spill: Spill) -> bool:
+    """Return whether a copy is too long all the same: a class may show what is in none of its fields."""
+    if spill.is_small or not isinstance(spill.shape, Envelope):
+        return False
+    size = text_bytes(value)
+    return size > max(spill.policy.limits(spill.origin.tool).max_bytes, size_of(spill.shape) * _MOST_SHOWN)

@@ -273,11 +273,21 @@ def _order(found: FoundSecret) -> tuple[int, bool, int, str]:
     return found.start, found.kind in NAMED_KINDS, -found.end, found.kind
 
 
-@functools.cache
 def _default_passes() -> tuple[_Pass, ...]:
     """Return the passes of the default rules. They are compiled when they are first needed."""
     try:
-        from overspill.redaction.prefix_scan import PrefixScan  # noqa: PLC0415  (the extra `re2`)
-    except ImportError:
-        return tuple(groups_of(RULES))
-    return (PrefixScan(RULES),)
+        return (_prefix_scan(),)
+    except (ImportError, OSError):  # without the extra `re2`; with too many files open to import anything
+        return _groups()
+
+
+@functools.cache
+def _prefix_scan() -> _Pass:
+    from overspill.redaction.prefix_scan import PrefixScan  # noqa: PLC0415  (the extra `re2`)
+
+    return PrefixScan(RULES)
+
+
+@functools.cache
+def _groups() -> tuple[_Pass, ...]:
+    return tuple(groups_of(RULES))

@@ -10,9 +10,14 @@ from collections import UserString, deque
 from collections.abc import ItemsView, KeysView, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
 from itertools import islice
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
+
+from overspill.text.rendering import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 FieldPath: TypeAlias = tuple[Any, ...]
 """Keys, field names and positions that lead from a value to a part of it."""
@@ -25,6 +30,8 @@ class Part(NamedTuple):
     value: Any
 
 
+_LONG_NAMES_CHARS: Final = 8_000
+_NUMBERS: Final = frozenset({int, float, bool, type(None)})
 _TEXTS: Final = (str, bytes, bytearray, memoryview, range, UserString)
 _SEQUENCES: Final = (list, tuple, deque, Sequence, AbstractSet, KeysView, ValuesView, ItemsView)
 
@@ -74,6 +81,17 @@ def names_of(value: Any) -> list[str] | None:
     if isinstance(fields, Mapping):
         return [*fields, *(getattr(value, "__pydantic_extra__", None) or ())]
     return None
+
+
+def has_long_names(names: Iterable[Any]) -> bool:
+    """Return whether the names of entries are long texts themselves, which a short copy has no room for."""
+    chars = 0
+    for name in names:
+        if type(name) not in _NUMBERS:
+            chars += len(name if type(name) is str else printable(name))
+            if chars > _LONG_NAMES_CHARS:
+                return True
+    return False
 
 
 def parts_of(value: Any, most: int) -> list[tuple[Any, Any]] | None:

@@ -34,18 +34,22 @@ _INLINE_RECORD_BYTES: Final = 8 * 1024
 
 def is_chunk_iterator(value: Any) -> bool:
     """Return whether `value` may be a stream of chunks: an iterator and nothing else, no file or cursor."""
-    return _is_iterator(type(value), "__next__")
+    return _is_iterator(value, "__next__")
 
 
 def is_async_chunk_iterator(value: Any) -> bool:
     """Do the same as `is_chunk_iterator`, for asynchronous iterators."""
-    return _is_iterator(type(value), "__anext__")
+    return _is_iterator(value, "__anext__")
 
 
-def _is_iterator(kind: type, method: str) -> bool:
-    """Return whether a type has `method` and no other public names than Python's own iterators have."""
+def _is_iterator(value: Any, method: str) -> bool:
+    """Return whether `value` has `method` and no other public names than Python's own iterators have.
+
+    A proxy has the methods of all that it could stand for; its `__class__` is the class of what it does.
+    """
+    kind = type(value)
     try:
-        if not hasattr(kind, method):
+        if not (hasattr(kind, method) and hasattr(value.__class__, method)):
             return False
         return {name for name in dir(kind) if not name.startswith(("_", "gi_", "ag_"))} <= _ITERATOR_NAMES
     except Exception:  # noqa: BLE001  (a foreign metaclass: whatever it raises)

@@ -13,7 +13,7 @@ from overspill.shapes.data_view import (
     plain_stats_without_long_texts,
     weight_within,
 )
-from overspill.shapes.fields import FieldPath, Part, is_a
+from overspill.shapes.fields import FieldPath, Part, has_long_names, is_a
 from overspill.shapes.pictures import is_payload, is_picture
 from overspill.text import measure
 
@@ -47,7 +47,7 @@ def heaviest_parts(value: Any, room: Weight) -> HeaviestParts:
     while len(path) < _MAX_DEPTH and not is_a(value, str) and (parts := parts_to_cut(value)) is not None:
         inside_picture = is_picture(value, path[-1] if path else None, is_inside=inside_picture)
         inside.add(id(value))
-        if any(id(part) in inside for _, part in parts):
+        if any(id(part) in inside for _, part in parts) or has_long_names(step for step, _ in parts):
             break
         left = Weight(*(max(0, most - taken) for most, taken in zip(room, beside, strict=True)))
         big, rest = _largest(parts, left, inside_picture=inside_picture)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from overspill.shapes.data_view import size_within
 from overspill.shapes.field_copies import Unchangeable, with_entries, with_fields, with_items, with_text
-from overspill.shapes.fields import is_a, is_sequence, names_of, parts_of
+from overspill.shapes.fields import has_long_names, is_a, is_sequence, names_of, parts_of
 from overspill.shapes.heaviest_parts import ID_FIELDS
 
 ENTRY_NAME: Final = "overspill"
@@ -54,7 +54,7 @@ class _Shortener:
         if depth > _MAX_DEPTH:
             return self._emptied(value)
         if is_a(value, Mapping):
-            if len(value) > _MAX_RECORD_FIELDS:
+            if len(value) > _MAX_RECORD_FIELDS or has_long_names(value):
                 return self._short_mapping(value, depth, kept)
             return (
                 self._short_record(value, depth) if value else with_entries(value, {ENTRY_NAME: self._text})
@@ -139,9 +139,9 @@ class _Shortener:
         return self._text
 
     def _holding(self, item: Any, depth: int) -> Any:
-        if is_sequence(item) or len(parts_of(item, _MAX_RECORD_FIELDS) or ()) == 0:
+        fields = {} if is_sequence(item) else dict(parts_of(item, _MAX_RECORD_FIELDS) or ())
+        if not fields or has_long_names(fields):
             return self.short(item, depth, 0)
-        fields = dict(parts_of(item, _MAX_RECORD_FIELDS) or ())
         texts = {name: field for name, field in fields.items() if is_a(field, str)}
         long = {
             name: self._part(field, depth, is_notice=False)
