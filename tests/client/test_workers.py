@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from overspill.execution import threads, workers
+from overspill.execution.loop_thread import LoopThread
 from overspill.execution.workers import Workers
 
 from tests.waiting import until
@@ -126,3 +127,15 @@ async def test_only_the_work_on_small_outputs_is_done_one_after_another(size: in
     await asyncio.gather(*(threads.run_fairly("a session", size, work) for _ in range(2)))
 
     assert len(met) == (2 if is_together else 0)
+
+
+async def test_inside_an_event_loop_a_loop_thread_that_cannot_be_started_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        LoopThread()

@@ -109,7 +109,7 @@ class LoopThread:
     def _give_up(self) -> None:
         """Leave nothing behind. If only the wait for the thread's start was interrupted, the thread runs."""
         if self._thread.ident is None:
-            self._runner.close()
+            self.loop.close()  # not the runner: it would run the loop, perhaps inside of the caller's own
         else:
             self.end()
 
