@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from overspill_service.archive.recovery.entries import captures_in, entry_of, record_of
 from overspill_service.archive.recovery.expiries import hold_as_others, newer_marker, with_corrected_expiry
-from overspill_service.archive.recovery.stale_entries import UploadFilter, drop_entry, drop_stale
+from overspill_service.archive.recovery.stale_entries import UploadFilter, drop_entry, drop_stale, is_gone
 from overspill_service.archive.removal import finish_removals, removed_uploads
 from overspill_service.catalog.quotas import Quota
 from overspill_service.catalog.records import Entry, Tombstone
@@ -124,7 +124,7 @@ async def ensure_entry(archive: Archive, found: CaptureFound, removed: frozenset
     """Make sure that a capture with objects has an entry. Return False if its objects give none.
 
     `removed` uploads are ignored. If the catalog has the entry its objects are not read, but its expiry is
-    corrected.
+    corrected. An older catalog may have an entry whose objects have moved since: a complete one must not.
     """
     try:
         known = await record_of(archive, found.tenant, found.capture)
@@ -132,6 +132,8 @@ async def ensure_entry(archive: Archive, found: CaptureFound, removed: frozenset
         return False
     if isinstance(known, Entry) and newer_marker(found, known) is not None:
         known = await with_corrected_expiry(archive, known)
+    if isinstance(known, Entry) and await _has_moved(archive, found, known):
+        return await _replace_moved(archive, found, known, removed)
     if isinstance(known, Entry):
         await hold_as_others(archive, found, known)
         if known.is_live:
@@ -142,6 +144,27 @@ async def ensure_entry(archive: Archive, found: CaptureFound, removed: frozenset
     if entry is None or entry.is_expired(archive.clock()):
         return False
     return isinstance(await restore_entry(archive, entry, Quota()), Entry)
+
+
+async def _has_moved(archive: Archive, found: CaptureFound, known: Entry) -> bool:
+    """Return whether the objects of an entry are gone, and others of its capture are there."""
+    names = {upload.name for upload in found.uploads if upload.segments}
+    is_missing = bool(known.segments and names) and known.upload not in names
+    return is_missing and await is_gone(archive, known)
+
+
+async def _replace_moved(
+    archive: Archive, found: CaptureFound, known: Entry, removed: frozenset[str]
+) -> bool:
+    """Replace an entry whose objects are gone by that of the capture's present objects.
+
+    Return False if they give none: then the end of the rebuild drops the entry.
+    """
+    entry = await entry_of(archive, found, removed)
+    if entry is None or entry.is_expired(archive.clock()):
+        return False
+    await drop_entry(archive, known)
+    return isinstance(await restore_entry(archive, replace(entry, **known.reading), Quota()), Entry)
 
 
 async def with_all_segments(

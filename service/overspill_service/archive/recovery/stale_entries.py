@@ -71,12 +71,19 @@ async def drop_stale(archive: Archive, listed: UploadFilter) -> AsyncGenerator[i
 
 async def _drop(archive: Archive, entry: Entry) -> bool:
     """Drop the entry if its last segment is gone, and return whether it was dropped."""
+    if not await is_gone(archive, entry):
+        return False
+    is_dropped = await drop_entry(archive, entry)
+    await note_removed(archive, [entry] if is_dropped else [], "unreadable")
+    return is_dropped
+
+
+async def is_gone(archive: Archive, entry: Entry) -> bool:
+    """Return whether the last segment of an entry is gone."""
     try:
         await archive.store.read(entry.segment_keys[-1], -1, 1)
     except KeyError:
-        is_dropped = await drop_entry(archive, entry)
-        await note_removed(archive, [entry] if is_dropped else [], "unreadable")
-        return is_dropped
+        return True
     return False
 
 

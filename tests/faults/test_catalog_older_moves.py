@@ -1,4 +1,4 @@
-"""What moves to other objects keeps the life that its old objects tell, if the catalog has missed that."""
+"""A catalog goes back to an older state, and captures have moved to other objects before or after that."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from overspill_service.archive.recovery.rebuild import rebuild
 from overspill_service.live import flusher as flushing
 
 from tests.faults.live_replicas import RedisCopies
-from tests.faults.traffic import code_of, keys_in, until
+from tests.faults.traffic import code_of, keys_in, until, usage_of
 from tests.web.conftest import Api, path_of
 
 if TYPE_CHECKING:
@@ -145,3 +145,22 @@ async def test_a_damaged_capture_is_stored_again_for_the_life_that_an_older_cata
     await rebuild(pair[1].service.archive)
 
     assert [await expiry_of(each, path) for each in pair] == [told, told]
+
+
+@pytest.mark.parametrize("state", ["complete", "partial"])
+async def test_a_catalog_that_was_rebuilt_lists_what_has_moved_to_other_objects_since_its_copy(
+    pair: list[Api], copies: RedisCopies, state: str
+) -> None:
+    await ended(pair[0], state)
+    copies.copy()
+    if state == "complete":
+        await pair[0].service.flusher.start("default", LIVE)
+    else:
+        assert (await pair[0].send("PUT", PATH, data=LOG * 5)).status == 200
+    size = (await usage_of(pair[0])).stored_size
+    copies.go_back()
+    await rebuild(pair[1].service.archive)
+    listing = await (await pair[0].get("/v1/captures")).json()
+
+    assert [(each["id"], each["state"]) for each in listing["captures"]] == [(LIVE, "complete")]
+    assert [((total := await usage_of(each)).captures, total.stored_size) for each in pair] == [(1, size)] * 2
