@@ -155,7 +155,7 @@ async def test_redis_that_went_back_brings_no_revoked_key_back_before_its_rebuil
     ring = api.service.archive.keyring
     await ring.revoke(hash_key(revoked))
     for record in [each for each in await ring.keys() if each.hash == hash_key(shorter)]:
-        await ring.add(msgspec.structs.replace(record, expires=1.0))
+        await ring.change(msgspec.structs.replace(record, expires=1.0))
     await asyncio.to_thread(own_redis.restart)
 
     assert not await api.service.archive.catalog.is_complete()
@@ -173,7 +173,7 @@ async def test_a_key_that_is_rotated_while_the_catalog_gets_its_keys_back_ends_w
 
     async def rotated_first(record: KeyRecord) -> None:
         monkeypatch.setattr(catalog, "add_key", add)
-        await ring.add(msgspec.structs.replace(record, expires=1.0))
+        await ring.change(msgspec.structs.replace(record, expires=1.0))
         await add(record)
 
     monkeypatch.setattr(catalog, "add_key", rotated_first)

@@ -117,7 +117,7 @@ class KeyIssuer:
             if each.id == old.id and (each.expires is None or each.expires > at)
         ]:
             for each in late:
-                await self._keyring.add(replace(each, expires=at))
+                await self._keyring.change(replace(each, expires=at))
 
     async def _require_no_successor(self, old: KeyRecord, now: float, *, but: str = "") -> None:
         for each in await self._keyring.keys():
@@ -159,7 +159,7 @@ class KeyIssuer:
         current = await self._keyring.stored(old.hash)
         if current is not None and current.expires != fresh.expires:  # rotated between the two steps
             fresh = replace(fresh, expires=current.expires)
-            await self._keyring.add(fresh)
+            await self._keyring.change(fresh)
         return fresh
 
     async def of_tenant(self, tenant: str) -> list[KeyRecord]:

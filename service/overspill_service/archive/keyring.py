@@ -21,7 +21,7 @@ from overspill_service.resources.tasks import run_to_completion
 from overspill_service.store_format import object_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from overspill_service.catalog import Catalog
     from overspill_service.catalog.key_records import KeyRecord
@@ -44,8 +44,12 @@ class Keyring:
         self._store, self._catalog, self._clock = store, catalog, clock
 
     async def add(self, record: KeyRecord) -> None:
-        """Store a key, or a new state of one. The first one ends access that is open `UNTIL_KEY`."""
+        """Store a new key. The first one ends access that is open `UNTIL_KEY`."""
         await run_to_completion(self._add(record))
+
+    async def change(self, record: KeyRecord) -> None:
+        """Store a new state of a key, unless it was revoked: also if that happens meanwhile."""
+        await run_to_completion(self._change(record))
 
     async def revoke(self, key_hash: str) -> bool:
         """Remove a key for good. Return False if there is none."""
@@ -68,12 +72,12 @@ class Keyring:
 
     async def has(self, key_hash: str) -> bool:
         """Return whether there is such a key. Asks the object store."""
-        return bool(await self._matches(_RECORD, object_keys.key_prefix(key_hash)))
+        return bool(await self._names(key_hash))
 
     async def stored(self, key_hash: str) -> KeyRecord | None:
         """Return the key as it is now, None if there is none. Asks the object store."""
-        records = await self._matches(_RECORD, object_keys.key_prefix(key_hash))
-        return await self._read(records[-1][0]) if records else None
+        names = await self._names(key_hash)
+        return await self._read(names[-1]) if names else None
 
     async def restore(self) -> int:
         """Make the catalog's keys those of the object store. Return how many it lacked or had wrongly.
@@ -105,22 +109,54 @@ class Keyring:
 
     async def _add(self, record: KeyRecord) -> None:
         await self._close_until_key()
-        earlier = await self._matches(_RECORD, object_keys.key_prefix(record.hash))
-        last = int(earlier[-1][2]) if earlier else 0
-        name = object_keys.key_record(record.hash, self._revision(last))
-        await self._store.put(name, [encoding.encode_key(record)])
+        name = await self._put(record, [])
         await self._close_until_key()  # a service may just have chosen to need none, and have seen no key
         await self._catalog.add_key(record)
-        await self._store.delete([each[0] for each in earlier])
+        await self._bring_newest(record.hash, name)
+
+    async def _change(self, record: KeyRecord) -> None:
+        earlier = await self._names(record.hash)
+        if not earlier:
+            await self._catalog.revoke_key(record.hash)
+            return
+        name = await self._put(record, earlier)
+        await self._catalog.add_key(record)
+        if await self._names(record.hash) == [name]:  # who changes a key leaves a record, who revokes it none
+            await self._revoke(record.hash)
+            return
+        await self._bring_newest(record.hash, name)
+        await self._store.delete(earlier)
+
+    async def _put(self, record: KeyRecord, earlier: Sequence[str]) -> str:
+        """Store a record, and return its name."""
+        last = int(earlier[-1].rpartition("/")[2]) if earlier else 0
+        name = object_keys.key_record(record.hash, self._revision(last))
+        await self._store.put(name, [encoding.encode_key(record)])
+        return name
+
+    async def _bring_newest(self, key_hash: str, known: str) -> None:
+        """Let the catalog have the newest record of a key: others may have changed or revoked it meanwhile.
+
+        `known` is the name of the record that was added to the catalog.
+        """
+        while (names := await self._names(key_hash)) and names[-1] != known:
+            known = names[-1]
+            await self._adds(known, None)
+        if not names:
+            await self._catalog.revoke_key(key_hash)
 
     async def _close_until_key(self) -> None:
         if await self.mode() in (None, AccessMode.UNTIL_KEY):
             await self._choose(AccessMode.CLOSED)
 
     async def _revoke(self, key_hash: str) -> bool:
-        records = await self._matches(_RECORD, object_keys.key_prefix(key_hash))
-        await self._store.delete([each[0] for each in records])
-        return await self._catalog.revoke_key(key_hash) or bool(records)
+        was_known, names = False, await self._names(key_hash)
+        while True:
+            await self._store.delete(names)
+            was_known |= await self._catalog.revoke_key(key_hash) or bool(names)
+            names = await self._names(key_hash)
+            if not names:  # else another process has just changed it
+                return was_known
 
     async def _choose(self, mode: AccessMode) -> None:
         earlier = await self._matches(_CHOICE, object_keys.ACCESS)
@@ -141,6 +177,10 @@ class Keyring:
         choices, records = _matching(_CHOICE, names), _matching(_RECORD, names)
         mode = AccessMode(choices[-1][2]) if choices else None
         return mode, {each[1]: each[0] for each in records}
+
+    async def _names(self, key_hash: str) -> list[str]:
+        """Return the names of a key's records, the oldest first."""
+        return [each[0] for each in await self._matches(_RECORD, object_keys.key_prefix(key_hash))]
 
     async def _matches(self, form: re.Pattern[str], prefix: str) -> list[re.Match[str]]:
         """Return the names under a prefix that have this form, the oldest revision first."""
