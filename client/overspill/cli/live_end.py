@@ -61,10 +61,12 @@ def ended_by_signals(capture: SyncLiveCapture, leave: Callable[[], object]) -> I
 
 
 def unstored(handle: str, accepted: int) -> str:
-    """Return what is stored under a handle of which the service has taken so many bytes, and no more."""
-    if not accepted:
+    """Return what is stored under a handle of which the service says to have so many bytes."""
+    if not handle:
         return "nothing of it is stored"
-    return f"the rest is NOT stored: {handle} has the first {plural(accepted, 'byte')}"
+    if not accepted:
+        return f"the rest is NOT stored: {handle} has nothing, or a beginning that was not confirmed"
+    return f"the rest is NOT stored: {handle} has at least the first {plural(accepted, 'byte')}"
 
 
 def _outcome(capture: SyncLiveCapture) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import select
 import signal
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
 _ASKING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _BASE: Final = 128
+_LOOK_SECONDS: Final = 0.1
 
 
 class StoppedAtOnce(KeyboardInterrupt):
@@ -23,13 +24,14 @@ class StoppedAtOnce(KeyboardInterrupt):
 class StopSignals:
     """Takes these signals in a `with` block of the main thread. Those that are ignored stay ignored.
 
-    The first one calls `hurry`; each after it raises `StoppedAtOnce`, wherever the main thread is.
+    The first one calls `first`, which may raise. Each after it raises `StoppedAtOnce`, wherever the main
+    thread is.
     """
 
-    def __init__(self, hurry: Callable[[], object]) -> None:
+    def __init__(self, first: Callable[[], object]) -> None:
         self.number: signal.Signals | None = None
         """The first one that came."""
-        self._hurry = hurry
+        self.first: Callable[[], object] = first
 
     def __enter__(self) -> Self:
         self._news, self._writer = os.pipe()
@@ -67,8 +69,26 @@ class StopSignals:
                 os.read(self._news, 64)
         return bool(select.select([descriptor], [], [], 0)[0])
 
+    @contextmanager
+    def heeded(self) -> Iterator[None]:
+        """In the block, heed them although the main thread sleeps.
+
+        If several come at once, the system may give all of them to another thread, and wake only that.
+        """
+        before = signal.signal(signal.SIGALRM, _wake)
+        signal.setitimer(signal.ITIMER_REAL, _LOOK_SECONDS, _LOOK_SECONDS)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
     def _take(self, number: int, _: FrameType | None) -> None:
         if self.number is not None:
             raise StoppedAtOnce
         self.number = signal.Signals(number)
-        self._hurry()
+        self.first()
+
+
+def _wake(_number: int, _frame: FrameType | None) -> None:
+    """Do nothing: it is enough that the main thread looks for signals."""

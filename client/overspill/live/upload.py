@@ -94,8 +94,13 @@ class LiveUpload:
 
     @property
     def accepted(self) -> tuple[str, int]:
-        """The handle, and how many bytes of the output the service has taken under it."""
-        return ("", 0) if self._capture is None else (self._capture.id, self._capture.accepted)
+        """The handle, and how many bytes of the output the service says to have under it.
+
+        There is no handle if the service knows nothing of it.
+        """
+        if self._capture is None or not (self._capture.entry or self._capture.beginning):
+            return "", 0
+        return self._capture.id, self._capture.accepted
 
     def hurry(self, seconds: float) -> None:
         """Give the service no more than `seconds` from now. A signal's handler may call it."""

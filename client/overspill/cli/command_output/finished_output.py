@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from overspill import wire
@@ -22,13 +23,16 @@ if TYPE_CHECKING:
     from overspill.agent_tools.masked_recording import MaskedRecording
     from overspill.agent_tools.recording import Recording
     from overspill.cli.command_output.command_call import CommandCall
+    from overspill.cli.command_output.stoppable_end import StoppableEnd
     from overspill.cli.invocation import Invocation
     from overspill.delivery.broken_capture import LiveOutcome
+    from overspill.guard.band import DestinationName
     from overspill.guard.guarded import Guarded
     from overspill.live.upload import LiveUpload
     from overspill.previews.notice_facts import Notice
     from overspill.text.limits import Limits
 
+_SPOOL: Final[tuple[DestinationName, ...]] = ("spool",)
 _DISK_NEARLY_FULL: Final = "the disk for temporary files is nearly full"
 _TRIED_BYTES: Final = 64 * 1024
 """Bytes of the output of which a preview is made that nobody sees."""
@@ -45,6 +49,14 @@ class CommandGuard(Guard):
         intake = self._pipeline.intake
         given = intake.output(stream, origin.tool, call_id=origin.call_id, status=origin.status)
         return run_sync(self._pipeline.replaced(SyncExecutor(), given, stream))
+
+    def without_service(self) -> CommandGuard:
+        """Return a guard like this one that does not ask the service to store anything."""
+        bands = tuple(
+            replace(band, destinations=_SPOOL if "spool" in band.destinations else ())
+            for band in self.policy.bands
+        )
+        return CommandGuard(self.client, replace(self.policy, bands=bands), session=self.session)
 
 
 class FinishedOutput:
@@ -67,28 +79,39 @@ class FinishedOutput:
                 preview(beginning, _TRIED_PREVIEW_BYTES)
 
     def finish(
-        self, guard: CommandGuard, origin: CommandCall, live: LiveOutcome, masked: StreamShape | None
+        self,
+        guard: CommandGuard,
+        origin: CommandCall,
+        live: LiveOutcome,
+        masked: StreamShape | None,
+        end: StoppableEnd,
     ) -> None:
-        """Print the output, or store it and print its notice. Raises `OSError`.
+        """Print the output, or store it and print its notice. Raises `OSError`, and `CommandFailure`.
 
         `live` says what the service has of it already. `masked` is all of it without its secrets, if a copy
-        was made while it came.
+        was made while it came. Signals end the storing, as `end` says.
         """
         self._masked = None if self._recording.is_short else masked
         self._make_room()
         if self._recording.missing:
             output.say(f"the middle of the output is missing from what is kept: {self._recording.missing}")
         if not self._recording.is_short and self._is_within(guard.policy.limits(origin.tool)):
+            end.is_printed()
             self._print()
+            end.raise_if_stopped(None)
             return
         with calling(origin.call_id, capture=live.capture, beginning=live.beginning):
-            guarded = self._guarded(guard, origin)
+            guarded = end.stored(
+                lambda: self._guarded(guard, origin), lambda: self._guarded(guard.without_service(), origin)
+            )
+        end.is_printed()
         if guarded.outcome is wire.Outcome.CAPTURED:
             guard.close()  # the end of the process would cut off what it does in the background
         if guarded.notice is None:
             self._print()
         else:
             self._print_notice(guarded)
+        end.raise_if_stopped(guarded)
 
     def _make_room(self) -> None:
         """Drop the middle of the recording if a copy of it, which the guard makes, has no room."""
@@ -132,7 +155,8 @@ class FinishedOutput:
             output.say(f"the output {what} and could NOT be stored: {guarded.reason}")
             return
         if guarded.outcome is wire.Outcome.SPOOLED:
-            output.say(f"the output is on this machine only, until it is uploaded: {guarded.reason}")
+            why = f": {guarded.reason}" if guarded.reason else ""
+            output.say(f"the output is on this machine only, until it is uploaded{why}")
         if not self._has_notice:
             counts = (guarded.bytes_before, "byte"), (guarded.lines or 0, "line")
             size = ", ".join(quantities.plural(*count) for count in counts)

@@ -20,6 +20,7 @@ from overspill.cli.command_output.child_process import run_command
 from overspill.cli.command_output.command_call import CommandCall
 from overspill.cli.command_output.live_output import LiveOutput
 from overspill.cli.command_output.person_terminal import is_on_terminal
+from overspill.cli.command_output.stoppable_end import StoppableEnd
 from overspill.cli.command_output.terminal_process import run_on_terminal
 from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.delivery.broken_capture import LiveOutcome
@@ -72,7 +73,8 @@ def run(
     """Run the command `words`, print its output or a notice, and return the command's exit code.
 
     With `notice` an output that was shown is followed by its notice. Raises `CommandNotStarted`. Raises
-    `CommandFailure` before anything runs if the options are wrong.
+    `CommandFailure` before anything runs if the options are wrong, and after a signal that came while the
+    output was stored.
     """
     with (
         invocation.client() as client,
@@ -83,7 +85,8 @@ def run(
         shown = _shown(invocation, live=live)
         after = policy.limits(origin.tool).max_bytes
         new_capture = _live_capture(client, words, origin, policy, copy)
-        with LiveUpload(recording, new_capture, after_bytes=after) as upload:
+        upload = LiveUpload(recording, new_capture, after_bytes=after)
+        with StoppableEnd(upload) as end, upload:
             with _end_loaded():
                 code = _executed(words, _all(recording.take, upload.take), shown)
             if shown is not None:
@@ -96,12 +99,12 @@ def run(
                 return code
             ended = finished_output.FinishedOutput(invocation, recording, is_seen=is_seen, notice=notice)
             ended.prepare()
-            stored = upload.ended(status=f"exit {code}", exit_code=code)
-        policy = replace(policy, reader=_reader(invocation))
-        guard = finished_output.CommandGuard(client, policy, session=origin.session)
-        known = LiveOutcome.of(stored, upload.beginning)
-        masked = finished_output.masked_output(copy, upload, stored)
-        ended.finish(guard, replace(origin, status=f"exit {code}"), known, masked)
+            stored = end.upload_ended(status=f"exit {code}", exit_code=code)
+            policy = replace(policy, reader=_reader(invocation))
+            guard = finished_output.CommandGuard(client, policy, session=origin.session)
+            known = LiveOutcome.of(stored, upload.beginning)
+            masked = finished_output.masked_output(copy, upload, stored)
+            ended.finish(guard, replace(origin, status=f"exit {code}"), known, masked, end)
     return code
 
 

@@ -54,7 +54,11 @@ def run_shell(invocation: Invocation, shell: str, *, name: str, session: str | N
         ):
             own = {**variables, TERMINAL_VARIABLE: capture.id}
             code = run_on_terminal(words, take, show=screen.show, variables=own)
-            with ended_by_signals(capture, upload.leave), told_if_slow(has_spool=spool is not None):
+            with (
+                ended_by_signals(capture, upload.leave) as signals,
+                told_if_slow(has_spool=spool is not None),
+                signals.heeded(),
+            ):
                 upload.ended(status=f"exit {code}", exit_code=code)
         output.say(_outcome(capture))
     return code
