@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import ssl
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -130,6 +131,24 @@ async def test_the_last_answer_is_in_the_error(hasty: S3Store, faulty_s3: Faulty
 
     with pytest.raises(StoreUnavailable, match="503 SlowDown"):
         await hasty.put(KEY, [b"x"])
+
+
+@pytest.mark.parametrize("kept", ["", "all but the token"])
+async def test_a_page_of_a_listing_that_was_cut_is_not_taken_for_its_end(
+    store: S3Store, faulty_s3: FaultyProxy, kept: str
+) -> None:
+    for number in range(6):
+        await store.put(f"{KEY}{number}", [b""])
+
+    async def cut(exchange: Exchange) -> web.Response:
+        reply = await exchange.forward()
+        assert isinstance(reply.body, bytes)
+        body = re.sub(rb"<NextContinuationToken>.*</NextContinuationToken>", b"", reply.body)
+        return web.Response(body=body if kept else b"", content_type="application/xml")
+
+    faulty_s3.script("GET", cut)
+    with pytest.raises(StoreUnavailable, match="whole page"):
+        [each async for each in store.list("")]
 
 
 async def test_a_listing_that_fails_is_unavailable_within_the_deadline(

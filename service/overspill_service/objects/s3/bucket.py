@@ -34,6 +34,7 @@ THREADS: Final = 4
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 20
 ATTEMPTS: Final = 4
+CUT_LISTING: Final = "the object store's answer is not a whole page of a listing"
 _NO_MULTI_DELETE: Final = frozenset(
     {"BadDigest", "InvalidRequest", "MethodNotAllowed", "MissingContentMD5", "NotImplemented"}
 )
@@ -80,7 +81,11 @@ class Bucket:
             )
             for each in answer.get("Contents", ())
         ]
-        return found, answer.get("NextContinuationToken")
+        following = answer.get("NextContinuationToken")
+        # A removal that misses objects would be undone: an answer that was cut is not the end of a listing.
+        if answer.get("IsTruncated") != (following is not None):
+            raise StoreUnavailable(CUT_LISTING)
+        return found, following
 
     async def delete(self, keys: Sequence[str]) -> Sequence[str]:
         """Delete up to 1000 keys with one request. Return those that were not deleted."""
