@@ -139,3 +139,22 @@ async def test_inside_an_event_loop_a_loop_thread_that_cannot_be_started_says_wh
 
     with pytest.raises(RuntimeError, match="can't start new thread"):
         LoopThread()
+
+
+def test_a_loop_thread_whose_start_was_interrupted_ends_without_a_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[threading.Thread] = []
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        begun.append(thread)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        LoopThread()
+    start(begun[0])  # as a thread that the system has begun already, and that only now comes to run
+    begun[0].join()
+
+    assert not begun[0].is_alive()

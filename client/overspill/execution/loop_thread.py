@@ -115,6 +115,8 @@ class LoopThread:
 
     def _serve(self) -> None:
         try:
+            if self.loop.is_closed():  # an interrupt of its start has given it up before it came to run
+                return
             if is_in_event_loop():
                 log.warning("a thread runs inside another event loop, as under gevent: use Client there")
                 self.loop.close()
