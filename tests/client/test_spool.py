@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -486,6 +487,16 @@ def test_what_a_dead_process_left_goes_and_what_a_live_one_writes_stays(
 def test_a_content_without_an_entry_is_not_there(partition: Partition) -> None:
     kept = partition.keep(spilled("text"), WHY)
     (partition.folder.path / f"{kept.id}.json").unlink()
+
+    assert partition.find(kept.id) is None
+    assert partition.entries() == []
+
+
+@pytest.mark.parametrize("name", ["size", "lines"])
+def test_an_entry_with_less_than_nothing_is_passed_over(partition: Partition, name: str) -> None:
+    kept = partition.keep(spilled("text"), WHY)
+    entry = partition.folder.path / f"{kept.id}.json"
+    entry.write_text(re.sub(rf'"{name}":', rf'"{name}":-', entry.read_text()))
 
     assert partition.find(kept.id) is None
     assert partition.entries() == []

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 from overspill.reading import lines
-from overspill.reading.chunks import DEFAULT_CAPS
+from overspill.reading.chunks import DEFAULT_CAPS, Extent
 from overspill.reading.grep import Search
 from overspill.reading.summary import Summarizer
 from overspill.spools import file_chunks
@@ -111,6 +112,28 @@ def test_the_end_of_a_large_file_is_read_without_its_beginning(newlines: int) ->
         file.inspect(lines.tail(10, stored.extent))
 
         assert len(file._before) + len(file._behind) < 6
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("claimed", [Extent(0, 1), Extent(500, 900), Extent(500, 10**12)], ids=range(3))
+def test_a_file_with_other_lines_than_its_entry_says_is_an_error_or_answered(
+    claimed: Extent, backwards: bool
+) -> None:
+    with tempfile.TemporaryFile() as file:
+        file.write(b"line\n" * 100)
+        file.flush()
+        chunks = FileChunks(file, *claimed)
+
+        for begin in (
+            partial(lines.head, 100),
+            partial(lines.tail, 100),
+            partial(lines.between, 300, 400),
+            partial(Summarizer, content_type="text/plain", kind="text"),
+        ):
+            with suppress(OSError):
+                chunks.inspect(begin(chunks.extent))
+        with suppress(OSError):
+            chunks.search(Search(GrepQuery(pattern="none", fixed=True, from_end=backwards), chunks.extent))
 
 
 def test_a_file_that_has_become_shorter_is_an_error() -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003  (msgspec resolves annotations at run time)
+from typing import Annotated, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from overspill import wire
+
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
+"""A damaged entry may have any number: it is passed over."""
 
 
 class Spooled(Struct, frozen=True, kw_only=True):
@@ -19,8 +23,8 @@ class Spooled(Struct, frozen=True, kw_only=True):
     """
 
     id: str
-    size: int
-    lines: int
+    size: Count
+    lines: Count
     sha256: str
     session: str
     call_id: str
@@ -37,7 +41,7 @@ class Spooled(Struct, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     traceparent: str = ""
     producer: str = ""
-    failures: int = 0
+    failures: Count = 0
     next_try: datetime | None = None
 
 
@@ -47,7 +51,7 @@ class Dropped(Struct, frozen=True, kw_only=True):
     id: str
     call_id: str
     session: str
-    size: int
+    size: Count
     dropped: datetime
     reason: str
 

@@ -6,6 +6,7 @@ import os
 from typing import IO, TYPE_CHECKING, Final, Protocol, TypeVar
 
 from overspill.reading.chunks import Chunk, Extent
+from overspill.reading.errors import InvalidQuery
 from overspill.reading.split_line import is_utf8
 from overspill.reading.text import cut_after
 
@@ -21,6 +22,7 @@ T = TypeVar("T")
 
 BLOCK: Final = 256 * 1024
 _LONGEST_CHARACTER: Final = 4
+_OTHER_LINES: Final = "the file has other lines than were written"
 
 
 class Read(Protocol[A_co]):
@@ -68,21 +70,25 @@ class FileChunks:
 
     def inspect(self, read: Read[T]) -> T:
         """Drive `lines.head`, `between`, `tail` or a `Summarizer` to its answer."""
+        asked = None
         while (wanted := read.wanted) is not None:
+            asked = _other_than(asked, wanted)
             for chunk in self._chunks(self._wanted(wanted)):
-                read.feed(chunk)
+                _feed(read, chunk)
                 if read.wanted is None:
                     break
         return read.answer()
 
     def search(self, search: Search) -> Text:
         """Drive a grep to its answer, downwards or upwards from the first wanted chunk."""
+        asked = None
         while (wanted := search.begin_part()) is not None:
+            asked = _other_than(asked, wanted)
             near = self._wanted(wanted)
             last = near[0] if wanted.span is None else near[-1]
             numbers = range(last, -1, -1) if search.backwards else range(near[0], self._blocks)
             for chunk in self._chunks(numbers):
-                search.feed(chunk)
+                _feed(search, chunk)
                 if search.wanted is None or search.has_jumped:
                     break
         return search.answer()
@@ -141,3 +147,23 @@ class FileChunks:
         if number < len(self._before):
             return self._before[number]
         return self._newlines - self._behind[self._blocks - number]
+
+
+def _other_than(asked: Wanted | None, wanted: Wanted) -> Wanted:
+    """Return what a reader wants, if it has not just got it.
+
+    Raises `OSError` if it has: it looks for lines that the file should have and has not.
+    """
+    if wanted == asked:
+        raise OSError(_OTHER_LINES)
+    return wanted
+
+
+def _feed(read: Read[object] | Search, chunk: Chunk) -> None:
+    """Let a reader take a chunk. Raises `OSError` if a line is not where it should be."""
+    try:
+        read.feed(chunk)
+    except InvalidQuery:
+        raise
+    except ValueError as error:
+        raise OSError(_OTHER_LINES) from error
