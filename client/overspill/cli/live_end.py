@@ -23,13 +23,18 @@ HURRIED_SECONDS: Final = 2.0
 """How long the service may still take something once a signal has asked for the end."""
 _QUIET_SECONDS: Final = 1.0
 _WAITS: Final = "waiting for the service to take the rest"
-_KEPT_THEN: Final = "; after a minute without it, that is kept on this machine, and with Ctrl-C at once"
+_KEPT_THEN: Final = "; after a minute without it, or soon after Ctrl-C, that is kept on this machine"
 
 
 @contextmanager
-def told_if_slow(*, has_spool: bool) -> Iterator[None]:
+def told_if_slow(signals: StopSignals, *, has_spool: bool) -> Iterator[None]:
     """Say it if the end of the block is long in coming. With a spool that is where the rest goes."""
-    told = threading.Timer(_QUIET_SECONDS, output.say, [_WAITS + (_KEPT_THEN if has_spool else "")])
+
+    def tell() -> None:
+        if signals.number is None:
+            output.say(_WAITS + (_KEPT_THEN if has_spool else ""))
+
+    told = threading.Timer(_QUIET_SECONDS, tell)
     told.daemon = True
     told.start()
     try:

@@ -66,7 +66,7 @@ def put_live(
         with ended_by_signals(out, out.close) as signals:
             out.write(first)
             _copy(out, cast, signals)
-            with told_if_slow(has_spool=spool is not None), signals.heeded():
+            with told_if_slow(signals, has_spool=spool is not None), signals.heeded():
                 _end(out, cast, signals, metadata.status)
     if out.spooled:
         output.say(f"{out.id} is on this machine only, until it is uploaded: {out.spooled}")

@@ -51,7 +51,9 @@ class CommandGuard(Guard):
         return run_sync(self._pipeline.replaced(SyncExecutor(), given, stream))
 
     def without_service(self) -> CommandGuard:
-        """Return a guard like this one that does not ask the service to store anything."""
+        """Return a guard like this one that keeps outputs in the spool alone; this one if there is none."""
+        if self._storage.partition is None:
+            return self
         bands = tuple(
             replace(band, destinations=_SPOOL if "spool" in band.destinations else ())
             for band in self.policy.bands

@@ -56,7 +56,7 @@ def run_shell(invocation: Invocation, shell: str, *, name: str, session: str | N
             code = run_on_terminal(words, take, show=screen.show, variables=own)
             with (
                 ended_by_signals(capture, upload.leave) as signals,
-                told_if_slow(has_spool=spool is not None),
+                told_if_slow(signals, has_spool=spool is not None),
                 signals.heeded(),
             ):
                 upload.ended(status=f"exit {code}", exit_code=code)
