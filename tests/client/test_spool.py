@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import os
-import re
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -492,11 +492,20 @@ def test_a_content_without_an_entry_is_not_there(partition: Partition) -> None:
     assert partition.entries() == []
 
 
-@pytest.mark.parametrize("name", ["size", "lines"])
-def test_an_entry_with_less_than_nothing_is_passed_over(partition: Partition, name: str) -> None:
+NO_ZONE = "2026-11-29T08:00:00"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("size", -4), ("lines", -1), ("id", "cap_" + "a" * 20), ("created", NO_ZONE), ("next_try", NO_ZONE)],
+    ids=range(5),
+)
+def test_an_entry_with_what_nobody_wrote_is_passed_over(
+    partition: Partition, name: str, value: object
+) -> None:
     kept = partition.keep(spilled("text"), WHY)
     entry = partition.folder.path / f"{kept.id}.json"
-    entry.write_text(re.sub(rf'"{name}":', rf'"{name}":-', entry.read_text()))
+    entry.write_text(json.dumps(json.loads(entry.read_text()) | {name: value}))
 
     assert partition.find(kept.id) is None
     assert partition.entries() == []

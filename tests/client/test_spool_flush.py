@@ -109,6 +109,18 @@ async def test_a_capture_that_always_fails_does_not_hold_up_the_others(
         assert [entry.id for entry in partition.entries()] == names[:1]
 
 
+async def test_a_capture_whose_entry_is_damaged_does_not_hold_up_the_others(
+    service: ServiceProcess, request: pytest.FixtureRequest
+) -> None:
+    partition, names = five_waiting(service.url, request.node.name)
+    entry = partition.folder.path / f"{names[0]}.json"
+    entry.write_text(entry.read_text().replace("text/plain", "a\\nb"))
+    done = await flushed(partition, service.url)
+
+    assert (done.uploaded, done.failure) == (4, None)
+    assert [each.refused[:30] for each in partition.entries()] == ["what is known of it was damage"]
+
+
 async def test_what_failed_is_not_the_next_process_first_try_and_is_sent_when_asked_for(
     service: ServiceProcess,
 ) -> None:

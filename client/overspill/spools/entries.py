@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime  # noqa: TC003  (msgspec resolves annotations at run time)
+from datetime import datetime
 from typing import Annotated, TypeAlias
 
 from msgspec import Meta, Struct
@@ -10,7 +10,8 @@ from msgspec import Meta, Struct
 from overspill import wire
 
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
-"""A damaged entry may have any number: it is passed over."""
+Instant: TypeAlias = Annotated[datetime, Meta(tz=True)]
+"""A damaged entry may have any number and any time: it is passed over."""
 
 
 class Spooled(Struct, frozen=True, kw_only=True):
@@ -32,8 +33,8 @@ class Spooled(Struct, frozen=True, kw_only=True):
     status: str
     content_type: str
     ttl: int | None
-    created: datetime
-    expires: datetime
+    created: Instant
+    expires: Instant
     url: str
     reason: str
     refused: str = ""
@@ -42,7 +43,7 @@ class Spooled(Struct, frozen=True, kw_only=True):
     traceparent: str = ""
     producer: str = ""
     failures: Count = 0
-    next_try: datetime | None = None
+    next_try: Instant | None = None
 
 
 class Dropped(Struct, frozen=True, kw_only=True):
@@ -52,7 +53,7 @@ class Dropped(Struct, frozen=True, kw_only=True):
     call_id: str
     session: str
     size: Count
-    dropped: datetime
+    dropped: Instant
     reason: str
 
 

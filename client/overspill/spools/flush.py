@@ -208,8 +208,12 @@ class Flush:
             if not _is_whole(file, entry):
                 self._refuse(entry, "its bytes were damaged on this machine's disk")
                 return False
-            with tracing.span("overspill flush", attributes=_attributes(entry), link=entry.traceparent):
-                _put(file, entry, self._client)
+            try:
+                with tracing.span("overspill flush", attributes=_attributes(entry), link=entry.traceparent):
+                    _put(file, entry, self._client)
+            except ValueError as error:  # no service is asked for what the wire has no room for
+                self._refuse(entry, f"what is known of it was damaged on this machine's disk: {error}")
+                return False
             self._partition.uploaded(entry)
         return True
 

@@ -161,7 +161,8 @@ class Folder:
     def entry(self, id: str) -> Spooled | None:  # noqa: A002
         """Return the entry of a capture, or None if there is none that can be decoded."""
         with files.opened(self.path) as directory:
-            return _read(directory, _checked(id) + ENTRY, Spooled)
+            found = _read(directory, _checked(id) + ENTRY, Spooled)
+            return found if found is not None and found.id == id else None
 
     def entries(self) -> list[Spooled]:
         """Return all entries, oldest first."""
