@@ -247,7 +247,7 @@ ISSUERS: Final = (
         ("!A",),
         r"[\w.]{95}",
         r"[\w.]{1,64}",
-        lead="(?<![A-Za-z0-9])00[A-Za-z0-9]{13}",
+        lead="00[A-Za-z0-9]{13}",
         lead_width=15,
         is_bounded=False,
     ),
