@@ -149,9 +149,12 @@ async def test_a_lost_connection_fails_what_waits_and_the_next_command_has_anoth
     assert await shared.run("GET", "key") is None
 
 
-async def test_new_links_take_over_while_what_is_under_way_has_its_answer(shared: Links) -> None:
+async def test_new_links_take_over_while_what_is_under_way_has_its_answer(
+    own_redis: RedisServer, shared: Links
+) -> None:
     popped = asyncio.create_task(shared.run("BLPOP", "list", 60))
-    await asyncio.sleep(0.01)
+    while own_redis.command("INFO", "clients")["blocked_clients"] != 1:
+        await asyncio.sleep(0.005)
     shared.reconnect()
     await shared.run("RPUSH", "list", "x")
 

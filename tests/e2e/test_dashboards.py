@@ -36,6 +36,8 @@ GRAFANA = FOLDER.parent
 NAME = re.compile(r"\b(?:\w+:)?(?:overspill|process)_\w+(?::\w+)?\b")
 UNITS = {"percentunit", "bytes", "binBps", "cps", "reqps", "s", "short", "currencyUSD"}
 LOAD_SECONDS = 6
+ROUNDS_BEYOND = 4
+"""How often the load goes on at least once it has reached the limit of its tenant."""
 WIDTH = 24
 
 Document = dict[str, Any]
@@ -184,24 +186,26 @@ def load(url: str) -> None:
     """Do a bit of everything, over and over: captures, reads, refusals, reports."""
     with SyncClient(url, retries=0) as client:
         until = time.monotonic() + LOAD_SECONDS
-        number = 0
-        while time.monotonic() < until:
+        number = refused = 0
+        while time.monotonic() < until or refused < ROUNDS_BEYOND:
             number += 1
-            one_round(client, number)
+            refused += one_round(client, number)
             time.sleep(0.3)
 
 
-def one_round(client: SyncClient, number: int) -> None:
+def one_round(client: SyncClient, number: int) -> bool:
+    """Return whether the tenant's limit refused a capture."""
     since = datetime.now(UTC) - timedelta(minutes=1)
     labels = {wire.PREVIEW_LABEL: wire.PreviewKind.HEAD, wire.SPOOLED_LABEL: since.isoformat()}
     content = f"line {number}\n".encode() * 1000
+    is_refused = False
     try:
         entry = client.put(content, tool="grep", call_id=f"call {number}", labels=labels)
         client.put(content, tool="grep", call_id=f"call {number}", labels=labels)
         with client.live(tool="build") as output:
             output.write(b"compiling\n")
     except OverspillError:  # over the tenant's limit: that is part of the load
-        pass
+        is_refused = True
     else:
         client.head(entry.id)
         client.grep(entry.id, "line")
@@ -217,6 +221,7 @@ def one_round(client: SyncClient, number: int) -> None:
     )
     backlog = wire.SpoolBacklog(spool="a" * 16, captures=3, size=3000, oldest=since)
     client.observe(Observations(batch=secrets.token_hex(8), observations=seen, backlog=backlog))
+    return is_refused
 
 
 def filled_in(expr: str) -> str:
