@@ -14,6 +14,7 @@ from overspill_service.catalog.redis.links import LinkOptions, Links, opened
 from redis import exceptions as redis_errors
 
 from tests.servers.redis import HOST, RedisServer
+from tests.waiting import until
 
 Server = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -153,8 +154,10 @@ async def test_new_links_take_over_while_what_is_under_way_has_its_answer(
     own_redis: RedisServer, shared: Links
 ) -> None:
     popped = asyncio.create_task(shared.run("BLPOP", "list", 60))
-    while own_redis.command("INFO", "clients")["blocked_clients"] != 1:
-        await asyncio.sleep(0.005)
+    is_under_way = await asyncio.to_thread(
+        until, lambda: own_redis.command("INFO", "clients")["blocked_clients"]
+    )
+    assert is_under_way
     shared.reconnect()
     await shared.run("RPUSH", "list", "x")
 
