@@ -128,7 +128,7 @@ async def test_no_view_has_a_violation(watched: Watched, ids: dict[str, str], ru
     await watched.go("/")
     await page.get_by_label("Key", exact=True).wait_for()
     complaints = {"sign in": await complaints_of(page, rule)}
-    await watched.sign_in(KEYS["acme"])
+    await watched.sign_in_by_hand(KEYS["acme"])
     for view in VIEWS:
         await watched.go(view.format(**ids))
         await settled(page)
@@ -178,7 +178,7 @@ async def test_no_view_of_somebody_new_or_of_an_operator_has_a_violation(
         "empty": ("/", "/captures", "/sessions", "/terminals"),
         "operators": ("/?fleet=1&range=1h",),
     }.items():
-        await watched.sign_in(KEYS[key])
+        await watched.sign_in_by_hand(KEYS[key])
         for view in views:
             await watched.go(view)
             await settled(page)

@@ -89,7 +89,10 @@ class Watched:
         await self.page.goto(f"{self.url}/#{view}")
 
     async def sign_in(self, key: str, view: str = "/") -> None:
-        """Open a view with a session that the page itself did not begin: that costs less."""
+        """Open a view with a session that the page itself did not begin: that costs less.
+
+        A page that is open already does not notice the session: it needs `sign_in_by_hand`.
+        """
         answer = await self.page.context.request.post(
             f"{self.url}{wire.Path.PAGE_SESSION}", data={"key": key}
         )
