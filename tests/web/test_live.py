@@ -17,6 +17,7 @@ from overspill import wire
 from overspill.wire import Header, State
 from overspill.wire.checksums import encode_crc32c
 from overspill_service.errors import StoreUnavailable
+from overspill_service.live import producing
 from overspill_service.live.flusher import SEGMENT_BYTES
 from overspill_service.tenants.keys import hash_key, new_key
 
@@ -618,6 +619,25 @@ async def test_no_capture_expires_while_its_producer_is_there(
 
     assert answers == {200}
     assert datetime.fromisoformat(ended["expires"]).timestamp() <= archive.clock() + max(ttl, 20) + 3
+
+
+@pytest.mark.parametrize("step", ["_entry", "_digest"])
+async def test_an_end_that_is_reached_while_another_attempt_at_it_begins_is_its_end_too(
+    producer: Producer, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    await producer.append(b"line\n")
+    original, late = getattr(producing.Producer, step), [True]
+
+    async def overtaken(self: Any, *args: Any) -> Any:
+        answer = await original(self, *args) if step == "_digest" else None
+        if late.pop() if late else False:
+            await producer.complete()
+        return answer or await original(self, *args)
+
+    monkeypatch.setattr(producing.Producer, step, overtaken)
+    ended = await producer.complete()
+
+    assert (ended["state"], ended["size"]) == ("complete", 5)
 
 
 async def test_a_key_that_may_not_read_learns_nothing_of_what_was_stored_before(

@@ -230,9 +230,14 @@ class Producer(Struct, frozen=True):
         status = None if completion.status is None else told.status
         completion = replace(completion, status=status, labels=told.labels)
         entry = await self.captures.get(capture)
-        if not entry.is_live:
-            return _same_end(entry, completion), False
-        return await run_to_completion(self._complete(await self._entry(capture), completion)), True
+        if entry.is_live:
+            try:
+                return await run_to_completion(self._complete(await self._entry(capture), completion)), True
+            except (NotLive, WrongOffset):  # an earlier attempt may have been finished meanwhile
+                entry = await self.captures.get(capture)
+                if entry.is_live:
+                    raise
+        return _same_end(entry, completion), False
 
     async def _screened(self, metadata: CaptureMetadata) -> CaptureMetadata:
         """Return it as the tenant stores it. Raises `SecretsFound`."""
