@@ -21,6 +21,7 @@ from overspill_service.maintenance import Maintenance
 from overspill_service.resources.fair_places import FairPlaces, answer_places, pattern_places
 from overspill_service.resources.fair_threads import FairThreads
 from overspill_service.resources.scans import ScanThreads, scan_places
+from overspill_service.resources.tasks import running
 from overspill_service.resources.unsent_answers import UnsentAnswers
 from overspill_service.telemetry import tracing
 from overspill_service.telemetry.metrics import Metrics
@@ -30,7 +31,7 @@ from overspill_service.web.authentication import Authenticator, OpenMode
 from overspill_service.web.client_address import ClientAddresses
 from overspill_service.web.middleware import middleware, set_headers
 from overspill_service.web.page_sessions import PageSessions
-from overspill_service.web.replicas import ScanCpu, SharedLimits, run_exchange
+from overspill_service.web.replicas import ScanCpu, run_exchange
 from overspill_service.web.request_rates import RequestRates
 from overspill_service.web.routes import TABLE
 from overspill_service.web.service import SERVICE, Service
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from overspill_service.archive.archive import Archive
-    from overspill_service.catalog import Catalog
     from overspill_service.settings.settings import Settings
     from overspill_service.tenants.directory import TenantDirectory
 
@@ -89,9 +89,9 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
         app[SERVICE] = service = await _assemble(settings, metrics, directory, archive, scans)
         async with (
             _maintained(service, is_settled=is_settled),
-            _watched(TenantsFile(service, stamp)),
+            running(TenantsFile(service, stamp).run(), "tenants' file"),
             _flushed(service.flusher),
-            _exchanged(archive.catalog, service.rates, ScanCpu(scans)),
+            running(run_exchange(archive.catalog, service.rates, ScanCpu(scans)), "limits of all replicas"),
         ):
             yield
 
@@ -156,51 +156,21 @@ async def _authenticator(
 async def _maintained(service: Service, *, is_settled: bool) -> AsyncIterator[None]:
     """Run the background job during the block. A short first round ends before the block begins."""
     maintenance = Maintenance(service, is_settled=is_settled)
-    running = asyncio.create_task(maintenance.run(), name="maintenance")
     try:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(FIRST_ROUND_SECONDS):
-                await maintenance.first_round_ended.wait()
-        yield
+        async with running(maintenance.run(), "maintenance"):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FIRST_ROUND_SECONDS):
+                    await maintenance.first_round_ended.wait()
+            yield
     finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
         await maintenance.close()
-
-
-@asynccontextmanager
-async def _watched(file: TenantsFile) -> AsyncIterator[None]:
-    """Read the tenants' file again whenever it has changed during the block."""
-    running = asyncio.create_task(file.run(), name="tenants' file")
-    try:
-        yield
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
 
 
 @asynccontextmanager
 async def _flushed(flusher: Flusher) -> AsyncIterator[None]:
     """Store what live captures have accepted during the block."""
-    running = asyncio.create_task(flusher.run(), name="live captures")
     try:
-        yield
+        async with running(flusher.run(), "live captures"):
+            yield
     finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
         await flusher.close()
-
-
-@asynccontextmanager
-async def _exchanged(catalog: Catalog, *limits: SharedLimits) -> AsyncIterator[None]:
-    """Let limits hold across replicas during the block."""
-    running = asyncio.create_task(run_exchange(catalog, *limits), name="limits of all replicas")
-    try:
-        yield
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running

@@ -1,8 +1,9 @@
-"""Tasks that have an owner: work on many items, and work that outlasts a cancelled caller."""
+"""Tasks that have an owner: work on many items, during a block, and beyond the end of a cancelled caller."""
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -50,6 +51,18 @@ async def _each(items: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[T]:
     else:
         for item in items:
             yield item
+
+
+@asynccontextmanager
+async def running(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[None]:
+    """Run the work in a task during the block. At its end, cancel the task and wait until it has ended."""
+    task = asyncio.create_task(work, name=name)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
 
 async def run_to_completion(work: Coroutine[Any, Any, R]) -> R:
