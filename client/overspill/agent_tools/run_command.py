@@ -19,7 +19,7 @@ from overspill.agent_tools.error_answers import InvalidArguments, error_answer
 from overspill.agent_tools.guarded_recording import answer_limits, guarded_answer
 from overspill.agent_tools.live_command import LiveCommand
 from overspill.agent_tools.recording import Recording
-from overspill.execution.child_environment import child_environment
+from overspill.execution.child_programs import child_environment, shell_exit_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,8 +39,6 @@ SECONDS: Final = 120
 MOST_SECONDS: Final = 3600
 _GRACE_SECONDS: Final = 2.0
 """How long a command may take to end when it is told to, before it is killed."""
-_SIGNAL_BASE: Final = 128
-"""A command that signal n ended has the exit code 128 + n, as in a shell."""
 
 RUN_COMMAND_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
@@ -97,7 +95,7 @@ class CommandRun:
                 with self._live(asked.command, recording, session) as live:
                     code, is_timed_out = self._run(asked, live.take)
                     status = "timed out" if is_timed_out else f"exit {code}"
-                    shown = code if code >= 0 else _SIGNAL_BASE - code
+                    shown = shell_exit_code(code)
                     outcome = live.ended(status=status, exit_code=shown)
                 return {
                     "exit_code": shown,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         spool_upload,
     )
     from overspill.cli.asciicast import writer as cast_writer
-    from overspill.cli.command_output import child_process, guarded_output, shell_session
+    from overspill.cli.command_output import guarded_output, shell_session
     from overspill.cli.demo import story
     from overspill.cli.search import search
     from overspill.cli.top import table_run
@@ -34,7 +34,6 @@ __all__ = [
     "callers",
     "capture",
     "cast_writer",
-    "child_process",
     "exit_codes",
     "file_put",
     "following",
@@ -58,7 +57,6 @@ _MODULES = {
     "callers": "overspill.mcp.callers",
     "capture": "overspill.spools.capture",
     "cast_writer": "overspill.cli.asciicast.writer",
-    "child_process": "overspill.cli.command_output.child_process",
     "exit_codes": "overspill.cli.exit_codes",
     "file_put": "overspill.cli.file_put",
     "following": "overspill.cli.following",

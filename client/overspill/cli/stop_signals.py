@@ -8,12 +8,14 @@ import signal
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, Self
 
+from overspill.cli.signal_handlers import handled
+from overspill.execution.child_programs import shell_exit_code
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
 _ASKING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_BASE: Final = 128
 _LOOK_SECONDS: Final = 0.1
 
 
@@ -57,7 +59,7 @@ class StopSignals:
     @property
     def code(self) -> int:
         """The exit code of a command that such a signal ended."""
-        return _BASE + (self.number or 0)
+        return shell_exit_code(-(self.number or 0))
 
     def wait_for_input(self, descriptor: int) -> bool:
         """Wait until `descriptor` can be read, and return True. Once a signal came, do not wait for it."""
@@ -75,13 +77,12 @@ class StopSignals:
 
         If several come at once, the system may give all of them to another thread, and wake only that.
         """
-        before = signal.signal(signal.SIGALRM, _wake)
-        signal.setitimer(signal.ITIMER_REAL, _LOOK_SECONDS, _LOOK_SECONDS)
-        try:
-            yield
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
+        with handled({signal.SIGALRM: _wake}):
+            signal.setitimer(signal.ITIMER_REAL, _LOOK_SECONDS, _LOOK_SECONDS)
+            try:
+                yield
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _take(self, number: int, _: FrameType | None) -> None:
         if self.number is not None:

@@ -8,7 +8,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from overspill.execution.child_environment import child_environment
+from overspill.execution.child_programs import child_environment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,23 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from overspill.agent_tools.child_output import drain
 from overspill.cli.command_output.signal_relay import FROM_TERMINAL, signals_relayed
-from overspill.execution.child_environment import child_environment
+from overspill.execution.child_programs import ProgramNotStarted, child_environment, shell_exit_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-NOT_FOUND: Final = 127
-NOT_EXECUTABLE: Final = 126
-_SIGNAL_BASE: Final = 128
 _PIPE_BYTES: Final = 1024 * 1024
-
-
-class CommandNotStarted(Exception):
-    """The command could not be started. `code` is the exit code that a shell would give."""
-
-    def __init__(self, command: str, error: OSError) -> None:
-        super().__init__(f"{command}: {error.strerror or error}")
-        self.code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
 
 
 def run_command(words: Sequence[str], take: Callable[[bytes], None]) -> int:
@@ -35,7 +24,7 @@ def run_command(words: Sequence[str], take: Callable[[bytes], None]) -> int:
 
     `take` gets what the command prints on either output, in the order of writing; it must not raise.
     Signals to this process go on to the command, which decides what becomes of them; those that are ignored
-    stay ignored, as in a shell. Raises `CommandNotStarted`.
+    stay ignored, as in a shell. Raises `ProgramNotStarted`.
     """
     reader, writer = _wide_pipe()
     try:
@@ -47,14 +36,14 @@ def run_command(words: Sequence[str], take: Callable[[bytes], None]) -> int:
                     words, stdout=writer, stderr=writer, close_fds=False, env=child_environment()
                 )
             except OSError as error:
-                raise CommandNotStarted(words[0], error) from error
+                raise ProgramNotStarted(words[0], error) from error
             finally:
                 os.close(writer)
             relay.connect(child)
             code = drain(child, reader, take)
     finally:
         os.close(reader)
-    return code if code >= 0 else _SIGNAL_BASE - code
+    return shell_exit_code(code)
 
 
 def _wide_pipe() -> tuple[int, int]:

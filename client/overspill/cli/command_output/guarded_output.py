@@ -72,7 +72,7 @@ def run(
 ) -> int:
     """Run the command `words`, print its output or a notice, and return the command's exit code.
 
-    With `notice` an output that was shown is followed by its notice. Raises `CommandNotStarted`. Raises
+    With `notice` an output that was shown is followed by its notice. Raises `ProgramNotStarted`. Raises
     `CommandFailure` before anything runs if the options are wrong, and after a signal that came while the
     output was stored.
     """

@@ -11,6 +11,8 @@ import tty
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
+from overspill.cli.signal_handlers import handled
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
@@ -91,13 +93,8 @@ def shared(terminal: int) -> Iterator[PersonTerminal]:
     """Give the person's terminal, whose new sizes go to `terminal`, and which is taken anew after a stop."""
     person = PersonTerminal(terminal)
     handlers = {signal.SIGWINCH: lambda *_: _copy_size(terminal), signal.SIGCONT: person.continued}
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    try:
-        with person:
-            yield person
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with handled(handlers), person:
+        yield person
 
 
 def _is_foreground(terminal: int) -> bool:

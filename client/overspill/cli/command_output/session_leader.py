@@ -18,9 +18,9 @@ from contextlib import suppress
 from typing import Final, NoReturn
 
 from overspill.cli.command_output.signal_relay import signals_relayed
+from overspill.execution.child_programs import shell_exit_code
 
 STOPPED: Final = b"s"
-_SIGNAL_BASE: Final = 128
 _TERMINAL: Final = 0
 _TRIED: Final = 4096
 """Descriptors are below this, where the system does not list them."""
@@ -110,5 +110,4 @@ class _Command:
         if not self._is_hung_up:
             with suppress(OSError):
                 os.tcsetpgrp(_TERMINAL, os.getpgrp())
-        code = os.waitstatus_to_exitcode(status)
-        return code if code >= 0 else _SIGNAL_BASE - code
+        return shell_exit_code(os.waitstatus_to_exitcode(status))

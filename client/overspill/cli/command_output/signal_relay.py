@@ -6,6 +6,8 @@ import signal
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
+from overspill.cli.signal_handlers import handled
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
@@ -49,9 +51,5 @@ def signals_relayed(is_known: Callable[[int], bool] = lambda _: False) -> Iterat
     """
     relay = SignalRelay(is_known)
     relayed = [number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, relay.take) for number in relayed}
-    try:
+    with handled(dict.fromkeys(relayed, relay.take)):
         yield relay
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

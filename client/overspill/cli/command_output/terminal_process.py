@@ -21,11 +21,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from overspill.agent_tools.child_output import drop_rest
-from overspill.cli.command_output.child_process import CommandNotStarted
 from overspill.cli.command_output.person_terminal import shared
 from overspill.cli.command_output.session_leader import STOPPED, start_command
 from overspill.cli.command_output.signal_relay import signals_relayed
-from overspill.execution.child_environment import child_environment
+from overspill.execution.child_programs import ProgramNotStarted, child_environment, shell_exit_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from overspill.cli.command_output.person_terminal import PersonTerminal
 
 _READ_BYTES: Final = 64 * 1024
-_SIGNAL_BASE: Final = 128
 _POLL_SECONDS: Final = 0.1
 """Seconds between two checks whether the command has ended, and who is in the foreground."""
 _LAST_SECONDS: Final = 0.02
@@ -52,7 +50,7 @@ def run_on_terminal(
     r"""Run `words` on a new terminal and return the exit code, 128 + n for signal n.
 
     `show` gets all that comes from that terminal. `take` gets it as the command wrote it: with `\n` where
-    the terminal made `\r\n` of it. Neither may raise. Raises `CommandNotStarted`.
+    the terminal made `\r\n` of it. Neither may raise. Raises `ProgramNotStarted`.
     """
     ours, theirs = os.openpty()
     with _closing(ours), shared(ours) as person, signals_relayed() as signals:
@@ -62,15 +60,14 @@ def run_on_terminal(
                 person.copy_settings(theirs)
                 child = _started(words, theirs, writer, {**child_environment(), **(variables or {})})
             except OSError as error:
-                raise CommandNotStarted(words[0], error) from error
+                raise ProgramNotStarted(words[0], error) from error
             finally:
                 os.close(theirs)
                 os.close(writer)
             signals.connect(child)
             _Relay(child, ours, news, person, take, show).run()
         drop_rest(ours)
-    code = child.wait()
-    return code if code >= 0 else _SIGNAL_BASE - code
+    return shell_exit_code(child.wait())
 
 
 def _started(

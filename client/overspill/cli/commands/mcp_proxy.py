@@ -8,6 +8,7 @@ import click
 from overspill.cli import lazy, output
 from overspill.cli.declaration import command
 from overspill.cli.parameters import argument, flag, option
+from overspill.execution.child_programs import ProgramNotStarted
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
@@ -92,7 +93,7 @@ def mcp_proxy(
             whole=whole,
             drops_schemas=drop_schemas,
         )
-    except lazy.mcp_child.ServerNotStarted as error:
+    except ProgramNotStarted as error:
         output.say(str(error))
         code = error.code
     except lazy.mcp_child.NoStreams as error:

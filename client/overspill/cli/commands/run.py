@@ -10,6 +10,7 @@ from overspill.cli import lazy, output
 from overspill.cli.declaration import command
 from overspill.cli.options import Session, Ttl
 from overspill.cli.parameters import argument, flag, option
+from overspill.execution.child_programs import ProgramNotStarted
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
@@ -93,7 +94,7 @@ def run(  # noqa: PLR0913  (one option for each decision)
     origin = guarded_output.CommandCall(tool=name, call_id=call, session=session)
     try:
         code = guarded_output.run(invocation, words, origin, policy, live=live, notice=notice)
-    except lazy.child_process.CommandNotStarted as error:
+    except ProgramNotStarted as error:
         output.say(str(error))
         code = error.code
     raise click.exceptions.Exit(code)

@@ -9,6 +9,7 @@ from overspill.cli import lazy
 from overspill.cli.declaration import command
 from overspill.cli.options import Session, Ttl
 from overspill.cli.parameters import option
+from overspill.execution.child_programs import ProgramNotStarted
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
@@ -40,6 +41,6 @@ def shell(
     started = program or os.environ.get("SHELL") or "/bin/sh"
     try:
         code = lazy.shell_session.run_shell(invocation, started, name=name, session=session, ttl=ttl)
-    except lazy.child_process.CommandNotStarted as error:
+    except ProgramNotStarted as error:
         raise lazy.exit_codes.CommandFailure(str(error), lazy.exit_codes.ExitCode.FAILED) from error
     raise click.exceptions.Exit(code)

@@ -13,6 +13,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from overspill.cli.exit_codes import CommandFailure, ExitCode
+from overspill.cli.signal_handlers import handled
+from overspill.execution.child_programs import shell_exit_code
 from overspill.wire import Path as Route
 
 if TYPE_CHECKING:
@@ -106,11 +108,7 @@ def _ending_on_signals() -> Iterator[None]:
     """Within the block, a signal to terminate raises `SystemExit`, so that the service is stopped too."""
 
     def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  (as handlers are called)
-        raise SystemExit(128 + number)
+        raise SystemExit(shell_exit_code(-number))
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
+    with handled(dict.fromkeys((signal.SIGTERM, signal.SIGHUP), end)):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

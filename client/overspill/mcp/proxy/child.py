@@ -13,7 +13,7 @@ import stat
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.execution.child_environment import child_environment
+from overspill.execution.child_programs import ProgramNotStarted, child_environment, shell_exit_code
 from overspill.mcp.proxy.messages import NotAMessage
 from overspill.mcp.proxy.relay import Relay
 
@@ -29,17 +29,6 @@ _GRACE_SECONDS: Final = 3.0
 """Seconds that the server has to end after its input did, and again after a signal."""
 _LEFT_BEHIND_SECONDS: Final = 0.5
 """How long after the server's end its background processes' output is still taken."""
-NOT_FOUND: Final = 127
-NOT_EXECUTABLE: Final = 126
-_SIGNAL_BASE: Final = 128
-
-
-class ServerNotStarted(Exception):
-    """The server could not be started. `code` is the exit code that a shell would give."""
-
-    def __init__(self, command: str, error: OSError) -> None:
-        super().__init__(f"{command}: {error.strerror or error}")
-        self.code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
 
 
 class NoStreams(Exception):
@@ -54,7 +43,7 @@ async def run(words: Sequence[str], guard: Guard, choices: Choices) -> int:
     """Guard the server that `words` start. Return its exit code, 128 + n for signal n.
 
     Ends when the server does. It is told to end when the client closes our standard input, and by SIGTERM
-    and SIGINT. Raises `ServerNotStarted` and `NoStreams`.
+    and SIGINT. Raises `ProgramNotStarted` and `NoStreams`.
     """
     async with _started(words) as child:
         check_streams()
@@ -65,7 +54,7 @@ async def run(words: Sequence[str], guard: Guard, choices: Choices) -> int:
 async def _started(words: Sequence[str]) -> AsyncIterator[asyncio.subprocess.Process]:
     """Start the server. After the block it has ended, and nothing of it is left to the event loop.
 
-    Raises `ServerNotStarted`.
+    Raises `ProgramNotStarted`.
     """
     loop = asyncio.get_running_loop()
     try:
@@ -77,7 +66,7 @@ async def _started(words: Sequence[str]) -> AsyncIterator[asyncio.subprocess.Pro
             start_new_session=True,  # a group of its own, so that its children end with it
         )
     except OSError as error:
-        raise ServerNotStarted(words[0], error) from error
+        raise ProgramNotStarted(words[0], error) from error
     child = asyncio.subprocess.Process(transport, protocol, loop)
     try:
         yield child
@@ -156,7 +145,7 @@ class _Session:
         code = await self._child.wait()
         if self._ending is not None:
             self._ending.cancel()
-        return code if code >= 0 else _SIGNAL_BASE - code
+        return shell_exit_code(code)
 
     def _take_signals(self) -> None:
         loop = asyncio.get_running_loop()
