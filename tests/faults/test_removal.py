@@ -15,12 +15,13 @@ from overspill_service.archive.recovery.entries import encode_entry
 from overspill_service.archive.recovery.rebuild import rebuild
 from overspill_service.archive.recovery.stale_entries import UploadFilter
 from overspill_service.archive.removal import finish_removals
+from overspill_service.archive.sweep import sweep_orphans
 from overspill_service.catalog.records import Entry, Query
 from overspill_service.errors import CatalogUnavailable, StoreUnavailable
 from overspill_service.live.compaction import compact
 from overspill_service.store_format import object_keys
 
-from tests.faults.test_sweep import upload_of
+from tests.faults.test_sweep import DAY, upload_of
 from tests.faults.traffic import MIB, client_of, code_of, content_of, keys_in, noise, until, usage_of
 from tests.servers.faulty_proxy import stall
 from tests.web.conftest import Api, id_of, path_of
@@ -138,6 +139,22 @@ async def test_a_store_that_lets_nothing_go_stops_no_rebuild_and_brings_nothing_
     listing = await (await pair[1].get("/v1/captures")).json()
     assert [each["id"] for each in listing["captures"]] == [id_of(OTHER)]
     assert await statuses(pair, path_of(LOG)) == {404}
+
+
+async def test_a_search_for_orphans_brings_nothing_back_whose_removal_is_not_finished(
+    pair: list[Api], own_redis: RedisServer
+) -> None:
+    await pair[0].put(LOG)
+    await cut_short(pair[0], path_of(LOG))
+    own_redis.restart(empty=True)
+    archive = pair[1].service.archive
+    with broken(archive.store, "delete", StoreUnavailable("refused")):
+        await rebuild(archive)
+        await sweep_orphans(archive, age=DAY)
+    assert await statuses(pair, path_of(LOG)) == {404}
+    await finish_removals(archive)
+
+    assert await keys_in(pair[0]) == await removals_in(pair[0]) == []
 
 
 async def test_a_service_killed_while_it_removes_a_capture_has_removed_it(

@@ -17,7 +17,12 @@ from overspill import wire
 from overspill_service.archive.recovery.entries import captures_in, record_of
 from overspill_service.archive.recovery.expiries import with_confirmed_expiries
 from overspill_service.archive.recovery.rebuild import ensure_entry
-from overspill_service.archive.removal import PendingRemoval, delete_objects, put_tombstones
+from overspill_service.archive.removal import (
+    PendingRemoval,
+    delete_objects,
+    put_tombstones,
+    removed_uploads,
+)
 from overspill_service.archive.upload_leases import is_active
 from overspill_service.catalog.records import Entry, Tombstone
 from overspill_service.errors import RecordDamaged, ServiceError
@@ -118,14 +123,17 @@ async def sweep_orphans(archive: Archive, *, age: float) -> OrphanResult:
     if not await archive.catalog.is_complete():
         return OrphanResult()
     before = await archive.store_time() - age
+    removed = await removed_uploads(archive)
     deleted = size = 0
     async for found in captures_in(archive, object_keys.ROOT):
-        swept = await _sweep_capture(archive, found, before)
+        swept = await _sweep_capture(archive, found, before, removed)
         deleted, size = deleted + swept.deleted, size + swept.size
     return OrphanResult(deleted, size + await archive.store.sweep_temporary(age))
 
 
-async def _sweep_capture(archive: Archive, found: CaptureFound, before: float) -> OrphanResult:
+async def _sweep_capture(
+    archive: Archive, found: CaptureFound, before: float, removed: frozenset[str]
+) -> OrphanResult:
     try:
         known = await record_of(archive, found.tenant, found.capture)
     except RecordDamaged:  # its entry may need the objects
@@ -133,7 +141,7 @@ async def _sweep_capture(archive: Archive, found: CaptureFound, before: float) -
     # Checked again: the catalog may have lost data since the sweep began.
     if known is None and not await archive.catalog.is_complete():
         return OrphanResult()
-    if known is None and await ensure_entry(archive, found):
+    if known is None and await ensure_entry(archive, found, removed):
         details = fields(tenant=found.tenant, capture=found.capture)
         log.warning("gave a capture its lost entry back", extra=details)
         known = await archive.catalog.get(found.tenant, found.capture)
