@@ -10,7 +10,7 @@ from overspill_service.archive.recovery.rebuild import rebuild
 from overspill_service.live import flusher as flushing
 
 from tests.faults.live_replicas import RedisCopies
-from tests.faults.traffic import code_of, keys_in, until, usage_of
+from tests.faults.traffic import code_of, content_of, keys_in, until, usage_of
 from tests.web.conftest import Api, path_of
 
 if TYPE_CHECKING:
@@ -43,14 +43,29 @@ async def pair(
     return replicas
 
 
+async def appended(api: Api, number: int) -> None:
+    headers = PRODUCER | {Header.UPLOAD_OFFSET: str(number * len(LOG))}
+    assert (await api.send("POST", f"{PATH}/append", data=LOG, headers=headers)).status == 200
+
+
+async def begun(api: Api) -> None:
+    """A live capture of which nothing is stored yet."""
+    assert (await api.send("PUT", f"{PATH}/live", headers=PRODUCER)).status == 201
+    await appended(api, 0)
+
+
 async def ended(api: Api, state: str) -> None:
     """A capture of four segments that was live."""
-    assert (await api.send("PUT", f"{PATH}/live", headers=PRODUCER)).status == 201
+    await begun(api)
+    await continued(api, state)
+
+
+async def continued(api: Api, state: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flushing, "is_worth_compacting", lambda _: False)
-        for number in range(4):
-            headers = PRODUCER | {Header.UPLOAD_OFFSET: str(number * len(LOG))}
-            assert (await api.send("POST", f"{PATH}/append", data=LOG, headers=headers)).status == 200
+        await api.service.flusher.start("default", LIVE)
+        for number in range(1, 4):
+            await appended(api, number)
             await api.service.flusher.start("default", LIVE)
         body = {"offset": 4 * len(LOG), "state": state}
         assert (await api.send("POST", f"{PATH}/complete", json=body, headers=PRODUCER)).status == 200
@@ -147,16 +162,21 @@ async def test_a_damaged_capture_is_stored_again_for_the_life_that_an_older_cata
     assert [await expiry_of(each, path) for each in pair] == [told, told]
 
 
+async def move(api: Api, state: str) -> None:
+    """Move an ended capture to other objects: by compaction, or as all of it is stored."""
+    if state == "complete":
+        await api.service.flusher.start("default", LIVE)
+    else:
+        assert (await api.send("PUT", PATH, data=LOG * 5)).status == 200
+
+
 @pytest.mark.parametrize("state", ["complete", "partial"])
 async def test_a_catalog_that_was_rebuilt_lists_what_has_moved_to_other_objects_since_its_copy(
     pair: list[Api], copies: RedisCopies, state: str
 ) -> None:
     await ended(pair[0], state)
     copies.copy()
-    if state == "complete":
-        await pair[0].service.flusher.start("default", LIVE)
-    else:
-        assert (await pair[0].send("PUT", PATH, data=LOG * 5)).status == 200
+    await move(pair[0], state)
     size = (await usage_of(pair[0])).stored_size
     copies.go_back()
     await rebuild(pair[1].service.archive)
@@ -164,3 +184,20 @@ async def test_a_catalog_that_was_rebuilt_lists_what_has_moved_to_other_objects_
 
     assert [(each["id"], each["state"]) for each in listing["captures"]] == [(LIVE, "complete")]
     assert [((total := await usage_of(each)).captures, total.stored_size) for each in pair] == [(1, size)] * 2
+
+
+@pytest.mark.parametrize("state", ["complete", "partial"])
+async def test_a_capture_is_whole_where_a_copy_has_only_what_was_accepted_of_it_before_its_first_object(
+    pair: list[Api], copies: RedisCopies, state: str
+) -> None:
+    await begun(pair[0])
+    copies.copy()
+    await continued(pair[0], state)
+    await move(pair[0], state)
+    content = await content_of(pair[0], PATH)
+    copies.go_back()
+    await rebuild(pair[1].service.archive)
+
+    assert len(content) == len(LOG) * (4 if state == "complete" else 5)
+    assert [await content_of(each, PATH) for each in pair] == [content, content]
+    assert await pair[0].service.archive.catalog.live("default", LIVE) is None

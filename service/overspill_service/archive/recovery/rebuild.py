@@ -147,10 +147,14 @@ async def ensure_entry(archive: Archive, found: CaptureFound, removed: frozenset
 
 
 async def _has_moved(archive: Archive, found: CaptureFound, known: Entry) -> bool:
-    """Return whether the objects of an entry are gone, and others of its capture are there."""
+    """Return whether the objects of an entry are gone, and others of its capture are there.
+
+    An older copy may be of a time at which a live capture had no object yet.
+    """
     names = {upload.name for upload in found.uploads if upload.segments}
-    is_missing = bool(known.segments and names) and known.upload not in names
-    return is_missing and await is_gone(archive, known)
+    if not names or known.upload in names:
+        return False
+    return await is_gone(archive, known) if known.segments else known.is_live
 
 
 async def _replace_moved(

@@ -93,4 +93,8 @@ async def drop_entry(archive: Archive, entry: Entry) -> bool:
     No tombstone is kept, so the capture can be recovered if its objects appear again.
     """
     tombstone = Tombstone(id=entry.id, reason="unreadable", at=archive.clock())
-    return await archive.catalog.remove(entry, tombstone, keep=0)
+    is_dropped = await archive.catalog.remove(entry, tombstone, keep=0)
+    if is_dropped and entry.is_live:
+        await archive.catalog.forget_live(entry.tenant, entry.id)
+        await archive.catalog.free(entry.tenant, entry.upload)
+    return is_dropped
