@@ -133,6 +133,17 @@ async def test_the_buffers_of_a_capture_and_of_a_tenant_have_limits(catalog: Cat
     assert (await append(catalog, first.id, 5, b"", most=1))[0] is AppendStatus.DONE  # a sign of life
 
 
+@pytest.mark.parametrize("limits", [{"most": 7}, {"most_of_tenant": 7}])
+async def test_a_producer_that_is_refused_for_lack_of_room_is_heard(
+    catalog: Catalog, limits: dict[str, int]
+) -> None:
+    made = await begun(catalog)
+
+    await append(catalog, made.id, 0, b"12345678", now=NOW + 60, **limits)
+
+    assert (await record_of(catalog, made.id)).active == NOW + 60
+
+
 async def test_a_replaced_entry_takes_its_bytes_out_of_the_buffer(catalog: Catalog) -> None:
     made = await begun(catalog)
     await append(catalog, made.id, 0, b"12345")

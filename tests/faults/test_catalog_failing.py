@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from overspill import wire
+from overspill.wire import State
 from overspill_service.archive.sweep import sweep_orphans
 from overspill_service.catalog.redis import entry_scripts
+from overspill_service.errors import CatalogUnavailable
 
 from tests.faults.relay import Relay, relaying
-from tests.faults.traffic import PATIENCE, content_of, keys_in, until, usage_of
+from tests.faults.traffic import PATIENCE, advance, content_of, keys_in, until, usage_of
 from tests.web.conftest import Api, path_of, problem
+from tests.web.test_live import CAPTURE, Producer
 
 if TYPE_CHECKING:
     from tests.servers.redis import RedisServer
@@ -202,3 +205,17 @@ async def test_a_commit_that_is_repeated_does_not_bring_a_deleted_capture_back(
 
 async def has_status(api: Api, status: int) -> bool:
     return (await api.get(path_of(LOG))).status == status
+
+
+async def test_no_producer_is_gone_because_redis_took_nothing(api: Api, own_redis: RedisServer) -> None:
+    producer, flusher = Producer(api), api.service.flusher
+    await producer.begin()
+    await producer.append(LOG)
+    own_redis.command("CONFIG", "SET", "min-replicas-to-write", 1)
+    advance([api], flusher.timeout + 1)
+    with hurried(api), pytest.raises(CatalogUnavailable):
+        await flusher.start("default", CAPTURE)
+    own_redis.command("CONFIG", "SET", "min-replicas-to-write", 0)
+    await flusher.start("default", CAPTURE)
+
+    assert (await producer.entry()).state is State.LIVE

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from overspill.wire import State
 from overspill_service.archive.sweep import sweep_all
+from overspill_service.catalog.quotas import Quota
 from overspill_service.errors import CatalogUnavailable
 from overspill_service.maintenance import Maintenance
 
-from tests.faults.traffic import until
+from tests.faults.traffic import advance, until
 from tests.web.conftest import Api, path_of, problem
+from tests.web.test_live import CAPTURE, Producer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,15 +25,39 @@ CAPTURES = 30
 
 
 @pytest.fixture
-async def full(start_api: Callable[..., Any], own_redis: RedisServer, tmp_path: Path) -> Api:
+async def api(start_api: Callable[..., Any], own_redis: RedisServer, tmp_path: Path) -> Api:
+    """A service whose live captures become durable when a test says so."""
+    made: Api = await start_api(
+        store=f"file://{tmp_path}/objects",
+        catalog=f"{own_redis.url}?deadline=5",
+        live_flush_seconds=3600.0,
+    )
+    await until(made.service.archive.catalog.is_complete)
+    return made
+
+
+@pytest.fixture
+async def full(api: Api, own_redis: RedisServer) -> Api:
     """A service with captures of two sessions on a Redis that takes no more."""
-    api: Api = await start_api(store=f"file://{tmp_path}/objects", catalog=f"{own_redis.url}?deadline=5")
-    await until(api.service.archive.catalog.is_complete)
     for number in range(CAPTURES):
         await api.put(b"%d\n" % number, f"call_{number}", Overspill_Session="abc"[number % 3])
-    own_redis.command("CONFIG", "SET", "maxmemory-policy", "noeviction")
-    own_redis.command("CONFIG", "SET", "maxmemory", 1)
+    fill(own_redis)
     return api
+
+
+def fill(redis: RedisServer) -> None:
+    redis.command("CONFIG", "SET", "maxmemory-policy", "noeviction")
+    redis.command("CONFIG", "SET", "maxmemory", 1)
+
+
+@pytest.fixture
+async def producer(api: Api, own_redis: RedisServer) -> Producer:
+    """The producer of a live capture that has accepted bytes in a Redis that takes no more."""
+    made = Producer(api)
+    await made.begin()
+    await made.append(b"one\n")
+    fill(own_redis)
+    return made
 
 
 async def test_new_captures_are_refused_and_the_service_stays_ready(full: Api) -> None:
@@ -79,3 +106,42 @@ async def test_maintenance_sweeps_a_full_redis_by_itself(full: Api) -> None:
     await maintenance.sweep_once()
 
     assert await full.service.archive.catalog.expired("default", now=later, limit=10) == []
+
+
+async def test_accepted_bytes_become_durable_and_leave_a_full_redis(api: Api, producer: Producer) -> None:
+    await api.service.flusher.start("default", CAPTURE)
+
+    status = await (await api.get(f"{producer.path}/live")).json()
+    assert (status["accepted"], status["durable"]) == (4, 4)
+    assert (await api.service.archive.catalog.live_totals("default")).unstored == 0
+
+
+async def test_a_live_capture_is_completed_in_a_full_redis(api: Api, producer: Producer) -> None:
+    ended = await producer.complete(status="ok", labels={"why": "it was the end"})
+
+    assert (ended["state"], ended["size"], ended["status"]) == ("complete", 4, "ok")
+    assert await api.service.archive.catalog.live("default", CAPTURE) is None
+
+
+async def test_a_producer_that_a_full_redis_refuses_is_not_gone(api: Api, producer: Producer) -> None:
+    flusher = api.service.flusher
+    advance([api], flusher.timeout - 1)
+    status, refusal = await producer.try_append(b"two\n")
+    advance([api], flusher.timeout - 1)
+    await flusher.start("default", CAPTURE)
+
+    assert (status, refusal["detail"]) == (503, "Redis is out of memory")
+    assert (await producer.entry()).state is State.LIVE
+
+
+async def test_a_reservation_is_renewed_in_a_full_redis_and_none_is_made(
+    full: Api, own_redis: RedisServer
+) -> None:
+    catalog, quota = full.service.archive.catalog, Quota(size=10**6)
+    own_redis.command("CONFIG", "SET", "maxmemory", 0)
+    await catalog.reserve("default", "known", 10, 10, quota, keep=60)
+    fill(own_redis)
+
+    await catalog.reserve("default", "known", 20, 20, quota, keep=60)
+    with pytest.raises(CatalogUnavailable, match="out of memory"):
+        await catalog.reserve("default", "new", 10, 10, quota, keep=60)

@@ -84,6 +84,7 @@ class Flusher:
             try:
                 await self._start_due()
             except ServiceError as error:
+                self.producers.begin()
                 log.info("live captures are looked at later: %s", error)
             self.digests.trim()
             await asyncio.sleep(LOOK_SECONDS)
@@ -242,7 +243,11 @@ class Flusher:
     async def _lease(self, entry: Entry) -> AsyncIterator[bool]:
         name = f"live:{entry.upload}"
         seconds = LEASE_SECONDS if entry.is_live else COMPACTION_LEASE_SECONDS
-        is_held = await self._archive.catalog.lease(name, self._holder, seconds)
+        try:
+            is_held = await self._archive.catalog.lease(name, self._holder, seconds)
+        except CatalogUnavailable:  # it takes nothing from any producer either
+            self.producers.begin()
+            raise
         try:
             yield is_held
         finally:

@@ -31,7 +31,8 @@ class ProducerWatch:
         """Return whether the producer has been silent for too long, by clocks that agree.
 
         Silence counts only while somebody could hear the producer: not before this process began to watch,
-        and not in a catalog that lost what the producer appended. After a jump of the clock it counts anew.
+        not while the catalog took nothing, and not in a catalog that lost what the producer appended. After a
+        jump of the clock it counts anew.
         """
         self.note_jump()
         if not self._is_silent(record) or not await self._archive.catalog.is_complete():
@@ -47,7 +48,11 @@ class ProducerWatch:
         """If the clock has jumped, begin to watch anew: the times noted before are those of another clock."""
         before, self._ahead_of_steady = self._ahead_of_steady, self._measured_ahead()
         if abs(self._ahead_of_steady - before) > JUMP_SECONDS:
-            self.begun = self._archive.clock()
+            self.begin()
+
+    def begin(self) -> None:
+        """Begin to watch: nobody could be heard before."""
+        self.begun = self._archive.clock()
 
     def _is_silent(self, record: LiveRecord) -> bool:
         return self._archive.clock() - max(record.active, self.begun) > self._timeout

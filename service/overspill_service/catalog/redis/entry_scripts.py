@@ -81,6 +81,8 @@ local limits = {ARGV[8], ARGV[9], ARGV[10], ARGV[11]}
 local answer = room(KEYS[1], KEYS[2], ARGV[1], ARGV[3], charge, limits)
 if answer ~= 1 then return answer end
 local value = string.format('%.0f %.0f %.0f %.0f', charge[2], charge[3], now() + ARGV[2], charge[1])
+-- A renewed reservation takes no more memory, so it is renewed even if Redis is out of memory.
+if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1 then redis.call('HDEL', KEYS[2], ARGV[1]) end
 redis.call('HSET', KEYS[2], ARGV[1], value)
 if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[2], ARGV[2]) end
 return 1

@@ -1,6 +1,9 @@
 """The Lua scripts of live captures. What `script` says holds for them too.
 
 The keys of a live capture are those of `key_names.of_live`: live, buffer, marks, buffered.
+
+What leads to accepted bytes being stored frees memory in the end, so it works if Redis is out of memory too:
+Redis refuses no write of a script that has deleted something before, even if nothing was there.
 """
 
 from __future__ import annotations
@@ -44,11 +47,25 @@ if offset ~= accepted then
     return answer(-4)
 end
 local now = tonumber(ARGV[4])
+local active = now > tonumber(held[8]) and ARGV[4] or held[8]
+local function hear()
+    redis.call('HDEL', KEYS[1], 'active')
+    redis.call('HSET', KEYS[1], 'active', active)
+end
+-- A producer that is refused because there is no room is there all the same.
+local function refuse(status)
+    hear()
+    return answer(status)
+end
 if size > 0 then
-    if accepted + size - durable > tonumber(ARGV[5]) then return answer(-5) end
+    if accepted + size - durable > tonumber(ARGV[5]) then return refuse(-5) end
     local buffered = tonumber(redis.call('GET', KEYS[4]) or 0)
-    if buffered + size > tonumber(ARGV[6]) then return answer(-6) end
-    redis.call('APPEND', KEYS[2], ARGV[3])
+    if buffered + size > tonumber(ARGV[6]) then return refuse(-6) end
+    local added = redis.pcall('APPEND', KEYS[2], ARGV[3])
+    if type(added) == 'table' then  -- out of memory
+        hear()
+        return added
+    end
     redis.call('INCRBY', KEYS[4], size)
     local marked, gap = tonumber(held[5] or 0), (now - tonumber(held[6])) / {MARKS_BY_AGE}
     if now - marked >= math.max({MARK_MILLISECONDS}, gap) then
@@ -60,8 +77,9 @@ if size > 0 then
     accepted = accepted + size
 end
 if reached ~= 0 and accepted >= reached then redis.call('HDEL', KEYS[1], 'reached') end
-local active = now > tonumber(held[8]) and ARGV[4] or held[8]
-redis.call('HSET', KEYS[1], 'accepted', string.format('%.0f', accepted), 'active', active)
+if size == 0 then hear() else
+    redis.call('HSET', KEYS[1], 'accepted', string.format('%.0f', accepted), 'active', active)
+end
 return answer(1)
 """)
 
@@ -88,15 +106,20 @@ return {redis.call('ZCARD', KEYS[1]), redis.call('GET', KEYS[2]) or 0}
 CUT: Final = Script("""
 -- ARGV: end. Returns where the next segment ends, nothing if there is no buffer.
 if redis.call('EXISTS', KEYS[1]) == 0 then return nil end
-redis.call('HSETNX', KEYS[1], 'cut', ARGV[1])
-return redis.call('HGET', KEYS[1], 'cut')
+local cut = redis.call('HGET', KEYS[1], 'cut')
+if cut then return cut end
+redis.call('HDEL', KEYS[1], 'cut')
+redis.call('HSET', KEYS[1], 'cut', ARGV[1])
+return ARGV[1]
 """)
 
 END: Final = Script("""
 -- ARGV: offset, ending. Returns 1 if the capture ends there.
 local held = redis.call('HMGET', KEYS[1], 'accepted', 'ending')
 if not held[1] or tonumber(held[1]) ~= tonumber(ARGV[1]) then return 0 end
-if not held[2] then redis.call('HSET', KEYS[1], 'ending', ARGV[2]) end
+if held[2] then return 1 end
+redis.call('HDEL', KEYS[1], 'ending')
+redis.call('HSET', KEYS[1], 'ending', ARGV[2])
 return 1
 """)
 
@@ -124,6 +147,7 @@ if stored ~= ARGV[2] then
         local told = redis.call('HMGET', KEYS[5], 'ending', 'accepted')
         if told[1] and tonumber(told[2]) < tonumber(ARGV[5]) then return stored end
     end
+    redis.call('ZREM', KEYS[2], ARGV[3])
     redis.call('SET', KEYS[1], ARGV[2])
     redis.call('ZADD', KEYS[2], ARGV[4], ARGV[3])
     redis.call('ZADD', KEYS[9], ARGV[5], ARGV[3])
@@ -137,7 +161,8 @@ if ARGV[10] == 'grown' then
         local trimmed = math.max(0, tonumber(ARGV[5]) - tonumber(held[1]))
         local before = redis.call('STRLEN', KEYS[6])
         local rest = redis.call('GETRANGE', KEYS[6], trimmed, -1)
-        if rest == '' then redis.call('DEL', KEYS[6]) else redis.call('SET', KEYS[6], rest) end
+        redis.call('DEL', KEYS[6])
+        if rest ~= '' then redis.call('SET', KEYS[6], rest) end
         if before > #rest then redis.call('DECRBY', KEYS[8], before - #rest) end
         if tonumber(held[2]) < tonumber(ARGV[5]) then redis.call('HSET', KEYS[5], 'accepted', ARGV[5]) end
         redis.call('HSET', KEYS[5], 'durable', ARGV[5])
@@ -165,7 +190,7 @@ return 1
 
 SCHEDULE: Final = Script("""
 -- ARGV: member, when (empty: never)
-if ARGV[2] == '' then redis.call('ZREM', KEYS[1], ARGV[1])
-else redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1]) end
+redis.call('ZREM', KEYS[1], ARGV[1])
+if ARGV[2] ~= '' then redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1]) end
 return 1
 """)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Name = tuple[str, str]
 """A tenant and a capture's id."""
 MAX_NEWS: Final = 1000
+NO_ROOM: Final = AppendStatus.CAPTURE_FULL, AppendStatus.TENANT_FULL
 _OF: Final = "WHERE tenant = ? AND id = ?"
 
 
@@ -54,6 +55,8 @@ def append(name: Name, sent: Append, most: int, most_of_tenant: int, db: sqlite3
     if status is not AppendStatus.DONE:
         if status is AppendStatus.WRONG_OFFSET and reached and sent.offset > max(accepted, reached):
             db.execute(f"UPDATE live SET reached = ? {_OF}", (sent.offset, *name))  # noqa: S608  (constants)
+        if status in NO_ROOM:  # the producer is there all the same
+            db.execute(f"UPDATE live SET active = max(active, ?) {_OF}", (sent.now, *name))  # noqa: S608  (constants)
         return Appended(status, accepted, durable)
     if sent.data:
         _mark(name, sent.now, accepted, db)
