@@ -34,8 +34,7 @@ def guard_crew(crew: CrewT, guard: Guard | None = None) -> CrewT:
     of their own, and the guard's session. Without `guard`: see `Adapter`.
     """
     adapter = Adapter(guard)
-    manager = crew.manager_agent
-    for each in [*crew.agents, *crew.tasks, *([manager] if manager else [])]:
+    for each in [*crew.agents, *crew.tasks]:  # a manager may have no tools but those of its task
         _add_reading_tools(each, adapter)
     _register()
     return crew

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from overspill import Guard, SyncClient
 
-from tests.integrations.crewai.harness import ROLE, scripted, task
+from tests.integrations.crewai.harness import ROLE, Script, scripted, task
 from tests.integrations.kit.harness import Call
 from tests.integrations.kit.tools import lines
 
 # After the harness, which tells CrewAI first not to report runs.
-from crewai import Agent, Crew, Task  # isort: skip
+from crewai import Agent, Crew, Process, Task  # isort: skip
 from crewai.tools import tool  # isort: skip
 from overspill.integrations.crewai import guard_agent, guard_crew  # isort: skip
 
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 LONG = [[Call("lines", {"count": 20_000}, "call_1")]]
 OFFERED = ["lines", "inspect_output", "list_captures"]
+
+
+class Talker(Script):
+    def call(self, *_: Any, **__: Any) -> str:
+        return "word " * 40_000
 
 
 @pytest.fixture
@@ -66,3 +71,16 @@ def test_an_agent_without_the_line_stays_as_it_is(guard: Guard) -> None:
 
     assert script._offered == ["lines"]
     assert script._told["call_1"].text == lines(20_000)
+
+
+def test_a_manager_of_the_crew_is_guarded_and_can_read(guard: Guard) -> None:
+    asks = {"task": "t", "context": "c", "coworker": ROLE["role"]}
+    script = scripted([[Call("delegate_work_to_coworker", asks, "call_1")]])
+    worker = Agent(llm=Talker(model="talker"), **ROLE)
+    manager = Agent(llm=script, **ROLE | {"role": "manager"})
+    job = Task(description="go", expected_output="done")
+    crew = Crew(agents=[worker], tasks=[job], process=Process.hierarchical, manager_agent=manager)
+    guard_crew(crew, guard).kickoff()
+
+    assert "inspect_output" in script._offered
+    assert "[overspill]" in script._told["call_1"].text
