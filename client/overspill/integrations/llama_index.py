@@ -6,15 +6,25 @@ agent = guard_agent(FunctionAgent(tools=tools, llm=llm))
 from __future__ import annotations
 
 import json
+from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from llama_index.core.llms import TextBlock
-from llama_index.core.tools import AsyncBaseTool, ToolMetadata, ToolOutput, adapt_to_async_tool
+from llama_index.core.tools import (
+    AsyncBaseTool,
+    BaseTool,
+    FunctionTool,
+    ToolMetadata,
+    ToolOutput,
+    adapt_to_async_tool,
+)
 
 from overspill.guard.call_context import calling, minted
 from overspill.integrations.adapter import Adapter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guard import Guard
     from overspill.guard.guarded import Guarded
@@ -25,28 +35,40 @@ AgentT = TypeVar("AgentT", bound=Any)
 def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
     """Guard the tools of an agent or of an `AgentWorkflow`, and give it `inspect_output` and `list_captures`.
 
-    Return the same object. `ToolOutput.raw_output` keeps what the tool returned. Tools of a `tool_retriever`
-    are not guarded: give it those of `guard_tools`. LlamaIndex tells tools no id of a call and no session:
-    captures have ids of their own, and the guard's session. Without `guard`: see `Adapter`.
+    Return the same object. A tool of the agent with the name of one of these keeps it.
+    `ToolOutput.raw_output` keeps what the tool returned. Tools of a `tool_retriever` are not guarded: give it
+    those of `guard_tools`. LlamaIndex tells tools no id of a call and no session: captures have ids of their
+    own, and the guard's session. Without `guard`: see `Adapter`.
     """
     adapter = Adapter(guard)
     for each in getattr(agent, "agents", {"": agent}).values():
-        each.tools = [*_guarded_tools(each.tools or [], adapter), *map(_ReadingTool, adapter.reading_tools)]
+        each.tools = _guarded_tools(each.tools or [], adapter)
     return agent
 
 
-def guard_tools(tools: list[Any], guard: Guard | None = None) -> list[AsyncBaseTool]:
-    """Return the tools guarded, and the reading tools behind them, for other users of tools than agents."""
-    adapter = Adapter(guard)
-    return [*_guarded_tools(tools, adapter), *map(_ReadingTool, adapter.reading_tools)]
+def guard_tools(tools: Sequence[Any], guard: Guard | None = None) -> list[AsyncBaseTool]:
+    """Return the tools guarded, and the reading tools behind them, for other users of tools than agents.
+
+    `tools` are functions and LlamaIndex' own tools.
+    """
+    return _guarded_tools(tools, Adapter(guard))
 
 
-def _guarded_tools(tools: list[Any], adapter: Adapter) -> list[AsyncBaseTool]:
-    return [_guarded_tool(adapt_to_async_tool(each), adapter) for each in tools]
+def _guarded_tools(tools: Sequence[Any], adapter: Adapter) -> list[AsyncBaseTool]:
+    """Return the tools guarded, and each reading tool unless there is a tool of its name."""
+    guarded = [_guarded_tool(_tool(each), adapter) for each in tools]
+    names = {tool.metadata.get_name() for tool in guarded}
+    return [*guarded, *(_ReadingTool(each) for each in adapter.reading_tools if each.name not in names)]
+
+
+def _tool(given: Any) -> AsyncBaseTool:
+    return adapt_to_async_tool(given if isinstance(given, BaseTool) else FunctionTool.from_defaults(given))
 
 
 def _guarded_tool(tool: AsyncBaseTool, adapter: Adapter) -> AsyncBaseTool:
     """Return a copy of the same class: LlamaIndex asks which one it is."""
+    if isinstance(tool, _Guarding | _ReadingTool):
+        return tool
     kind = type(tool)
     guarding: Any = type(kind.__name__, (_Guarding, kind), {"_overspill": adapter})
     guarded: AsyncBaseTool = guarding.__new__(guarding)
@@ -130,17 +152,12 @@ class _Metadata(ToolMetadata):
         return self._parameters
 
 
-class _ReadingTool(AsyncBaseTool):
-    """A reading tool as LlamaIndex' own kind."""
+class _ReadingTool(FunctionTool):
+    """A reading tool as LlamaIndex' own kind. Its function is for agents that write code."""
 
     def __init__(self, tool: AgentTool) -> None:
+        super().__init__(_function(tool), _Metadata(tool))
         self._tool = tool
-        self._metadata = _Metadata(tool)
-
-    @property
-    def metadata(self) -> ToolMetadata:
-        """What the model is told."""
-        return self._metadata
 
     def call(self, **arguments: Any) -> ToolOutput:
         """Answer a call."""
@@ -153,3 +170,21 @@ class _ReadingTool(AsyncBaseTool):
     def _output(self, arguments: dict[str, Any], answer: dict[str, Any]) -> ToolOutput:
         text = json.dumps(answer, ensure_ascii=False)
         return ToolOutput(tool_name=self._tool.name, content=text, raw_input=arguments, raw_output=answer)
+
+
+def _function(tool: AgentTool) -> Callable[..., Any]:
+    """Return a function with the name, the arguments and the description of the tool."""
+    required = tool.parameters.get("required", ())
+    signature = Signature(
+        [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=Parameter.empty if name in required else None)
+            for name in tool.parameters["properties"]
+        ]
+    )
+
+    def function(**arguments: Any) -> dict[str, Any]:
+        return tool.call({name: value for name, value in arguments.items() if value is not None})
+
+    made: Any = function
+    made.__name__, made.__doc__, made.__signature__ = tool.name, tool.description, signature
+    return function
