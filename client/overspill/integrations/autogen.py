@@ -35,8 +35,8 @@ def guard_tools(tools: Iterable[Any], guard: Guard | None = None) -> list[Workbe
     """Return workbenches with these tools guarded, and one with `inspect_output` and `list_captures`.
 
     `tools` are functions, AutoGen's own tools, and workbenches, such as those of MCP servers. Those returned
-    start and stop with the ones given. AutoGen tells tools no session: captures have the guard's. Without
-    `guard`: see `Adapter`.
+    start and stop with the ones given. A function with the name of a reading tool keeps it. AutoGen tells
+    tools no session: captures have the guard's. Without `guard`: see `Adapter`.
     """
     adapter = Adapter(guard)
     functions: list[BaseTool[Any, Any]] = []
@@ -52,12 +52,16 @@ def guard_tools(tools: Iterable[Any], guard: Guard | None = None) -> list[Workbe
     if others:
         benches.append(StaticStreamWorkbench(others))
     guarded = [_guarded_workbench(each, adapter) for each in benches]
-    reading = StaticWorkbench([_ReadingTool(tool) for tool in adapter.reading_tools])
-    return [StaticStreamWorkbench(functions), *guarded, reading]
+    taken = {each.name for each in (*functions, *others)}
+    if not any(isinstance(each, _ReadingWorkbench) for each in benches):
+        guarded.append(_ReadingWorkbench(adapter, taken))
+    return [_Functions(functions), *guarded]
 
 
 def _guarded_function(tool: Any, adapter: Adapter) -> FunctionTool:
     """Return a guarded copy of a function's tool, whose results are still data."""
+    if isinstance(tool, _Guarding):
+        return tool
     kind: Any = type("FunctionTool", (_Guarding, FunctionTool), {"_overspill": adapter})
     made: FunctionTool = kind.__new__(kind)
     given = tool if isinstance(tool, FunctionTool) else FunctionTool(tool, description=tool.__doc__ or "")
@@ -78,8 +82,14 @@ class _Guarding:
         return guarded.value
 
 
+class _Functions(StaticStreamWorkbench):
+    """Functions that are guarded."""
+
+
 def _guarded_workbench(bench: Workbench, adapter: Adapter) -> Workbench:
     """Return one of the same class, which AutoGen asks for, and with the same state: it may be running."""
+    if isinstance(bench, _GuardingWorkbench | _Functions | _ReadingWorkbench):
+        return bench
     kind = type(bench)
     before = _GuardingStream if isinstance(bench, StaticStreamWorkbench) else _GuardingWorkbench
     names = {"_overspill": adapter, "_given": bench}  # it lives as long: some stop when they are deleted
@@ -186,3 +196,10 @@ class _ReadingTool(BaseTool[_Arguments, dict[str, Any]]):
     async def run(self, args: _Arguments, cancellation_token: Any) -> dict[str, Any]:  # noqa: ARG002
         """Answer a call."""
         return await self._tool.acall(args.model_dump())
+
+
+class _ReadingWorkbench(StaticWorkbench):
+    """The reading tools, but for those whose names are `taken`."""
+
+    def __init__(self, adapter: Adapter, taken: set[str]) -> None:
+        super().__init__([_ReadingTool(tool) for tool in adapter.reading_tools if tool.name not in taken])
