@@ -5,11 +5,15 @@ agent = guard_agent(Agent(model=model, tools=tools))
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
+from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agno.exceptions import AgentRunException, RunCancelledException
+from agno.run.base import BaseRunOutputEvent
+from agno.tools import Toolkit
 from agno.tools.function import Function, ToolResult
 
 from overspill.guard.call_context import calling, minted
@@ -40,8 +44,25 @@ def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
         return agent  # a tool's name must be there once
     adapter = Adapter(guard)
     agent.tool_hooks = [_hook(adapter), *(agent.tool_hooks or [])]
-    agent.tools = [*(agent.tools or []), *(_reading_tool(tool) for tool in adapter.reading_tools)]
+    agent.tools = _with_reading_tools(agent.tools, [_reading_tool(tool) for tool in adapter.reading_tools])
     return agent
+
+
+def _with_reading_tools(tools: Any, reading: list[Function]) -> Any:
+    """Return the tools with those that read, as a list, or as a function that makes one for each run."""
+    if not callable(tools) or isinstance(tools, Function | Toolkit):
+        return [*(tools or []), *reading]
+
+    @functools.wraps(tools)  # agno asks what its arguments are
+    def with_reading(*args: Any, **named: Any) -> Any:
+        made = tools(*args, **named)
+        return _both(made, reading) if inspect.isawaitable(made) else [*(made or []), *reading]
+
+    return with_reading
+
+
+async def _both(making: Awaitable[Any], reading: list[Function]) -> list[Any]:
+    return [*(await making or []), *reading]
 
 
 def _hook(adapter: Adapter) -> Callable[..., Any]:
@@ -62,10 +83,10 @@ def _hook(adapter: Adapter) -> Callable[..., Any]:
             if guarded.value is error:
                 raise
             raise guarded.value from None
-        if inspect.isgenerator(result) or inspect.isasyncgen(result):
-            return result  # agno streams what it yields, events among it
         if inspect.isawaitable(result):
             return _awaited(adapter, result, function_name, call)
+        if isinstance(result, Iterator):
+            return _streamed(adapter, result, function_name, call)
         return _with_metadata(adapter.process_sync(result, tool=function_name, **call))
 
     hook: Any = overspill
@@ -74,7 +95,66 @@ def _hook(adapter: Adapter) -> Callable[..., Any]:
 
 
 async def _awaited(adapter: Adapter, running: Awaitable[Any], tool: str, call: dict[str, Any]) -> Any:
-    return _with_metadata(await adapter.guarded(running, tool=tool, passing=_CONTROL_FLOW, **call))
+    try:
+        with calling(**call):
+            result = await running
+    except _CONTROL_FLOW:
+        raise
+    except Exception as error:
+        guarded = await adapter.process(error, tool=tool, **call)
+        if guarded.value is error:
+            raise
+        raise guarded.value from None
+    if isinstance(result, AsyncIterator):
+        return _streamed_async(adapter, result, tool, call)
+    if isinstance(result, Iterator):
+        return _streamed(adapter, result, tool, call)
+    return _with_metadata(await adapter.process(result, tool=tool, **call))
+
+
+def _streamed(adapter: Adapter, items: Iterator[Any], tool: str, call: dict[str, Any]) -> Iterator[Any]:
+    """Yield events as they come, and at the end the texts, guarded as one: agno joins them for the model."""
+    held: list[Any] = []
+    try:
+        for item in items:
+            if isinstance(item, BaseRunOutputEvent):
+                yield item
+            else:
+                held.append(item)
+    except _CONTROL_FLOW:
+        raise
+    except Exception as error:
+        guarded = adapter.process_sync(error, tool=tool, **call)
+        if guarded.value is error:
+            raise
+        raise guarded.value from None
+    yield from _shown(held, adapter.process_sync("".join(map(str, held)), tool=tool, **call))
+
+
+async def _streamed_async(
+    adapter: Adapter, items: AsyncIterator[Any], tool: str, call: dict[str, Any]
+) -> AsyncIterator[Any]:
+    """Do the same as `_streamed`, for asynchronous code."""
+    held: list[Any] = []
+    try:
+        async for item in items:
+            if isinstance(item, BaseRunOutputEvent):
+                yield item
+            else:
+                held.append(item)
+    except _CONTROL_FLOW:
+        raise
+    except Exception as error:
+        guarded = await adapter.process(error, tool=tool, **call)
+        if guarded.value is error:
+            raise
+        raise guarded.value from None
+    for each in _shown(held, await adapter.process("".join(map(str, held)), tool=tool, **call)):
+        yield each
+
+
+def _shown(held: list[Any], guarded: Guarded) -> list[Any]:
+    return held if guarded.notice is None else [guarded.value]
 
 
 def _reading_tool(tool: AgentTool) -> Function:

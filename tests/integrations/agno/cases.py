@@ -1,14 +1,19 @@
-"""What only agno has: its line may come twice."""
+"""What only agno has: its line may come twice, tools are made for each run, and generators stream events."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from agno.agent import Agent
+from agno.run.agent import CustomEvent
 from overspill.integrations.agno import guard_agent
 
 from tests.integrations.agno.harness import Script, results
 from tests.integrations.kit import tools
+from tests.integrations.kit.cases import handle_in, stored
 from tests.integrations.kit.fixtures import guard, session
 from tests.integrations.kit.harness import Call
 
@@ -26,3 +31,78 @@ def test_guarding_twice_guards_once_and_a_copy_stays_guarded(guard: Guard, sessi
 
     assert found["call_1"].text.count("[overspill]") == 1
     assert sorted(again.model.offered) == ["inspect_output", "lines", "list_captures"]
+
+
+def agent_of(tool: Any, name: str, guard: Guard) -> Agent:
+    script = Script(turns=[[Call(name, {}, "call_1")]])
+    return guard_agent(Agent(model=script, tools=tool, telemetry=False), guard)
+
+
+def long() -> str:
+    """Return lines."""
+    return tools.lines(20_000)
+
+
+async def made_later(agent: Any) -> list[Any]:
+    assert agent.model is not None
+    return [long]
+
+
+@pytest.mark.parametrize(("way", "making"), [("sync", lambda: [long]), ("async", made_later)])
+def test_tools_that_are_made_for_each_run_are_guarded(
+    guard: Guard, session: str, way: str, making: Any
+) -> None:
+    agent = agent_of(making, "long", guard)
+    found = results(agent, way, session)
+
+    assert "[overspill]" in found["call_1"].text
+    assert isinstance(agent.model, Script)
+    assert sorted(agent.model.offered) == ["inspect_output", "list_captures", "long"]
+
+
+@dataclass
+class Step(CustomEvent):
+    """An event of a tool's own."""
+
+
+def streams() -> Any:
+    """Stream lines."""
+    yield Step()
+    yield from tools.lines(20_000).splitlines(keepends=True)
+    yield Step()
+
+
+async def streams_later() -> Any:
+    """Stream lines."""
+    for each in streams():
+        yield each
+
+
+@pytest.mark.parametrize(("tool", "way"), [(streams, "sync"), (streams, "async"), (streams_later, "async")])
+def test_the_texts_of_a_generator_are_guarded_as_one(guard: Guard, session: str, tool: Any, way: str) -> None:
+    found = results(agent_of([tool], tool.__name__, guard), way, session)["call_1"].text
+
+    assert found.count("[overspill]") == 1
+    assert stored(guard, handle_in(found)).decode() == tools.lines(20_000)
+
+
+def test_events_of_a_generator_pass_before_it_ends(guard: Guard) -> None:
+    seen: list[bool] = []
+    taken = asyncio.Event()
+
+    async def waits() -> Any:
+        """Wait until an event has passed."""
+        yield Step()
+        async with asyncio.timeout(60):
+            await taken.wait()
+        yield tools.lines(20_000)
+
+    async def run() -> None:
+        async for event in agent_of([waits], "waits", guard).arun("go", stream=True, stream_events=True):
+            if isinstance(event, Step):
+                seen.append(taken.is_set())
+                taken.set()
+
+    asyncio.run(run())
+
+    assert seen == [False]
