@@ -45,10 +45,27 @@ R_co = TypeVar("R_co", covariant=True)
 NAME: Final = "inspect_output"
 ITSELF: Final = "this tool"
 """How it names itself to a model: where another tool has its name, it has another one."""
+DESCRIPTION: Final = """\
+Read a part of a tool output that was too long to show and is stored whole.
+
+capture is the handle from the notice ("cap_…"), or "call:" and the id of the tool call. Modes:
+"head" and "tail" give the first and the last lines; "grep" the lines that match pattern, ignoring
+case, each with context_lines around it; "range" the lines from start to end, counted from 1;
+"summary" the size, the kind, where errors are, what repeats, the first and the last lines. If the
+tool still runs, "wait" waits for a new line that matches pattern, for a number of lines, or for the
+end, and gives the new lines, state and reason: one call instead of many looks.
+Prefer grep and summary to reading everything.
+
+The answer has content, start_line, end_line, total_lines, total_bytes, matches and truncated (a
+limit cut it short). Grep's content is numbered: "12:" a match, "11-" a line around it; matches has
+the numbers of the matching lines, and match_count how many they are. next holds the arguments of
+the call that reads on, and is null if nothing is left. If something is wrong, error says what,
+and what to do."""
+"""What a model is told of the tool. No docstring: `python -OO` would take it away."""
 
 
 class InspectOutput(Protocol[R_co]):
-    """The tool's signature; the docstring of the call is what a model is told."""
+    """The tool's signature."""
 
     def __call__(  # noqa: PLR0913, PLR0917  (one for each thing that can be asked)
         self,
@@ -70,26 +87,7 @@ class InspectOutput(Protocol[R_co]):
         max_chars: int = USUAL_CHARS,
         timeout_seconds: float = WAIT_SECONDS,
     ) -> R_co:
-        """Read a part of a tool output that was too long to show and is stored whole.
-
-        capture is the handle from the notice ("cap_…"), or "call:" and the id of the tool call. Modes:
-        "head" and "tail" give the first and the last lines; "grep" the lines that match pattern, ignoring
-        case, each with context_lines around it; "range" the lines from start to end, counted from 1;
-        "summary" the size, the kind, where errors are, what repeats, the first and the last lines. If the
-        tool still runs, "wait" waits for a new line that matches pattern, for a number of lines, or for the
-        end, and gives the new lines, state and reason: one call instead of many looks.
-        Prefer grep and summary to reading everything.
-
-        The answer has content, start_line, end_line, total_lines, total_bytes, matches and truncated (a
-        limit cut it short). Grep's content is numbered: "12:" a match, "11-" a line around it; matches has
-        the numbers of the matching lines, and match_count how many they are. next holds the arguments of
-        the call that reads on, and is null if nothing is left. If something is wrong, error says what,
-        and what to do.
-        """
-
-
-DESCRIPTION: Final = inspect_module.cleandoc(InspectOutput.__call__.__doc__ or "")
-"""What a model is told of the tool."""
+        """Read a part of a capture. `DESCRIPTION` says what each argument is."""
 
 
 def _property(kind: str, description: str, **more: Any) -> dict[str, Any]:

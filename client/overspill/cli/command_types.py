@@ -65,6 +65,7 @@ class LazyCommand(click.Command):
         """Import the module. Return the command itself, or the group of that name."""
         name = str(self.name).replace("-", "_")
         found: click.Command = getattr(import_module(f"overspill.cli.commands.{name}"), name)
+        found.help = found.help or self.help  # under `python -OO` no function has a docstring
         return found
 
     def make_context(self, *arguments: Any, **settings: Any) -> Any:

@@ -41,11 +41,13 @@ def _settings_folder() -> Path:
 
 
 def read_local_key(path: Path) -> str:
-    """Return the key in the file, empty if there is no such file. Raises `UnsafeKeyFile`, `OSError`."""
+    """Return the key in the file, empty if this user sees no such file. Raises `UnsafeKeyFile`, `OSError`."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    except FileNotFoundError:
-        return ""
+    except OSError:
+        if os.path.lexists(path):
+            raise
+        return ""  # there is none, or it is in another user's home, of which this process was told
     with os.fdopen(descriptor, "rb") as file:
         _require_private(path, os.fstat(file.fileno()))
         return file.read(MAX_BYTES).decode("ascii", "replace").strip()
