@@ -60,6 +60,19 @@ def test_a_malformed_request_leaves_no_key_in_the_log(debugging: ServiceProcess,
     assert "Traceback" not in debugging.logged()
 
 
+@pytest.mark.parametrize("target", ["http://s3cr3t@[", "http://localhost:99999/s3cr3t", "*s3cr3t", "/\x01s3cr3t"])
+def test_a_malformed_target_is_quoted_neither_in_the_answer_nor_in_the_log(
+    debugging: ServiceProcess, target: str
+) -> None:
+    host, _, port = debugging.url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        answer = connection.recv(4096)
+
+    assert b'"detail":"Invalid target of the request"' in answer
+    assert "s3cr3t" not in answer.decode() + debugging.logged()
+
+
 def test_credentials_are_masked_wherever_a_log_line_has_them() -> None:
     for text in (f"refused {KEY}", f'{{"cause": "Bearer {KEY}"}}', f"b'Authorization: Bearer {KEY}\\x01'"):
         assert KEY not in without_secrets(text)

@@ -12,7 +12,7 @@ import sys
 from contextvars import ContextVar
 from typing import Any, Final
 
-from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.http_exceptions import HttpProcessingError, InvalidURLError
 
 from overspill_service.telemetry.log_lines import JsonFormatter, LineFormatter, RequestRecord, TextFormatter
 from overspill_service.telemetry.log_writer import LogWriter
@@ -78,7 +78,9 @@ def causes(error: BaseException) -> str:
 
 
 def mistake_of(error: HttpProcessingError) -> str:
-    """Return what kind of mistake a malformed request has, without the line that aiohttp quotes."""
+    """Return what kind of mistake a malformed request has, without the line or target that aiohttp quotes."""
+    if isinstance(error, InvalidURLError):
+        return "Invalid target of the request"
     return _QUOTED.split(error.message, maxsplit=1)[0] or type(error).__name__
 
 
