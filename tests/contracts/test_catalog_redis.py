@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
+from overspill_service.catalog.live import LiveRecord
 from overspill_service.catalog.quotas import Quota, Totals
 from overspill_service.catalog.readers import ReadNote
 from overspill_service.catalog.records import Query
@@ -201,6 +202,33 @@ async def test_a_user_without_permission_is_told_so_at_once(own_redis: RedisServ
     async with asyncio.timeout(10), opened(with_login(own_redis, "right"), tmp_path) as catalog:
         with pytest.raises(CatalogUnavailable, match="the Redis user may not run"):
             await catalog.commit(entry(), UNLIMITED)
+
+
+async def test_a_redis_that_takes_no_more_connections_is_asked_again(
+    own_redis: RedisServer, tmp_path: Path
+) -> None:
+    own_redis.command("ACL", "SETUSER", "agent", "on", ">right", "~*", "+@all")
+    own_redis.command("CONFIG", "SET", "maxclients", 1)
+
+    with own_redis.client() as only_one:
+        only_one.ping()
+        async with opened(with_login(own_redis, "right"), tmp_path, deadline=SHORT) as catalog:
+            with pytest.raises(CatalogUnavailable, match="takes no more connections"):
+                await catalog.ping()
+    async with opened(with_login(own_redis, "right"), tmp_path) as catalog:
+        await catalog.ping()
+
+
+async def test_a_redis_that_wants_a_password_says_so_whatever_it_is_asked(
+    own_redis: RedisServer, tmp_path: Path
+) -> None:
+    own_redis.command("CONFIG", "SET", "requirepass", "right")
+
+    record = LiveRecord(producer="me", accepted=0, start=0, durable=0, active=NOW)
+
+    async with opened(own_redis.url, tmp_path) as catalog:
+        with pytest.raises(CatalogUnavailable, match="refuses the credentials"):
+            await catalog.open_live(TENANT, capture_id(1), record)
 
 
 def with_login(server: RedisServer, password: str) -> str:

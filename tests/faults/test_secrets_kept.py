@@ -60,7 +60,9 @@ def test_a_malformed_request_leaves_no_key_in_the_log(debugging: ServiceProcess,
     assert "Traceback" not in debugging.logged()
 
 
-@pytest.mark.parametrize("target", ["http://s3cr3t@[", "http://localhost:99999/s3cr3t", "*s3cr3t", "/\x01s3cr3t"])
+@pytest.mark.parametrize(
+    "target", ["http://s3cr3t@[", "http://localhost:99999/s3cr3t", "*s3cr3t", "/\x01s3cr3t"]
+)
 def test_a_malformed_target_is_quoted_neither_in_the_answer_nor_in_the_log(
     debugging: ServiceProcess, target: str
 ) -> None:

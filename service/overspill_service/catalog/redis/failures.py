@@ -68,6 +68,8 @@ def reason(error: Exception) -> str:
         return forbidden
     if code := _code(error):
         return _REASONS[code]
+    if "max number of clients" in str(error):
+        return "Redis takes no more connections (maxclients)"
     if isinstance(error.__cause__ or error.__context__ or error, socket.gaierror):
         return "the host of Redis is not known; correct the catalog's URL"
     if _is_untrusted(error):

@@ -33,11 +33,18 @@ _KINDS: Final = {
     "WRONGPASS": redis_errors.AuthenticationError,
 }
 """Errors that callers tell apart by their class. `failures` reads the other codes from the text."""
+_UNCODED: Final = {
+    "ERR max number of clients reached": redis_errors.ConnectionError,
+    "ERR Protocol error: unauthenticated": redis_errors.AuthenticationError,
+}
+"""The same for errors that have no code of their own, by their beginning."""
 
 
 def error_of(text: str) -> redis_errors.RedisError:
     """Return the error that an answer is. It begins with its code."""
-    return _KINDS.get(text.partition(" ")[0], redis_errors.ResponseError)(text)
+    uncoded = (kind for beginning, kind in _UNCODED.items() if text.startswith(beginning))
+    kind = _KINDS.get(text.partition(" ")[0]) or next(uncoded, redis_errors.ResponseError)
+    return kind(text)
 
 
 class Link(asyncio.Protocol):
