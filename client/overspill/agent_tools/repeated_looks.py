@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill import wire
+from overspill.execution.latest import Latest
 
 if TYPE_CHECKING:
     from overspill.agent_tools.inspect_request import InspectAnswer, InspectRequest
@@ -24,7 +24,7 @@ class RepeatedLooks:
     def __init__(self, waiter: str) -> None:
         """`waiter` names the tool that waits, for the model."""
         self._advice = _ADVICE.format(waiter)
-        self._sizes: OrderedDict[tuple[Any, ...], int] = OrderedDict()
+        self._sizes: Latest[tuple[Any, ...], int] = Latest(_REMEMBERED)
 
     def with_advice(
         self, request: InspectRequest, session: str | None, found: Any, answer: InspectAnswer
@@ -45,8 +45,6 @@ class RepeatedLooks:
         self._sizes.pop(look, None)
         if _is_live(found):
             self._sizes[look] = found.total_bytes
-            if len(self._sizes) > _REMEMBERED:
-                self._sizes.popitem(last=False)
 
 
 def _is_live(found: Any) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 from overspill.execution import forks
+from overspill.execution.latest import Latest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ class Bursts:
     def reset_after_fork(self) -> None:
         """In a forked child, begin with nothing: the parent follows its own notices."""
         self._lock = threading.RLock()  # a signal handler may guard an output while this thread holds it
-        self._following: OrderedDict[tuple[str, str], _Follow] = OrderedDict()
+        self._following: Latest[tuple[str, str], _Follow] = Latest(_MOST)
 
     def add_output(self, session: str, tool: str) -> bool:
         """Count one output. Return True if it is the one that completes a burst."""
@@ -62,5 +62,3 @@ class Bursts:
         """Follow the tool from now on, unless it is being followed: one burst counts once."""
         with self._lock:
             self._following.setdefault((session, tool), _Follow(self._clock()))
-            if len(self._following) > _MOST:
-                self._following.popitem(last=False)

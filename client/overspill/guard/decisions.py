@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
 from overspill.execution import forks
+from overspill.execution.latest import Latest
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
@@ -28,9 +28,8 @@ class Decisions:
     """The decisions on the last `most` captures, for any thread. `clock` gives seconds since the epoch."""
 
     def __init__(self, most: int = 10_000, clock: Callable[[], float] = time.time) -> None:
-        self._most = most
         self._clock = clock
-        self._firsts: OrderedDict[str, Decision] = OrderedDict()
+        self._firsts: Latest[str, Decision] = Latest(most)
         self.reset_after_fork()
         forks.register(self)
 
@@ -54,8 +53,6 @@ class Decisions:
             if self._is_replaced(found.stored, now.stored):
                 found = now
             self._firsts[id] = found
-            while len(self._firsts) > self._most:
-                self._firsts.popitem(last=False)
         return found
 
     def _is_replaced(self, first: StoreResult, now: StoreResult) -> bool:

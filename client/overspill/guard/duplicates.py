@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
 from overspill.execution import forks
+from overspill.execution.latest import Latest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,10 +36,9 @@ class Duplicates:
     """
 
     def __init__(self, most: int = 10_000, clock: Callable[[], float] = time.time) -> None:
-        self._most = most
         self._clock = clock
         self._lock = threading.RLock()
-        self._firsts: OrderedDict[bytes, _FirstCapture] = OrderedDict()
+        self._firsts: Latest[bytes, _FirstCapture] = Latest(most)
         forks.register(self)
 
     def reset_after_fork(self) -> None:
@@ -66,8 +65,6 @@ class Duplicates:
                 self._firsts[key] = _FirstCapture(own_id, until, 0 if first is None else first.repeats)
             else:
                 self._firsts[key] = first._replace(repeats=first.repeats + 1)
-            while len(self._firsts) > self._most:
-                self._firsts.popitem(last=False)
 
     def _look_up(self, key: bytes) -> _FirstCapture | None:
         """Return what is remembered, and make it the most recent. Forget it if it has expired."""

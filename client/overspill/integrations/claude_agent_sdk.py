@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, McpSdkServerConfig
@@ -15,6 +14,7 @@ from mcp.server import Server
 from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
 
 from overspill.agent_tools.inspect_request import MOST_CHARS
+from overspill.execution.latest import Latest
 from overspill.guard.environment_policy import environment_policy
 from overspill.guard.guard import Guard
 from overspill.integrations.adapter import Adapter
@@ -79,14 +79,12 @@ class _Hooks:
 
     def __init__(self, adapter: Adapter) -> None:
         self.adapter = adapter
-        self._calls: OrderedDict[str, _OwnCall] = OrderedDict()
+        self._calls: Latest[str, _OwnCall] = Latest(_MAX_REMEMBERED)
 
     async def begin(self, called: Any, call_id: str | None, _: Any) -> dict[str, Any]:
         """Remember in which session a tool that reads is called."""
         if call_id is not None:
             self._calls[call_id] = _OwnCall(called.get("session_id"))
-            while len(self._calls) > _MAX_REMEMBERED:
-                self._calls.popitem(last=False)
         return {}
 
     async def end(self, called: Any, call_id: str | None, _: Any) -> dict[str, Any]:

@@ -15,13 +15,13 @@ import hashlib
 import json
 import logging
 import time
-from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from litellm.integrations.custom_logger import CustomLogger
 
 from overspill.execution import threads
+from overspill.execution.latest import Latest
 from overspill.guard.environment_policy import environment_policy
 from overspill.guard.guard import Guard
 from overspill.histories.history import spill_messages
@@ -53,7 +53,7 @@ class RepeatingGuard(Guard):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._captured: OrderedDict[bytes, tuple[float, Guarded]] = OrderedDict()
+        self._captured: Latest[bytes, tuple[float, Guarded]] = Latest(MOST_RESULTS)
 
     async def process(self, result: Any, **facts: Any) -> Guarded:
         """Do the same as `Guard.process`."""
@@ -63,8 +63,6 @@ class RepeatingGuard(Guard):
             since, known = time.monotonic(), await super().process(result, **facts)
         if known.outcome is Outcome.CAPTURED:
             self._captured[key] = since, known
-            while len(self._captured) > MOST_RESULTS:
-                self._captured.popitem(last=False)
         return known
 
 

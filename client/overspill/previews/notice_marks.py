@@ -14,11 +14,11 @@ from __future__ import annotations
 import hmac
 import re
 import threading
-from collections import OrderedDict
 from hashlib import blake2b
 from typing import Final
 
 from overspill.execution import forks
+from overspill.execution.latest import Latest
 from overspill.previews.notice_key import notice_key
 
 MARK_DIGITS: Final = 12
@@ -58,7 +58,7 @@ class _Remembered:
     """Digests of the last notices that have no line of ours, and so no mark. For any thread."""
 
     def __init__(self) -> None:
-        self._digests: OrderedDict[bytes, None] = OrderedDict()
+        self._digests: Latest[bytes, None] = Latest(_MAX_REMEMBERED)
         self.reset_after_fork()
         forks.register(self)
 
@@ -67,11 +67,9 @@ class _Remembered:
         self._lock = threading.Lock()
 
     def add(self, text: str) -> None:
-        """Remember a notice, in the place of the oldest one if there are too many."""
+        """Remember a notice."""
         with self._lock:
             self._digests[_digest(text)] = None
-            while len(self._digests) > _MAX_REMEMBERED:
-                self._digests.popitem(last=False)
 
     def __contains__(self, text: str) -> bool:
         return bool(self._digests) and _digest(text) in self._digests

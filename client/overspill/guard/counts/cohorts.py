@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 from overspill.execution import forks
+from overspill.execution.latest import Latest
 from overspill.wire import CohortCount, CohortSums
 
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ class MetSessions:
     """
 
     def __init__(self, most: int = _MOST_SESSIONS) -> None:
-        self._most = most
-        self._met: OrderedDict[tuple[str, str | int], None] = OrderedDict()
+        self._met: Latest[tuple[str, str | int], None] = Latest(most)
         forks.register(self)
         self.reset_after_fork()
 
@@ -69,9 +68,6 @@ class MetSessions:
         with self._lock:
             is_new = key not in self._met
             self._met[key] = None
-            self._met.move_to_end(key)
-            if len(self._met) > self._most:
-                self._met.popitem(last=False)
         return is_new
 
 
