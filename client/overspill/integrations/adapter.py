@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from overspill.agent_tools.reading_tools import reading_tools
-from overspill.guard.call_context import calling
+from overspill.guard import call_context
 from overspill.guard.environment_policy import environment_policy
 from overspill.guard.exemption import policy_for_foreign_tool, policy_for_own_tool
 from overspill.guard.guard import Guard
@@ -13,7 +14,7 @@ from overspill.guard.policy_defaults import READING_TOOLS
 from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import AsyncIterator, Awaitable, Iterator
 
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guarded import Guarded
@@ -49,20 +50,60 @@ class Adapter:
     ) -> Guarded:
         """Wait for a tool's call, and return what the guard makes of its result; `is_own` as in `process`.
 
-        Raises what the call raises; the message of an exception is shortened if it is too long, unless its
-        class is one of `passing`: those that a framework uses for control flow.
+        Raises what the call raises: see `calling`.
+        """
+        call: dict[str, Any] = {"tool": tool, "call_id": call_id, "session": session, "is_own": is_own}
+        async with self.calling(**call, passing=passing):
+            result = await running
+        return await self.process(result, **call)
+
+    @asynccontextmanager
+    async def calling(self, *, passing: tuple[type[Exception], ...] = (), **call: Any) -> AsyncIterator[None]:
+        """Call a tool in the block; `call` as in `process`. What the tool captures belongs to that call.
+
+        Its exceptions go on as `raising` says.
+        """
+        async with self.raising(passing=passing, **call):
+            with call_context.calling(call["call_id"], call["session"]):
+                yield
+
+    @contextmanager
+    def calling_sync(self, *, passing: tuple[type[Exception], ...] = (), **call: Any) -> Iterator[None]:
+        """Do the same as `calling`, for code without an event loop."""
+        with (
+            self.raising_sync(passing=passing, **call),
+            call_context.calling(call["call_id"], call["session"]),
+        ):
+            yield
+
+    @asynccontextmanager
+    async def raising(self, *, passing: tuple[type[Exception], ...] = (), **call: Any) -> AsyncIterator[None]:
+        """Raise what the block raises, with its message shortened if it is too long; `call` as in `process`.
+
+        The classes of `passing` stay as they are: those that a framework uses for control flow.
         """
         try:
-            with calling(call_id, session):
-                result = await running
+            yield
         except passing:
             raise
         except Exception as error:
-            guarded = await self.process(error, tool=tool, call_id=call_id, session=session, is_own=is_own)
+            guarded = await self.process(error, **call)
             if guarded.value is error:
                 raise
             raise guarded.value from None
-        return await self.process(result, tool=tool, call_id=call_id, session=session, is_own=is_own)
+
+    @contextmanager
+    def raising_sync(self, *, passing: tuple[type[Exception], ...] = (), **call: Any) -> Iterator[None]:
+        """Do the same as `raising`, for code without an event loop."""
+        try:
+            yield
+        except passing:
+            raise
+        except Exception as error:
+            guarded = self.process_sync(error, **call)
+            if guarded.value is error:
+                raise
+            raise guarded.value from None
 
     async def process(
         self, result: Any, *, tool: str, call_id: str, session: str | None = None, is_own: bool = False

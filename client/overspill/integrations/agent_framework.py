@@ -18,7 +18,7 @@ from agent_framework import (
 )
 from agent_framework.exceptions import UserInputRequiredException
 
-from overspill.guard.call_context import calling, minted
+from overspill.guard.call_context import minted
 from overspill.guard.guarded import METADATA
 from overspill.integrations.adapter import Adapter
 
@@ -76,17 +76,9 @@ class _Middleware(FunctionMiddleware):
             context.result = await context.function.answer(context.arguments, _session(context))
             return
         call = _named(context)
-        try:
-            with calling(**call):
-                await call_next()
-        except _CONTROL_FLOW:
-            raise
-        except Exception as error:
-            guarded = await self._adapter.process(error, tool=context.function.name, **call)
-            if guarded.value is error:
-                raise
-            raise guarded.value from None
-        guarded = await self._adapter.process(context.result, tool=context.function.name, **call)
+        async with self._adapter.calling(**call, passing=_CONTROL_FLOW):
+            await call_next()
+        guarded = await self._adapter.process(context.result, **call)
         if guarded.notice is not None:
             context.result = _with_metadata(guarded)
 
@@ -109,8 +101,9 @@ class _ReadingTool(FunctionTool):
 
 
 def _named(context: FunctionInvocationContext) -> dict[str, Any]:
-    """Return how the guard names the call: its id and session."""
-    return {"call_id": context.metadata.get("call_id") or minted(), "session": _session(context)}
+    """Return how the guard names the call: its tool, id and session."""
+    call_id = context.metadata.get("call_id") or minted()
+    return {"tool": context.function.name, "call_id": call_id, "session": _session(context)}
 
 
 def _session(context: FunctionInvocationContext) -> str | None:

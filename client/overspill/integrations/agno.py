@@ -16,7 +16,7 @@ from agno.run.base import BaseRunOutputEvent
 from agno.tools import Toolkit
 from agno.tools.function import Function, ToolResult
 
-from overspill.guard.call_context import calling, minted
+from overspill.guard.call_context import minted
 from overspill.guard.guarded import METADATA
 from overspill.integrations.adapter import Adapter, OwnAnswer
 
@@ -72,84 +72,54 @@ def _hook(adapter: Adapter) -> Callable[..., Any]:
         function_name: str, func: Callable[..., Any], args: dict[str, Any], run_context: RunContext | None
     ) -> Any:
         session = run_context.session_id if run_context else None
-        call: dict[str, Any] = {"call_id": minted(), "session": session}
-        try:
-            with calling(**call):
-                result = func(**args)
-        except _CONTROL_FLOW:
-            raise
-        except Exception as error:
-            guarded = adapter.process_sync(error, tool=function_name, **call)
-            if guarded.value is error:
-                raise
-            raise guarded.value from None
+        call: dict[str, Any] = {"tool": function_name, "call_id": minted(), "session": session}
+        with adapter.calling_sync(**call, passing=_CONTROL_FLOW):
+            result = func(**args)
         if inspect.isawaitable(result):
-            return _awaited(adapter, result, function_name, call)
+            return _awaited(adapter, result, call)
         if isinstance(result, Iterator):
-            return _streamed(adapter, result, function_name, call)
-        return _with_metadata(adapter.process_sync(result, tool=function_name, **call))
+            return _streamed(adapter, result, call)
+        return _with_metadata(adapter.process_sync(result, **call))
 
     hook: Any = overspill
     hook.__signature__ = inspect.signature(overspill)  # agno asks for it ten times a call
     return overspill
 
 
-async def _awaited(adapter: Adapter, running: Awaitable[Any], tool: str, call: dict[str, Any]) -> Any:
-    try:
-        with calling(**call):
-            result = await running
-    except _CONTROL_FLOW:
-        raise
-    except Exception as error:
-        guarded = await adapter.process(error, tool=tool, **call)
-        if guarded.value is error:
-            raise
-        raise guarded.value from None
+async def _awaited(adapter: Adapter, running: Awaitable[Any], call: dict[str, Any]) -> Any:
+    async with adapter.calling(**call, passing=_CONTROL_FLOW):
+        result = await running
     if isinstance(result, AsyncIterator):
-        return _streamed_async(adapter, result, tool, call)
+        return _streamed_async(adapter, result, call)
     if isinstance(result, Iterator):
-        return _streamed(adapter, result, tool, call)
-    return _with_metadata(await adapter.process(result, tool=tool, **call))
+        return _streamed(adapter, result, call)
+    return _with_metadata(await adapter.process(result, **call))
 
 
-def _streamed(adapter: Adapter, items: Iterator[Any], tool: str, call: dict[str, Any]) -> Iterator[Any]:
+def _streamed(adapter: Adapter, items: Iterator[Any], call: dict[str, Any]) -> Iterator[Any]:
     """Yield events as they come, and at the end the texts, guarded as one: agno joins them for the model."""
     held: list[Any] = []
-    try:
+    with adapter.raising_sync(**call, passing=_CONTROL_FLOW):
         for item in items:
             if isinstance(item, BaseRunOutputEvent):
                 yield item
             else:
                 held.append(item)
-    except _CONTROL_FLOW:
-        raise
-    except Exception as error:
-        guarded = adapter.process_sync(error, tool=tool, **call)
-        if guarded.value is error:
-            raise
-        raise guarded.value from None
-    yield from _shown(held, adapter.process_sync("".join(map(str, held)), tool=tool, **call))
+    yield from _shown(held, adapter.process_sync("".join(map(str, held)), **call))
 
 
 async def _streamed_async(
-    adapter: Adapter, items: AsyncIterator[Any], tool: str, call: dict[str, Any]
+    adapter: Adapter, items: AsyncIterator[Any], call: dict[str, Any]
 ) -> AsyncIterator[Any]:
     """Do the same as `_streamed`, for asynchronous code."""
     held: list[Any] = []
-    try:
+    async with adapter.raising(**call, passing=_CONTROL_FLOW):
         async for item in items:
             if isinstance(item, BaseRunOutputEvent):
                 yield item
             else:
                 held.append(item)
-    except _CONTROL_FLOW:
-        raise
-    except Exception as error:
-        guarded = await adapter.process(error, tool=tool, **call)
-        if guarded.value is error:
-            raise
-        raise guarded.value from None
-    for each in _shown(held, await adapter.process("".join(map(str, held)), tool=tool, **call)):
+    for each in _shown(held, await adapter.process("".join(map(str, held)), **call)):
         yield each
 
 

@@ -11,6 +11,7 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.base_tool import BaseTool
 from google.genai import types
 
+from overspill.execution.latest import Latest
 from overspill.guard.call_context import begin, end, minted
 from overspill.guard.guarded import METADATA
 from overspill.integrations.adapter import Adapter
@@ -41,8 +42,8 @@ class OverspillPlugin(BasePlugin):
         super().__init__(name="overspill")
         self.adapter: Adapter = Adapter(guard)
         self._tools = [_ReadingTool(tool) for tool in self.adapter.reading_tools]
-        self._metadata: dict[tuple[str, str], dict[str, Any]] = {}
-        """By session and call, until the event of the result comes."""
+        self._metadata: Latest[tuple[str, str], dict[str, Any]] = Latest(_MAX_REMEMBERED)
+        """By session and call, until the event of the result comes. If it never does, they go one day."""
 
     async def before_model_callback(
         self,
@@ -72,7 +73,7 @@ class OverspillPlugin(BasePlugin):
         if guarded.notice is None:
             return None
         if tool_context.function_call_id is not None:
-            self._remember((tool_context.session.id, tool_context.function_call_id), guarded.metadata)
+            self._metadata[tool_context.session.id, tool_context.function_call_id] = guarded.metadata
         return guarded.value
 
     async def on_tool_error_callback(
@@ -103,12 +104,6 @@ class OverspillPlugin(BasePlugin):
 
     async def _guarded(self, result: Any, tool: BaseTool, context: ToolContext) -> Guarded:
         return await self.adapter.process(result, tool=tool.name, **_named(context))
-
-    def _remember(self, call: tuple[str, str], metadata: dict[str, Any]) -> None:
-        """Keep the metadata of a result. If its event never comes, it is forgotten one day."""
-        self._metadata[call] = metadata
-        if len(self._metadata) > _MAX_REMEMBERED:
-            del self._metadata[next(iter(self._metadata))]
 
 
 class _ReadingTool(BaseTool):

@@ -6,7 +6,7 @@ node = ToolNode(tools, **tool_wrappers())                    # LangGraph without
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, ToolMessage
@@ -14,7 +14,7 @@ from langchain_core.runnables import RunnableConfig  # noqa: TC002  (LangChain r
 from langchain_core.tools import StructuredTool
 from langgraph.errors import GraphBubbleUp
 
-from overspill.guard.call_context import calling, is_program, minted
+from overspill.guard.call_context import is_program, minted
 from overspill.guard.guarded import METADATA
 from overspill.integrations.adapter import Adapter
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from overspill.guard.guarded import Guarded
 
     _Result: TypeAlias = ToolMessage | Command[Any]
+
+_CONTROL_FLOW: Final = (GraphBubbleUp,)
+"""An interrupt, which is no result."""
 
 
 class OverspillMiddleware(AgentMiddleware):
@@ -53,16 +56,8 @@ class OverspillMiddleware(AgentMiddleware):
         if _is_from_program(request):
             return handler(request)
         call = _named(request)
-        try:
-            with calling(call["call_id"], call["session"]):
-                result = handler(request)
-        except GraphBubbleUp:  # an interrupt: control flow, and no result
-            raise
-        except Exception as error:
-            guarded = self.adapter.process_sync(error, **call)
-            if guarded.value is error:
-                raise
-            raise guarded.value from None
+        with self.adapter.calling_sync(**call, passing=_CONTROL_FLOW):
+            result = handler(request)
         return _with_metadata(self.adapter.process_sync(result, **call))
 
     async def awrap_tool_call(
@@ -71,8 +66,8 @@ class OverspillMiddleware(AgentMiddleware):
         """Do the same as `wrap_tool_call`, for asynchronous code."""
         if _is_from_program(request):
             return await handler(request)
-        call, passing = _named(request), (GraphBubbleUp,)
-        return _with_metadata(await self.adapter.guarded(handler(request), passing=passing, **call))
+        running = self.adapter.guarded(handler(request), passing=_CONTROL_FLOW, **_named(request))
+        return _with_metadata(await running)
 
 
 def tool_wrappers(guard: Guard | None = None) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from llama_index.core.tools import (
     adapt_to_async_tool,
 )
 
-from overspill.guard.call_context import calling, minted
+from overspill.guard.call_context import minted
 from overspill.integrations.adapter import Adapter
 
 if TYPE_CHECKING:
@@ -83,36 +83,21 @@ class _Guarding:
 
     def call(self, *args: Any, **named: Any) -> ToolOutput:
         """Run the tool, and guard what it returns or raises."""
-        call: dict[str, Any] = {"call_id": minted(), "session": None}
-        guard, tool = self._overspill, self._name
-        try:
-            with calling(**call):
-                output: ToolOutput = super().call(*args, **named)  # type: ignore[misc]
-        except Exception as error:
-            guarded = guard.process_sync(error, tool=tool, **call)
-            if guarded.value is error:
-                raise
-            raise guarded.value from None
-        return _guarded_output(output, guard.process_sync(_content(output), tool=tool, **call))
+        call = self._new_call()
+        with self._overspill.calling_sync(**call):
+            output: ToolOutput = super().call(*args, **named)  # type: ignore[misc]
+        return _guarded_output(output, self._overspill.process_sync(_content(output), **call))
 
     async def acall(self, *args: Any, **named: Any) -> ToolOutput:
         """Do the same as `call`, for asynchronous code."""
-        call: dict[str, Any] = {"call_id": minted(), "session": None}
-        guard, tool = self._overspill, self._name
-        try:
-            with calling(**call):
-                output: ToolOutput = await super().acall(*args, **named)  # type: ignore[misc]
-        except Exception as error:
-            guarded = await guard.process(error, tool=tool, **call)
-            if guarded.value is error:
-                raise
-            raise guarded.value from None
-        return _guarded_output(output, await guard.process(_content(output), tool=tool, **call))
+        call = self._new_call()
+        async with self._overspill.calling(**call):
+            output: ToolOutput = await super().acall(*args, **named)  # type: ignore[misc]
+        return _guarded_output(output, await self._overspill.process(_content(output), **call))
 
-    @property
-    def _name(self) -> str:
+    def _new_call(self) -> dict[str, Any]:
         metadata: ToolMetadata = self.metadata  # type: ignore[attr-defined]
-        return metadata.get_name()
+        return {"tool": metadata.get_name(), "call_id": minted(), "session": None}
 
 
 def _content(output: ToolOutput) -> Any:
