@@ -13,7 +13,7 @@ from overspill_service.catalog.records import Query
 from overspill_service.errors import InvalidParameter
 from overspill_service.telemetry import logs
 from overspill_service.web.instants import seconds_of
-from overspill_service.web.registry import Route
+from overspill_service.web.registry import Route, capture_read
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -151,12 +151,8 @@ def entry_headers(entry: wire.Entry) -> dict[str, str]:
 _ENTRY: Final = {200: wire.Entry}
 
 ROUTES: Final = (
-    Route(
-        method="GET",
+    capture_read(
         path=Path.CAPTURE,
-        scope=Scope.READ,
-        is_of_session=True,
-        action=Action.CAPTURE_READ,
         handler=get,
         summary="Return what is known of a capture.",
         query=wire.RefQuery,

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import HttpVersion11, hdrs, web
 from overspill import wire
-from overspill.wire import ByteRange, ContentRange, Header, Path, Scope
+from overspill.wire import ByteRange, ContentRange, Header, Path
 
 from overspill_service.archive import moved
-from overspill_service.audit.events import Action
 from overspill_service.errors import RangeNotSatisfiable
 from overspill_service.web.captures import entry_headers
 from overspill_service.web.conditions import allows_range, is_not_modified
 from overspill_service.web.header_fields import list_field
 from overspill_service.web.negotiation import ZSTD, choose_coding
-from overspill_service.web.registry import Route
+from overspill_service.web.registry import capture_read
 from overspill_service.web.streaming import send
 
 if TYPE_CHECKING:
@@ -150,12 +149,8 @@ def _long_answer_slot(
 
 
 ROUTES: Final = (
-    Route(
-        method="GET",
+    capture_read(
         path=Path.CONTENT,
-        scope=Scope.READ,
-        is_of_session=True,
-        action=Action.CAPTURE_READ,
         handler=content,
         summary="The bytes of a capture, or one range; a client that accepts zstd gets stored frames.",
         query=wire.RefQuery,

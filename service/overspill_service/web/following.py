@@ -13,7 +13,6 @@ from overspill.wire import Path, Scope
 
 from overspill_service.archive.growing import as_stored
 from overspill_service.archive.inspection import compiled
-from overspill_service.audit.events import Action
 from overspill_service.catalog.records import instant
 from overspill_service.errors import HeadersTooLarge, InvalidHeader, InvalidParameter, ServiceError
 from overspill_service.live.positions import offset_of_line
@@ -22,7 +21,7 @@ from overspill_service.live.waiting import Wait
 from overspill_service.web.content import UNTRUSTED
 from overspill_service.web.exchange import EXCHANGE
 from overspill_service.web.header_fields import MAX_LASTING_HEAD_BYTES, single_field
-from overspill_service.web.registry import Route
+from overspill_service.web.registry import capture_read
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -193,43 +192,32 @@ async def _compiled(context: RequestContext[wire.WaitQuery], pattern: str) -> Pa
         return await compiled(asked, turn)
 
 
-def _route(path: str, handler: Any, query: Any, summary: str, answer: Any, **headers: str) -> Route:
-    return Route(
-        method="GET",
-        path=path,
-        scope=Scope.READ,
-        is_of_session=True,
-        action=Action.CAPTURE_READ,
-        handler=handler,
-        summary=summary,
-        query=query,
-        headers=headers,
-        answers={200: answer},
-        is_negotiated=True,
-    )
-
-
 ROUTES: Final = (
-    _route(
-        Path.FOLLOW,
-        follow,
-        wire.FollowQuery,
-        "A capture as it grows, as server-sent events; the last one, `end`, tells how it ended.",
-        wire.FOLLOW_TYPE,
-        **{LAST_EVENT_ID: "The id of the last event that came: the stream goes on behind it."},
+    capture_read(
+        path=Path.FOLLOW,
+        handler=follow,
+        query=wire.FollowQuery,
+        summary="A capture as it grows, as server-sent events; the last one, `end`, tells how it ended.",
+        headers={LAST_EVENT_ID: "The id of the last event that came: the stream goes on behind it."},
+        answers={200: wire.FOLLOW_TYPE},
+        is_negotiated=True,
     ),
-    _route(
-        Path.WAIT,
-        wait,
-        wire.WaitQuery,
-        "Wait until a line matches, enough lines are new, the capture has ended, or the time is over.",
-        wire.Waited,
+    capture_read(
+        path=Path.WAIT,
+        handler=wait,
+        query=wire.WaitQuery,
+        summary=(
+            "Wait until a line matches, enough lines are new, the capture has ended, or the time is over."
+        ),
+        answers={200: wire.Waited},
+        is_negotiated=True,
     ),
-    _route(
-        Path.TIMELINE,
-        timeline,
-        wire.RefQuery,
-        "When the bytes of a live capture came. It can be asked after its end too.",
-        wire.Timeline,
+    capture_read(
+        path=Path.TIMELINE,
+        handler=timeline,
+        query=wire.RefQuery,
+        summary="When the bytes of a live capture came. It can be asked after its end too.",
+        answers={200: wire.Timeline},
+        is_negotiated=True,
     ),
 )

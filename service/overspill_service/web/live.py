@@ -34,7 +34,7 @@ from overspill_service.web.capture_headers import metadata_of
 from overspill_service.web.captures import entry_headers
 from overspill_service.web.header_fields import list_field, single_field
 from overspill_service.web.negotiation import body_coding
-from overspill_service.web.registry import Route
+from overspill_service.web.registry import Route, capture_read
 from overspill_service.web.uploads import METADATA_HEADERS, require_preconditions
 
 if TYPE_CHECKING:
@@ -246,12 +246,8 @@ ROUTES: Final = (
         answers={200: wire.LiveStatus, 201: wire.LiveStatus},
         is_negotiated=True,
     ),
-    Route(
-        method="GET",
+    capture_read(
         path=Path.LIVE,
-        scope=Scope.READ,
-        is_of_session=True,
-        action=Action.CAPTURE_READ,
         handler=status,
         summary="How many bytes of a live capture are accepted, and durable.",
         query=wire.RefQuery,

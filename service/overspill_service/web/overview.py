@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003  (msgspec reads the annotations)
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -97,25 +97,21 @@ def _advice_on(packed: bytes) -> wire.UsualAdvice:
     )
 
 
-def _route(path: str, scope: Scope, handler: object, summary: str) -> Route:
-    return Route(
-        method="GET",
-        path=path,
-        scope=scope,
-        is_paced=True,
-        handler=handler,  # type: ignore[arg-type]  # both handlers take this query
-        summary=summary,
-        query=wire.OverviewQuery,
-        answers={200: wire.Overview},
-    )
-
+_route: Final = partial(
+    Route, method="GET", is_paced=True, query=wire.OverviewQuery, answers={200: wire.Overview}
+)
 
 ROUTES: Final = (
     _route(
-        Path.OVERVIEW,
-        Scope.READ,
-        of_tenant,
-        "What a dashboard shows: figures over time, the tools with the most, and advice on these.",
+        path=Path.OVERVIEW,
+        scope=Scope.READ,
+        handler=of_tenant,
+        summary="What a dashboard shows: figures over time, the tools with the most, and advice on these.",
     ),
-    _route(Path.FLEET_OVERVIEW, Scope.FLEET, of_fleet, "The same of all tenants, without advice."),
+    _route(
+        path=Path.FLEET_OVERVIEW,
+        scope=Scope.FLEET,
+        handler=of_fleet,
+        summary="The same of all tenants, without advice.",
+    ),
 )

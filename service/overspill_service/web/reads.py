@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec.structs import replace
@@ -11,22 +12,20 @@ from overspill.reading import lines
 from overspill.reading.grep import Search
 from overspill.reading.scanning import Cursor
 from overspill.reading.summary import Summarizer
-from overspill.wire import Path, Scope
+from overspill.wire import Path
 
 from overspill_service.archive.inspection import compiled, inspect, search
 from overspill_service.archive.number_mask import mask_numbers
-from overspill_service.audit.events import Action
 from overspill_service.errors import InvalidParameter
 from overspill_service.live.since import first_line_since
 from overspill_service.web.context import with_state
 from overspill_service.web.instants import seconds_of
-from overspill_service.web.registry import Route
+from overspill_service.web.registry import capture_read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aiohttp import web
-    from msgspec import Struct
     from overspill.reading.chunks import Caps, Extent
 
     from overspill_service.catalog.records import Entry
@@ -139,37 +138,28 @@ def _deadline(context: RequestContext[Any], turn: ScanTurn) -> Callable[[], bool
     return lambda: turn.is_over or time.monotonic() > until
 
 
-def _text_route(path: str, handler: object, query: type[Struct], summary: str) -> Route:
-    return Route(
-        method="GET",
-        path=path,
-        scope=Scope.READ,
-        is_of_session=True,
-        action=Action.CAPTURE_READ,
-        handler=handler,  # type: ignore[arg-type]  # each handler takes its own query
-        summary=summary,
-        query=query,
-        answers={200: wire.Text},
-        is_text=True,
-    )
-
+_text_route: Final = partial(capture_read, answers={200: wire.Text}, is_text=True)
 
 ROUTES: Final = (
-    Route(
-        method="GET",
+    capture_read(
         path=Path.SUMMARY,
-        scope=Scope.READ,
-        is_of_session=True,
-        action=Action.CAPTURE_READ,
         handler=summary,
         summary="Figures, first and last lines, repeated lines, errors and warnings, JSON shape.",
         query=wire.SummaryQuery,
         answers={200: wire.Summary},
     ),
-    _text_route(Path.HEAD, head, wire.HeadQuery, "The first lines."),
-    _text_route(Path.TAIL, tail, wire.TailQuery, "The last lines."),
-    _text_route(Path.LINES, between, wire.LinesQuery, "Lines from start to end, both inclusive, from 1."),
+    _text_route(path=Path.HEAD, handler=head, query=wire.HeadQuery, summary="The first lines."),
+    _text_route(path=Path.TAIL, handler=tail, query=wire.TailQuery, summary="The last lines."),
     _text_route(
-        Path.GREP, grep, wire.GrepQuery, "Lines that match an RE2 pattern, with the lines around them."
+        path=Path.LINES,
+        handler=between,
+        query=wire.LinesQuery,
+        summary="Lines from start to end, both inclusive, from 1.",
+    ),
+    _text_route(
+        path=Path.GREP,
+        handler=grep,
+        query=wire.GrepQuery,
+        summary="Lines that match an RE2 pattern, with the lines around them.",
     ),
 )

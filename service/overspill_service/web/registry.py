@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from aiohttp import HttpVersion11, hdrs, web
 from overspill.wire import CAPTURE_ID, NoQuery, Path, Scope
 
+from overspill_service.audit.events import Action
 from overspill_service.errors import Forbidden, InvalidParameter, ObjectMissing
 from overspill_service.web import auditing
 from overspill_service.web.conditions import SAFE, are_given, is_not_modified
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 
     from msgspec import Struct
 
-    from overspill_service.audit.events import Action
     from overspill_service.resources.loop_turns import Turn
     from overspill_service.tenants.directory import Principal
 
@@ -96,6 +97,12 @@ class Route:
         if self.scope is SCRAPER:
             return Scope.FLEET
         return self.scope if isinstance(self.scope, Scope) else None
+
+
+capture_read: Final = partial(
+    Route, method="GET", scope=Scope.READ, is_of_session=True, action=Action.CAPTURE_READ
+)
+"""Declares a route that reads a capture."""
 
 
 class RouteTable:

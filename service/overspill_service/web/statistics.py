@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from overspill import wire
@@ -115,21 +116,17 @@ async def _total(found: AsyncIterator[tuple[int, Sums]], tenant: str, since: flo
     return rows_of(tenant, since, total)
 
 
-def _route(path: str, scope: Scope, handler: object, summary: str) -> Route:
-    return Route(
-        method="GET",
-        path=path,
-        scope=scope,
-        is_paced=True,
-        handler=handler,  # type: ignore[arg-type]  # both handlers take this query
-        summary=summary,
-        query=wire.StatsQuery,
-        answers={200: wire.Stats},
-    )
-
+_stats_route: Final = partial(
+    Route, method="GET", is_paced=True, query=wire.StatsQuery, answers={200: wire.Stats}
+)
 
 ROUTES: Final = (
-    _route(Path.STATS, Scope.READ, of_tenant, "The main figures over time, by tool and outcome."),
+    _stats_route(
+        path=Path.STATS,
+        scope=Scope.READ,
+        handler=of_tenant,
+        summary="The main figures over time, by tool and outcome.",
+    ),
     Route(
         method="GET",
         path=Path.EXPERIMENTS,
@@ -140,5 +137,10 @@ ROUTES: Final = (
         query=wire.ExperimentsQuery,
         answers={200: wire.Experiments},
     ),
-    _route(Path.FLEET_STATS, Scope.FLEET, of_fleet, "The main figures of all tenants over time."),
+    _stats_route(
+        path=Path.FLEET_STATS,
+        scope=Scope.FLEET,
+        handler=of_fleet,
+        summary="The main figures of all tenants over time.",
+    ),
 )
