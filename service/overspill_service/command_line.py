@@ -78,7 +78,7 @@ def _fail(message: str, code: int) -> int:
 def _run(command: str, settings: Settings, options: dict[str, Any], given: list[str]) -> int:
     flags = {name: value for name, value in options.items() if value is not None}
     reread = partial(load, flags, os.environ)
-    if command in {"serve", "work"} and hasattr(signal, "SIGHUP"):
+    if command in {"serve", "work"}:
         # The default would end the process before the server has set its own handler.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     if command == "serve":

@@ -78,7 +78,7 @@ class FileOutput:
         make_private_folder(self._path.parent)
         # Nothing would ever come out of a pipe that its writer has open to read too.
         access = os.O_RDWR if self._path.is_file() else os.O_WRONLY
-        flags = access | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
+        flags = access | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
         descriptor = os.open(self._path, flags, FILE)
         try:
             is_torn = _ends_within_line(descriptor) if access == os.O_RDWR else self._is_torn

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
 import os
+import pwd
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -11,11 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from overspill_service.audit.events import Action, Event, Outcome, Phase
 from overspill_service.telemetry.log_lines import without_secrets
 from overspill_service.telemetry.logs import bound_fields, current_fields
-
-try:
-    import pwd
-except ImportError:  # Windows
-    pwd = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -84,8 +79,6 @@ def _event(action: Action, outcome: Outcome, phase: Phase, command: str, options
 
 def _user() -> str:
     """Return the name of this process's user, whatever the environment says of it."""
-    if pwd is None:
-        return getpass.getuser()
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # a user without a name, as in some containers

@@ -27,8 +27,6 @@ class CheckResult(Struct, frozen=True):
 def folder_risk(folder: Path) -> str:
     """Return what makes a folder unsafe for captures. Empty if nothing does."""
     status = folder.stat()
-    if not hasattr(os, "geteuid"):  # Windows
-        return ""
     if status.st_uid not in {os.geteuid(), 0}:
         return f"{folder} belongs to another user, who may read and replace everything in it; chown it"
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -42,8 +40,6 @@ def foreign_parent(folder: Path) -> str:
 
     That user could put another folder in its place. The superuser could anyway.
     """
-    if not hasattr(os, "geteuid"):  # Windows
-        return ""
     given, real = folder.absolute(), folder.resolve()
     for part in dict.fromkeys((given, *given.parents, real, *real.parents)):
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -54,7 +50,7 @@ def foreign_parent(folder: Path) -> str:
 
 def foreign_owner(folder: Path) -> int | None:
     """Return the id of another user, not the superuser, whom the folder belongs to. None if there is none."""
-    if not hasattr(os, "geteuid") or not folder.is_dir():
+    if not folder.is_dir():
         return None
     owner = folder.stat().st_uid
     return None if owner in {os.geteuid(), 0} else owner

@@ -18,7 +18,7 @@ SLICE_BYTES: Final = 2**20
 many megabytes of others.
 """
 _NO_WAIT: Final = getattr(os, "RWF_NOWAIT", 0)
-_AT_ONCE: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOATIME", 0)
+_AT_ONCE: Final = os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOATIME", 0)
 """Opening waits for no writer of a pipe, and reading does not wait until its time is noted."""
 CAN_TELL_CACHED: Final = bool(_NO_WAIT)
 """Whether this system tells what it has in memory. Linux does."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import resource
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +14,6 @@ RESERVED_CONNECTIONS: Final = 8
 MIN_CONNECTIONS: Final = 4
 FEW_CONNECTIONS: Final = 1000
 """A limit below this is reported to the operator at the start."""
-UNKNOWN_LIMIT: Final = 1024
 
 log = logging.getLogger("overspill_service.start")
 
@@ -36,10 +36,6 @@ def connection_limit() -> int:
 
 
 def _raised_limit() -> int:
-    try:
-        import resource  # noqa: PLC0415  (there is none on Windows)
-    except ImportError:
-        return UNKNOWN_LIMIT
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if sys.platform != "darwin" and soft != hard:  # macOS reports a hard limit that it does not grant
         with suppress(ValueError, OSError):

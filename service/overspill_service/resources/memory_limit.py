@@ -54,7 +54,7 @@ def memory_limit(proc: Path = PROC) -> int | None:
 
 
 def _machine() -> Iterator[int]:
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+    if "SC_PHYS_PAGES" in os.sysconf_names:
         yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 

@@ -17,8 +17,7 @@ class RandomBytes:
 
     def __init__(self) -> None:
         self._lock, self._pool = threading.Lock(), b""
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._forget)
+        os.register_at_fork(after_in_child=self._forget)
 
     def take(self, count: int) -> bytes:
         """Return bytes that were never returned before."""

@@ -105,7 +105,7 @@ def _context_of(certificate: Path, key: Path) -> tuple[ssl.SSLContext, str]:
 
 def _require_readable(setting: str, file: Path) -> None:
     try:
-        os.close(os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)))  # a pipe would wait for a writer
+        os.close(os.open(file, os.O_RDONLY | os.O_NONBLOCK))  # a pipe would wait for a writer
         is_file = file.is_file()
     except OSError as error:
         raise SettingError(f"{setting}: {file} cannot be read: {error.strerror}") from error
@@ -116,8 +116,6 @@ def _require_readable(setting: str, file: Path) -> None:
 def _require_private(key: Path) -> None:
     """Raise `SettingError` if others may read the key. The group may if the superuser owns the file."""
     _require_readable("tls_key", key)
-    if not hasattr(os, "geteuid"):  # Windows
-        return
     status = key.stat()
     if status.st_uid not in {os.geteuid(), 0}:
         raise SettingError(f"tls_key: {key} belongs to another user, who can read it: chown it")

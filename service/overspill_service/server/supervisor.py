@@ -42,8 +42,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
-        if hasattr(signal, "SIGHUP"):
-            loop.add_signal_handler(signal.SIGHUP, self._forward_reload)
+        loop.add_signal_handler(signal.SIGHUP, self._forward_reload)
         url = url_of(self._listener, self._settings)
         descriptors = [new_memory() for _ in range(self._settings.workers)]
         started = [loop.create_future() for _ in descriptors]

@@ -26,6 +26,4 @@ def data_directory() -> Path:
 def _data_directory() -> Path:
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Application Support" / "overspill"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "overspill"
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "overspill"

@@ -187,7 +187,7 @@ def read_tenants(path: Path) -> list[FileTenant]:
 
 def _text_of(path: Path) -> str:
     """Return the text of a file, and of nothing that may never end. Raises `OSError`, `ValueError`."""
-    with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError("this is not a file")
         data = file.read(MAX_FILE_SIZE + 1)

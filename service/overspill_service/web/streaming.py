@@ -7,20 +7,14 @@ because its read holds memory that other requests wait for.
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import logging
 import struct
+import termios
 from typing import TYPE_CHECKING, Final, Self
 
 from overspill_service.errors import CaptureDamaged
 from overspill_service.telemetry.logs import fields
-
-try:
-    import fcntl
-    import termios
-except ImportError:  # Windows: bytes in the system's buffers count as accepted
-    TIOCOUTQ = None
-else:
-    TIOCOUTQ = termios.TIOCOUTQ
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -149,10 +143,10 @@ def _unsent(transport: asyncio.Transport) -> int:
     """Return the bytes that the client's system has not acknowledged, as far as this system knows."""
     unsent = transport.get_write_buffer_size()
     connection = transport.get_extra_info("socket")
-    if TIOCOUTQ is None or connection is None or transport.is_closing():
+    if connection is None or transport.is_closing():
         return unsent
     try:
-        queued = fcntl.ioctl(connection.fileno(), TIOCOUTQ, bytes(C_INT.size))
+        queued = fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(C_INT.size))
     except OSError:  # the system does not support it
         return unsent
     return unsent + int(C_INT.unpack(queued)[0])

@@ -132,7 +132,7 @@ class IssuerKeys:
         return data.decode()
 
     def _load(self) -> str:
-        at_once = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)  # a pipe would keep its thread for ever
+        at_once = os.O_RDONLY | os.O_NONBLOCK  # a pipe would keep its thread for ever
         with os.fdopen(os.open(self._source, at_once), "rb") as file:
             return (file.read(MAX_BYTES) or b"").decode()
 

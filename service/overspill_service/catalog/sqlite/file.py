@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -150,10 +151,6 @@ def _unavailable(error: sqlite3.Error) -> CatalogUnavailable:
 
 def _require_room_for(size: int) -> None:
     """Raise `OSError` if a limit on file sizes leaves no room to grow."""
-    try:
-        import resource  # noqa: PLC0415  (there is none on Windows)
-    except ImportError:
-        return
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     # Fail before SQLite meets the limit: its own error does not name it.
     if limit != resource.RLIM_INFINITY and limit < size + GROWTH_BYTES:
