@@ -31,7 +31,7 @@ from overspill_service.web.authentication import Authenticator, OpenMode
 from overspill_service.web.client_address import ClientAddresses
 from overspill_service.web.middleware import middleware, set_headers
 from overspill_service.web.page_sessions import PageSessions
-from overspill_service.web.replicas import ScanCpu, run_exchange
+from overspill_service.web.replicas import ScanCpu, run_telling
 from overspill_service.web.request_rates import RequestRates
 from overspill_service.web.routes import TABLE
 from overspill_service.web.service import SERVICE, Service
@@ -91,7 +91,7 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
             _maintained(service, is_settled=is_settled),
             running(TenantsFile(service, stamp).run(), "tenants' file"),
             _flushed(service.flusher),
-            running(run_exchange(archive.catalog, service.rates, ScanCpu(scans)), "limits of all replicas"),
+            running(run_telling(archive.catalog, service.rates, ScanCpu(scans)), "limits of all replicas"),
         ):
             yield
 

@@ -110,20 +110,20 @@ async def test_a_catalog_tells_the_time_where_it_has_a_clock_of_its_own(catalog:
 
 async def test_each_holder_hears_the_sum_of_what_the_others_told(catalog: Catalog) -> None:
     answers = [
-        await catalog.exchange("acme", holder, figure, keep=60.0)
+        await catalog.tell("acme", holder, figure, keep=60.0)
         for holder, figure in (("a", 1.5), ("b", 2.25), ("c", 4.0), ("a", 0.5))
     ]
 
     assert answers == [0.0, 1.5, 3.75, 6.25]
-    assert await catalog.exchange("b", "b", 1.0, keep=60.0) == 0.0
-    assert await catalog.exchange("acme", "d", 0.0, keep=60.0) == 6.75
+    assert await catalog.tell("b", "b", 1.0, keep=60.0) == 0.0
+    assert await catalog.tell("acme", "d", 0.0, keep=60.0) == 6.75
 
 
 async def test_a_holder_that_tells_nothing_more_is_forgotten(catalog: Catalog) -> None:
-    await catalog.exchange("acme", "gone", 9.0, keep=0.02)
-    await catalog.exchange("acme", "here", 1.0, keep=60.0)
+    await catalog.tell("acme", "gone", 9.0, keep=0.02)
+    await catalog.tell("acme", "here", 1.0, keep=60.0)
 
     async def heard() -> bool:
-        return await catalog.exchange("acme", "listener", 0.0, keep=60.0) == 1.0
+        return await catalog.tell("acme", "listener", 0.0, keep=60.0) == 1.0
 
     await eventually(heard)

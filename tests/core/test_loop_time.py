@@ -28,7 +28,7 @@ def clock() -> Clock:
 
 
 async def take(share: LoopTime, tenant: str, seconds: float) -> None:
-    async with share.turn(tenant) as account:
+    async with share.account(tenant) as account:
         account.charge(seconds)
 
 
@@ -58,9 +58,9 @@ async def test_tenants_do_not_wait_for_each_other(clock: Clock) -> None:
 
 async def test_few_begin_at_once(clock: Clock) -> None:
     share = LoopTime(clock, clock.sleep)
-    async with share.turn("a"), share.turn("a"), share.turn("a"):
+    async with share.account("a"), share.account("a"), share.account("a"):
         assert clock.now == 0
-        async with share.turn("a"), share.turn("a"):
+        async with share.account("a"), share.account("a"):
             assert clock.now > 0
 
 

@@ -1,4 +1,4 @@
-"""`MemoryBudget`: what has begun never waits, what waits has its turn, and all comes back."""
+"""`MemoryBudget`: what has begun never waits, what waits is served, and all comes back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`resources.scans` and `resources.fair_places`: whose turn it is, and what a tenant may use."""
+"""`resources.scans` and `resources.fair_places`: who comes next, and what a tenant may use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from overspill_service.errors import CpuTimeUsed, TooManyRequests
 from overspill_service.resources import fair_threads
 from overspill_service.resources import scans as scans_module
 from overspill_service.resources.fair_places import FairPlaces
-from overspill_service.resources.scans import MAX_PLACES, ScanThreads, ScanTurn, scan_places
+from overspill_service.resources.scans import MAX_PLACES, Scan, ScanThreads, scan_places
 from overspill_service.resources.threads import NICENESS
 
 HOSTILE, OTHER, QUIET = "hostile", "other", "quiet"
@@ -86,7 +86,7 @@ def scans(jobs: Jobs, clock: Clock) -> Iterator[ScanThreads]:
 
 
 async def test_a_tenant_waits_for_no_batch_of_another_one(scans: ScanThreads, jobs: Jobs) -> None:
-    async with scans.turn(HOSTILE, 0) as hostile, scans.turn(QUIET, 0) as quiet:
+    async with scans.scan(HOSTILE, 0) as hostile, scans.scan(QUIET, 0) as quiet:
         waiting = [hostile.start(jobs.held(HOSTILE)) for _ in range(50)]
         await jobs.wait_for(2)
 
@@ -99,8 +99,8 @@ async def test_a_tenant_waits_for_no_batch_of_another_one(scans: ScanThreads, jo
 async def test_the_next_free_thread_goes_to_the_tenant_with_the_fewest_batches(
     scans: ScanThreads, jobs: Jobs
 ) -> None:
-    async with scans.turn(HOSTILE, 0) as first, scans.turn(OTHER, 0) as second, scans.turn(QUIET, 0) as quiet:
-        waiting = [turn.start(jobs.held(HOSTILE)) for turn in (first, second) for _ in range(20)]
+    async with scans.scan(HOSTILE, 0) as first, scans.scan(OTHER, 0) as second, scans.scan(QUIET, 0) as quiet:
+        waiting = [scan.start(jobs.held(HOSTILE)) for scan in (first, second) for _ in range(20)]
         await jobs.wait_for(3)
         waiting.append(quiet.start(jobs.held(QUIET)))
         jobs.end(0)
@@ -113,10 +113,10 @@ async def test_the_next_free_thread_goes_to_the_tenant_with_the_fewest_batches(
 async def test_of_tenants_alike_the_one_that_used_less_cpu_time_goes_first(
     scans: ScanThreads, jobs: Jobs
 ) -> None:
-    async with scans.turn(OTHER, 0) as other, scans.turn("fourth", 0) as fourth:
-        held = [turn.start(jobs.held(OTHER)) for turn in (other, other, fourth)]
+    async with scans.scan(OTHER, 0) as other, scans.scan("fourth", 0) as fourth:
+        held = [scan.start(jobs.held(OTHER)) for scan in (other, other, fourth)]
         await jobs.wait_for(3)
-        async with scans.turn(HOSTILE, 0) as hostile, scans.turn(QUIET, 0) as quiet:
+        async with scans.scan(HOSTILE, 0) as hostile, scans.scan(QUIET, 0) as quiet:
             hostile._tenant.charge(5.0)
             waiting = [hostile.start(jobs.held(HOSTILE)), quiet.start(jobs.held(QUIET))]
             jobs.end(0)
@@ -127,7 +127,7 @@ async def test_of_tenants_alike_the_one_that_used_less_cpu_time_goes_first(
 
 
 async def test_time_without_work_earns_no_threads(scans: ScanThreads, jobs: Jobs) -> None:
-    async with scans.turn(HOSTILE, 0) as hostile, scans.turn(QUIET, 0) as quiet:
+    async with scans.scan(HOSTILE, 0) as hostile, scans.scan(QUIET, 0) as quiet:
         hostile._tenant.charge(100.0)
         held = hostile.start(jobs.held(HOSTILE))
         await quiet.run(lambda: None)
@@ -137,7 +137,7 @@ async def test_time_without_work_earns_no_threads(scans: ScanThreads, jobs: Jobs
 
 
 async def test_work_that_nobody_waits_for_does_not_begin(scans: ScanThreads, jobs: Jobs) -> None:
-    async with scans.turn(HOSTILE, 0) as hostile:
+    async with scans.scan(HOSTILE, 0) as hostile:
         running = [hostile.start(jobs.held("running")) for _ in range(2)]
         abandoned = hostile.start(jobs.held("abandoned"))
         last = hostile.start(jobs.held("last"))
@@ -151,19 +151,19 @@ async def test_work_that_nobody_waits_for_does_not_begin(scans: ScanThreads, job
 
 
 async def test_what_work_raises_reaches_its_caller(scans: ScanThreads) -> None:
-    async with scans.turn(QUIET, 0) as quiet:
+    async with scans.scan(QUIET, 0) as quiet:
         with pytest.raises(ZeroDivisionError):
             await quiet.run(lambda: 1 // 0)
 
         assert await quiet.run(lambda: 1) == 1
 
 
-async def test_a_turn_ends_with_its_request(scans: ScanThreads) -> None:
-    begun: list[ScanTurn] = []
+async def test_a_scan_ends_with_its_request(scans: ScanThreads) -> None:
+    begun: list[Scan] = []
 
     async def request() -> None:
-        async with scans.turn(QUIET, 0) as turn:
-            begun.append(turn)
+        async with scans.scan(QUIET, 0) as scan:
+            begun.append(scan)
             await asyncio.Event().wait()
 
     task = asyncio.create_task(request())
@@ -178,33 +178,33 @@ async def test_a_turn_ends_with_its_request(scans: ScanThreads) -> None:
 
 
 async def test_cpu_time_is_counted_down_by_the_minute(scans: ScanThreads, clock: Clock) -> None:
-    async with scans.turn(HOSTILE, 30) as hostile:
+    async with scans.scan(HOSTILE, 30) as hostile:
         hostile._tenant.charge(33.0)
     with pytest.raises(CpuTimeUsed, match="30 s of CPU time a minute") as refused:
-        async with scans.turn(HOSTILE, 30):
+        async with scans.scan(HOSTILE, 30):
             pass
 
     assert refused.value.retry_after == 7
-    async with scans.turn(QUIET, 30), scans.turn(HOSTILE, 0):
+    async with scans.scan(QUIET, 30), scans.scan(HOSTILE, 0):
         pass
-    async with scans.turn(HOSTILE, 30) as hostile:
+    async with scans.scan(HOSTILE, 30) as hostile:
         hostile._tenant.charge(30.0)
     clock.now += 0.5
-    async with scans.turn(HOSTILE, 30):
+    async with scans.scan(HOSTILE, 30):
         pass
 
 
 async def test_what_other_replicas_used_counts_too_and_all_regain_it_together(
     scans: ScanThreads, clock: Clock
 ) -> None:
-    async with scans.turn(HOSTILE, 30) as hostile:
+    async with scans.scan(HOSTILE, 30) as hostile:
         hostile._tenant.charge(10.0)
         hostile._tenant.spent_elsewhere = 25.0
     with pytest.raises(CpuTimeUsed) as refused:
-        async with scans.turn(HOSTILE, 30):
+        async with scans.scan(HOSTILE, 30):
             pass
     clock.now += 14
-    async with scans.turn(HOSTILE, 30):
+    async with scans.scan(HOSTILE, 30):
         pass
 
     assert refused.value.retry_after == 11
@@ -216,9 +216,9 @@ async def test_replicas_need_to_know_of_tenants_alone_that_come_near_their_limit
     scans: ScanThreads, clock: Clock
 ) -> None:
     for name, limit, seconds in ((HOSTILE, 30, 20.0), (OTHER, 30, 0.1), (QUIET, 30, 0.0), ("free", 0, 99.0)):
-        async with scans.turn(name, limit) as turn:
+        async with scans.scan(name, limit) as scan:
             if seconds:
-                turn._tenant.charge(seconds)
+                scan._tenant.charge(seconds)
     found = [[each.name for each in scans.spenders(clock.now)] for _ in range(2)]
     clock.now += 60
 
@@ -230,13 +230,13 @@ async def test_a_scan_that_finds_no_place_is_refused(
     scans: ScanThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scans_module, "QUEUE_SECONDS", 0.01)
-    places = [scans.turn(HOSTILE, 0) for _ in range(4)]
+    places = [scans.scan(HOSTILE, 0) for _ in range(4)]
     for each in places:
         await each.__aenter__()
     with pytest.raises(TooManyRequests, match="4 greps and summaries at once"):
-        await scans.turn(HOSTILE, 0).__aenter__()
+        await scans.scan(HOSTILE, 0).__aenter__()
 
-    async with scans.turn(QUIET, 0):
+    async with scans.scan(QUIET, 0):
         pass
     for each in places:
         await each.__aexit__(None, None, None)
@@ -301,7 +301,7 @@ async def test_work_that_holds_the_interpreter_is_one_at_a_time_for_a_tenant_and
     scans: ScanThreads, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fair_threads, "PAUSES", 10**9)
-    async with scans.turn(HOSTILE, 0) as hostile, scans.turn(QUIET, 0) as quiet:
+    async with scans.scan(HOSTILE, 0) as hostile, scans.scan(QUIET, 0) as quiet:
         first = asyncio.create_task(hostile.run_locking(jobs.held("first")))
         second = asyncio.create_task(hostile.run_locking(jobs.held("second")))
         await jobs.wait_for(1)
@@ -317,7 +317,7 @@ async def test_abandoned_work_that_holds_the_interpreter_is_waited_for_too(
     scans: ScanThreads, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fair_threads, "PAUSES", 0)
-    async with scans.turn(HOSTILE, 0) as hostile:
+    async with scans.scan(HOSTILE, 0) as hostile:
         first = asyncio.create_task(hostile.run_locking(jobs.held("first")))
         await jobs.wait_for(1)
         first.cancel()
@@ -333,7 +333,7 @@ async def test_abandoned_work_that_holds_the_interpreter_is_waited_for_too(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a niceness is a process's")
 async def test_scans_give_way_to_other_threads(scans: ScanThreads) -> None:
-    async with scans.turn(QUIET, 0) as quiet:
+    async with scans.scan(QUIET, 0) as quiet:
         own = await quiet.run(lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
 
     assert own == max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0))

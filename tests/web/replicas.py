@@ -19,13 +19,13 @@ class Clock:
         self._since = time.monotonic()
 
 
-class Exchange:
+class ToldFigures:
     """A catalog by which replicas hear of each other at once."""
 
     def __init__(self) -> None:
         self.told: dict[str, dict[str, float]] = {}
 
-    async def exchange(self, name: str, holder: str, figure: float, *, keep: float) -> float:
+    async def tell(self, name: str, holder: str, figure: float, *, keep: float) -> float:
         told = self.told.setdefault(name, {})
         told[holder] = figure
         return sum(told.values()) - figure

@@ -25,7 +25,7 @@ from overspill_service.web.request_rates import (
 )
 
 from tests.web.conftest import Api, problem
-from tests.web.replicas import Clock, Exchange
+from tests.web.replicas import Clock, ToldFigures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -246,7 +246,7 @@ class Replicas:
     """Replicas that get so many requests a second each."""
 
     def __init__(self, count: int) -> None:
-        self.clock, self.catalog = Clock(), cast("Any", Exchange())
+        self.clock, self.catalog = Clock(), cast("Any", ToldFigures())
         self.all = [RequestRates(self.clock) for _ in range(count)]
 
     async def second(self, *asked: int, keys: Sequence[str] = ()) -> list[int]:
@@ -258,7 +258,7 @@ class Replicas:
                 key = keys[number] if keys else ""
                 passed[number] += granted(rates, asked[number] // 20, key=key)
         for rates in self.all:
-            await rates.exchange_once(self.catalog)
+            await rates.tell_once(self.catalog)
         return passed
 
 
@@ -325,7 +325,7 @@ async def test_who_is_far_from_a_limit_is_not_told_of() -> None:
     await replicas.second(0, 0)
     granted(replicas.all[0], 5, "quiet")
     replicas.clock.now += 1
-    await replicas.all[0].exchange_once(replicas.catalog)
+    await replicas.all[0].tell_once(replicas.catalog)
 
     assert replicas.catalog.told == {}
 

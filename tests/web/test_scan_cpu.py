@@ -12,7 +12,7 @@ from overspill_service.resources.scans import ScanThreads
 from overspill_service.web.replicas import ScanCpu
 
 from tests.web.conftest import Api, path_of, problem
-from tests.web.replicas import Clock, Exchange
+from tests.web.replicas import Clock, ToldFigures
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,21 +49,21 @@ async def refusal(api: Api, path: str) -> ClientResponse:
 
 
 async def test_replicas_together_use_no_more_than_the_limit_however_a_tenant_spreads_its_scans() -> None:
-    clock, catalog = Clock(), Exchange()
+    clock, catalog = Clock(), ToldFigures()
     replicas = [ScanThreads(1, clock=clock) for _ in range(4)]
-    exchanges = [ScanCpu(each, clock) for each in replicas]
+    limits = [ScanCpu(each, clock) for each in replicas]
     used, minutes = 0.0, 10
     for tick in range(minutes * 60 * 4):
         clock.now += 0.25
         for number, each in enumerate(replicas):
             if (tick // 40) % 5 in (number, 4):  # ten seconds of one after the other, then of all together
                 with suppress(CpuTimeUsed):
-                    async with each.turn("default", 60) as turn:
-                        turn._tenant.charge(0.5)
+                    async with each.scan("default", 60) as scan:
+                        scan._tenant.charge(0.5)
                         used += 0.5
         if tick % 4 == 3:
-            for exchange in exchanges:
-                await exchange.exchange_once(cast("Any", catalog))
+            for limit in limits:
+                await limit.tell_once(cast("Any", catalog))
     for each in replicas:
         each.close()
 

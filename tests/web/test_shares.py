@@ -14,8 +14,8 @@ import pytest
 from overspill.reading.grep import Search
 from overspill.wire import Code
 from overspill_service.errors import IncompleteBody
+from overspill_service.resources.admission import NEW_SECONDS, Admission, Admitted
 from overspill_service.resources.fair_places import FairPlaces, answer_places
-from overspill_service.resources.loop_turns import NEW_SECONDS, LoopTurns, Turn
 from overspill_service.settings.settings import Settings
 from overspill_service.tenants.keys import hash_key, new_key
 from overspill_service.web.body_patience import BodyPatience
@@ -331,15 +331,15 @@ def test_time_in_which_the_service_itself_is_slow_does_not_count_against_a_rate(
     patience.received(1)
 
 
-async def test_every_request_takes_a_turn_of_its_tenant(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_request_is_admitted_for_its_tenant(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[str] = []
-    begin = LoopTurns.try_begin
+    begin = Admission.try_admit
 
-    def noted(self: LoopTurns, tenant: str) -> Turn | None:
+    def noted(self: Admission, tenant: str) -> Admitted | None:
         taken.append(tenant)
         return begin(self, tenant)
 
-    monkeypatch.setattr(LoopTurns, "try_begin", noted)
+    monkeypatch.setattr(Admission, "try_admit", noted)
     answers = await asyncio.gather(
         *(api.send("GET", path_of(large()), headers=bearer(HOSTILE)) for _ in range(20)),
         api.send("GET", path_of(SMALL), headers=bearer(QUIET)),
@@ -348,5 +348,5 @@ async def test_every_request_takes_a_turn_of_its_tenant(api: Api, monkeypatch: p
     assert {response.status for response in answers} == {200}
     assert sorted(taken) == ["hostile"] * 20 + ["quiet"]
     async with asyncio.timeout(30):
-        while api.service.loop_turns._new:  # noqa: ASYNC110  (a turn ends by itself a moment after its request)
+        while api.service.admission._new:  # noqa: ASYNC110  (it is admitted a moment after its request)
             await asyncio.sleep(NEW_SECONDS)

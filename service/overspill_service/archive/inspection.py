@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
     from overspill_service.catalog.records import Entry
     from overspill_service.resources.cpu import Workers
-    from overspill_service.resources.scans import ScanTurn
+    from overspill_service.resources.scans import Scan
     from overspill_service.store_format.frame_map import FrameMap
 
 INLINE_BYTES: Final = 64 * 1024
@@ -88,12 +88,12 @@ def extent_of(entry: Entry) -> Extent:
     return kind(entry.size, entry.lines)
 
 
-async def compiled(query: GrepQuery, turn: ScanTurn) -> Pattern:
+async def compiled(query: GrepQuery, scan: Scan) -> Pattern:
     """Compile the pattern of a search. Raises `InvalidPattern`."""
     with _query_errors():
         if _WORDS.fullmatch(query.pattern):
-            return _of_words(turn.tenant, query.pattern, query.fixed, query.ignore_case)
-        return await turn.run_locking(
+            return _of_words(scan.tenant, query.pattern, query.fixed, query.ignore_case)
+        return await scan.run_locking(
             partial(compile_pattern, query.pattern, fixed=query.fixed, ignore_case=query.ignore_case)
         )
 

@@ -44,7 +44,7 @@ class AuditLog:
         self._output = output
         self._waiting: list[bytes] = []
         self._lost = 0
-        self._turn = asyncio.Lock()
+        self._writing = asyncio.Lock()
         self._failure: OSError | None = None
         self._failed_at = -math.inf
 
@@ -92,7 +92,7 @@ class AuditLog:
 
     async def flush(self, *, is_probe: bool = False) -> None:
         """Write what waits, if anything does, unless that has just failed."""
-        async with self._turn:
+        async with self._writing:
             has_just_failed = time.monotonic() < self._failed_at + RETRY_SECONDS
             if self._output is None or has_just_failed or not (self._waiting or is_probe):
                 return

@@ -154,7 +154,7 @@ class Coordination(Protocol):
     async def once(self, name: str, ttl: float) -> bool:
         """Return True for the first call with this name within `ttl` seconds."""
 
-    async def exchange(self, name: str, holder: str, figure: float, *, keep: float) -> float:
+    async def tell(self, name: str, holder: str, figure: float, *, keep: float) -> float:
         """Keep a holder's figure for `keep` seconds. Return the sum of those of all other holders."""
 
     async def is_complete(self) -> bool:

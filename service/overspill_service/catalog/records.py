@@ -21,7 +21,7 @@ FIXED_BYTES: Final = 1024
 NAMED_BYTES: Final = 160
 """Bytes that it takes for each of session, tool call and tool: it may be alone in their indexes."""
 LIVE_BYTES: Final = 1024
-"""Bytes that a live capture takes beside its entry: its record, its buffer without bytes, its turn."""
+"""Bytes that a live capture takes beside its entry: its record, its buffer without bytes, when it is due."""
 SEGMENT_BYTES: Final = 24
 """Bytes of an entry for each segment."""
 _EXIT_CODE: Final = re.compile(r"-?\d{1,10}", re.ASCII)

@@ -1,7 +1,7 @@
 """Make live captures durable, end those whose producers are gone, and move finished ones into few objects.
 
-Every replica looks at what is due; a lease lets one of them work on a capture. Work on captures of several
-tenants is done in turns.
+Every replica looks at what is due; a lease lets one of them work on a capture. Tenants share
+the places for that work.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from overspill_service.errors import (
     ServiceError,
     TooManyRequests,
 )
+from overspill_service.live.append_queues import AppendQueues
 from overspill_service.live.compaction import compact, is_worth_compacting
 from overspill_service.live.digests import Digests
 from overspill_service.live.ending import Ending
@@ -32,7 +33,6 @@ from overspill_service.live.producer_watch import ProducerWatch
 from overspill_service.live.schedule import LOOK_SECONDS, Schedule
 from overspill_service.live.segment_metrics import SegmentMetrics
 from overspill_service.live.segments import resumed, store_segment
-from overspill_service.live.turns import Turns
 from overspill_service.resources.fair_places import FairPlaces
 from overspill_service.telemetry.logs import fields
 
@@ -74,7 +74,7 @@ class Flusher:
         self._places = FairPlaces(PLACES, "segments of live captures")
         self._running: dict[tuple[str, str], asyncio.Future[Entry | None]] = {}
         self.digests = Digests()
-        self.turns = Turns()
+        self.append_queues = AppendQueues()
         self.producers = ProducerWatch(archive, timeout)
 
     async def run(self) -> None:

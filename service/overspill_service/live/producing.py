@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from overspill_service.archive.captures import Captures
-    from overspill_service.live.turns import Turn
+    from overspill_service.live.append_queues import QueuedAppend
 
 TENANT_BYTES: Final = 256 * 2**20
 """The most accepted bytes of one tenant that are not in the object store yet."""
@@ -103,7 +103,7 @@ class Producer(Struct, frozen=True):
         return await progress(self.captures.archive, entry)
 
     async def append(
-        self, capture: str, offset: int, data: bytes, turn: Turn, *, is_last: bool = False
+        self, capture: str, offset: int, data: bytes, queued: QueuedAppend, *, is_last: bool = False
     ) -> wire.LiveStatus:
         """Add bytes at the end, once the append before is stored. Empty ones are a sign of life.
 
@@ -119,8 +119,8 @@ class Producer(Struct, frozen=True):
         if offset <= limit < offset + len(data):  # one that begins behind the limit is at a wrong offset
             raise CaptureTooLarge(limit)
         name, treatment = (captures.tenant.name, capture), captures.tenant.limits.redaction
-        ahead = None if turn.before is None else await framed_ahead(captures.archive, name, data)
-        await turn.until_alone()
+        ahead = None if queued.before is None else await framed_ahead(captures.archive, name, data)
+        await queued.until_alone()
         append = Append(self.word, offset, data, captures.archive.clock())
         if treatment != "off":
             append = await screened(captures.archive, name, append, treatment, is_last=is_last)

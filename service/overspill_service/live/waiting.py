@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
     from overspill_service.catalog.records import Entry
     from overspill_service.live.streams import Stream, Streams
-    from overspill_service.resources.scans import ScanTurn
+    from overspill_service.resources.scans import Scan
 
 PAUSE_SECONDS: Final = 0.05
 """How long a wait gathers what comes before it looks again."""
@@ -72,13 +72,13 @@ class Wait:
         caps: Caps,
         *,
         source: Source,
-        turn: Callable[[], AbstractAsyncContextManager[ScanTurn]],
+        scan: Callable[[], AbstractAsyncContextManager[Scan]],
         pattern: Pattern | None,
         scan_seconds: float,
     ) -> None:
         """`scan_seconds`: how long what there is may be searched, even if the wait is shorter."""
         self._archive, self._query, self._caps, self._pattern = archive, query, caps, pattern
-        self._source, self._turn, self._scan_seconds = source, turn, scan_seconds
+        self._source, self._scan, self._scan_seconds = source, scan, scan_seconds
         self._line = 0
         """The line from which on nothing was searched yet; 0 before the first look."""
         self._first_line, self._skipped_bytes = 1, 0
@@ -161,15 +161,15 @@ class Wait:
             context=CONTEXT_LINES,
             cursor=Cursor(self._line).text(backwards=False),
         )
-        async with self._turn() as turn:
+        async with self._scan() as scan:
 
             def is_late() -> bool:
-                return turn.is_over or time.monotonic() > until
+                return scan.is_over or time.monotonic() > until
 
             def begin(extent: Extent) -> Search:
                 return Search(query, extent, caps=self._caps, expired=is_late, pattern=pattern)
 
-            return await search(self._archive, entry, begin, turn)
+            return await search(self._archive, entry, begin, scan)
 
     async def _answer(self, entry: Entry, found: _Found) -> wire.Waited:
         """Return the new lines: all, from the first match on, or the last ones, as many as fit."""

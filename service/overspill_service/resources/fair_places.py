@@ -60,24 +60,24 @@ class FairPlaces:
         if self.free and self._held[tenant] < self.share:  # then no other request could have the place
             self._grant(tenant)
             return
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(tenant, deque()).append(turn)
+        granted = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(tenant, deque()).append(granted)
         try:
             async with asyncio.timeout(seconds):
-                await turn
+                await granted
         except (TimeoutError, asyncio.CancelledError) as error:
-            self._leave(tenant, turn)
+            self._leave(tenant, granted)
             if isinstance(error, TimeoutError):
                 is_greedy = self._held[tenant] >= self.share
                 raise TooManyRequests(self._what, self.share if is_greedy else self.total) from error
             raise
 
-    def _leave(self, tenant: str, turn: asyncio.Future[None]) -> None:
+    def _leave(self, tenant: str, granted: asyncio.Future[None]) -> None:
         """Leave the queue. Give back a place that was granted at the same moment."""
-        if turn.done() and not turn.cancelled():
+        if granted.done() and not granted.cancelled():
             self._give_back(tenant)
         elif queue := self._waiting.get(tenant):
-            queue.remove(turn)
+            queue.remove(granted)
             self._forget_idle(tenant)
 
     def _grant(self, tenant: str) -> None:
@@ -89,11 +89,11 @@ class FairPlaces:
         self._held[tenant] -= 1
         while self.free and (ready := [each for each in self._waiting if self._held[each] < self.share]):
             chosen = min(ready, key=self._held.__getitem__)
-            turn = self._waiting[chosen].popleft()
+            granted = self._waiting[chosen].popleft()
             self._forget_idle(chosen)
-            if not turn.done():
+            if not granted.done():
                 self._grant(chosen)
-                turn.set_result(None)
+                granted.set_result(None)
         self._forget_idle(tenant)
 
     def _forget_idle(self, tenant: str) -> None:

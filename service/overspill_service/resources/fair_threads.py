@@ -89,12 +89,12 @@ class FairThreads:
             tenant.used = max(tenant.used, least)  # time without work earns nothing
             self._busy[tenant] = None
         batch = Batch(tenant, work, self._clock(), lock)
-        self._note_turn(tenant, batch.since)
+        self._note_wait(tenant, batch.since)
         tenant.waiting.append(batch)
         self._begin_waiting()
         return batch
 
-    def _note_turn(self, tenant: Tenant, now: float) -> None:
+    def _note_wait(self, tenant: Tenant, now: float) -> None:
         """Remember when work came from another tenant than before. The process's own work has no name."""
         if not tenant.name or tenant is self._latest:
             return

@@ -1,4 +1,4 @@
-"""The event loop's time, shared among tenants: requests that keep it busy for long wait for their turn.
+"""The event loop's time, shared among tenants: requests that keep it busy for long wait.
 
 A tenant may have a fifth of the time. What a request takes is known at its end, so each is charged a little
 at its beginning, and the rest, or less, at its end.
@@ -38,8 +38,8 @@ class LoopTime:
         self._accounts: WeakValueDictionary[str, Account] = WeakValueDictionary()
 
     @asynccontextmanager
-    async def turn(self, tenant: str) -> AsyncIterator[Account]:
-        """Wait for a turn of the tenant. The block charges the account. Raises `TooManyRequests`."""
+    async def account(self, tenant: str) -> AsyncIterator[Account]:
+        """Wait until the tenant has no debt. The block charges the account. Raises `TooManyRequests`."""
         account = self._accounts.get(tenant)
         if account is None:
             account = self._accounts[tenant] = Account(self._clock, self._sleep)
@@ -61,14 +61,14 @@ class Account:
     def __init__(self, clock: Callable[[], float], sleep: Callable[[float], Awaitable[None]]) -> None:
         self._clock, self._sleep, self._at = clock, sleep, clock()
         self._debt = 0.0
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     def charge(self, seconds: float) -> None:
         self._debt += seconds
 
     async def admit(self) -> None:
         """Wait until the tenant has paid for what it has used, first come, first served."""
-        async with self._turn:
+        async with self._lock:
             wait = self._wait()
             while wait > 0:
                 await self._sleep(max(wait, LEAST_PAUSE_SECONDS))

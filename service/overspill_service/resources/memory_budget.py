@@ -156,13 +156,13 @@ class MemoryQueue:
     def grant_waiting(self) -> None:
         """Let the first waiting requests begin, as many as there is memory for."""
         while (tenant := self._next_tenant()) is not None:
-            amount, turn = self.waiting[tenant][0]
-            if not turn.done():
+            amount, granted = self.waiting[tenant][0]
+            if not granted.done():
                 if amount > self._budget.available_to(self):
                     return
                 self._budget.take(self, tenant, amount)
-                turn.set_result(None)
-            self._remove(tenant, amount, turn)
+                granted.set_result(None)
+            self._remove(tenant, amount, granted)
 
     def _next_tenant(self) -> str | None:
         """Return the tenant that holds the least, of those that wait for others and not for themselves."""
@@ -185,15 +185,15 @@ class MemoryQueue:
     async def wait_for(self, tenant: str, amount: int) -> None:
         """Wait for the least that a request needs. Raises `Overloaded`."""
         self._require_room(tenant)
-        turn = asyncio.get_running_loop().create_future()
-        self.waiting.setdefault(tenant, deque()).append((amount, turn))
+        granted = asyncio.get_running_loop().create_future()
+        self.waiting.setdefault(tenant, deque()).append((amount, granted))
         self._count += 1
         self.grant_waiting()  # those before it may wait for what they hold themselves
         try:
             async with asyncio.timeout(QUEUE_SECONDS):
-                await turn
+                await granted
         except BaseException as error:
-            self._leave(tenant, amount, turn)
+            self._leave(tenant, amount, granted)
             if isinstance(error, TimeoutError):
                 raise Overloaded(
                     f"no memory for one more {self._name} came free within {QUEUE_SECONDS:g} s", RETRY_SECONDS
@@ -209,16 +209,16 @@ class MemoryQueue:
         if self._count >= most or own >= (most + 1) // 2:
             raise Overloaded(f"{max(own, self._count)} {self._name}s wait for memory already", RETRY_SECONDS)
 
-    def _leave(self, tenant: str, amount: int, turn: asyncio.Future[None]) -> None:
+    def _leave(self, tenant: str, amount: int, granted: asyncio.Future[None]) -> None:
         """Leave the queue. Give back memory that was granted at the same moment."""
-        if (amount, turn) in self.waiting.get(tenant, ()):
-            self._remove(tenant, amount, turn)
+        if (amount, granted) in self.waiting.get(tenant, ()):
+            self._remove(tenant, amount, granted)
             self._budget.grant_waiting()  # a smaller request may have waited behind this one
-        elif not turn.cancelled():
+        elif not granted.cancelled():
             self.give_back(tenant, amount)
 
-    def _remove(self, tenant: str, amount: int, turn: asyncio.Future[None]) -> None:
-        self.waiting[tenant].remove((amount, turn))
+    def _remove(self, tenant: str, amount: int, granted: asyncio.Future[None]) -> None:
+        self.waiting[tenant].remove((amount, granted))
         self._count -= 1
         if not self.waiting[tenant]:
             del self.waiting[tenant]

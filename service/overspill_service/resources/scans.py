@@ -1,6 +1,6 @@
 """Threads for scans, shared fairly among tenants: greps and summaries, which may read a whole capture.
 
-turn     a scan waits for one of a few places, and a tenant holds at most half of them
+place    a scan waits for one of a few places, and a tenant holds at most half of them
 batch    its work comes in batches of a few frames, which tenants share fairly
 CPU      a limit says how many seconds of CPU time a tenant has each minute
 """
@@ -47,7 +47,7 @@ class ScanThreads(FairThreads):
         self.places = FairPlaces(places, "greps and summaries")
 
     @asynccontextmanager
-    async def turn(self, name: str, cpu_limit: int) -> AsyncIterator[ScanTurn]:
+    async def scan(self, name: str, cpu_limit: int) -> AsyncIterator[Scan]:
         """Hold a place for one scan of the tenant `name`. Work that is left at the end of the block stops.
 
         `cpu_limit` is in seconds a minute, 0 for none. Raises `CpuTimeUsed`, `TooManyRequests`.
@@ -55,11 +55,11 @@ class ScanThreads(FairThreads):
         tenant = self._tenant(name)
         tenant.require_cpu(cpu_limit, self._clock())
         async with self.places.hold(name, QUEUE_SECONDS):
-            turn = ScanTurn(self, tenant)
+            scan = Scan(self, tenant)
             try:
-                yield turn
+                yield scan
             finally:
-                turn.is_over = True
+                scan.is_over = True
 
     def spenders(self, now: float) -> list[Tenant]:
         """Return the tenants that come near their limit of CPU time, or have used some lately; most first."""
@@ -67,7 +67,7 @@ class ScanThreads(FairThreads):
         return sorted(found, key=lambda each: -each.spent)
 
 
-class ScanTurn(TenantThreads):
+class Scan(TenantThreads):
     """One scan's use of the threads."""
 
     def __init__(self, scans: ScanThreads, tenant: Tenant) -> None:

@@ -124,7 +124,7 @@ class MeteredCatalog(_Metered[Catalog]):
     release = _counted(Catalog.release)
     is_leased = _counted(Catalog.is_leased)
     once = _counted(Catalog.once)
-    exchange = _counted(Catalog.exchange)
+    tell = _counted(Catalog.tell)
     is_complete = _counted(Catalog.is_complete)
     is_rebuild_due = _counted(Catalog.is_rebuild_due)
     is_settled = _counted(Catalog.is_settled)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from overspill_service.catalog.records import Entry
     from overspill_service.live.buffer_memory import BufferMemory
     from overspill_service.resources.memory_budget import Holding
-    from overspill_service.resources.scans import ScanTurn
+    from overspill_service.resources.scans import Scan
     from overspill_service.tenants.directory import Principal
     from overspill_service.web.service import Service
 
@@ -138,10 +138,10 @@ class RequestContext(Generic[Q_co]):
             ):
                 raise Unauthorized("the key stands for something else by now")
 
-    def scan_turn(self) -> AbstractAsyncContextManager[ScanTurn]:
-        """Return a turn for a scan of the caller's tenant. Raises `CpuTimeUsed`, `TooManyRequests`."""
+    def scan(self) -> AbstractAsyncContextManager[Scan]:
+        """Return the block of a scan of the caller's tenant. Raises `CpuTimeUsed`, `TooManyRequests`."""
         tenant = self.principal.tenant
-        return self.service.scans.turn(tenant.name, tenant.limits.max_scan_cpu)
+        return self.service.scans.scan(tenant.name, tenant.limits.max_scan_cpu)
 
     def read_memory(self, size: int) -> Holding:
         """Return the memory of a read of the caller's tenant. Raises `Overloaded`."""

@@ -144,7 +144,7 @@ async def wait(context: RequestContext[wire.WaitQuery]) -> web.Response:
         query,
         service.caps.within(query.max_bytes),
         source=context,
-        turn=context.scan_turn,
+        scan=context.scan,
         pattern=pattern,
         scan_seconds=service.settings.scan_seconds,
     )
@@ -187,9 +187,9 @@ def _marks(packed: bytes) -> list[wire.Mark]:
 
 async def _compiled(context: RequestContext[wire.WaitQuery], pattern: str) -> Pattern:
     query = context.query
-    async with context.scan_turn() as turn:
+    async with context.scan() as scan:
         asked = wire.GrepQuery(pattern=pattern, fixed=query.fixed, ignore_case=query.ignore_case)
-        return await compiled(asked, turn)
+        return await compiled(asked, scan)
 
 
 ROUTES: Final = (

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-    from overspill_service.live.turns import Turn
+    from overspill_service.live.append_queues import QueuedAppend
     from overspill_service.web.context import RequestContext
 
 INLINE_BYTES: Final = 64 * 1024
@@ -71,24 +71,24 @@ async def append(context: RequestContext[wire.NoQuery]) -> web.Response:
     tenant = context.principal.tenant.name
     async with _telling_progress(context):
         offset, producer = _offset(context), _producer(context)
-        with context.service.flusher.turns.take((tenant, context.ref), offset) as turn:
-            appended = await _appended(context, producer, offset, turn)
+        with context.service.flusher.append_queues.join((tenant, context.ref), offset) as queued:
+            appended = await _appended(context, producer, offset, queued)
     context.service.metrics.live.append(tenant, appended.accepted - offset)
     return _answer(context, appended)
 
 
 async def _appended(
-    context: RequestContext[wire.NoQuery], producer: Producer, offset: int, turn: Turn
+    context: RequestContext[wire.NoQuery], producer: Producer, offset: int, queued: QueuedAppend
 ) -> wire.LiveStatus:
     """Receive the body, and add it."""
     size = 2 * min(context.request.content_length or wire.MAX_APPEND, wire.MAX_APPEND)
-    await turn.until_body()
+    await queued.until_body()
     async with context.service.archive.memory.queue_for(size).shares(context.principal.tenant.name, size):
         data = await _body(context)
-        turn.note_body()
+        queued.note_body()
         is_last = _is_last(context)
         try:
-            return await producer.append(context.ref, offset, data, turn, is_last=is_last)
+            return await producer.append(context.ref, offset, data, queued, is_last=is_last)
         finally:
             context.service.body_buffers.keep(data)
 

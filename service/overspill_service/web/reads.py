@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from overspill.reading.chunks import Caps, Extent
 
     from overspill_service.catalog.records import Entry
-    from overspill_service.resources.scans import ScanTurn
+    from overspill_service.resources.scans import Scan
     from overspill_service.web.context import RequestContext
 
 Q = TypeVar("Q", bound=wire.ReadQuery)
@@ -87,15 +87,15 @@ async def grep(context: RequestContext[wire.GrepQuery]) -> web.Response:
         raise InvalidParameter("since goes with a search from the start: leave from_end out")
     if 1 < first <= entry.lines and query.cursor is None:
         query = replace(query, cursor=Cursor(first).text(backwards=False))
-    async with context.scan_turn() as turn:
-        pattern = await compiled(query, turn)
-        is_late = _deadline(context, turn)
+    async with context.scan() as scan:
+        pattern = await compiled(query, scan)
+        is_late = _deadline(context, scan)
 
         def begin(extent: Extent) -> Search:
             came = extent if first <= extent.lines else extent._replace(size=0)
             return Search(query, came, caps=_caps(context), expired=is_late, pattern=pattern)
 
-        answer = await search(context.service.archive, entry, begin, turn)
+        answer = await search(context.service.archive, entry, begin, scan)
     return context.text(entry, replace(answer, total_bytes=entry.size))
 
 
@@ -109,8 +109,8 @@ async def _first_line(context: RequestContext[Q], entry: Entry) -> int:
 
 async def summary(context: RequestContext[wire.SummaryQuery]) -> web.Response:
     entry = await context.entry()
-    async with context.scan_turn() as turn:
-        is_late = _deadline(context, turn)
+    async with context.scan() as scan:
+        is_late = _deadline(context, scan)
 
         def begin(extent: Extent) -> Summarizer:
             return Summarizer(
@@ -122,7 +122,7 @@ async def summary(context: RequestContext[wire.SummaryQuery]) -> web.Response:
                 numbers=context.query.line_numbers,
             )
 
-        answer = await inspect(context.service.archive, entry, begin, turn)
+        answer = await inspect(context.service.archive, entry, begin, scan)
     response = context.json(with_state(entry, answer))
     context.count_read(entry, answer.mode, response.content_length or 0)
     return response
@@ -132,10 +132,10 @@ def _caps(context: RequestContext[Q]) -> Caps:
     return context.service.caps.within(context.query.max_bytes)
 
 
-def _deadline(context: RequestContext[Any], turn: ScanTurn) -> Callable[[], bool]:
-    """Return a function that says, from any thread, whether the time of this scan or its turn is over."""
+def _deadline(context: RequestContext[Any], scan: Scan) -> Callable[[], bool]:
+    """Return a function that says, from any thread, whether the time of this scan is over."""
     until = time.monotonic() + context.service.settings.scan_seconds
-    return lambda: turn.is_over or time.monotonic() > until
+    return lambda: scan.is_over or time.monotonic() > until
 
 
 _text_route: Final = partial(capture_read, answers={200: wire.Text}, is_text=True)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from msgspec import Struct
 
-    from overspill_service.resources.loop_turns import Turn
+    from overspill_service.resources.admission import Admitted
     from overspill_service.tenants.directory import Principal
 
 
@@ -165,13 +165,13 @@ def _handler_of(route: Route) -> Callable[[web.Request], Awaitable[web.StreamRes
             response = await serve(request, service, service.directory.anonymous())
             return await _sent(service, request, "", response)
         principal = await _principal(service, request)
-        turn = await _turn(service, request, principal)
+        admitted = await _admitted(service, request, principal)
         try:
             request[EXCHANGE].bucket = service.rates.count(principal)
             _require(route, principal)
             response = await serve(request, service, principal)
         finally:
-            turn.end()
+            admitted.end()
         return await _sent(service, request, principal.tenant.name, response)
 
     return handle
@@ -202,13 +202,13 @@ async def _principal(service: Service, request: web.Request) -> Principal:
     return principal
 
 
-async def _turn(service: Service, request: web.Request, principal: Principal) -> Turn:
-    """Wait for a turn of the tenant. No more of a body is read meanwhile. Raises `Overloaded`."""
-    turns, tenant = service.loop_turns, principal.tenant.name
-    if (turn := turns.try_begin(tenant)) is not None:
-        return turn
+async def _admitted(service: Service, request: web.Request, principal: Principal) -> Admitted:
+    """Wait until the request is admitted. No more of a body is read meanwhile. Raises `Overloaded`."""
+    admission, tenant = service.admission, principal.tenant.name
+    if (admitted := admission.try_admit(tenant)) is not None:
+        return admitted
     with paused_reading(request.transport if request.body_exists else None):
-        return await turns.wait(tenant)
+        return await admission.wait(tenant)
 
 
 def _require(route: Route, principal: Principal) -> None:
@@ -220,7 +220,7 @@ def _require(route: Route, principal: Principal) -> None:
 
 
 async def _paced(route: Route, context: RequestContext[Any]) -> web.StreamResponse:
-    async with context.service.loop_time.turn(context.principal.tenant.name) as account:
+    async with context.service.loop_time.account(context.principal.tenant.name) as account:
         response = await _answer(route, context)
         received, sent = context.request.content.total_bytes, response.content_length or response.body_length
         account.charge(received * SECONDS_BY_BYTE_RECEIVED + sent * SECONDS_BY_BYTE_SENT)

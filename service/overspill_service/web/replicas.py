@@ -19,29 +19,29 @@ if TYPE_CHECKING:
     from overspill_service.catalog import Coordination
     from overspill_service.resources.scans import ScanThreads
 
-EXCHANGE_SECONDS: Final = 1.0
+TELL_SECONDS: Final = 1.0
 KEEP_SECONDS: Final = 3.0
 """How long a figure counts after a replica has told it."""
-MOST_EXCHANGED: Final = 200
+MOST_TOLD: Final = 200
 """The most figures that are told in one round: the highest ones."""
 
 log = logging.getLogger(__name__)
 
 
 class SharedLimits(Protocol):
-    async def exchange_once(self, catalog: Coordination) -> None:
+    async def tell_once(self, catalog: Coordination) -> None:
         """Tell what is used here, and hear what is used elsewhere. Raises `CatalogUnavailable`."""
 
 
-async def run_exchange(catalog: Coordination, *limits: SharedLimits) -> None:
-    """Exchange once a second, until cancelled."""
+async def run_telling(catalog: Coordination, *limits: SharedLimits) -> None:
+    """Tell and hear once a second, until cancelled."""
     while True:
-        await asyncio.sleep(EXCHANGE_SECONDS)
+        await asyncio.sleep(TELL_SECONDS)
         for each in limits:
             try:
-                await each.exchange_once(catalog)
+                await each.tell_once(catalog)
             except ServiceError as error:  # until then each replica goes by what it knows
-                log.info("limits are exchanged later: %s", error)
+                log.info("limits are told later: %s", error)
 
 
 class Replica:
@@ -53,8 +53,7 @@ class Replica:
     async def tell(self, catalog: Coordination, figures: Mapping[str, float]) -> dict[str, float]:
         """Tell figures by name. Return what all others have told of them. Raises `CatalogUnavailable`."""
         told = (
-            catalog.exchange(name, self._holder, figure, keep=KEEP_SECONDS)
-            for name, figure in figures.items()
+            catalog.tell(name, self._holder, figure, keep=KEEP_SECONDS) for name, figure in figures.items()
         )
         return dict(zip(figures, await asyncio.gather(*told), strict=True))
 
@@ -69,9 +68,9 @@ class ScanCpu:
     def __init__(self, scans: ScanThreads, clock: Callable[[], float] = time.monotonic) -> None:
         self._scans, self._clock, self._replica = scans, clock, Replica()
 
-    async def exchange_once(self, catalog: Coordination) -> None:
+    async def tell_once(self, catalog: Coordination) -> None:
         """See `SharedLimits`."""
-        spenders = self._scans.spenders(self._clock())[:MOST_EXCHANGED]
+        spenders = self._scans.spenders(self._clock())[:MOST_TOLD]
         used = {f"scan-cpu {each.name}": each.spent for each in spenders}
         elsewhere = await self._replica.tell(catalog, used)
         for tenant, seconds in zip(spenders, elsewhere.values(), strict=True):

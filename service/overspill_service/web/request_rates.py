@@ -17,7 +17,7 @@ from overspill_service.errors import RateExceeded
 from overspill_service.resources.peers import network_of
 from overspill_service.resources.token_buckets import TokenBucket, TokenBuckets
 from overspill_service.tenants.directory import KEY_ID_LENGTH
-from overspill_service.web.replicas import EXCHANGE_SECONDS, KEEP_SECONDS, MOST_EXCHANGED, Replica
+from overspill_service.web.replicas import KEEP_SECONDS, MOST_TOLD, TELL_SECONDS, Replica
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +84,7 @@ class RequestRates:
         """Buckets that were asked since the last exchange, by the names that replicas have for them."""
         self._divided: dict[str, TokenBucket] = {}
         """Buckets of which only a part may be used here."""
-        self._exchanged_at = clock()
+        self._told_at = clock()
 
     def count(self, principal: Principal) -> TokenBucket | None:
         """Count a request. Return the bucket that has the least left, None without a limit.
@@ -170,7 +170,7 @@ class RequestRates:
             )
         return bucket
 
-    async def exchange_once(self, catalog: Coordination) -> None:
+    async def tell_once(self, catalog: Coordination) -> None:
         """Tell what is asked here, and grant a share of each limit. Raises `CatalogUnavailable`."""
         asked = self._busy_buckets()
         for name in self._divided.keys() - asked.keys():  # hardly anything is asked of it any more
@@ -191,14 +191,14 @@ class RequestRates:
     def _busy_buckets(self) -> dict[str, tuple[TokenBucket, float]]:
         """Return the buckets that came near their limit since the last time, and what was asked a second."""
         now, used = self._clock(), self._used
-        seconds = max(now - self._exchanged_at, EXCHANGE_SECONDS / 2)
-        self._exchanged_at, self._used = now, {}
+        seconds = max(now - self._told_at, TELL_SECONDS / 2)
+        self._told_at, self._used = now, {}
         rates = {name: (bucket, bucket.asked / seconds) for name, bucket in used.items()}
         for bucket in used.values():
             bucket.asked = 0
         near = [(name, found) for name, found in rates.items() if found[1] >= NEAR * found[0].rate]
         near.sort(key=lambda each: -each[1][1])
-        return dict(near[:MOST_EXCHANGED])
+        return dict(near[:MOST_TOLD])
 
 
 def share_of(limit: float, here: float, elsewhere: float) -> float:

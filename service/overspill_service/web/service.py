@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 from overspill.reading.chunks import Caps
 
+from overspill_service.resources.admission import Admission
 from overspill_service.resources.body_buffers import BodyBuffers
 from overspill_service.resources.connections import Connections
 from overspill_service.resources.loop_time import LoopTime
-from overspill_service.resources.loop_turns import LoopTurns
 from overspill_service.telemetry.failure_log import FailureLog
 from overspill_service.web.history import History
 
@@ -85,7 +85,7 @@ class Service:
     pattern_places: FairPlaces
     """For waits whose pattern takes much memory."""
     loop_time: LoopTime = field(default_factory=LoopTime)
-    loop_turns: LoopTurns = field(default_factory=LoopTurns)
+    admission: Admission = field(default_factory=Admission)
     connections: Connections = field(default_factory=Connections)
     body_buffers: BodyBuffers = field(default_factory=BodyBuffers)
     scrapes: Scrapes

@@ -22,9 +22,9 @@ class RedisCoordination(RedisAccess):
     async def once(self, name: str, ttl: float) -> bool:
         return await self._hold(key_names.once(name), secrets.token_hex(8), ttl)
 
-    async def exchange(self, name: str, holder: str, figure: float, *, keep: float) -> float:
+    async def tell(self, name: str, holder: str, figure: float, *, keep: float) -> float:
         told = holder, repr(figure), milliseconds(keep)
-        return float(await self._client.step(coordination_scripts.EXCHANGE, [key_names.figures(name)], *told))
+        return float(await self._client.step(coordination_scripts.TELL, [key_names.figures(name)], *told))
 
     async def _hold(self, key: str, holder: str, ttl: float) -> bool:
         return bool(await self._client.step(coordination_scripts.LEASE, [key], holder, milliseconds(ttl)))

@@ -21,7 +21,7 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1
 """)
 
-EXCHANGE: Final = Script("""
+TELL: Final = Script("""
 -- ARGV: holder, figure, lifetime in ms. Returns the sum of the others' figures as text, with its fraction.
 local time = redis.call('TIME')
 local now, sum = time[1] * 1000 + math.floor(time[2] / 1000), 0

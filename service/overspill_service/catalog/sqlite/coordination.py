@@ -31,9 +31,9 @@ class SqliteCoordination(SqliteAccess):
             partial(steps.lease, f"once:{name}", secrets.token_hex(8), now, now + ttl)
         )
 
-    async def exchange(self, name: str, holder: str, figure: float, *, keep: float) -> float:
+    async def tell(self, name: str, holder: str, figure: float, *, keep: float) -> float:
         now = self._clock()
-        step = partial(steps.exchange, name, holder, figure, now, now + keep)
+        step = partial(steps.tell, name, holder, figure, now, now + keep)
         return await self._writer.run(step, is_durable=False)
 
     async def is_complete(self) -> bool:

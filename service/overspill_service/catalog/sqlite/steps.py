@@ -216,9 +216,7 @@ def lease(name: str, holder: str, now: float, until: float, db: sqlite3.Connecti
     return taken.rowcount > 0
 
 
-def exchange(
-    name: str, holder: str, figure: float, now: float, until: float, db: sqlite3.Connection
-) -> float:
+def tell(name: str, holder: str, figure: float, now: float, until: float, db: sqlite3.Connection) -> float:
     lapsed = "SELECT name, holder FROM figures WHERE until <= ? LIMIT ?"
     db.execute(f"DELETE FROM figures WHERE (name, holder) IN ({lapsed})", (now, MAX_PURGED))  # noqa: S608  (a constant)
     db.execute("INSERT OR REPLACE INTO figures VALUES (?, ?, ?, ?)", (name, holder, figure, until))

@@ -1,4 +1,4 @@
-"""Turns of the appends of one capture."""
+"""The queue of the appends of one capture."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import asyncio
 from contextlib import ExitStack
 
 import pytest
-from overspill_service.live import turns
-from overspill_service.live.turns import Turns
+from overspill_service.live import append_queues
+from overspill_service.live.append_queues import AppendQueues
 
 NAME = "default", "cap_" + "a" * 20
 OTHER = "default", "cap_" + "b" * 20
@@ -20,9 +20,9 @@ async def is_waiting(task: asyncio.Task[None]) -> bool:
 
 
 async def test_an_append_is_stored_after_the_one_before_and_a_third_has_no_body_until_then() -> None:
-    line, held = Turns(), ExitStack()
-    first = held.enter_context(line.take(NAME, 0))
-    with line.take(NAME, 10) as second, line.take(NAME, 20) as third:
+    queues, held = AppendQueues(), ExitStack()
+    first = held.enter_context(queues.join(NAME, 0))
+    with queues.join(NAME, 10) as second, queues.join(NAME, 20) as third:
         receiving = asyncio.create_task(second.until_body())
         assert await is_waiting(receiving)
         first.note_body()
@@ -40,8 +40,8 @@ async def test_an_append_is_stored_after_the_one_before_and_a_third_has_no_body_
 
 @pytest.mark.parametrize("offset", [0, 10])
 async def test_an_append_that_is_sent_again_waits_for_none(offset: int) -> None:
-    line = Turns()
-    with line.take(NAME, 10), line.take(NAME, offset) as again:
+    queues = AppendQueues()
+    with queues.join(NAME, 10), queues.join(NAME, offset) as again:
         await again.until_body()
         await again.until_alone()
 
@@ -49,17 +49,17 @@ async def test_an_append_that_is_sent_again_waits_for_none(offset: int) -> None:
 
 
 async def test_captures_do_not_wait_for_each_other() -> None:
-    line = Turns()
-    with line.take(NAME, 0), line.take(OTHER, 10) as other:
+    queues = AppendQueues()
+    with queues.join(NAME, 0), queues.join(OTHER, 10) as other:
         assert other.before is None
 
 
 async def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "TURN_SECONDS", 0.01)
-    line = Turns()
-    with line.take(NAME, 0), line.take(NAME, 10) as second:
+    monkeypatch.setattr(append_queues, "WAIT_SECONDS", 0.01)
+    queues = AppendQueues()
+    with queues.join(NAME, 0), queues.join(NAME, 10) as second:
         await second.until_body()
         await second.until_alone()
 
         assert second.before is None
-    assert not line._last
+    assert not queues._last

@@ -1,7 +1,7 @@
-"""Gives requests turns on the event loop, so that a tenant that sends many does not hold up others.
+"""Admits requests to the event loop, so that a tenant that sends many does not hold up others.
 
     alone      while one tenant sends requests, each begins at once
-    mixed      while several do, a tenant has at most `FEW` new ones; its other requests wait for their turns
+    mixed      while several do, a tenant has at most `FEW` new ones; its other requests wait
     new        a request is new for a moment, even if it ends sooner: so a flood of small ones leaves time
     running    a request that has not ended is new for longer: so uploads that wait for a disk leave time too
     late       while the loop is late for its timers, requests are new for longer still, so fewer begin
@@ -36,27 +36,27 @@ MIXED_SECONDS: Final = 0.1
 """How long requests count as mixed after one tenant's request has followed another's."""
 TICK_SECONDS: Final = 0.001
 QUEUE_SECONDS: Final = 5.0
-"""How long a request waits for its turn before it is refused."""
+"""How long a request waits before it is refused."""
 _BUSY: Final = "this process is busy, and many of the tenant's requests wait already"
 
 
-class LoopTurns:
-    """The turns of one process. Belongs to one event loop."""
+class Admission:
+    """The admission of one process's requests. Belongs to one event loop."""
 
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
         self._clock = clock or asyncio.get_running_loop().time
         self._last = ""
         """The tenant of the last request. Empty before the first one."""
         self._mixed_until = 0.0
-        self._new: dict[str, dict[Turn, None]] = {}
+        self._new: dict[str, dict[Admitted, None]] = {}
         """New requests by tenant, the oldest first."""
-        self._waiting: dict[str, deque[asyncio.Future[Turn]]] = {}
+        self._waiting: dict[str, deque[asyncio.Future[Admitted]]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._due = self._lateness = 0.0
         """When the next tick is due, and how late ticks are on average."""
 
-    def try_begin(self, tenant: str) -> Turn | None:
-        """Return a turn of the tenant, whose `end` must be called. None if it has to wait for one."""
+    def try_admit(self, tenant: str) -> Admitted | None:
+        """Admit a request of the tenant, whose `end` must be called. Return None if it has to wait."""
         now = self._clock()
         if tenant != self._last:
             if self._last:
@@ -66,44 +66,44 @@ class LoopTurns:
             return None
         return self._begun(tenant, now)
 
-    async def wait(self, tenant: str) -> Turn:
-        """Wait for a turn of the tenant. Raises `Overloaded`."""
-        turn: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(tenant, deque()).append(turn)
+    async def wait(self, tenant: str) -> Admitted:
+        """Wait until a request of the tenant is admitted. Raises `Overloaded`."""
+        admitted: asyncio.Future[Admitted] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(tenant, deque()).append(admitted)
         self._watch()
         try:
             async with asyncio.timeout(QUEUE_SECONDS):
-                return await turn
+                return await admitted
         except (TimeoutError, asyncio.CancelledError) as error:
-            if turn.done() and not turn.cancelled():  # it came at the same moment
-                turn.result().end()
+            if admitted.done() and not admitted.cancelled():  # it came at the same moment
+                admitted.result().end()
             if isinstance(error, TimeoutError):
                 raise Overloaded(_BUSY, 1) from error
             raise
 
-    def end(self, turn: Turn) -> None:
+    def end(self, admitted: Admitted) -> None:
         now = self._clock()
-        left = turn.since + NEW_SECONDS - now
+        left = admitted.since + NEW_SECONDS - now
         if left > 0 and now < self._mixed_until:
-            asyncio.get_running_loop().call_later(left, self._forget, turn)
+            asyncio.get_running_loop().call_later(left, self._forget, admitted)
         else:
-            self._forget(turn)
+            self._forget(admitted)
 
-    def _forget(self, turn: Turn) -> None:
+    def _forget(self, admitted: Admitted) -> None:
         """Let another request begin in the place of one that has ended."""
-        new = self._new.get(turn.tenant)
-        if new is None or turn not in new:  # it is new no more
+        new = self._new.get(admitted.tenant)
+        if new is None or admitted not in new:  # it is new no more
             return
-        del new[turn]
-        if turn.tenant in self._waiting:
-            self._wake(turn.tenant, self._clock())
+        del new[admitted]
+        if admitted.tenant in self._waiting:
+            self._wake(admitted.tenant, self._clock())
         elif not new:
-            del self._new[turn.tenant]
+            del self._new[admitted.tenant]
 
-    def _begun(self, tenant: str, now: float) -> Turn:
-        turn = Turn(self, tenant, now)
-        self._new.setdefault(tenant, {})[turn] = None
-        return turn
+    def _begun(self, tenant: str, now: float) -> Admitted:
+        admitted = Admitted(self, tenant, now)
+        self._new.setdefault(tenant, {})[admitted] = None
+        return admitted
 
     def _room(self, tenant: str, now: float) -> int:
         """Return how many requests of the tenant may begin."""
@@ -134,21 +134,21 @@ class LoopTurns:
         queue = self._waiting[tenant]
         is_mixed = now < self._mixed_until
         while queue and (not is_mixed or self._room(tenant, now) > 0):
-            turn = queue.popleft()
-            if not turn.done():  # else its request was given up
-                turn.set_result(self._begun(tenant, now))
+            admitted = queue.popleft()
+            if not admitted.done():  # else its request was given up
+                admitted.set_result(self._begun(tenant, now))
         if not queue:
             del self._waiting[tenant]
 
 
-class Turn:
+class Admitted:
     """One request that has begun."""
 
     __slots__ = ("_turns", "since", "tenant")
 
-    def __init__(self, turns: LoopTurns, tenant: str, since: float) -> None:
-        self._turns, self.tenant, self.since = turns, tenant, since
+    def __init__(self, admission: Admission, tenant: str, since: float) -> None:
+        self._admission, self.tenant, self.since = admission, tenant, since
 
     def end(self) -> None:
         """Note that the request has ended."""
-        self._turns.end(self)
+        self._admission.end(self)

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TURN_SECONDS: Final = 5.0
+WAIT_SECONDS: Final = 5.0
 """How long an append waits for another one. Then it goes on, and is told the right offset."""
 
 
-class Turn:
-    """One append's place in the line, at the offset where it begins."""
+class QueuedAppend:
+    """One append in its queue, at the offset where it begins."""
 
-    def __init__(self, offset: int, before: Turn | None) -> None:
+    def __init__(self, offset: int, before: QueuedAppend | None) -> None:
         self.offset = offset
         self.before = before
         """The append that it waits for, if there is one."""
@@ -37,7 +37,7 @@ class Turn:
         if before is None:
             return
         with suppress(TimeoutError):
-            async with asyncio.timeout(TURN_SECONDS):
+            async with asyncio.timeout(WAIT_SECONDS):
                 if before.before is not None:
                     await before.before.over()
                 await before.body()
@@ -46,7 +46,7 @@ class Turn:
         """Wait until the append before is stored, or has failed."""
         if self.before is not None:
             with suppress(TimeoutError):
-                async with asyncio.timeout(TURN_SECONDS):
+                async with asyncio.timeout(WAIT_SECONDS):
                     await self.before.over()
             self.before = None
 
@@ -69,20 +69,25 @@ class Turn:
         self._is_over.set()
 
 
-class Turns:
-    """The line of each capture, by its tenant and id."""
+class AppendQueues:
+    """The queue of each capture, by its tenant and id."""
 
     def __init__(self) -> None:
-        self._last: dict[tuple[str, str], Turn] = {}
+        self._last: dict[tuple[str, str], QueuedAppend] = {}
 
     @contextmanager
-    def take(self, name: tuple[str, str], offset: int) -> Iterator[Turn]:
-        """Give an append its turn. It waits for none that does not begin before it: it repeats that one."""
+    def join(self, name: tuple[str, str], offset: int) -> Iterator[QueuedAppend]:
+        """Put an append at the end of its queue.
+
+        If the last one begins no earlier, the append is a repetition, and waits for none.
+        """
         last = self._last.get(name)
-        turn = self._last[name] = Turn(offset, last if last is not None and last.offset < offset else None)
+        queued = self._last[name] = QueuedAppend(
+            offset, last if last is not None and last.offset < offset else None
+        )
         try:
-            yield turn
+            yield queued
         finally:
-            turn.end()
-            if self._last.get(name) is turn:
+            queued.end()
+            if self._last.get(name) is queued:
                 del self._last[name]
