@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from contextlib import contextmanager
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -114,6 +115,17 @@ def _shortages_as_failures() -> Iterator[None]:
             raise
         why = "no thread can be started: raise the limit on processes (ulimit -u) or on memory (ulimit -v)"
         raise CommandFailure(why, ExitCode.FAILED) from None
+
+
+def require_yes(question: str, what: str, *, otherwise: str) -> None:
+    """Ask the person at the terminal. Raises `CommandFailure`, which says `otherwise`, unless they say yes.
+
+    Where nobody can be asked it is raised too: `what` then needs --yes.
+    """
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise CommandFailure(f"{what} needs --yes if nobody can be asked", ExitCode.USAGE)
+    if not click.confirm(question, err=True):
+        raise CommandFailure(otherwise, ExitCode.NO)
 
 
 def code_of(error: errors.OverspillError) -> ExitCode:

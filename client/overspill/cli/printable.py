@@ -1,8 +1,8 @@
 r"""Makes untrusted text printable: a terminal shows control characters instead of obeying them.
 
 C0 controls and DEL become their pictures (`␛`), C1 controls and bidirectional formatting their escapes
-(`\x9b`, `\u202e`). Tabs, `\n` and `\r\n` stay. Unlike `plain.clean` nothing is removed, so that it works
-on any piece of a text.
+(`\x9b`, `\u202e`). Tabs, `\n` and `\r\n` stay. Unlike `sanitize` of
+`text/sanitize` it removes nothing, so that it works on any piece of a text.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from overspill.previews.json_errors import cut_short, error_lines, printable_key
+from overspill.reading.json_shape import closers
 from overspill.text import measure
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ _LEAST_LINES: Final = 2
 _DEEPEST: Final = 100
 _MOST_BLANKS: Final = 1_000
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)
-_CLOSERS: Final = {"{": "}", "[": "]"}
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeEncodeError, RecursionError)
 
 
@@ -106,7 +106,7 @@ def _with_closed_brackets(text: str) -> tuple[str, int]:
     last: dict[int, int] = {}
     for token in _TOKEN.finditer(text):
         mark = token[0]
-        if mark in _CLOSERS:
+        if mark in ("{", "["):
             depth += 1
         elif mark == "," and 0 < depth <= _DEEPEST:
             last[depth] = token.start()
@@ -116,19 +116,8 @@ def _with_closed_brackets(text: str) -> tuple[str, int]:
             depth -= 1
     best = [last[depth] for depth in sorted(last) if last[depth] * 2 >= len(text)]
     stop = best[0] if best else max(last.values(), default=0)
-    closers = _closers(text[:stop])
-    return text[:stop] + closers, len(closers)
-
-
-def _closers(text: str) -> str:
-    """Return the brackets that close all that is open at the end of `text`."""
-    open_: list[str] = []
-    for token in _TOKEN.finditer(text):
-        if token[0] in _CLOSERS:
-            open_.append(_CLOSERS[token[0]])
-        elif token[0] in ("]", "}"):
-            open_.pop()
-    return "".join(reversed(open_))
+    missing = closers(text[:stop].encode("utf-8", "surrogatepass"))
+    return text[:stop] + missing.decode(), len(missing)
 
 
 def _shape(values: list[Any], levels: int, depth: int) -> str:

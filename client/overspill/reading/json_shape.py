@@ -62,10 +62,10 @@ def _longest_whole(data: bytes) -> bytes | None:
             if not depth:
                 return None
             depth -= 1
-    return data[:stop] + _closers(data[:stop]) if stop >= 0 else None
+    return data[:stop] + closers(data[:stop]) if stop >= 0 else None
 
 
-def _closers(data: bytes) -> bytes:
+def closers(data: bytes) -> bytes:
     """Return the brackets that close all that is open at the end of `data`."""
     open_: list[bytes] = []
     for token in _TOKEN.finditer(data):

@@ -136,9 +136,6 @@ def result_field(value: Any) -> str:
     return field if field == KEYED_TOOL_RESULT or field in KEYED_RESPONSES else ""
 
 
-# --- blocks ---------------------------------------------------------------------------------------
-
-
 def is_blocks(items: Sequence[Any]) -> bool:
     """Return whether all items are content blocks, or bare strings among blocks."""
     return any(not isinstance(item, str) for item in items) and all(

@@ -159,6 +159,3 @@ def parts_to_cut(value: Any) -> list[tuple[Any, Any]] | None:
         return None if is_a(value, (set, frozenset)) else parts_of(value, MAX_PARTS)
     except Exception:  # noqa: BLE001  (foreign methods: whatever they raise)
         return None
-
-
-# --- pictures -------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ class Admission:
 class Admitted:
     """One request that has begun."""
 
-    __slots__ = ("_turns", "since", "tenant")
+    __slots__ = ("_admission", "since", "tenant")
 
     def __init__(self, admission: Admission, tenant: str, since: float) -> None:
         self._admission, self.tenant, self.since = admission, tenant, since

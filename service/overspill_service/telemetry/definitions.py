@@ -42,8 +42,6 @@ _SIZES: Final = tuple(float(4**power) for power in range(5, 18))
 """Bytes: 1 KiB to 16 GiB."""
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
-# --- what clients report ---------------------------------------------------------------------------
-
 TOOL_OUTPUTS: Final = kept("tool_outputs", "Tool outputs seen by clients.", *_OUTPUT)
 TOOL_OUTPUT_BYTES: Final = kept("tool_output_bytes", "Bytes of tool outputs as they were.", *_OUTPUT)
 TOOL_OUTPUT_KEPT_BYTES: Final = kept(
@@ -70,8 +68,6 @@ TOOL_OUTPUT_SIZE: Final = histogram(
     tuple(map(float, SIZE_BOUNDS)),
     _TENANT,
 )
-
-# --- captures --------------------------------------------------------------------------------------
 
 CAPTURES: Final = kept(
     "captures", "Captures by result.", _TENANT, _TOOL, Label("result", ("created", "repeated"))
@@ -189,8 +185,6 @@ ORPHAN_BYTES: Final = gauge(
     "Stored bytes that no capture needs, running uploads included, at the last search for orphans.",
 )
 
-# --- requests --------------------------------------------------------------------------------------
-
 HTTP_REQUESTS: Final = counter("http_requests", "Requests by route and status.", *_ROUTE, Label("status"))
 HTTP_REQUEST_SECONDS: Final = histogram("http_request_seconds", "Time to answer.", _SECONDS, *_ROUTE)
 PROBLEMS: Final = counter("problems", "Problems answered, by code.", Label("code", tuple(Code)))
@@ -201,8 +195,6 @@ TENANT_REQUESTS: Final = counter(
 )
 TENANT_RECEIVED_BYTES: Final = counter("tenant_received_bytes", "Bytes of bodies of requests.", _TENANT, _KEY)
 TENANT_SENT_BYTES: Final = counter("tenant_sent_bytes", "Bytes of bodies of answers.", _TENANT, _KEY)
-
-# --- back ends, disks and the process --------------------------------------------------------------
 
 BACKEND_OPERATIONS: Final = counter(
     "backend_operations", "Operations of the back ends.", *_OPERATION, _DONE_OR_FAILED

@@ -1,6 +1,5 @@
 """The command rm: removes captures."""
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import click
@@ -56,8 +55,9 @@ def _remove(invocation: "Invocation", refs: tuple[str, ...], session: str | None
 
 
 def _remove_session(invocation: "Invocation", session: str, *, yes: bool) -> None:
-    if not yes and not _is_confirmed(session):
-        raise lazy.exit_codes.CommandFailure("nothing was removed", lazy.exit_codes.ExitCode.NO)
+    if not yes:
+        question = f"Remove every capture of session {printable_line(session)!r}?"
+        lazy.exit_codes.require_yes(question, "removing a whole session", otherwise="nothing was removed")
     with invocation.client() as client:
         removed = client.delete_session(session)
     if invocation.json:
@@ -65,12 +65,3 @@ def _remove_session(invocation: "Invocation", session: str, *, yes: bool) -> Non
     else:
         kept = f"; {removed.held:,} stay, for they are on hold" if removed.held else ""
         output.say(f"removed {removed.captures:,} captures, {removed.stored_size:,} stored bytes{kept}")
-
-
-def _is_confirmed(session: str) -> bool:
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise lazy.exit_codes.CommandFailure(
-            "removing a whole session needs --yes if nobody can be asked", lazy.exit_codes.ExitCode.USAGE
-        )
-    question = f"Remove every capture of session {printable_line(session)!r}?"
-    return click.confirm(question, err=True)

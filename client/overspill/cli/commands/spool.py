@@ -1,7 +1,6 @@
 """The commands spool list, spool flush, spool drop: captures that wait on this machine for the service."""
 
 import os
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -162,8 +161,9 @@ def drop(
 def _drop_all(partition: "Partition", session: str | None, *, yes: bool) -> None:
     wanted = None if session is None else wire.fit(session)
     ids = [entry.id for entry in partition.entries() if wanted is None or entry.session == wanted]
-    if ids and not yes and not _is_confirmed(len(ids)):
-        raise lazy.exit_codes.CommandFailure("nothing was dropped", lazy.exit_codes.ExitCode.NO)
+    if ids and not yes:
+        question = f"Drop {quantities.plural(len(ids), 'capture')} that nobody else has?"
+        lazy.exit_codes.require_yes(question, "dropping everything", otherwise="nothing was dropped")
     _drop(partition, ids)
 
 
@@ -200,14 +200,6 @@ def _single_match(partition: "Partition", ref: str, session: str) -> "Spooled | 
             f"{ref} is in several sessions: use --session, or one of {named}", lazy.exit_codes.ExitCode.USAGE
         )
     return entry
-
-
-def _is_confirmed(count: int) -> bool:
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise lazy.exit_codes.CommandFailure(
-            "dropping everything needs --yes if nobody can be asked", lazy.exit_codes.ExitCode.USAGE
-        )
-    return click.confirm(f"Drop {quantities.plural(count, 'capture')} that nobody else has?", err=True)
 
 
 def _partitions(invocation: "Invocation", *, everything: bool) -> "list[Partition]":

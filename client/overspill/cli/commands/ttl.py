@@ -7,6 +7,7 @@ from overspill.cli.declaration import command
 from overspill.cli.options import Ref, SessionFilter
 from overspill.cli.parameters import argument
 from overspill.cli.parsers import seconds
+from overspill.cli.table import instant
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
@@ -30,4 +31,4 @@ def ttl(
     if invocation.json:
         invocation.answer(entry)
     else:
-        output.line(f"{entry.expires:%Y-%m-%dT%H:%M:%SZ}")
+        output.line(instant(entry.expires))

@@ -75,9 +75,6 @@ def activities(stats: Stats, *, by_tenant: bool) -> tuple[Activity, list[Activit
     return total, [each for each in found.values() if each.outputs or each.captures]
 
 
-# --- how figures are shown ------------------------------------------------------------------------
-
-
 def count(number: float) -> str:
     """Return a number in at most 7 characters: `12,345`, `1.2M`."""
     return f"{number:,.0f}" if abs(number) < _MOST_DIGITS else scaled(number)
@@ -114,9 +111,6 @@ def rate(number: float) -> str:
     if 0 < number < 0.1:  # noqa: PLR2004  (what would be shown as 0.0)
         return "<0.1"
     return f"{number:.1f}" if 0 < number < _WITH_A_DECIMAL else count(number)
-
-
-# --- the columns ----------------------------------------------------------------------------------
 
 
 class Figure(NamedTuple):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from overspill import wire
 from overspill.errors import BadRequest, OverspillError, Refused, TooManyRequests
 from overspill.execution import forks, tracing
+from overspill.execution.backoff import Backoff
 from overspill.guard.counts.tally import OutputCount
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ INTERVAL: Final = 60.0
 """Seconds between reports."""
 SOON: Final = 5.0
 """Seconds between reports while outputs spill, because then there is a connection anyway."""
-_MOST_DOUBLINGS: Final = 4
-"""How often the interval doubles at most while reports fail."""
+_MOST_INTERVALS: Final = 16
+"""How many intervals lie between reports, at most, while reports fail."""
 _MOST: Final = 250
 """Observations in a batch. With the longest tool names it is still below what the service reads."""
 
@@ -79,7 +80,7 @@ class Reporter:
 
     def pause(self) -> float:
         """Return the seconds until a report is due. Outputs that spill before then make it due sooner."""
-        wait = self._interval * (1 << min(self._failures, _MOST_DOUBLINGS))
+        wait = Backoff(self._interval, _MOST_INTERVALS * self._interval).bound(self._failures)
         if self._failures == 0 and self._tally.spilled != self._spilled:
             wait = min(SOON, wait)
         return max(0.0, self._last + wait - self._clock())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from bisect import bisect_left, bisect_right
 from collections import deque
@@ -41,28 +42,22 @@ class OutputCount:
     bursts: int = field(default=0, compare=False)
 
     def __add__(self, other: OutputCount) -> OutputCount:
-        return OutputCount(
-            self.count + other.count,
-            self.bytes_before + other.bytes_before,
-            self.bytes_after + other.bytes_after,
-            tuple(map(int.__add__, self.sizes, other.sizes)),
-            self.left_whole + other.left_whole,
-            self.tokens_kept_out + other.tokens_kept_out,
-            self.identical + other.identical,
-            self.bursts + other.bursts,
-        )
+        return self._combined(operator.add, other)
 
     def __sub__(self, earlier: OutputCount) -> OutputCount:
         """Return what came since an earlier count."""
+        return self._combined(operator.sub, earlier)
+
+    def _combined(self, combine: Callable[[int, int], int], other: OutputCount) -> OutputCount:
         return OutputCount(
-            self.count - earlier.count,
-            self.bytes_before - earlier.bytes_before,
-            self.bytes_after - earlier.bytes_after,
-            tuple(map(int.__sub__, self.sizes, earlier.sizes)),
-            self.left_whole - earlier.left_whole,
-            self.tokens_kept_out - earlier.tokens_kept_out,
-            self.identical - earlier.identical,
-            self.bursts - earlier.bursts,
+            combine(self.count, other.count),
+            combine(self.bytes_before, other.bytes_before),
+            combine(self.bytes_after, other.bytes_after),
+            tuple(map(combine, self.sizes, other.sizes)),
+            combine(self.left_whole, other.left_whole),
+            combine(self.tokens_kept_out, other.tokens_kept_out),
+            combine(self.identical, other.identical),
+            combine(self.bursts, other.bursts),
         )
 
 
