@@ -107,7 +107,7 @@ def reserve(policy: Policy) -> Reserve:
     return Reserve(None if policy.notice_style.fills else notice_bytes, gain.small_chars(policy))
 
 
-def pending_result(output: Output, shape: Shape, is_long: bool, is_exempt: bool) -> PendingResult:  # noqa: FBT001
+def pending_result(output: Output, shape: Shape, *, is_long: bool, is_exempt: bool) -> PendingResult:
     """Return what an output asks of its turn.
 
     If the style fills the limits, a long output counts as what they allow, and can still do with less.

@@ -188,7 +188,9 @@ class Pipeline:
             is_long = await self._is_worth_it(executor, flow, output, shape, previews)
         if output.call is None:
             return Verdict(TOO_LONG, previews=previews) if is_long else _STAYS
-        pending = await executor.run(flow, pending_result, output, shape, is_long, is_exempt)
+        pending = await executor.run(
+            flow, partial(pending_result, output, shape, is_long=is_long, is_exempt=is_exempt)
+        )
         room = await executor.decide(output.call, pending)
         if room is not None:
             return Verdict(TOO_LONG if pending.exceeds else TOO_MUCH_TOGETHER, room, previews)

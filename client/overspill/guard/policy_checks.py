@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from overspill.guard import number_checks
 from overspill.guard.band import check_bands
@@ -13,7 +13,40 @@ from overspill.redaction.patterns import check_patterns
 from overspill.text.limits import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _are_strategies(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(each, Strategy) for each in value.values())
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(each, str) for pair in value.items() for each in pair
+    )
+
+
+_TYPES: Final[tuple[tuple[str, Callable[[Any], bool], str], ...]] = (
+    ("tokenizer", lambda value: value is None or callable(value), "a function"),
+    ("strategy", lambda value: isinstance(value, Strategy), "one of overspill.previews.cut, such as PREVIEW"),
+    (
+        "style",
+        lambda value: callable(getattr(value, "notice", None)),
+        "one of overspill.previews.styles, such as MARKED",
+    ),
+    ("strategies", _are_strategies, "strategies by tool, such as {'make': 'TAIL'}"),
+    ("identical", _is_bool, "true or false"),
+    ("redact_inline", _is_bool, "true or false"),
+    ("terminals", _is_bool, "true or false"),
+    ("redact_patterns", _are_texts, "patterns by kind, such as {'acme': 'acme-[0-9]{8}'}"),
+    ("reader", lambda value: isinstance(value, str), "a text"),
+    ("exempt", lambda value: not isinstance(value, str), "a set of names of tools"),
+)
+"""The settings that are neither numbers nor limits: what is right, and what an error says of it."""
 
 
 def check_policy(policy: Any) -> None:
@@ -56,41 +89,11 @@ def check_window(context_tokens: Any, context_share: Any) -> None:
 
 
 def _check_types(policy: Any) -> None:
-    types = (
-        ("tokenizer", policy.tokenizer, policy.tokenizer is None or callable(policy.tokenizer), "a function"),
-        (
-            "strategy",
-            policy.strategy,
-            isinstance(policy.strategy, Strategy),
-            "one of overspill.previews.cut, such as PREVIEW",
-        ),
-        (
-            "style",
-            policy.style,
-            callable(getattr(policy.style, "notice", None)),
-            "one of overspill.previews.styles, such as MARKED",
-        ),
-        (
-            "strategies",
-            dict(policy.strategies),
-            all(isinstance(each, Strategy) for each in policy.strategies.values()),
-            "strategies by tool, such as {'make': 'TAIL'}",
-        ),
-        ("identical", policy.identical, isinstance(policy.identical, bool), "true or false"),
-        ("redact_inline", policy.redact_inline, isinstance(policy.redact_inline, bool), "true or false"),
-        ("terminals", policy.terminals, isinstance(policy.terminals, bool), "true or false"),
-        (
-            "redact_patterns",
-            dict(policy.redact_patterns),
-            all(isinstance(each, str) for pair in policy.redact_patterns.items() for each in pair),
-            "patterns by kind, such as {'acme': 'acme-[0-9]{8}'}",
-        ),
-        ("reader", policy.reader, isinstance(policy.reader, str), "a text"),
-        ("exempt", policy.exempt, not isinstance(policy.exempt, str), "a set of names of tools"),
-    )
-    for name, value, is_right, what in types:
-        if not is_right:
-            raise ValueError(f"{name} must be {what}, not {value!r}")
+    for name, is_right, what in _TYPES:
+        value = getattr(policy, name)
+        if not is_right(value):
+            shown = dict(value) if isinstance(value, Mapping) else value
+            raise ValueError(f"{name} must be {what}, not {shown!r}")
 
 
 def redaction_named(given: Any) -> Redaction:

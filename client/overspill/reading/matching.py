@@ -158,32 +158,39 @@ class Matcher:
 
     def _slices(self, data: bytes, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Yield runs of whole lines: of the slice's size at most, or one line that is longer."""
-        size = self._size
-        if not self._backwards:
-            while start <= stop:
-                high = stop
-                if stop - start > size:
-                    high = data.rfind(b"\n", start, start + size + 1)
-                    if high < 0:
-                        high = data.find(b"\n", start + size, stop)
-                    if high < 0:
-                        high = stop
+        while start <= stop:
+            if self._backwards:
+                low = _start_of_last(data, start, stop, self._size)
+                yield low, stop
+                stop = low - 1
+            else:
+                high = _end_of_first(data, start, stop, self._size)
                 yield start, high
                 start = high + 1
-            return
-        while start <= stop:
-            low = start
-            if stop - start > size:
-                low = data.find(b"\n", stop - size - 1, stop) + 1
-                low = low or data.rfind(b"\n", start, stop - size) + 1 or start
-            yield low, stop
-            stop = low - 1
 
 
 class _Stopped(Exception):
     def __init__(self, reached: StopPosition) -> None:
         super().__init__(reached)
         self.reached = reached
+
+
+def _end_of_first(data: bytes, start: int, stop: int, size: int) -> int:
+    """Return where the first slice ends: at the last newline within `size`, else at the next one."""
+    if stop - start <= size:
+        return stop
+    newline = data.rfind(b"\n", start, start + size + 1)
+    if newline < 0:
+        newline = data.find(b"\n", start + size, stop)
+    return stop if newline < 0 else newline
+
+
+def _start_of_last(data: bytes, start: int, stop: int, size: int) -> int:
+    """Return where the last slice starts: behind the first newline within `size`, else the one before."""
+    if stop - start <= size:
+        return start
+    within = data.find(b"\n", stop - size - 1, stop) + 1
+    return within or data.rfind(b"\n", start, stop - size) + 1 or start
 
 
 def _matching(pattern: Pattern, data: bytes, start: int, stop: int) -> Iterator[MatchedLine]:

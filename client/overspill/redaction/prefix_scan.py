@@ -56,16 +56,24 @@ class PrefixScan:
         """Yield the secrets whose anchor is between `start` and `end`."""
         for group in self._behind:
             yield from group.find(text, start, end)
-        data, search = text.encode("latin-1", "replace"), self._pattern.search  # one byte for each character
+        data = text.encode("latin-1", "replace")  # one byte for each character
+        first = max(0, start - self._longest)
+        places = self._places(data, first, end) if IS_AVAILABLE and end - first >= _LONG else None
+        if places is None:
+            yield from self._found_one_by_one(text, data, start, end)
+        else:
+            for place in places:
+                yield from self._found_at(text, place, start, end)
+
+    def _places(self, data: bytes, first: int, end: int) -> list[int] | None:
+        """Return where a prefix may begin, None if there are too many such places."""
+        stop = min(len(data), end + self._longest)
+        return self._finder.starts(data, first, stop, _FEW + (end - first) // _RARE)
+
+    def _found_one_by_one(self, text: str, data: bytes, start: int, end: int) -> Iterator[FoundSecret]:
+        """Look for one prefix after the other; if they are frequent, let each group look by itself."""
+        search, count = self._pattern.search, 0
         first = at = max(0, start - self._longest)
-        if IS_AVAILABLE and end - first >= _LONG:
-            stop = min(len(data), end + self._longest)
-            places = self._finder.starts(data, first, stop, _FEW + (end - first) // _RARE)
-            if places is not None:
-                for place in places:
-                    yield from self._found_at(text, place, start, end)
-                return
-        count = 0
         while (match := search(data, at)) is not None and (at := match.start()) < end:
             yield from self._found_at(text, at, start, end)
             at, count = at + 1, count + 1

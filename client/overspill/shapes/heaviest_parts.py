@@ -74,14 +74,14 @@ def _largest(
     ]
     chosen: set[int] = set()
     rest = [sum(each.size for each in weights) + _frame_size(parts), sum(each.lines for each in weights)]
-    for what in range(len(room)):
-        order = range(len(parts)) if rest[what] > room[what] else ()
-        for at in sorted(order, key=lambda at: (-weights[at][what], -at)):
-            if rest[what] <= room[what]:
+    for unit in range(len(room)):
+        order = range(len(parts)) if rest[unit] > room[unit] else ()
+        free = (at for at in order if not kept[at] and at not in chosen)
+        for at in sorted(free, key=lambda at: (-weights[at][unit], -at)):
+            chosen.add(at)
+            rest = [left - taken for left, taken in zip(rest, weights[at], strict=True)]
+            if rest[unit] <= room[unit]:
                 break
-            if not kept[at] and at not in chosen:
-                chosen.add(at)
-                rest = [left - taken for left, taken in zip(rest, weights[at], strict=True)]
     return [parts[at] for at in sorted(chosen)], Weight(*rest)
 
 

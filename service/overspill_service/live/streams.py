@@ -229,17 +229,20 @@ class Streams:
         async with self._views.held(entry) as view:
             return view.size, await _cut_character(self._archive, view)
 
-    async def follow(self, entry: Entry, offset: int) -> AsyncGenerator[bytes, None]:
+    def follow(self, entry: Entry, offset: int) -> AsyncGenerator[bytes, None]:
         """Yield the capture from `offset` on as events, until it has ended. Without news, yield comments.
 
         `entry` is as the catalog has it.
         """
-        if not entry.is_live:
-            async with aclosing(self._read(entry, offset, entry.size)) as found:
-                async for event in found:
-                    yield event.encoded
-            yield events.end(entry)
-            return
+        return self._follow_live(entry, offset) if entry.is_live else self._replay(entry, offset)
+
+    async def _replay(self, entry: Entry, offset: int) -> AsyncGenerator[bytes, None]:
+        async with aclosing(self._read(entry, offset, entry.size)) as found:
+            async for event in found:
+                yield event.encoded
+        yield events.end(entry)
+
+    async def _follow_live(self, entry: Entry, offset: int) -> AsyncGenerator[bytes, None]:
         async with self.of(entry) as stream:
             while True:
                 kept = stream.event_at(offset)

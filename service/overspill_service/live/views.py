@@ -47,6 +47,16 @@ class _Remembered(Struct):
     def size(self) -> int:
         return len(self.data) + (0 if self.view is None else len(self.view.tail.data))
 
+    @property
+    def stop(self) -> int:
+        return self.start + len(self.data)
+
+    def reaches(self, offset: int) -> bool:
+        return self.start <= offset <= self.stop
+
+    def between(self, start: int, stop: int) -> bytes:
+        return self.data[start - self.start : stop - self.start] if start < stop else b""
+
 
 class LiveViews:
     """The views of live captures that one process gives."""
@@ -75,24 +85,26 @@ class LiveViews:
             if not entry.is_live:
                 return entry
             known = self._remembered.get(entry.upload)
-            is_useful = known is not None and known.start <= entry.size <= known.start + len(known.data)
-            since = known.start + len(known.data) if known is not None and is_useful else entry.size
+            since = known.stop if known is not None and known.reaches(entry.size) else entry.size
             record = await self._archive.catalog.live(entry.tenant, entry.id, since=since, most=memory.room)
-            if known is not None and record is not None and _is_another(known, record):
+            if record is not None and known is not None and _is_another(known, record):
                 self.forget(entry.upload)
-                continue
-            if record is not None and (size := record.accepted - entry.size) > memory.room:
+            elif record is not None and (size := record.accepted - entry.size) > memory.room:
                 known = None  # it would not be counted while it waits
                 await memory.cover(size)
-                continue
-            if record is not None and record.start == since:
-                before = known.data[entry.size - known.start :] if known is not None and is_useful else b""
+            elif record is not None and record.start == since:
+                before = known.between(entry.size, since) if known is not None else b""
                 return await self._view(entry, record, before + record.buffer)
-            found = await self._archive.catalog.get(entry.tenant, entry.id)
-            if found == entry or not isinstance(found, Entry):
+            elif (newer := await self._changed(entry)) is not None:
+                entry = newer
+            else:
                 return entry  # the catalog has lost the buffer: what is stored is all that there is
-            entry = found
         raise CatalogUnavailable("the capture changes faster than it can be read")
+
+    async def _changed(self, entry: Entry) -> Entry | None:
+        """Return what the catalog has of the capture now, None if it has `entry` still or no entry."""
+        found = await self._archive.catalog.get(entry.tenant, entry.id)
+        return found if isinstance(found, Entry) and found != entry else None
 
     async def shown(self, entry: Entry) -> wire.Entry:
         """Return a live capture as a listing shows it: its accepted bytes, but the lines of stored ones."""
@@ -139,7 +151,7 @@ class LiveViews:
 
 def _is_another(known: _Remembered, record: LiveRecord) -> bool:
     """Return whether the catalog has lost the bytes since, and perhaps has others in their place."""
-    return known.opened != record.opened or known.start + len(known.data) > record.accepted
+    return known.opened != record.opened or known.stop > record.accepted
 
 
 def _is_same(view: GrowingEntry, entry: Entry, record: LiveRecord) -> bool:

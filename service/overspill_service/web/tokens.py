@@ -14,7 +14,6 @@ import os
 import re
 import time
 from collections import OrderedDict
-from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -142,25 +141,34 @@ def _keys_of(text: str) -> dict[str, IssuerKey]:
 
     Raises `ValueError` if there are none, and `RecursionError` for nesting without end.
     """
-    from jwt import PyJWK  # noqa: PLC0415  (an extra)
-    from jwt.exceptions import PyJWTError  # noqa: PLC0415
-
     keys = {}
     document = json.loads(text)
     listed = document.get("keys") if isinstance(document, dict) else None
     for each in listed if isinstance(listed, list) else ():
-        if not isinstance(each, dict) or each.get("use", "sig") != "sig" or each.get("kty") not in _KINDS:
-            continue
-        if each.get("alg", ALGORITHMS[0]) in ALGORITHMS and isinstance(each.get("kid", ""), str):
-            with suppress(PyJWTError, ValueError, TypeError):
-                key = PyJWK(each)
-                # One without `alg` is for all algorithms of its kind (RFC 7517, section 4.4).
-                is_for_all = each["kty"] == "RSA" and "alg" not in each
-                known = IssuerKey(key.key, RSA_ALGORITHMS) if is_for_all else IssuerKey(key, ALGORITHMS)
-                keys[each.get("kid", "")] = known
+        if isinstance(each, dict) and isinstance(name := each.get("kid", ""), str):
+            key = _key_of(each)
+            if key is not None:
+                keys[name] = key
     if not keys:
         raise ValueError("no public key for signatures is in it")
     return keys
+
+
+def _key_of(described: dict[str, Any]) -> IssuerKey | None:
+    """Return the key that one entry of a JWKS describes, None if it verifies no token."""
+    from jwt import PyJWK  # noqa: PLC0415  (an extra)
+    from jwt.exceptions import PyJWTError  # noqa: PLC0415
+
+    is_for_signatures = described.get("use", "sig") == "sig" and described.get("kty") in _KINDS
+    if not is_for_signatures or described.get("alg", ALGORITHMS[0]) not in ALGORITHMS:
+        return None
+    try:
+        key = PyJWK(described)
+    except (PyJWTError, ValueError, TypeError):
+        return None
+    # One without `alg` is for all algorithms of its kind (RFC 7517, section 4.4).
+    is_for_all = described["kty"] == "RSA" and "alg" not in described
+    return IssuerKey(key.key, RSA_ALGORITHMS) if is_for_all else IssuerKey(key, ALGORITHMS)
 
 
 class Forged(Unauthorized):
