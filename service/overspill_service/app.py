@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
@@ -18,7 +17,7 @@ from overspill_service.live.flusher import Flusher
 from overspill_service.live.streams import Streams
 from overspill_service.live.views import LiveViews
 from overspill_service.maintenance import Maintenance
-from overspill_service.resources.fair_places import FairPlaces, answer_places, pattern_places
+from overspill_service.resources.fair_places import Places
 from overspill_service.resources.fair_threads import FairThreads
 from overspill_service.resources.scans import ScanThreads, scan_places
 from overspill_service.resources.tasks import running
@@ -45,8 +44,6 @@ if TYPE_CHECKING:
     from overspill_service.settings.settings import Settings
     from overspill_service.tenants.directory import TenantDirectory
 
-MAX_FOLLOWERS: Final = 10_000
-"""Requests of one process that follow captures or wait for them."""
 FIRST_ROUND_SECONDS: Final = 2.0
 """How long a start waits for a new catalog to become complete. A rebuild of many captures takes longer."""
 
@@ -100,15 +97,26 @@ async def _assemble(
     settings: Settings, metrics: Metrics, directory: TenantDirectory, archive: Archive, scans: ScanThreads
 ) -> Service:
     """Return the parts of the service, wired."""
-    mode = OpenMode(archive.catalog, archive.keyring)
+    clock, memory = archive.shared_clock.now, archive.memory.size
     issuer = KeyIssuer(archive.keyring, settings.key_secret)
-    page_sessions = PageSessions(archive.store, archive.catalog, archive.shared_clock.now)
-    rates = RequestRates()
-    make = partial(Authenticator, directory, archive.catalog, issuer, mode, page_sessions, rates)
+    mode, views = OpenMode(archive.catalog, archive.keyring), LiveViews(archive)
+    rates, page_sessions = RequestRates(), PageSessions(archive.store, archive.catalog, clock)
+    authenticator = Authenticator(
+        directory,
+        archive.catalog,
+        issuer,
+        mode,
+        page_sessions,
+        rates,
+        clock=clock,
+        secrets=settings.key_secrets,
+        tokens=Tokens(settings, clock) if settings.jwt_issuer else None,
+        local_key=await asyncio.to_thread(access.local_key, settings),
+    )
     return Service(
         archive=archive,
         directory=directory,
-        authenticator=await _authenticator(settings, archive, make),
+        authenticator=authenticator,
         rates=rates,
         mode=mode,
         issuer=issuer,
@@ -123,32 +131,22 @@ async def _assemble(
         hosts=settings.answered_hosts,
         spans=tracing.spans(),
         settings=settings,
-        upload_places=FairPlaces(settings.max_uploads, "uploads"),
-        answer_places=FairPlaces(answer_places(archive.memory.size), "long answers"),
-        unsent=UnsentAnswers(archive.memory.size, note_cut_off),
+        places=Places.of(settings.max_uploads, memory),
+        unsent=UnsentAnswers(memory, note_cut_off),
         scans=scans,
-        flusher=Flusher(
-            archive,
-            age=settings.live_flush_seconds,
-            timeout=settings.live_timeout,
-            on_ended=metrics.capture,
-            metrics=metrics.live,
-        ),
-        live_views=(views := LiveViews(archive)),
+        flusher=_flusher(settings, metrics, archive),
+        live_views=views,
         streams=Streams(archive, views),
-        follow_places=FairPlaces(MAX_FOLLOWERS, "followers and waits"),
-        pattern_places=FairPlaces(pattern_places(archive.memory.size), "waits for a large pattern"),
     )
 
 
-async def _authenticator(
-    settings: Settings, archive: Archive, make: Callable[..., Authenticator]
-) -> Authenticator:
-    return make(
-        clock=archive.shared_clock.now,
-        secrets=settings.key_secrets,
-        tokens=Tokens(settings, archive.shared_clock.now) if settings.jwt_issuer else None,
-        local_key=await asyncio.to_thread(access.local_key, settings),
+def _flusher(settings: Settings, metrics: Metrics, archive: Archive) -> Flusher:
+    return Flusher(
+        archive,
+        age=settings.live_flush_seconds,
+        timeout=settings.live_timeout,
+        on_ended=metrics.capture,
+        metrics=metrics.live,
     )
 
 

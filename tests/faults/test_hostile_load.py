@@ -74,7 +74,7 @@ async def test_clients_that_break_off_leave_nothing_behind(api: Api, tmp_path: P
     await asyncio.gather(*(attack(api, seed) for seed in range(CLIENTS)))
 
     await until(lambda: is_at_rest(api))
-    assert api.service.upload_places.free == 8
+    assert api.service.places.uploads.free == 8
     assert [path for path in (tmp_path / "objects").rglob("*~*") if path.is_file()] == []
     await figures_are_right(api)
     assert await content_of(api, path_of(LARGE)) == LARGE

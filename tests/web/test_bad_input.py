@@ -170,7 +170,7 @@ async def test_a_client_that_goes_half_way_leaves_nothing(api: Api) -> None:
     head = f"PUT {path_of(b'x')} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n".encode()
     await raw(api, head + b"y" * 500_000, hang_up=True)
     async with asyncio.timeout(10):
-        while api.service.upload_places.free < api.service.settings.max_uploads:  # noqa: ASYNC110
+        while api.service.places.uploads.free < api.service.settings.max_uploads:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
     assert await no_object(api)
@@ -223,7 +223,7 @@ async def test_more_uploads_than_there_are_places_wait_or_are_sent_away(
 ) -> None:
     monkeypatch.setattr("overspill_service.web.uploads.QUEUE_SECONDS", 0.05)
     api = await start_api(max_uploads=1)
-    async with api.service.upload_places.hold("other", 0):
+    async with api.service.places.uploads.hold("other", 0):
         response = await api.send("PUT", path_of(b"x"), data=b"x")
 
     assert (response.status, (await problem(response)).code) == (429, Code.TOO_MANY_REQUESTS)

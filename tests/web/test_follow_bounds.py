@@ -61,14 +61,14 @@ async def tenants(start_api: Callable[..., Any], tmp_path: Path) -> TwoTenants:
     made.api = await start_api(
         tenants=made.file(tmp_path), anonymous=None, audit_log=str(tmp_path / "audit.json")
     )
-    made.api.service.follow_places = FairPlaces(PLACES, "followers and waits")
+    made.api.service.places.followers = FairPlaces(PLACES, "followers and waits")
     for name in made.keys:
         await made.begin(name)
     return made
 
 
 async def held(api: Api) -> int:
-    places = api.service.follow_places
+    places = api.service.places.followers
     return places.total - places.free
 
 
@@ -119,7 +119,7 @@ async def test_waits_for_large_patterns_have_fewer_places(
 ) -> None:
     monkeypatch.setattr("overspill_service.web.following.QUEUE_SECONDS", 0.05)
     api, path = tenants.api, f"/v1/captures/{CAPTURE}/wait?timeout=600&pattern="
-    api.service.pattern_places = FairPlaces(2, "waits for a large pattern")
+    api.service.places.patterns = FairPlaces(2, "waits for a large pattern")
     large = "[ab]{200}x{200}"
     waiting = asyncio.create_task(api.get(path + large, headers=tenants.headers("large")))
     await until(lambda: _is(held(api), 1))
@@ -134,7 +134,7 @@ async def test_waits_for_large_patterns_have_fewer_places(
     for each in (waiting, *others):
         each.cancel()
     await until(lambda: _is(held(api), 0))
-    assert api.service.pattern_places.free == 2
+    assert api.service.places.patterns.free == 2
 
 
 @pytest.mark.parametrize("question", ["pattern=never", "lines=9"])

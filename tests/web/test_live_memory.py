@@ -76,7 +76,7 @@ async def test_who_waits_or_follows_holds_nothing_of_it(producer: Producer) -> N
     waiting = asyncio.create_task(api.get(path("/wait?timeout=600&pattern=never")))
     async with following(api, path("/follow?offset=0")) as events:
         await text_until(events, 3 * len(PIECE))
-        await until(lambda: _is(api.service.follow_places.free == api.service.follow_places.total - 2))
+        await until(lambda: _is(api.service.places.followers.free == api.service.places.followers.total - 2))
         await until(lambda: _is(memory.free == memory.size))
         (remembered,) = api.service.live_views._remembered.values()
         holders = sys.getrefcount(remembered.view)

@@ -184,7 +184,7 @@ async def test_a_client_that_hangs_up_during_a_post_leaves_nothing(api: Api) -> 
     writer.close()
     await writer.wait_closed()
     async with asyncio.timeout(30):
-        while api.service.upload_places.free < api.service.settings.max_uploads:  # noqa: ASYNC110
+        while api.service.places.uploads.free < api.service.settings.max_uploads:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
     assert await keys(api) == []

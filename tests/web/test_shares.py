@@ -179,7 +179,7 @@ async def test_one_tenants_slow_readers_leave_half_of_the_places_to_others(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("overspill_service.web.content.QUEUE_SECONDS", 0.1)
-    api.service.answer_places = FairPlaces(4, "long answers")
+    api.service.places.answers = FairPlaces(4, "long answers")
     streams = [await asyncio.open_connection("127.0.0.1", api.port, limit=2**10) for _ in range(10)]
     for _, writer in streams:
         writer.write(
@@ -227,14 +227,14 @@ async def test_one_tenants_uploads_leave_half_of_the_places_to_others(
 ) -> None:
     monkeypatch.setattr("overspill_service.web.uploads.QUEUE_SECONDS", 0.1)
     async with trickling(api, HOSTILE, 64) as readers:
-        while api.service.upload_places.free > 2:  # noqa: ASYNC110
+        while api.service.places.uploads.free > 2:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
         response = await api.send("PUT", path_of(b"y"), data=b"y", headers=bearer(QUIET))
         refused = [await asyncio.wait_for(reader.readline(), 10) for reader in readers[2:]]
 
         assert response.status == 201
         assert all(b" 429 " in each for each in refused)
-        assert api.service.upload_places.free == 2
+        assert api.service.places.uploads.free == 2
 
 
 async def test_an_upload_that_trickles_is_given_up(start_api: Callable[..., Any]) -> None:

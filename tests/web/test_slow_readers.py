@@ -190,7 +190,7 @@ async def test_a_read_that_finds_no_memory_is_told_to_come_again(
 ) -> None:
     monkeypatch.setattr("overspill_service.resources.memory_budget.QUEUE_SECONDS", 0.05)
     api: Api = await start_api(memory=2 * 2**20)
-    api.service.answer_places = FairPlaces(8, "long answers")
+    api.service.places.answers = FairPlaces(8, "long answers")
     await api.put(LARGE)
     async with asking(api, f"{path_of(LARGE)}/content") as stalled:
         await stalled.readuntil(b"\r\n\r\n")

@@ -98,16 +98,24 @@ def _in_block(block: Any, path: FieldPath) -> Iterator[_PartOrSize]:
         yield extra_fields.of_resource(get(block, types.RESOURCE))
         yield from _text_at(get(block, types.RESOURCE), "text", (*path, types.RESOURCE))
     elif type_ == types.DOCUMENT:
-        source = get(block, "source")
-        field = {"text": "data", "content": "content"}.get(text_field(source, "type"))
-        if field is not None:
-            yield from _in_any(get(source, field), (*path, "source", field))
+        yield from _in_source(get(block, "source"), (*path, "source"))
     elif type_ == types.SHELL_OUTPUT:
-        for at, output in enumerate(listed(get(block, "output"))):
-            for stream in ("stdout", "stderr"):
-                yield from _text_at(output, stream, (*path, "output", at))
+        yield from _in_shell_outputs(get(block, "output"), (*path, "output"))
     else:
         yield extra_fields.NO_TEXT
+
+
+def _in_source(source: Any, path: FieldPath) -> Iterator[_PartOrSize]:
+    """Yield the parts of a document's source, which is a text or blocks."""
+    field = {"text": "data", "content": "content"}.get(text_field(source, "type"))
+    if field is not None:
+        yield from _in_any(get(source, field), (*path, field))
+
+
+def _in_shell_outputs(outputs: Any, path: FieldPath) -> Iterator[Part]:
+    for at, output in enumerate(listed(outputs)):
+        for stream in ("stdout", "stderr"):
+            yield from _text_at(output, stream, (*path, at))
 
 
 def _in_keyed(block: Any, field: str, path: FieldPath) -> Iterator[_PartOrSize]:

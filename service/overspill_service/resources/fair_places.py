@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.errors import TooManyRequests
@@ -17,6 +18,9 @@ ANSWER_BYTES: Final = 2 * 2**20
 
 PATTERN_BYTES: Final = 256 * 1024
 """Bytes of memory that a large compiled pattern holds, with what it remembers of its searches."""
+
+MAX_FOLLOWERS: Final = 10_000
+"""Requests of one process that follow captures or wait for them."""
 
 
 def answer_places(memory: int) -> int:
@@ -101,3 +105,25 @@ class FairPlaces:
             self._waiting.pop(tenant, None)
         if not self._held[tenant]:
             del self._held[tenant]
+
+
+@dataclass
+class Places:
+    """The places of one process for the requests that last or hold much memory."""
+
+    uploads: FairPlaces
+    answers: FairPlaces
+    """For long answers."""
+    followers: FairPlaces
+    patterns: FairPlaces
+    """For waits whose pattern takes much memory."""
+
+    @classmethod
+    def of(cls, max_uploads: int, memory: int) -> Places:
+        """Return as many places as `memory` bytes allow."""
+        return cls(
+            FairPlaces(max_uploads, "uploads"),
+            FairPlaces(answer_places(memory), "long answers"),
+            FairPlaces(MAX_FOLLOWERS, "followers and waits"),
+            FairPlaces(pattern_places(memory), "waits for a large pattern"),
+        )

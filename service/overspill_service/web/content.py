@@ -145,7 +145,7 @@ def _long_answer_slot(
     """Return a place for a long answer, whose client may be slow. Raises `TooManyRequests`."""
     if length <= SHORT_ANSWER_BYTES:
         return nullcontext()
-    return context.service.answer_places.hold(context.principal.tenant.name, QUEUE_SECONDS)
+    return context.service.places.answers.hold(context.principal.tenant.name, QUEUE_SECONDS)
 
 
 ROUTES: Final = (

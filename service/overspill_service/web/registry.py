@@ -118,7 +118,7 @@ class RouteTable:
             self._add(resources[route.path], route)
 
     def _add(self, resource: web.Resource, route: Route) -> None:
-        handler = _handler_of(route)
+        handler = partial(_handle, route)
         for method in ("GET", "HEAD") if route.method == "GET" else (route.method,):
             resource.add_route(method, handler, expect_handler=_continue_or_refuse)
             if route.action is not None:
@@ -144,37 +144,36 @@ async def _continue_or_refuse(request: web.Request) -> None:
     request.writer.output_size = 0  # count only the bytes of the answer itself
 
 
-def _handler_of(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    answer = _paced if route.is_paced else _answer
+async def _handle(route: Route, request: web.Request) -> web.StreamResponse:
+    """Answer a request for a route, or refuse it."""
+    service = request.app[SERVICE]
+    if service.audit.is_on:
+        await auditing.require_log(service, request)
+    if route.scope is SCRAPER:
+        service.rates.count_scrape(request[EXCHANGE].address)
+    if _is_open(service, route, request):  # health is told also in the middle of a flood
+        response = await _serve(route, request, service.directory.anonymous())
+        return await _sent(service, request, "", response)
+    principal = await _principal(service, request)
+    admitted = await _admitted(service, request, principal)
+    try:
+        request[EXCHANGE].bucket = service.rates.count(principal)
+        _require(route, principal)
+        response = await _serve(route, request, principal)
+    finally:
+        admitted.end()
+    return await _sent(service, request, principal.tenant.name, response)
 
-    async def serve(request: web.Request, service: Service, principal: Principal) -> web.StreamResponse:
-        ref = request.match_info.get("ref")
-        if ref is not None and CAPTURE_ID.fullmatch(ref):
-            request[EXCHANGE].fields["capture"] = ref
-        query = _parse(route.query, request)
-        with service.live_views.memory(principal.tenant.name) as buffers:
-            return await answer(route, RequestContext(request, service, principal, query, buffers))
 
-    async def handle(request: web.Request) -> web.StreamResponse:
-        service = request.app[SERVICE]
-        if service.audit.is_on:
-            await auditing.require_log(service, request)
-        if route.scope is SCRAPER:
-            service.rates.count_scrape(request[EXCHANGE].address)
-        if _is_open(service, route, request):  # health is told also in the middle of a flood
-            response = await serve(request, service, service.directory.anonymous())
-            return await _sent(service, request, "", response)
-        principal = await _principal(service, request)
-        admitted = await _admitted(service, request, principal)
-        try:
-            request[EXCHANGE].bucket = service.rates.count(principal)
-            _require(route, principal)
-            response = await serve(request, service, principal)
-        finally:
-            admitted.end()
-        return await _sent(service, request, principal.tenant.name, response)
-
-    return handle
+async def _serve(route: Route, request: web.Request, principal: Principal) -> web.StreamResponse:
+    """Answer a request that is allowed."""
+    service, ref = request.app[SERVICE], request.match_info.get("ref")
+    if ref is not None and CAPTURE_ID.fullmatch(ref):
+        request[EXCHANGE].fields["capture"] = ref
+    query = _parse(route.query, request)
+    with service.live_views.memory(principal.tenant.name) as buffers:
+        context = RequestContext(request, service, principal, query, buffers)
+        return await (_paced if route.is_paced else _answer)(route, context)
 
 
 async def _sent(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from overspill_service.live.flusher import Flusher
     from overspill_service.live.streams import Streams
     from overspill_service.live.views import LiveViews
-    from overspill_service.resources.fair_places import FairPlaces
+    from overspill_service.resources.fair_places import Places
     from overspill_service.resources.scans import ScanThreads
     from overspill_service.resources.unsent_answers import UnsentAnswers
     from overspill_service.settings.settings import Settings
@@ -73,17 +73,12 @@ class Service:
     metrics: Metrics
     reader_notes: ReaderNotes
     settings: Settings
-    upload_places: FairPlaces
-    answer_places: FairPlaces
-    """For long answers."""
+    places: Places
     unsent: UnsentAnswers
     scans: ScanThreads
     flusher: Flusher
     live_views: LiveViews
     streams: Streams
-    follow_places: FairPlaces
-    pattern_places: FairPlaces
-    """For waits whose pattern takes much memory."""
     loop_time: LoopTime = field(default_factory=LoopTime)
     admission: Admission = field(default_factory=Admission)
     connections: Connections = field(default_factory=Connections)

@@ -137,7 +137,7 @@ async def _upload_place(context: RequestContext[Any]) -> AsyncIterator[None]:
     """Hold one of the places for uploads. Raises `TooManyRequests` if none is free in time."""
     service = context.service
     async with AsyncExitStack() as stack:
-        place = service.upload_places.hold(context.principal.tenant.name, QUEUE_SECONDS)
+        place = service.places.uploads.hold(context.principal.tenant.name, QUEUE_SECONDS)
         with context.paused_reading():
             await stack.enter_async_context(place)
         with service.metrics.uploads.track_inprogress():
