@@ -178,6 +178,7 @@ def period(length: timedelta) -> str:
     return f"{seconds}s"
 
 
-def size(number: int) -> str:
+def size(number: float) -> str:
     """Return a number of bytes in few columns: `512 B`, `4.2 MB`."""
-    return quantities.readable_size(number).replace(" bytes", " B").replace(" byte", " B")
+    figure, prefix = quantities.scaled(number)
+    return f"{figure} {prefix}B"

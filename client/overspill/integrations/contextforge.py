@@ -11,16 +11,12 @@ plugins:
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cpex.framework import Plugin, ToolPostInvokePayload, ToolPostInvokeResult
 
-from overspill.guard.guarded import METADATA
 from overspill.integrations.adapter import Adapter
-from overspill.mcp.request import Request
-from overspill.mcp.results import guarded
-from overspill.mcp.tool_names import ToolNames
-from overspill.wire import Outcome
+from overspill.mcp.results import guarded_unless_lost
 
 if TYPE_CHECKING:
     from cpex.framework import PluginConfig, PluginContext
@@ -39,14 +35,14 @@ class OverspillPlugin(Plugin):
     def __init__(self, config: PluginConfig) -> None:
         super().__init__(config)
         self._adapter = Adapter()
-        self._names = ToolNames((), drops_schemas=False)
 
     async def tool_post_invoke(
         self, payload: ToolPostInvokePayload, context: PluginContext
     ) -> ToolPostInvokeResult:
         """Return the result that goes on, if it is another one."""
         try:
-            new = await self._guarded(payload, context)
+            guard, session = self._adapter.guard, _session(context)
+            new = await guarded_unless_lost(guard, payload.name, payload.result, session)
         except Exception as error:  # noqa: BLE001  (the boundary: a call never fails because of this)
             _log.warning("a result of %s stays as it is: %s: %s", payload.name, type(error).__name__, error)
             new = payload.result
@@ -58,16 +54,6 @@ class OverspillPlugin(Plugin):
     async def shutdown(self) -> None:
         """Send what waits. The gateway calls it when it stops."""
         await self._adapter.guard.aclose()
-
-    async def _guarded(self, payload: ToolPostInvokePayload, context: PluginContext) -> Any:
-        result = payload.result
-        if not isinstance(result, dict):
-            return result
-        call = Request(None, "tools/call", {"name": payload.name, "_meta": {}})
-        new = await guarded(self._adapter.guard, None, self._names, call, result, _session(context))
-        if new is result or new["_meta"][METADATA]["outcome"] == Outcome.TRUNCATED:
-            return result
-        return new
 
 
 def _session(context: PluginContext) -> str:

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 from overspill.execution import threads
 from overspill.guard.exemption import policy_for_foreign_tool
 from overspill.guard.guarded import METADATA
+from overspill.mcp.request import Request
+from overspill.mcp.tool_names import ToolNames
 from overspill.mcp.valid_results import shortened, validator
 from overspill.previews.notice_marks import is_marked, rewritten
+from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from overspill.guard.guard import Guard
     from overspill.guard.policy import Policy
-    from overspill.mcp.request import Request
-    from overspill.mcp.tool_names import ToolNames
 
 _log = logging.getLogger("overspill.mcp")
 _READER: Final = "inspect_output"
@@ -41,6 +42,19 @@ async def guarded(
     except Exception:  # noqa: BLE001  (the boundary: a tool's call never fails because of this)
         _log.warning("a result of %s passes as it came", request.tool, exc_info=True)
         return result
+
+
+async def guarded_unless_lost(guard: Guard, tool: str, result: Any, session: str | None) -> Any:
+    """Do the same for a gateway, which has no list of the server's tools.
+
+    What is no result stays as it is, and so does one that nothing could store: nothing of it is lost.
+    """
+    if not isinstance(result, dict):
+        return result
+    call = Request(None, "tools/call", {"name": tool, "_meta": {}})
+    new = await guarded(guard, None, ToolNames((), drops_schemas=False), call, result, session)
+    is_lost = new is not result and new["_meta"][METADATA]["outcome"] == Outcome.TRUNCATED
+    return result if is_lost else new
 
 
 async def _guarded(

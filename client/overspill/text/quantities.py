@@ -20,11 +20,17 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def scaled(number: float) -> tuple[str, str]:
+    """Return a number in three or four digits, and its decimal prefix: `512` and none, `4.2` and `M`."""
+    if abs(number) < 1000:  # noqa: PLR2004
+        return f"{number:.0f}", ""
+    prefixes, last = iter("KMGTP"), ""
+    while abs(number) >= _LARGEST_SCALED and (prefix := next(prefixes, "")):
+        number, last = number / 1000, prefix
+    return f"{number:.1f}", last
+
+
 def readable_size(size: int) -> str:
     """Return a size in decimal units: `512 bytes`, `50.1 KB`, `4.2 MB`."""
-    scaled = float(size)
-    for unit in ("KB", "MB", "GB"):
-        scaled /= 1000
-        if scaled < _LARGEST_SCALED:
-            return f"{scaled:.1f} {unit}" if size >= 1000 else plural(size, "byte")  # noqa: PLR2004
-    return f"{scaled:.1f} GB"
+    number, prefix = scaled(size)
+    return f"{number} {prefix}B" if prefix else plural(size, "byte")

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from overspill.cli.table import size
+from overspill.text import quantities
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
 
 NAME: Final = "name"
 """What `--sort` takes for the column of tools or tenants."""
-_THOUSAND: Final = 1000
 _MOST_DIGITS: Final = 100_000
 _WITH_A_DECIMAL: Final = 10
 
@@ -77,23 +78,11 @@ def activities(stats: Stats, *, by_tenant: bool) -> tuple[Activity, list[Activit
 
 def count(number: float) -> str:
     """Return a number in at most 7 characters: `12,345`, `1.2M`."""
-    return f"{number:,.0f}" if abs(number) < _MOST_DIGITS else scaled(number)
-
-
-def size(number: float) -> str:
-    """Return a number of bytes: `512 B`, `4.2 MB`."""
-    text = scaled(number)
-    return f"{text} B" if text[-1].isdigit() else f"{text[:-1]} {text[-1].replace('k', 'K')}B"
-
-
-def scaled(number: float) -> str:
-    """Return a number with a decimal unit: `999`, `4.2k`, `1.0M`."""
-    if abs(number) < _THOUSAND:
-        return f"{number:.0f}"
-    units = iter("kMGTP")
-    while abs(number) >= _THOUSAND - 0.05 and (unit := next(units, "")):
-        number, last = number / _THOUSAND, unit
-    return f"{number:.1f}{last}"
+    return (
+        f"{number:,.0f}"
+        if abs(number) < _MOST_DIGITS
+        else "".join(quantities.scaled(number)).replace("K", "k")
+    )
 
 
 def share(ratio: float) -> str:

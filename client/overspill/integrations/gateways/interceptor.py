@@ -16,11 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
-from overspill.guard.guarded import METADATA
-from overspill.mcp.request import Request
-from overspill.mcp.results import guarded
-from overspill.mcp.tool_names import ToolNames
-from overspill.wire import ForeignRequest, Outcome, require_own_origin
+from overspill.mcp.results import guarded_unless_lost
+from overspill.wire import ForeignRequest, require_own_origin
 
 if TYPE_CHECKING:
     from overspill.guard.guard import Guard
@@ -50,7 +47,6 @@ class _Interceptor:
     def __init__(self, guard: Guard, callers: Callers) -> None:
         self._guard = guard
         self._callers = callers
-        self._names = ToolNames((), drops_schemas=False)
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def after(self, request: web.Request) -> web.Response:
@@ -83,11 +79,8 @@ class _Interceptor:
         async with asyncio.timeout(_BODY_SECONDS):
             body = await request.read()
         result = json.loads(body)
-        if not isinstance(result, dict):
-            return web.Response()
         tool, session = request.query.get("tool", _TOOL), request.query.get("session")
-        call = Request(None, "tools/call", {"name": tool, "_meta": {}})
-        new = await guarded(self._guard, None, self._names, call, result, session)
-        if new is result or new["_meta"][METADATA]["outcome"] == Outcome.TRUNCATED:
-            return web.Response()  # it is short, or nothing has stored it: nothing is lost
+        new = await guarded_unless_lost(self._guard, tool, result, session)
+        if new is result:
+            return web.Response()
         return web.json_response(text=json.dumps(new, allow_nan=False))  # JSON has no number for 1e999
