@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill import wire
-from overspill.execution.latest import Latest
+from overspill.reading.latest import Latest
 
 if TYPE_CHECKING:
     from overspill.agent_tools.inspect_request import InspectAnswer, InspectRequest

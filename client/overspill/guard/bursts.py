@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from overspill.execution import forks
-from overspill.execution.latest import Latest
+from overspill.reading.latest import Latest
 
 if TYPE_CHECKING:
     from collections.abc import Callable

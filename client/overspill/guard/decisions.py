@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from overspill.execution import forks
-from overspill.execution.latest import Latest
+from overspill.reading.latest import Latest
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from overspill.execution import forks
-from overspill.execution.latest import Latest
+from overspill.reading.latest import Latest
 
 if TYPE_CHECKING:
     from collections.abc import Callable

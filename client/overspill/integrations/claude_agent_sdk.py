@@ -14,11 +14,11 @@ from mcp.server import Server
 from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
 
 from overspill.agent_tools.inspect_request import MOST_CHARS
-from overspill.execution.latest import Latest
 from overspill.guard.environment_policy import environment_policy
 from overspill.guard.guard import Guard
 from overspill.integrations.adapter import Adapter
 from overspill.integrations.claude_code import post_tool_use_async
+from overspill.reading.latest import Latest
 from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.base_tool import BaseTool
 from google.genai import types
 
-from overspill.execution.latest import Latest
 from overspill.guard.call_context import begin, end, minted
 from overspill.guard.guarded import METADATA
 from overspill.integrations.adapter import Adapter
+from overspill.reading.latest import Latest
 
 if TYPE_CHECKING:
     from google.adk.agents.callback_context import CallbackContext

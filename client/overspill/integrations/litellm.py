@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, Final
 from litellm.integrations.custom_logger import CustomLogger
 
 from overspill.execution import threads
-from overspill.execution.latest import Latest
 from overspill.guard.environment_policy import environment_policy
 from overspill.guard.guard import Guard
 from overspill.histories.history import spill_messages
+from overspill.reading.latest import Latest
 from overspill.transfer.client import Client
 from overspill.wire import Outcome
 

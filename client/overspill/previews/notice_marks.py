@@ -18,8 +18,8 @@ from hashlib import blake2b
 from typing import Final
 
 from overspill.execution import forks
-from overspill.execution.latest import Latest
 from overspill.previews.notice_key import notice_key
+from overspill.reading.latest import Latest
 
 MARK_DIGITS: Final = 12
 _MARKED: Final = re.compile(rf" ([0-9]{{{MARK_DIGITS}}})\]\Z")

@@ -9,6 +9,8 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from overspill.reading.latest import Latest
+
 from overspill_service.catalog.readers import ReadNote
 from overspill_service.resources.tasks import fan_out
 
@@ -52,7 +54,7 @@ class ReaderNotes:
 
     def __init__(self, catalog: Readers) -> None:
         self._catalog = catalog
-        self._noted: dict[_Name, float] = {}
+        self._noted: Latest[_Name, float] = Latest(MAX_REMEMBERED)
         """When each reader of a capture was last noted."""
         self._tenants: dict[str, _Waiting] = {}
         self._count = 0
@@ -65,8 +67,6 @@ class ReaderNotes:
         own = self._tenants.setdefault(entry.tenant, _Waiting())
         if self._count >= MAX_WAITING or len(own.notes) >= MAX_WAITING // 2:
             return
-        if len(self._noted) >= MAX_REMEMBERED:
-            self._noted.clear()
         self._noted[name] = at
         own.most = _share(reader.tenant.limits.max_metadata_size)
         self._count += name not in own.notes

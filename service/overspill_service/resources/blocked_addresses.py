@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
+from overspill.reading.latest import Latest
+
 from overspill_service.resources.token_buckets import TokenBuckets
 
 if TYPE_CHECKING:
@@ -25,12 +27,10 @@ class BlockedAddresses:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._offences = TokenBuckets("offences", RATE, BURST, clock, most=MAX_ADDRESSES)
-        self._until: dict[str, float] = {}
+        self._until: Latest[str, float] = Latest(MAX_ADDRESSES)
 
     def note_offence(self, address: str) -> None:
         if self._offences.of(address).take():
-            if len(self._until) >= MAX_ADDRESSES:
-                self._until.clear()
             self._until[address] = self._clock() + SECONDS
 
     def __bool__(self) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING
+
+from overspill.reading.latest import Latest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,14 +73,8 @@ class TokenBuckets:
         self, kind: str, rate: float, burst: float, clock: Callable[[], float], *, most: int
     ) -> None:
         self._new: Callable[[], TokenBucket] = partial(TokenBucket, kind, rate, burst, clock)
-        self._most = most
-        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
+        self._buckets: Latest[str, TokenBucket] = Latest(most)
 
     def of(self, name: str) -> TokenBucket:
-        bucket = self._buckets.get(name)
-        if bucket is None:
-            if len(self._buckets) >= self._most:
-                self._buckets.popitem(last=False)
-            bucket = self._buckets[name] = self._new()
-        self._buckets.move_to_end(name)
+        self._buckets[name] = bucket = self._buckets.get(name) or self._new()
         return bucket

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import hdrs
+from overspill.reading.latest import Latest
 
 from overspill_service.catalog.key_records import AccessMode
 from overspill_service.errors import CatalogIncomplete, KeyNotFound, Unauthorized
@@ -111,10 +112,10 @@ class Authenticator:
         self._sessions = sessions
         self._clock, self._secrets, self._local_key = clock, secrets, local_key
         self._tokens, self._rates = tokens, rates
-        self._cache: dict[str, CachedKey] = {}
+        self._cache: Latest[str, CachedKey] = Latest(MAX_CACHED_KEYS)
         self._unreported: dict[str, float] = {}
         """When keys were last used, by their hashes, as far as the catalog was not told yet."""
-        self._reported: dict[str, float] = {}
+        self._reported: Latest[str, float] = Latest(MAX_CACHED_KEYS)
 
     def replace_directory(self, directory: TenantDirectory) -> None:
         """Use this directory from now on."""
@@ -256,8 +257,6 @@ class Authenticator:
     def _note_use(self, key_hash: str) -> None:
         now = self._clock()
         if now - self._reported.get(key_hash, -math.inf) >= USE_SECONDS:
-            if len(self._reported) >= MAX_CACHED_KEYS:  # costs one more report for each key, no more
-                self._reported.clear()
             self._reported[key_hash] = self._unreported[key_hash] = now
 
     def _cached(self, key_hash: str) -> Principal | None:
@@ -277,8 +276,6 @@ class Authenticator:
             with suppress(KeyNotFound):
                 await self._issuer.rehash(key, record)
         principal = self._principal_of(record)
-        if len(self._cache) >= MAX_CACHED_KEYS:
-            self._cache.clear()
         self._cache[key_hash] = CachedKey(asked + KEY_CACHE_SECONDS, record.expires, principal)
         return principal
 

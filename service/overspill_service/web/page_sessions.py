@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
+from overspill.reading.latest import Latest
 from overspill.wire import Header
 
 from overspill_service.errors import Forbidden, RateExceeded
@@ -74,7 +75,7 @@ class PageSessions:
     def __init__(self, store: ObjectStore, catalog: Catalog, clock: Callable[[], float]) -> None:
         self._store, self._catalog, self._clock = store, catalog, clock
         self._secret = b""
-        self._trusted: dict[str, float] = {}
+        self._trusted: Latest[str, float] = Latest(MAX_TRUSTED)
         """By the nonces of sessions: until when, by the monotonic clock, they are not looked up again."""
         self._lock = asyncio.Lock()
         self._rates = TokenBuckets(
@@ -121,8 +122,6 @@ class PageSessions:
             return found
         if await self._catalog.is_leased(_sign_out_lease(found)):
             return None
-        if len(self._trusted) >= MAX_TRUSTED:
-            self._trusted.clear()
         self._trusted[found.nonce] = asked + TRUST_SECONDS
         return found
 

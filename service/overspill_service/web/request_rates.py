@@ -13,6 +13,8 @@ import math
 import time
 from typing import TYPE_CHECKING, Final
 
+from overspill.reading.latest import Latest
+
 from overspill_service.errors import RateExceeded
 from overspill_service.resources.peers import network_of
 from overspill_service.resources.token_buckets import TokenBucket, TokenBuckets
@@ -74,7 +76,7 @@ class RequestRates:
         self._clock, self._replica = clock, Replica()
         self._limited: dict[tuple[str, float], TokenBuckets] = {}
         """The buckets of tenants, and those of keys, with the same limit."""
-        self._keys: dict[str, KeysInUse] = {}
+        self._keys: Latest[str, KeysInUse] = Latest(MAX_NAMES)
         """The keys of tenants."""
         self._scrapes = TokenBuckets("scrapes", SCRAPES_RATE, SCRAPES_BURST, clock, most=MAX_ADDRESSES)
         self._unknown_keys = TokenBuckets(
@@ -140,8 +142,6 @@ class RequestRates:
     def _keys_of(self, tenant: str) -> KeysInUse:
         keys = self._keys.get(tenant)
         if keys is None:
-            if len(self._keys) >= MAX_NAMES:
-                self._keys.clear()
             keys = self._keys[tenant] = KeysInUse()
         return keys
 

@@ -13,13 +13,13 @@ import math
 import os
 import re
 import time
-from collections import OrderedDict
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import aiohttp
 from aiohttp import hdrs
 from msgspec.structs import replace
+from overspill.reading.latest import Latest
 from overspill.wire import Scope, fit, host_name, is_loopback
 
 from overspill_service.errors import CredentialsUnavailable, Unauthorized
@@ -193,7 +193,7 @@ class Tokens:
         _check(settings)
         self._settings, self._clock = settings, clock
         self._keys = IssuerKeys(settings.jwt_keys)
-        self._cache: OrderedDict[bytes, VerifiedToken] = OrderedDict()
+        self._cache: Latest[bytes, VerifiedToken] = Latest(MAX_CACHED)
 
     async def principal(self, token: str, directory: TenantDirectory) -> Principal:
         """Return who the token stands for. Raises `Unauthorized`, and `CredentialsUnavailable`."""
@@ -203,8 +203,6 @@ class Tokens:
             claims = await self._verify(token)
             principal = self._principal_of(claims, directory)
             known = VerifiedToken(time.monotonic() + CACHE_SECONDS, float(claims["exp"]), principal)
-            if len(self._cache) >= MAX_CACHED:
-                self._cache.popitem(last=False)
             self._cache[digest] = known
         return replace(known.principal, tenant=directory.tenant(known.principal.tenant.name))
 

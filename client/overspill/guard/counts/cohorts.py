@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from overspill.execution import forks
-from overspill.execution.latest import Latest
+from overspill.reading.latest import Latest
 from overspill.wire import CohortCount, CohortSums
 
 if TYPE_CHECKING:
