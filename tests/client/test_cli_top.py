@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overspill.cli.color import ColorMode, Paint
 from overspill.cli.printable import printable_line
+from overspill.cli.table import size as size_shown
 from overspill.cli.table import width_of
 from overspill.cli.top import figures
 from overspill.cli.top.view import View
@@ -136,7 +137,7 @@ def test_a_share_is_0_or_100_percent_only_if_it_is(ratio: float) -> None:
 @given(st.integers(min_value=-(10**17), max_value=10**17))
 def test_figures_take_few_columns(number: int) -> None:
     assert len(figures.count(number)) <= 8
-    assert len(figures.size(number)) <= 9
+    assert len(size_shown(number)) <= 9
 
 
 @pytest.mark.parametrize(
@@ -144,7 +145,7 @@ def test_figures_take_few_columns(number: int) -> None:
     [(0, "0 B"), (999, "999 B"), (1000, "1.0 KB"), (999_960, "1.0 MB"), (-4200, "-4.2 KB")],
 )
 def test_sizes_are_in_decimal_units(number: int, shown: str) -> None:
-    assert figures.size(number) == shown
+    assert size_shown(number) == shown
 
 
 NAMES: Final = st.text(max_size=20) | st.sampled_from(["", "TOTAL", "a" * 200, WIDE, HOSTILE])

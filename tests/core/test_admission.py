@@ -176,7 +176,7 @@ async def test_all_that_wait_begin_once_their_tenant_is_alone(admission: Admissi
     assert len(await asyncio.wait_for(asyncio.gather(*tasks), 10)) == 50
 
 
-async def test_a_request_that_is_given_up_takes_no_turn(admission: Admission) -> None:
+async def test_a_request_that_is_given_up_is_never_begun(admission: Admission) -> None:
     mixed(admission)
     first, _ = begun(admission, "loud", 2)
     given_up, last = waiting(admission, "loud", 20), waiting(admission, "loud", 1)[0]
@@ -188,7 +188,7 @@ async def test_a_request_that_is_given_up_takes_no_turn(admission: Admission) ->
     await until(last)
 
 
-async def test_a_turn_that_comes_as_its_request_is_given_up_goes_to_the_next(admission: Admission) -> None:
+async def test_a_place_that_comes_as_its_request_is_given_up_goes_to_the_next(admission: Admission) -> None:
     mixed(admission)
     first, _ = begun(admission, "loud", 2)
     given_up, last = waiting(admission, "loud", 2)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from contextlib import closing
 from typing import TYPE_CHECKING, Final
 from urllib.request import getproxies, proxy_bypass
 
@@ -151,10 +152,8 @@ class Transport:
             warn_of_expiry(self.address.url, expires)
         if response.status in _OK:
             return response
-        try:
+        with closing(response):
             raise await self._failure(response)
-        finally:
-            response.close()
 
     async def _bound(self) -> tuple[Connections, aiohttp.ClientSession]:
         loop = asyncio.get_running_loop()

@@ -114,7 +114,7 @@ async def _erase(
 async def remove_without_record(archive: Archive, entries: Iterable[Entry], reason: str) -> wire.Removed:
     """Remove uploads that can no longer be read, without a record in the object store."""
     return await delete_objects(
-        archive, await put_tombstones(archive, [PendingRemoval(e, e.keys) for e in entries], reason)
+        archive, await put_tombstones(archive, [PendingRemoval(each, each.keys) for each in entries], reason)
     )
 
 

@@ -192,7 +192,7 @@ class Upload:
         )
         pieces = [data for _, data in self._frames]
         pieces.append(await self._cpu.run_for_frames(len(frames), trailer, index))
-        size, newlines = sum(f.size for f in frames), sum(f.newlines for f in frames)
+        size, newlines = sum(each.size for each in frames), sum(each.newlines for each in frames)
         await self._wait_for_put()
         stored_size = sum(map(len, pieces))
         await self.reservation.cover(size=self._size + size, stored_size=self._stored_in_all + stored_size)

@@ -19,6 +19,8 @@ from overspill.live.upload import LiveUpload
 from overspill.spools.spool import Spool
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from overspill.cli.invocation import Invocation
     from overspill.live.sync_capture import SyncLiveCapture
 
@@ -29,17 +31,14 @@ def run_shell(invocation: Invocation, shell: str, *, name: str, session: str | N
         raise CommandFailure("a shell needs a terminal: run commands with `overspill run`", ExitCode.USAGE)
     spool = Spool.default()
     with invocation.client() as client, Recording() as recording:
+        labels = {
+            wire.TERMINAL_LABEL: name,
+            wire.COMMAND_LABEL: shell,
+            wire.SIZE_LABEL: terminal_size(),
+        }
+        redactor = invocation.policy().redactor()
         capture = client.live(
-            tool="shell",
-            session=session,
-            ttl=ttl,
-            labels={
-                wire.TERMINAL_LABEL: name,
-                wire.COMMAND_LABEL: shell,
-                wire.SIZE_LABEL: terminal_size(),
-            },
-            redactor=invocation.policy().redactor(),
-            spool=spool,
+            tool="shell", session=session, ttl=ttl, labels=labels, redactor=redactor, spool=spool
         )
         output.say(f"this terminal is {name!r}; others read it with `{_reader(invocation, capture.id)}`")
 
@@ -47,13 +46,8 @@ def run_shell(invocation: Invocation, shell: str, *, name: str, session: str | N
             recording.take(data)
             upload.take(data)
 
-        screen = LiveOutput(output.stream(), is_terminal=True, raw=True)
-        with (
-            LiveUpload(recording, lambda: capture, after_bytes=0) as upload,
-            integrated(shell, dict(os.environ)) as (words, variables),
-        ):
-            own = {**variables, TERMINAL_VARIABLE: capture.id}
-            code = run_on_terminal(words, take, show=screen.show, variables=own)
+        with LiveUpload(recording, lambda: capture, after_bytes=0) as upload:
+            code = _run(shell, take, capture.id)
             with (
                 ended_by_signals(capture, upload.leave) as signals,
                 told_if_slow(signals, has_spool=spool is not None),
@@ -62,6 +56,13 @@ def run_shell(invocation: Invocation, shell: str, *, name: str, session: str | N
                 upload.ended(status=f"exit {code}", exit_code=code)
         output.say(_outcome(capture))
     return code
+
+
+def _run(shell: str, take: Callable[[bytes], None], handle: str) -> int:
+    screen = LiveOutput(output.stream(), is_terminal=True, raw=True)
+    with integrated(shell, dict(os.environ)) as (words, variables):
+        own = {**variables, TERMINAL_VARIABLE: handle}
+        return run_on_terminal(words, take, show=screen.show, variables=own)
 
 
 def _reader(invocation: Invocation, handle: str) -> str:

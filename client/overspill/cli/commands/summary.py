@@ -11,6 +11,8 @@ from overspill.cli.printable import printable
 from overspill.cli.table import fitting
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from overspill.cli.invocation import Invocation
     from overspill.wire import Summary
 
@@ -43,8 +45,19 @@ def _summarise(found: "Summary", paint: Paint, *, raw: bool) -> None:
             "warnings": _severity(found.warnings),
         }
     )
-    shown = (lambda text: text) if raw else printable
-    sections = {
+    for title, lines in _sections(found).items():
+        if lines:
+            output.line(paint(f"{title}:", Style.HEADER))
+            for each in lines:
+                output.line(f"  {fitting(each if raw else printable(each), 2)}")
+    if isinstance(found.note, str):
+        output.say(found.note)
+    if found.truncated:
+        output.say(f"only the first {found.scanned_bytes:,} bytes were looked at")
+
+
+def _sections(found: "Summary") -> "dict[str, Sequence[str]]":
+    return {
         "first lines": found.first_lines,
         "last lines": found.last_lines,
         "repeated": [
@@ -52,15 +65,6 @@ def _summarise(found: "Summary", paint: Paint, *, raw: bool) -> None:
         ],
         "JSON": (found.json_shape or "").splitlines(),
     }
-    for title, lines in sections.items():
-        if lines:
-            output.line(paint(f"{title}:", Style.HEADER))
-            for each in lines:
-                output.line(f"  {fitting(shown(each), 2)}")
-    if isinstance(found.note, str):
-        output.say(found.note)
-    if found.truncated:
-        output.say(f"only the first {found.scanned_bytes:,} bytes were looked at")
 
 
 def _severity(found: Any) -> str:
