@@ -271,6 +271,23 @@ async def test_a_tenant_that_asks_all_replicas_gets_its_limit_from_all_of_them_t
     assert total == pytest.approx(10 * LIMIT, rel=0.1)
 
 
+async def test_a_tenant_that_goes_from_replica_to_replica_gets_no_more_than_its_limit() -> None:
+    replicas = Replicas(4)
+    turns = [[400 if number == turn else 0 for number in range(4)] for turn in range(4)]
+    for asked in 2 * turns:
+        await replicas.second(*asked)
+    total = sum([sum(await replicas.second(*asked)) for asked in 3 * turns])
+
+    assert total <= 1.2 * LIMIT * len(3 * turns)
+
+
+async def test_below_the_limit_nothing_is_refused_to_a_tenant_that_goes_from_replica_to_replica() -> None:
+    replicas = Replicas(3)
+    turns = [[80, 0, 0], [0, 80, 0], [0, 0, 80]]
+
+    assert [await replicas.second(*asked) for asked in 5 * turns] == 5 * turns
+
+
 async def test_each_replica_grants_in_proportion_to_what_is_asked_of_it() -> None:
     replicas = Replicas(2)
     for _ in range(5):

@@ -3,8 +3,9 @@
 A key that is used alone may send all that its tenant may. While others are in use, it may send a part.
 
 Each process counts for itself. Once a second, replicas tell each other how much is asked of them by those who
-come near a limit. Then each grants its part of the limit, in proportion, so the limit holds for all of them
-together, a second or two late.
+come near a limit, or have lately. Then each grants its part of the limit, in proportion, so the limit holds
+for all of them together, a second or two late. A replica that is asked no more hears of the others, so nobody
+gets more by going from one to the next.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ UNKNOWN_KEYS_BURST: Final = 60
 MAX_ADDRESSES: Final = 10_000
 NEAR: Final = 0.1
 """The part of a limit from which on replicas tell each other."""
+NEAR_SECONDS: Final = 60.0
+"""How long after that a replica goes on to tell, and to hear of the others."""
 LEAST_SHARE: Final = 0.05
 """What a replica grants in any case: more may be asked of it in the next moment."""
 
@@ -84,6 +87,8 @@ class RequestRates:
         )
         self._used: dict[str, TokenBucket] = {}
         """Buckets that were asked since the last exchange, by the names that replicas have for them."""
+        self._near: dict[str, tuple[TokenBucket, float]] = {}
+        """Buckets that came near their limit, and until when they count as such."""
         self._divided: dict[str, TokenBucket] = {}
         """Buckets of which only a part may be used here."""
         self._told_at = clock()
@@ -189,20 +194,28 @@ class RequestRates:
                 self._keys_of(tenant).note_elsewhere(self._clock())
 
     def _busy_buckets(self) -> dict[str, tuple[TokenBucket, float]]:
-        """Return the buckets that came near their limit since the last time, and what was asked a second."""
+        """Return the buckets that came near their limit lately, and what is asked of them a second now."""
         now, used = self._clock(), self._used
         seconds = max(now - self._told_at, TELL_SECONDS / 2)
         self._told_at, self._used = now, {}
-        rates = {name: (bucket, bucket.asked / seconds) for name, bucket in used.items()}
-        for bucket in used.values():
+        rates = {name: bucket.asked / seconds for name, bucket in used.items()}
+        for name, bucket in used.items():
             bucket.asked = 0
-        near = [(name, found) for name, found in rates.items() if found[1] >= NEAR * found[0].rate]
-        near.sort(key=lambda each: -each[1][1])
-        return dict(near[:MOST_TOLD])
+            until = now + NEAR_SECONDS if rates[name] >= NEAR * bucket.rate else self._until(name)
+            self._near[name] = bucket, until
+        near = [name for name in self._near if self._until(name) > now]
+        near.sort(key=lambda name: -rates.get(name, 0.0))
+        self._near = {name: self._near[name] for name in near[:MOST_TOLD]}
+        return {name: (bucket, rates.get(name, 0.0)) for name, (bucket, _) in self._near.items()}
+
+    def _until(self, name: str) -> float:
+        return self._near[name][1] if name in self._near else -math.inf
 
 
 def share_of(limit: float, here: float, elsewhere: float) -> float:
     """Return the part of a limit that may be granted here, by what is asked here and elsewhere."""
+    if not here:  # whoever has used up the limit elsewhere may come next; who moves counts twice for a moment
+        return min(1.0, max(LEAST_SHARE, 2 - elsewhere / limit))
     rest = limit - elsewhere
     in_proportion = limit * here / (here + elsewhere)
     return min(1.0, max(LEAST_SHARE, rest / limit, in_proportion / limit))
