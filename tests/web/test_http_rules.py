@@ -474,6 +474,28 @@ async def test_a_client_that_waits_to_continue_is_told_to(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
+    ("target", "fields", "status"),
+    [
+        (path_of(LOG), ["Content-Length: 5", "Content-Encoding: br"], 415),
+        (path_of(LOG), [f"Content-Length: {2**60}"], 413),
+        (path_of(LOG), ["Content-Length: 5", "Origin: https://foreign.example"], 403),
+        ("/v1/captures/none", ["Content-Length: 5"], 422),
+    ],
+)
+async def test_a_client_that_waits_to_continue_is_refused_before_it_sends_its_body(
+    api: Api, target: str, fields: list[str], status: int
+) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    head = [f"PUT {target} HTTP/1.1", HOST, "Expect: 100-continue", *fields, "", ""]
+    writer.write("\r\n".join(head).encode())
+    answer = await reader.readuntil(b"\r\n\r\n")
+    writer.close()
+
+    assert answer.startswith(b"HTTP/1.1 %d " % status)
+    assert b"\r\nConnection: close\r\n" in answer
+
+
+@pytest.mark.parametrize(
     "query",
     [
         "since=0001-01-01T00:00:00Z",

@@ -11,6 +11,7 @@ from aiohttp import ClientError, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from overspill_service.errors import IncompleteBody
+from overspill_service.web.expectations import ask_for_body
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -51,6 +52,7 @@ class BodyPatience:
 
 async def body_chunks(request: web.Request, settings: Settings) -> AsyncIterator[bytes]:
     """Yield the body as it arrives. Raises `IncompleteBody` if it stops, breaks off, is malformed or slow."""
+    await ask_for_body(request)
     idle, patience = settings.idle_timeout, BodyPatience(settings)
     try:
         while True:

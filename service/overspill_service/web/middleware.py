@@ -25,6 +25,7 @@ from overspill_service.telemetry import logs
 from overspill_service.tenants.keys import KEY_PATTERN
 from overspill_service.web import auditing, request_span
 from overspill_service.web.exchange import EXCHANGE, Exchange
+from overspill_service.web.expectations import is_waiting
 from overspill_service.web.header_fields import (
     LONG_HEAD_BYTES,
     is_framed_plainly,
@@ -169,7 +170,7 @@ async def set_headers(request: web.Request, response: web.StreamResponse) -> Non
         headers[RATE_LIMIT] = exchange.bucket.state
     service = exchange.service
     is_last = service.is_stopping or service.connections.is_full or exchange.head_size > LONG_HEAD_BYTES
-    if is_last or not is_framed_plainly(request):
+    if is_last or is_waiting(request) or not is_framed_plainly(request):
         response.force_close()
         headers[hdrs.CONNECTION] = "close"  # aiohttp has set the header before it calls this
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from aiohttp import HttpVersion11, hdrs, web
+from aiohttp import hdrs, web
 from overspill.wire import CAPTURE_ID, NoQuery, Path, Scope
 
 from overspill_service.audit.events import Action
@@ -18,6 +18,7 @@ from overspill_service.web import auditing
 from overspill_service.web.conditions import SAFE, are_given, is_not_modified
 from overspill_service.web.context import RequestContext, paused_reading
 from overspill_service.web.exchange import EXCHANGE, Exchange
+from overspill_service.web.expectations import note_expectation
 from overspill_service.web.header_fields import list_field
 from overspill_service.web.instants import text_of
 from overspill_service.web.negotiation import require_identity
@@ -120,7 +121,7 @@ class RouteTable:
     def _add(self, resource: web.Resource, route: Route) -> None:
         handler = partial(_handle, route)
         for method in ("GET", "HEAD") if route.method == "GET" else (route.method,):
-            resource.add_route(method, handler, expect_handler=_continue_or_refuse)
+            resource.add_route(method, handler, expect_handler=note_expectation)
             if route.action is not None:
                 self._actions[method, route.path] = route.action
 
@@ -129,19 +130,6 @@ class RouteTable:
         for resource in self._router.resources():
             app.router.register_resource(resource)
         app[auditing.ACTIONS] = self._actions
-
-
-async def _continue_or_refuse(request: web.Request) -> None:
-    """Send 100 Continue to a client that waits for it. Raises `HTTPExpectationFailed` for other expectations.
-
-    aiohttp's own handler quotes the field, and fails if its bytes are not UTF-8.
-    """
-    if request.version < HttpVersion11:
-        return
-    if request.headers.get(hdrs.EXPECT, "").lower() != "100-continue":
-        raise web.HTTPExpectationFailed
-    await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    request.writer.output_size = 0  # count only the bytes of the answer itself
 
 
 async def _handle(route: Route, request: web.Request) -> web.StreamResponse:

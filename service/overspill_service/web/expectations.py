@@ -1,0 +1,38 @@
+"""`Expect: 100-continue`: a client that waits before it sends a body (RFC 9110, section 10.1.1).
+
+It is told to go on when the body is wanted. So a refusal that needs no body costs none.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aiohttp import HttpVersion11, hdrs, web
+
+CONTINUE: Final = "100-continue"
+_IS_WAITING: Final = web.RequestKey("is waiting to continue", bool)
+
+
+async def note_expectation(request: web.Request) -> None:
+    """Note that the client waits. Raises `HTTPExpectationFailed` for other expectations.
+
+    aiohttp's own handler tells every client to continue, quotes the field, and fails if it is not UTF-8.
+    """
+    if request.version < HttpVersion11:
+        return
+    if request.headers.get(hdrs.EXPECT, "").lower() != CONTINUE:
+        raise web.HTTPExpectationFailed
+    request[_IS_WAITING] = request.body_exists
+
+
+def is_waiting(request: web.Request) -> bool:
+    """Return whether the client waits to send its body: it may never come."""
+    return bool(request.get(_IS_WAITING))
+
+
+async def ask_for_body(request: web.Request) -> None:
+    """Tell a client that waits to continue."""
+    if is_waiting(request):
+        request[_IS_WAITING] = False
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0  # count only the bytes of the answer itself
