@@ -43,6 +43,7 @@ WAYS: dict[str, Callable[[str], str]] = {
     "colours": "\x1b[1;31m".join,
     "links": "\x1b]8;;https://a.example\x07".join,
     "one long dash": lambda text: text.replace("---", "—"),
+    "escaped brackets": lambda text: text.replace("[", "\x1b["),
     "blanks": lambda text: text.replace("[", "[ ").replace("overspill", "over spill"),
     "capitals": str.upper,
     "bold": lambda text: "".join(
@@ -120,6 +121,11 @@ def test_no_way_of_writing_hides_what_a_line_reads_like(text: str, way: str) -> 
 )
 def test_what_is_nothing_of_that_kind_stays_the_same_object(text: str) -> None:
     assert defuse(text) is text or defuse(text) == text
+
+
+@pytest.mark.parametrize("opened", ["\x1b]", "\x1b]8;;https://a.example", "\x1b[31"])
+def test_an_escape_sequence_without_an_end_hides_nothing_in_the_lines_after_it(opened: str) -> None:
+    assert defuse(f"{opened}\n[over\x1b[1mspill]\n") == f"{opened}\n(overspill]\n"
 
 
 def test_a_quoted_line_has_two_characters_more_and_a_mark_as_many() -> None:

@@ -48,8 +48,11 @@ _AS: Final = _PLAIN | {picture: _PLAIN.get(letter, letter) for picture, letter i
 _INVISIBLE: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800") | frozenset(map(chr, range(0x2400, 0x2427)))
 """Fillers, and the pictures that `sanitize` puts in the place of control characters."""
 _LONG_DASHES: Final = "—―⸺⸻"
-_SEQUENCE: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
-"""An escape sequence of a terminal (ECMA-48), which may stand within a word."""
+_LINE_ENDS: Final = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+_SEQUENCE: Final = re.compile(
+    rf"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b{_LINE_ENDS}]*(?:\x07|\x1b\\)?|[@-Z\\^_])"
+)
+"""An escape sequence of a terminal (ECMA-48), which may stand within a word. It ends with its line."""
 _MOST_CHARACTERS: Final = 20_000
 
 _OWN_WORDS: Final = ("oversplll", "prevlew", "readmore", "lslost", "outputtoolarge")
@@ -73,7 +76,7 @@ def defuse(text: str) -> str:
 
 def _has_own_words(text: str) -> bool:
     """Return whether a text may have a line that reads like ours. ASCII is searched many times as fast."""
-    text = _without_sequences(text)
+    text = "\n".join(_readings(text))
     strange = "" if text.isascii() else "\n".join(line for line in text.split("\n") if not line.isascii())
     skeleton = strange.translate(_SKELETON)
     reduced = text.encode("ascii", "ignore").translate(_ASCII, _ASCII_UNSEEN)
@@ -82,13 +85,13 @@ def _has_own_words(text: str) -> bool:
 
 def reads_like_ours(line: str) -> bool:
     """Return whether a line reads like one of a notice, or has a mark like one in it."""
-    skeleton = _without_sequences(line).translate(_SKELETON)
+    skeletons = [reading.translate(_SKELETON) for reading in _readings(line)]
     is_quoted = line.startswith(QUOTE)
-    return bool(_MARK.search(skeleton) or (not is_quoted and _OWN_LINE.match(skeleton)))
+    return any(_MARK.search(each) or (not is_quoted and _OWN_LINE.match(each)) for each in skeletons)
 
 
 def _defused(line: str) -> str:
-    line = _without_sequences(line) if reads_like_ours(line) else line
+    line = _readings(line)[0].replace("\x1b", "") if reads_like_ours(line) else line
     skeleton = line.translate(_SKELETON)
     if _MARK.search(skeleton):
         line = _without_marks(line)
@@ -96,8 +99,9 @@ def _defused(line: str) -> str:
     return f"{QUOTE}{line}" if is_own else line
 
 
-def _without_sequences(text: str) -> str:
-    return _SEQUENCE.sub("", text) if "\x1b" in text else text
+def _readings(text: str) -> list[str]:
+    """Return what a terminal shows of a text, and the text itself: models read what is behind an escape."""
+    return [_SEQUENCE.sub("", text), text] if "\x1b" in text else [text]
 
 
 def _without_marks(line: str) -> str:
