@@ -140,7 +140,10 @@ _TOKENS: dict[str, list[tuple[str, str, int]]] = {
     "intra42-secret": [("s-s4t2ud-", HEX, 64)],
     "scalingo-token": [("tk-us-", DASHED, 48)],
     "defined-networking-key": [("dnkey-", DASHED, 79)],
-    "flutterwave-key": [("FLWSECK-", "abcdefgh0123456789", 32)],
+    "flutterwave-key": [
+        ("FLWSECK-", "abcdefgh0123456789", 32),
+        ("FLWSECK_TEST-", "abcdefgh0123456789", 12),
+    ],
     "overspill-key": [(prefix, "abcdefghijklmnopqrstuvwxyz234567", 39) for prefix in ("ovs_", "ovl_")],
 }
 

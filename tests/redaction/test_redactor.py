@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import random
+import re
 import time
 from itertools import pairwise
 
@@ -16,6 +17,7 @@ from overspill.redaction.groups import groups_of
 from overspill.redaction.masking import Redaction
 from overspill.redaction.prefix_scan import PrefixScan
 from overspill.redaction.redactor import Redactor
+from overspill.redaction.rule import Probe, SecretRule
 from overspill.redaction.rules import RULES
 
 from tests.redaction.corpus import Planted, pem, planted
@@ -27,6 +29,7 @@ PLAIN = Redactor()
 """Finds them as where RE2 is not installed."""
 PLAIN._passes = PLAIN._byte_passes = tuple(groups_of(RULES))
 PLANTED = planted()
+PROBES = [Probe(rule, prefix) for rule in RULES for prefix in rule.prefixes]
 SHOWN = 12
 """The number of characters in a row that count as a secret that is left."""
 
@@ -210,6 +213,48 @@ def test_chunks_never_change_the_result(text: str, sizes: list[int], batch: int)
 @given(texts)
 def test_without_re2_the_result_is_the_same(text: str) -> None:
     assert PLAIN.redact(text) == DEFAULT.redact(text)
+
+
+def plainly_found(text: str) -> set[tuple[int, int, str]]:
+    """Return what the rules find if each is tried at each of its prefixes, with no search before."""
+    found = set()
+    for probe in PROBES:
+        at = text.find(probe.prefix)
+        while at >= 0:
+            if secret := probe.find(text, at + probe.place):
+                found.add((secret.start, secret.end, secret.kind))
+            at = text.find(probe.prefix, at + 1)
+    return found
+
+
+def _forms(rule: SecretRule) -> st.SearchStrategy[str]:
+    """Return texts that the pattern of a rule matches, with what may stand beside a secret."""
+    lead, body = (
+        st.from_regex(re.compile(each, re.ASCII), fullmatch=True) for each in (rule.lead, rule.body)
+    )
+    left, right = st.sampled_from(["", " ", "_", "\\n", "%0a", "[0m"]), st.sampled_from(["", " ", "\n", '"'])
+    return st.tuples(left, lead, st.sampled_from(rule.prefixes), body, right).map("".join)
+
+
+forms = st.sampled_from([rule for rule in RULES if not rule.behind]).flatmap(_forms)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.one_of(texts, forms))
+def test_the_search_finds_what_each_rule_finds_by_itself(text: str) -> None:
+    for redactor in (DEFAULT, PLAIN):
+        found = redactor.find(text, 0, len(text), is_bytes=False)
+
+        assert {(each.start, each.end, each.kind) for each in found} == plainly_found(text)
+
+
+def test_the_search_finds_each_planted_secret_as_its_rule_does() -> None:
+    for each in PLANTED:
+        expected = plainly_found(each.text)
+        for redactor in (DEFAULT, PLAIN):
+            found = redactor.find(each.text, 0, len(each.text), is_bytes=False)
+
+            assert {(one.start, one.end, one.kind) for one in found} == expected
 
 
 @settings(max_examples=20, deadline=None)

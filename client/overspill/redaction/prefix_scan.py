@@ -15,14 +15,13 @@ from overspill.reading.finder import IS_AVAILABLE, Finder
 from overspill.reading.literals import Literals
 from overspill.reading.lock_free import cached_property
 from overspill.redaction.groups import groups_of
-from overspill.redaction.rule import FREQUENT, Probe, anchor_of
+from overspill.redaction.rule import LONG_WORD, Probe, anchor_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from overspill.redaction.rule import FoundSecret, SecretRule
 
-_LONG_WORD: Final = r"[\w+/%-]{14}"
 _MEMORY: Final = 64 * 1024 * 1024
 _LONG: Final = 32 * 1024
 """Characters that are worth a search with Hyperscan: its first one takes some milliseconds."""
@@ -92,7 +91,7 @@ class PrefixScan:
 
 def _with_word(place: tuple[str, int, Probe]) -> str:
     prefix, _, probe = place
-    return re.escape(prefix) + (_LONG_WORD if prefix[-1] in FREQUENT or probe.has_long_word else "")
+    return re.escape(prefix) + (LONG_WORD if probe.has_long_word else "")
 
 
 def _options() -> re2.Options:

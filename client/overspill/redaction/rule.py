@@ -13,10 +13,11 @@ from overspill.reading.lock_free import cached_property
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ANCHORS: Final = "~@JKzZ_-.BSPFkw"
+ANCHORS: Final = '~@!JKzVWBASG_-.wk="p'
 """The characters by which secrets are found, those that are rare in logs and code first."""
-FREQUENT: Final = "_-."
+FREQUENT: Final = "_-.A"
 """Anchors that are frequent in code and logs. Prefixes that end with one are followed by a long word."""
+LONG_WORD: Final = "[A-Za-z0-9_+/%-]{12}"
 LONGEST_HEAD: Final = 5_000
 """The most characters that a pattern matches, with what it looks at behind the match."""
 NEIGHBOURS: Final = 2
@@ -77,22 +78,24 @@ class Probe:
 
     def __init__(self, rule: SecretRule, prefix: str) -> None:
         at = anchor_of(prefix)
+        self.prefix, self.place = prefix, at
+        """The prefix, and where its anchor is in it."""
         self.previous: str = prefix[max(0, at - NEIGHBOURS) : at]
         self.is_word: bool = prefix[at] not in ANCHORS
         """Whether the whole prefix is the anchor."""
         self.anchor: str = prefix if self.is_word else prefix[at]
         self.next: str = "" if self.is_word else prefix[at + 1 : at + 1 + NEIGHBOURS]
+        self.beside: str = next((each for each in (self.previous, self.next) if len(each) == NEIGHBOURS), "")
+        """By which characters beside the anchor it is looked for: those before it, or those behind it."""
         self.behind: int = rule.behind
         self.lead: str = "" if at else rule.lead
         """The pattern of what stands right before the anchor, if the prefix begins with the anchor."""
-        self.has_long_word: bool = rule.is_bounded and self.is_word
-        """Whether a long word follows an anchor that is a word, which may be frequent by itself."""
-        self.beside: tuple[str, str] = (_whole(self.previous), _whole(self.next))
-        """What stands before the anchor and behind it; empty where the prefix has less than that."""
+        self.has_long_word: bool = rule.is_bounded and (self.is_word or prefix[-1] in FREQUENT)
+        """Whether a long word follows the prefix."""
         self._kind = rule.kind
         self._back = at + rule.lead_width
         self._check = rule.check
-        self._rule, self._prefix = rule, prefix
+        self._rule = rule
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -101,7 +104,8 @@ class Probe:
         if rule.behind:
             return re.compile(rule.body, re.ASCII)
         left = _LEFT if rule.is_bounded else ""
-        return re.compile(left + rule.lead + re.escape(self._prefix) + rule.body, re.ASCII)
+        word = f"(?={LONG_WORD})" if self.has_long_word else ""
+        return re.compile(left + rule.lead + re.escape(self.prefix) + word + rule.body, re.ASCII)
 
     @cached_property
     def _more(self) -> re.Pattern[str] | None:
@@ -119,10 +123,6 @@ class Probe:
         if self._check is not None and not self._check(text, start, end):
             return None
         return FoundSecret(start, end, self._kind, self._more)
-
-
-def _whole(neighbours: str) -> str:
-    return neighbours if len(neighbours) == NEIGHBOURS else ""
 
 
 def anchor_of(prefix: str) -> int:
