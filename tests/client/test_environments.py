@@ -5,14 +5,22 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from overspill.spools.spool import Spool
 from overspill.transfer.address import Address
 from overspill.transfer.own_key import own_key
 
-BARE = (
+from tests.servers.overspill import clean_environment
+
+if TYPE_CHECKING:
+    from tests.servers.overspill import ServiceProcess
+
+SECONDS: Final = 120
+BARE: Final = (
     "from overspill import Guard, SyncClient, inspection_tool, reading_tools\n"
     "client = SyncClient()\n"
     "told = *(tool.description for tool in reading_tools(Guard(client))), inspection_tool(client).__doc__\n"
@@ -81,3 +89,35 @@ def test_a_home_that_is_closed_to_this_user_has_no_key(home: Path) -> None:
     near = Address(url="http://127.0.0.1:8750", key="", timeout=1, connect_timeout=1, retries=0)
 
     assert own_key(near) == ""
+
+
+IN_GREEN_THREADS: Final = """
+import sys
+from overspill import Guard, SyncClient
+import eventlet
+
+eventlet.monkey_patch()
+
+def spill(number):
+    with SyncClient(sys.argv[1]) as client, Guard(client) as guard:
+        return guard.process_sync(f"line {number}\\n" * 8_000, tool="t").outcome
+
+print(*{thread.wait() for thread in [eventlet.spawn(spill, number) for number in range(4)]})
+"""
+
+
+@pytest.mark.skipif(find_spec("eventlet") is None, reason="there is no eventlet for this system")
+def test_threads_that_are_replaced_after_the_import_hold_up_nothing(
+    service: ServiceProcess, tmp_path: Path
+) -> None:
+    environment = clean_environment(OVERSPILL_SPOOL=str(tmp_path / "spool"))
+    ended = subprocess.run(
+        [sys.executable, "-c", IN_GREEN_THREADS, service.url],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+        timeout=SECONDS,
+    )
+
+    assert ended.stdout.split() == ["captured"]

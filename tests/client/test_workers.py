@@ -108,7 +108,7 @@ def test_without_threads_the_caller_does_all(monkeypatch: pytest.MonkeyPatch) ->
     def refuse(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(workers, "start_new_thread", refuse)
+    monkeypatch.setattr("_thread.start_new_thread", refuse)
     pool, came = Workers(2), list[int]()
     pool.submit(lambda: came.append(threading.get_ident()))
 

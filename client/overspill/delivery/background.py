@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import logging
 import math
+import queue
 import threading
 import time
 from collections import deque
 from contextlib import suppress
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from overspill.errors import OverspillError
@@ -48,7 +49,7 @@ class JobThread:
     def reset_after_fork(self) -> None:
         """In a forked child, begin without jobs and without a thread."""
         self._lock = threading.RLock()
-        self._calls: SimpleQueue[None] = SimpleQueue()
+        self._calls: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._members: dict[Background, None] = {}
 

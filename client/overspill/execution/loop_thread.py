@@ -8,6 +8,7 @@ The thread starts with its first user and ends with its last.
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import logging
 import os
@@ -175,6 +176,7 @@ class _Shared:
 
     def reset_after_fork(self) -> None:
         """In a forked child, begin without a loop thread: the parent's does not exist there."""
+        self._starter = _thread.start_new_thread
         self._lock = threading.RLock()
         if self._thread is not None:
             self._abandoned.append(self._thread)
@@ -189,6 +191,8 @@ class _Shared:
         if here is not None:
             here.users.add(user)
             return here
+        if self._starter is not _thread.start_new_thread:  # gevent or eventlet has replaced threads since
+            self.reset_after_fork()
         with self._lock:
             if self._thread is None or not self._thread.is_alive:
                 self._thread = LoopThread()

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import queue
 import sys
 from collections import deque
 from contextlib import contextmanager, suppress
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -177,12 +178,12 @@ async def _wait_in_trio(reply: Reply[Any], seconds: float | None) -> None:
 
 
 @contextmanager
-def signalled(reply: Reply[Any]) -> Iterator[SimpleQueue[None]]:
+def signalled(reply: Reply[Any]) -> Iterator[queue.SimpleQueue[None]]:
     """Give a queue that gets an item once there is an answer, for a thread that waits in the block.
 
     If the block fails, as by an interrupt, the reply is cancelled.
     """
-    done: SimpleQueue[None] = SimpleQueue()
+    done: queue.SimpleQueue[None] = queue.SimpleQueue()
     reply.add_done_callback(lambda _: done.put(None))
     try:
         yield done

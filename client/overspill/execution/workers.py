@@ -2,16 +2,20 @@
 
 Threads start as work comes, end after a second without work, and never keep the interpreter alive. A signal
 handler may run at any moment, so nothing here holds a lock that it could wait for.
+
+gevent and eventlet replace threads, queues and locks by their own, perhaps after this package was imported. A
+queue of one kind blocks the only thread of the other. So each is looked up in its module when it is made.
 """
 
 from __future__ import annotations
 
+import _thread  # `Thread.start` waits for a lock that an interrupted thread may hold
 import logging
+import queue
 import threading
-from _thread import start_new_thread  # `Thread.start` waits for a lock that an interrupted thread may hold
 from collections import deque
 from contextlib import suppress
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.execution import forks
@@ -45,10 +49,11 @@ class Workers:
 
     def reset_after_fork(self) -> None:
         """In a forked child, begin without threads and without work."""
+        self._starter = _thread.start_new_thread
         self._inbox: deque[_Work] = deque()
         self._queue: FairQueue[_Work] = FairQueue()
         self._queue_lock = threading.Lock()  # for the workers alone: whoever submits never waits for it
-        self._tickets: SimpleQueue[None] = SimpleQueue()
+        self._tickets: queue.SimpleQueue[None] = queue.SimpleQueue()
         """One for each piece of work that waits. Whoever takes one does one piece, so none is slept over."""
         self._free: deque[None] = deque([None] * self._most)
         """One for each thread that may still be started."""
@@ -62,6 +67,8 @@ class Workers:
 
     def submit(self, do: Callable[[], object], flow: Hashable = None, size: int = 0) -> None:
         """Let a worker call `do`. Where the process has threads enough and no worker, do it here and now."""
+        if self._starter is not _thread.start_new_thread:  # gevent or eventlet has replaced threads since
+            self.reset_after_fork()
         self._inbox.append(_Work(do, flow, size))
         self._tickets.put(None)
         self._start_if_short()
@@ -70,7 +77,7 @@ class Workers:
         if not self._takes_seat():
             return
         try:
-            start_new_thread(self._serve, ())
+            _thread.start_new_thread(self._serve, ())
         except (RuntimeError, MemoryError):  # the process has threads enough, or is ending
             self._free.append(None)
             if not self.running:

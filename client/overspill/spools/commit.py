@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import queue
 import threading
 import time
 from contextlib import contextmanager, suppress
 from functools import partial
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -186,7 +187,7 @@ def _publish(room: Room, additions: Sequence[Addition], until: float) -> None:
 
 def _sync(additions: Sequence[Addition]) -> None:
     """Write the bytes of all drafts to the disk itself."""
-    waiting: SimpleQueue[tuple[Addition, int]] = SimpleQueue()
+    waiting: queue.SimpleQueue[tuple[Addition, int]] = queue.SimpleQueue()
     for addition in additions:
         if addition.failure is None and addition.draft is not None:
             for descriptor in addition.draft.descriptors:
@@ -205,7 +206,7 @@ def _sync(additions: Sequence[Addition]) -> None:
         helper.join()
 
 
-def _sync_each(waiting: SimpleQueue[tuple[Addition, int]]) -> None:
+def _sync_each(waiting: queue.SimpleQueue[tuple[Addition, int]]) -> None:
     while True:
         try:
             addition, descriptor = waiting.get_nowait()

@@ -7,11 +7,12 @@ writes its batches, one after another.
 from __future__ import annotations
 
 import logging
+import queue
 import threading
 import time
 import weakref
 from functools import partial
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import TYPE_CHECKING, Final
 
 from overspill.execution import forks
@@ -43,7 +44,7 @@ class SpoolWriter:
 
     def reset_after_fork(self) -> None:
         """In a forked child, begin without orders: the parent writes its own."""
-        self._orders: SimpleQueue[Order] = SimpleQueue()
+        self._orders: queue.SimpleQueue[Order] = queue.SimpleQueue()
         self._writing = threading.Lock()
         """Held by the one thread that writes. Nobody waits for it."""
         self._moved_at = time.monotonic()
