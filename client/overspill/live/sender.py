@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from overspill import wire
 from overspill.errors import NotFound, ProtocolError, WrongOffset
-from overspill.live.full_append import FullAppend
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from overspill.live.patience import Patience
     from overspill.live.ports import LiveService
@@ -53,7 +52,7 @@ class Sender:
         """Whether `unstored` has the end of the stream."""
         self._service, self._unstored, self._patience, self._tell = service, unstored, patience, tell
         self._news = asyncio.Event()
-        self._ahead: FullAppend | None = None
+        self._ahead: _Append | None = None
         """The append that was sent before the answer to the one before it came."""
         self._is_in_order = True
         self._hurries = 0
@@ -172,15 +171,15 @@ class Sender:
         is_enough = self._unstored.end - offset >= (_LARGE if self.is_whole else wire.MAX_APPEND)
         return is_enough and offset + wire.MAX_APPEND <= self.durable + wire.MAX_UNSTORED
 
-    def _begun(self, offset: int) -> FullAppend:
+    def _begun(self, offset: int) -> _Append:
         size = self._unstored.next_size(offset, wire.MAX_APPEND)
         pieces, is_last = [*self._unstored.pieces(offset, size)], self._is_last(offset + size)
-        return FullAppend(self._service, offset, pieces, self._news, is_last=is_last)
+        return _Append(self._service, offset, pieces, self._news, is_last=is_last)
 
     def _is_last(self, stop: int) -> bool:
         return self.is_whole and stop == self._unstored.end
 
-    async def _answered(self, append: FullAppend) -> wire.LiveStatus:
+    async def _answered(self, append: _Append) -> wire.LiveStatus:
         """Wait for the answer. Meanwhile begin the next append, once this one has gone out."""
         try:
             while not append.answer.done():
@@ -222,3 +221,39 @@ class Sender:
             raise error
         await self._service.begin()
         self.accepted, self._looked_at = 0, -1
+
+
+class _Append:
+    """An append under way, from `offset` on. The next one may be sent before its answer comes.
+
+    It sets `news` once it is sent, and once it is answered.
+    """
+
+    def __init__(
+        self,
+        service: LiveService,
+        offset: int,
+        pieces: Sequence[bytes],
+        news: asyncio.Event,
+        *,
+        is_last: bool,
+    ) -> None:
+        self.end: int = offset + sum(map(len, pieces))
+        self.is_last = is_last
+        self.is_sent: bool = False
+        self._news = news
+        self.answer = asyncio.create_task(
+            service.append(offset, pieces, is_last=is_last, on_sent=self._note_sent)
+        )
+        self.answer.add_done_callback(lambda _: news.set())
+
+    def _note_sent(self) -> None:
+        self.is_sent = True
+        self._news.set()
+
+    async def drop(self) -> None:
+        """Cancel the append. Raises nothing: the next append finds out whether the service has this one."""
+        self.answer.cancel()
+        await asyncio.wait((self.answer,))
+        if not self.answer.cancelled():
+            self.answer.exception()

@@ -6,8 +6,15 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
-from overspill.errors import OverspillError, Unreachable
-from overspill.transfer import retry
+from overspill.errors import (
+    DamagedEncoding,
+    DigestMismatch,
+    IncompleteBody,
+    OverspillError,
+    ProblemError,
+    Unreachable,
+)
+from overspill.execution.backoff import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -18,6 +25,10 @@ if TYPE_CHECKING:
 
 _PRECISION: Final = 0.01
 """A deadline is moved only by more than this part of its seconds: a timer costs as much as a piece."""
+_STATUSES: Final = frozenset({429, 502, 503, 504})
+_DAMAGED: Final = (DamagedEncoding, DigestMismatch, IncompleteBody)
+"""Problems of a body that was damaged on its way."""
+_BACKOFF: Final = Backoff(first=0.1, longest=5.0, least=0.0)
 
 
 class Deadline:
@@ -68,10 +79,23 @@ class Attempts:
         self._was_sent = self._was_sent or not isinstance(error, Unreachable) or error.was_sent
         if isinstance(error, Unreachable):
             error.was_sent = self._was_sent
-        pause = retry.wait_before(self._failed, error)
+        pause = _wait_before(self._failed, error)
         if pause is None or self._failed >= self._most or not self.deadline.leaves(pause):
             return None
         return pause
+
+
+def _wait_before(attempt: int, error: OverspillError) -> float | None:
+    """Return the seconds to wait after failure number `attempt` (from 1), or None if repeating cannot help.
+
+    They are what the service asks for with `Retry-After`, plus a random time from a `Backoff`.
+    """
+    jitter = _BACKOFF.pause(attempt - 1)
+    if isinstance(error, (Unreachable, *_DAMAGED)):
+        return jitter
+    if isinstance(error, ProblemError) and error.status in _STATUSES:
+        return (error.retry_after or 0) + jitter
+    return None
 
 
 @asynccontextmanager
