@@ -13,7 +13,6 @@ from overspill import wire
 from overspill.wire import Header, Path, Scope
 from overspill.wire.checksums import is_crc32c
 
-from overspill_service.audit.events import Action
 from overspill_service.errors import (
     Absent,
     BadRequest,
@@ -34,7 +33,7 @@ from overspill_service.web.capture_headers import metadata_of
 from overspill_service.web.captures import entry_headers
 from overspill_service.web.header_fields import list_field, single_field
 from overspill_service.web.negotiation import body_coding
-from overspill_service.web.registry import Route, capture_read
+from overspill_service.web.registry import Route, capture_read, capture_store
 from overspill_service.web.uploads import METADATA_HEADERS, require_preconditions
 
 if TYPE_CHECKING:
@@ -233,12 +232,9 @@ _PRODUCER: Final = {Header.PRODUCER: "A random word of the producer, the same fo
 _OF_BODIES: Final = frozenset({Header.REPR_DIGEST, "Content-Encoding"})
 
 ROUTES: Final = (
-    Route(
+    capture_store(
         method="PUT",
         path=Path.LIVE,
-        scope=Scope.WRITE,
-        is_of_session=True,
-        action=Action.CAPTURE_STORE,
         handler=begin,
         summary="Begin a live capture. Safe to repeat for its producer.",
         headers={name: METADATA_HEADERS[name] for name in METADATA_HEADERS if name not in _OF_BODIES}
@@ -273,12 +269,9 @@ ROUTES: Final = (
         body="application/octet-stream",
         answers={200: wire.LiveStatus},
     ),
-    Route(
+    capture_store(
         method="POST",
         path=Path.COMPLETE,
-        scope=Scope.WRITE,
-        is_of_session=True,
-        action=Action.CAPTURE_STORE,
         handler=complete,
         summary="End a live capture, whole or given up. The answer comes once all of it is stored.",
         headers=_PRODUCER,

@@ -104,6 +104,8 @@ capture_read: Final = partial(
     Route, method="GET", scope=Scope.READ, is_of_session=True, action=Action.CAPTURE_READ
 )
 """Declares a route that reads a capture."""
+capture_store: Final = partial(Route, scope=Scope.WRITE, is_of_session=True, action=Action.CAPTURE_STORE)
+"""Declares a route that stores one."""
 
 
 class RouteTable:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from aiohttp import hdrs
 from overspill import wire
-from overspill.wire import Header, Path, Scope
+from overspill.wire import Header, Path
 
 from overspill_service.archive import storing
 from overspill_service.archive.storing import UploadBody
 from overspill_service.archive.upload_memory import upload_memory
-from overspill_service.audit.events import Action
 from overspill_service.errors import (
     Absent,
     BadRequest,
@@ -26,7 +25,7 @@ from overspill_service.web.captures import entry_headers
 from overspill_service.web.conditions import are_given, is_not_modified
 from overspill_service.web.header_fields import list_field
 from overspill_service.web.negotiation import body_coding
-from overspill_service.web.registry import Route
+from overspill_service.web.registry import capture_store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -157,12 +156,9 @@ METADATA_HEADERS: Final = {
 
 
 ROUTES: Final = (
-    Route(
+    capture_store(
         method="PUT",
         path=Path.CAPTURE,
-        scope=Scope.WRITE,
-        is_of_session=True,
-        action=Action.CAPTURE_STORE,
         handler=put,
         summary=(
             "Store the body, the whole output, under its capture id. Safe to repeat. "
@@ -173,12 +169,9 @@ ROUTES: Final = (
         answers={200: wire.Entry, 201: wire.Entry},
         is_negotiated=True,
     ),
-    Route(
+    capture_store(
         method="POST",
         path=Path.CAPTURES,
-        scope=Scope.WRITE,
-        is_of_session=True,
-        action=Action.CAPTURE_STORE,
         handler=post,
         summary=(
             "Store the body under the capture id that session, tool-call id and content give; `Location` and "
