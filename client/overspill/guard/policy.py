@@ -238,8 +238,7 @@ class Policy:
 
     def limited(self, inline_chars: int, inline_lines: int) -> Policy:
         """Return the policy with the same limits in characters and lines for every tool."""
-        size = inline_chars * MAX_BYTES_PER_CHARACTER
-        return self.uniform(Limits(size, inline_lines, inline_chars))
+        return self.uniform(Limits(inline_chars * MAX_BYTES_PER_CHARACTER, inline_lines, inline_chars))
 
     def uniform(self, limits: Limits) -> Policy:
         """Return the policy with `limits` for every tool."""

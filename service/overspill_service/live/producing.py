@@ -88,7 +88,8 @@ class Producer(Struct, frozen=True):
             committed = await captures.archive.catalog.commit(entry, captures.quota)
             if not isinstance(committed, Entry) or committed.upload != entry.upload:
                 raise CatalogUnavailable(f"{capture} was begun or removed at the same time; try again")
-        await self._open(entry, now)
+        record = LiveRecord(producer=self.word, accepted=0, start=0, durable=0, active=now)
+        await captures.archive.catalog.open_live(entry.tenant, entry.id, record)
         self.flusher.digests.begin(entry.upload)
         return wire.LiveStatus(id=capture, state=State.LIVE, accepted=0, durable=0), True
 
@@ -132,7 +133,9 @@ class Producer(Struct, frozen=True):
             self.flusher.start(*name)
         elif append.data and size == len(append.data):  # the first byte that is not stored
             await self.flusher.schedule.after_first_bytes(*name)
-        return self._status(capture, appended)
+        return wire.LiveStatus(
+            id=capture, state=State.LIVE, accepted=appended.accepted, durable=appended.durable
+        )
 
     async def _appended(self, capture: str, append: Append) -> Appended:
         for _ in range(TRIES):
@@ -209,15 +212,6 @@ class Producer(Struct, frozen=True):
             with suppress(CatalogUnavailable):
                 await self.captures.archive.catalog.free(entry.tenant, entry.upload)
             raise
-
-    async def _open(self, entry: Entry, now: float) -> None:
-        record = LiveRecord(producer=self.word, accepted=0, start=0, durable=0, active=now)
-        await self.captures.archive.catalog.open_live(entry.tenant, entry.id, record)
-
-    def _status(self, capture: str, appended: Appended) -> wire.LiveStatus:
-        return wire.LiveStatus(
-            id=capture, state=State.LIVE, accepted=appended.accepted, durable=appended.durable
-        )
 
     async def complete(self, capture: str, completion: wire.Completion) -> tuple[Entry, bool]:
         """End a live capture. Return its entry once all of it is stored, and whether this ended it.
