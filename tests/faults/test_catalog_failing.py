@@ -219,3 +219,19 @@ async def test_no_producer_is_gone_because_redis_took_nothing(api: Api, own_redi
     await flusher.start("default", CAPTURE)
 
     assert (await producer.entry()).state is State.LIVE
+
+
+async def test_no_producer_is_gone_because_balancers_sent_it_nowhere(
+    api: Api, own_redis: RedisServer
+) -> None:
+    producer, flusher = Producer(api), api.service.flusher
+    await producer.begin()
+    await producer.append(LOG)
+    advance([api], flusher.timeout + 1)
+    own_redis.command("CONFIG", "SET", "min-replicas-to-write", 1)
+    with hurried(api):
+        assert not await is_ready(api)
+    own_redis.command("CONFIG", "SET", "min-replicas-to-write", 0)
+    await flusher.start("default", CAPTURE)
+
+    assert (await producer.entry()).state is State.LIVE

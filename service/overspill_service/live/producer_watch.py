@@ -31,8 +31,8 @@ class ProducerWatch:
         """Return whether the producer has been silent for too long, by clocks that agree.
 
         Silence counts only while somebody could hear the producer: not before this process began to watch,
-        not while the catalog took nothing, and not in a catalog that lost what the producer appended. After a
-        jump of the clock it counts anew.
+        not while the catalog took nothing or this process was not ready, and not in a catalog that lost what
+        the producer appended. After a jump of the clock it counts anew.
         """
         self.note_jump()
         if not self._is_silent(record) or not await self._archive.catalog.is_complete():

@@ -9,7 +9,7 @@ import msgspec
 from aiohttp import hdrs, web
 from overspill.wire import Path
 
-from overspill_service.errors import DeadlineExceeded, ShuttingDown
+from overspill_service.errors import DeadlineExceeded, ServiceError, ShuttingDown
 from overspill_service.telemetry.scrapes import OPENMETRICS, PLAIN
 from overspill_service.web.negotiation import prefers_openmetrics
 from overspill_service.web.registry import PUBLIC, SCRAPER, Route
@@ -17,6 +17,7 @@ from overspill_service.web.registry import PUBLIC, SCRAPER, Route
 if TYPE_CHECKING:
     from overspill import wire
 
+    from overspill_service.archive.archive import Archive
     from overspill_service.web.context import RequestContext
 
 PROBE_SECONDS: Final = 5.0
@@ -35,12 +36,21 @@ async def ready(context: RequestContext[wire.NoQuery]) -> web.Response:
     if context.service.is_stopping:
         raise ShuttingDown("this replica is stopping")
     try:
+        await _require_answers(context.service.archive)
+    except ServiceError:
+        context.service.flusher.producers.begin()  # from now on balancers let none be heard here
+        raise
+    return context.json(Health("ok"))
+
+
+async def _require_answers(archive: Archive) -> None:
+    """Raise `ServiceError` unless both back ends answer."""
+    try:
         async with asyncio.timeout(PROBE_SECONDS):
-            await context.service.archive.catalog.ping()
-            await context.service.archive.store.ping()
+            await archive.catalog.ping()
+            await archive.store.ping()
     except TimeoutError as error:
         raise DeadlineExceeded(f"a back end did not answer within {PROBE_SECONDS:g} s") from error
-    return context.json(Health("ok"))
 
 
 async def metrics(context: RequestContext[wire.NoQuery]) -> web.Response:
