@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from overspill.wire import Header
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from overspill_service.command_line import main
 from overspill_service.objects.file import FileStore
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from tests.servers.overspill import ServiceProcess
 
 KIB = 1024
+REMOVED = f"/v1/captures/cap_{20 * 'z'}"
+"""A live capture that leaves a marker of its removal."""
 CONTENTS = (b"", log_lines(300 * KIB), noise(200 * KIB), b"one line\n")
 
 
@@ -42,7 +45,7 @@ def leave_logging_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def filled(start_api: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data directory with captures of one segment and of several, one with another expiry, one removed."""
+    """A data directory with captures of one segment and of several, one with another expiry, two removed."""
     monkeypatch.setattr("overspill_service.archive.uploading.SEGMENT_SIZE", 64 * KIB)
     data = tmp_path / "data"
     api: Api = await start_api(store="", catalog="sqlite:", data=data)
@@ -51,6 +54,8 @@ async def filled(start_api: Callable[..., Any], tmp_path: Path, monkeypatch: pyt
     await api.send("PATCH", path_of(CONTENTS[0]), json={"ttl": 3 * 24 * 3600})
     await api.put(b"removed\n")
     await api.send("DELETE", path_of(b"removed\n"))
+    await api.send("PUT", f"{REMOVED}/live", headers={Header.PRODUCER: "me"})
+    assert (await api.send("DELETE", REMOVED)).status == 200
     await api.stop()
     return data
 

@@ -22,7 +22,17 @@ from overspill_service.live.compaction import compact
 from overspill_service.store_format import object_keys
 
 from tests.faults.test_sweep import DAY, upload_of
-from tests.faults.traffic import MIB, client_of, code_of, content_of, keys_in, noise, until, usage_of
+from tests.faults.traffic import (
+    MIB,
+    client_of,
+    code_of,
+    content_of,
+    keys_in,
+    noise,
+    segments_in,
+    until,
+    usage_of,
+)
 from tests.servers.faulty_proxy import stall
 from tests.web.conftest import Api, id_of, path_of
 
@@ -472,7 +482,7 @@ async def test_a_capture_that_changes_while_it_is_removed_goes_with_all_of_its_o
 
     assert (receipt.status, (await receipt.json())["captures"]) == (200, 1)
     assert await statuses(pair, f"/v1/captures/{LIVE}") == {410}
-    assert await keys_in(pair[0]) == await removals_in(pair[0]) == []
+    assert await segments_in(pair[0]) == await removals_in(pair[0]) == []
 
 
 async def test_a_capture_that_never_stands_still_is_not_said_to_be_removed(
@@ -485,7 +495,7 @@ async def test_a_capture_that_never_stands_still_is_not_said_to_be_removed(
 
     assert (refused.status, await code_of(refused)) == (503, Code.CATALOG_UNAVAILABLE)
     assert (await pair[0].send("DELETE", "/v1/sessions/s")).status == 200
-    assert await keys_in(pair[0]) == []
+    assert await segments_in(pair[0]) == []
 
 
 async def hold(api: Api) -> None:

@@ -118,6 +118,11 @@ async def keys_in(api: Api) -> list[str]:
     return [each.key async for each in api.service.archive.store.list("v1/")]
 
 
+async def segments_in(api: Api) -> list[str]:
+    """The same without markers of removals, which stay for a while."""
+    return [key for key in await keys_in(api) if "/removed-" not in key]
+
+
 def advance(apis: Iterable[Api], seconds: float) -> None:
     """Let time pass for these services."""
     for api in apis:

@@ -11,7 +11,7 @@ from overspill import wire
 
 from overspill_service.archive.recovery.entries import record_of, recover
 from overspill_service.archive.recovery.expiries import with_confirmed_expiry
-from overspill_service.archive.recovery.rebuild import is_young, restore_entry
+from overspill_service.archive.recovery.rebuild import compared, is_young, restore_entry
 from overspill_service.catalog.quotas import Quota
 from overspill_service.catalog.records import Entry, Query, Tombstone, instant
 from overspill_service.errors import (
@@ -91,11 +91,13 @@ class Captures:
     async def look_up(self, capture: str, *, is_limited: bool = True) -> Entry | Tombstone | None:
         """Return what is known of a capture id, expired or not.
 
-        If the catalog has no entry, ask the object store. Raises `InvalidId`. With `is_limited`, raises
-        `TooManyRequests` after too many ids that do not exist.
+        If the catalog has no entry, or may be too old for a live one, ask the object store. Raises
+        `InvalidId`. With `is_limited`, raises `TooManyRequests` after too many ids that do not exist.
         """
         check_id(capture)
         found = await record_of(self.archive, self.tenant.name, capture)
+        if isinstance(found, Entry):
+            found = await compared(self.archive, found)
         if found is not None:
             return found
         return await self.archive.lookups.find(

@@ -16,8 +16,10 @@ from overspill_service.archive.archive import inline_index
 from overspill_service.archive.lifetimes import extend, marked, require_free
 from overspill_service.archive.recovery.entries import encode_entry, record_of
 from overspill_service.archive.recovery.expiries import is_expired, with_known_expiry
+from overspill_service.archive.recovery.rebuild import compared
 from overspill_service.archive.recovery.stale_entries import drop_entry
-from overspill_service.archive.removal import remove_without_record, removed_uploads
+from overspill_service.archive.removal import remove_without_record
+from overspill_service.archive.removal_records import removed_uploads
 from overspill_service.archive.verification import is_intact
 from overspill_service.catalog.records import Entry, Tombstone
 from overspill_service.errors import (
@@ -48,6 +50,8 @@ async def existing_entry(captures: Captures, capture: str) -> Entry | None:
     """
     try:
         found = await record_of(captures.archive, captures.tenant.name, capture)
+        if isinstance(found, Entry):
+            found = await compared(captures.archive, found)
     except RecordDamaged:
         return None
     if found is None and not await captures.archive.was_complete():

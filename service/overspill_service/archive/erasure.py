@@ -15,6 +15,7 @@ from overspill.wire import Remainder, Remains
 from overspill_service.archive import lifetimes, retention
 from overspill_service.archive.captures import INCOMPLETE, Captures, call_id_of, no_capture
 from overspill_service.archive.removal import erase, finish_removals, sum_of
+from overspill_service.archive.removal_records import put_markers
 from overspill_service.catalog.records import Entry, Query, Tombstone, instant
 from overspill_service.errors import Absent, CatalogIncomplete
 from overspill_service.resources.tasks import run_to_completion
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 PAGE: Final = 200
 """Captures that one step looks at."""
-_TOMBSTONE: Final = "that the id was removed, and when"
+_TOMBSTONE: Final = "that the id was removed, and when; of a capture that was live also when it began"
 _UPLOADS: Final = "objects of uploads that were broken off: nothing tells what they belong to"
 _VERSIONS: Final = "the bucket keeps deleted objects: a lifecycle rule for noncurrent versions ends that"
 _UNKNOWN_VERSIONS: Final = "the store does not tell whether the bucket keeps deleted objects"
@@ -50,6 +51,7 @@ async def delete(
     is_call = call_id_of(ref) is not None
     found = await (captures.get(ref, session, any_session=any_session) if is_call else captures.own(ref))
     if isinstance(found, Tombstone):
+        await put_markers(captures.archive, [found.marker] if found.marker else [])
         await captures.archive.store.delete(found.keys)
         return NOTHING
     if found is None or (not is_call and session not in (None, found.session)):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from overspill_service.archive import retention
-from overspill_service.archive.recovery.expiries import MARKER, with_known_expiry
+from overspill_service.archive.recovery.expiries import with_known_expiry
 from overspill_service.catalog.records import HELD_UNTIL
 from overspill_service.errors import Forbidden, Held
 from overspill_service.resources.tasks import run_to_completion
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
     from overspill_service.archive.captures import Captures
     from overspill_service.catalog.records import Entry
-
-MICROSECONDS: Final = 10**6
 
 
 async def set_ttl(captures: Captures, entry: Entry, ttl: int, *, may_shorten: bool) -> Entry:
@@ -64,7 +62,7 @@ async def release(captures: Captures, entry: Entry) -> Entry:
 async def marked(archive: Archive, entry: Entry, expires: float) -> Entry:
     """Return an entry that the catalog does not have yet with a later expiry, told by its objects too."""
     marker = _new_marker(archive, entry, expires)
-    await archive.store.put(marker, [MARKER])
+    await archive.store.put(marker, [object_keys.MARKER])
     if entry.marker is not None:
         await archive.store.delete([entry.marker])
     return replace(entry, expires=expires, marker=marker)
@@ -75,7 +73,7 @@ async def _set_expiry(captures: Captures, entry: Entry, expires: float, *, relea
     while entry.is_held == releases:
         marker = _new_marker(captures.archive, entry, expires)
         # The marker first: if the catalog is lost after its answer, a rebuild still finds the new expiry.
-        await captures.archive.store.put(marker, [MARKER])
+        await captures.archive.store.put(marker, [object_keys.MARKER])
         stored = await captures.archive.catalog.amend(entry, expires=expires, marker=marker)
         if stored is not None and stored.marker == marker:
             if entry.marker is not None:
@@ -88,7 +86,7 @@ async def _set_expiry(captures: Captures, entry: Entry, expires: float, *, relea
 
 def _new_marker(archive: Archive, entry: Entry, expires: float) -> str:
     """Return a marker key with a revision above all earlier ones, lost ones included."""
-    now = int(archive.clock() * MICROSECONDS)
+    now = int(archive.clock() * object_keys.MICROSECONDS)
     revision = max(object_keys.revision_of(entry.marker) + 1, now)
     return object_keys.marker_key(entry.tenant, entry.id, entry.upload, expires, revision)
 

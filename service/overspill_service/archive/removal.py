@@ -1,10 +1,11 @@
 """Remove captures for good, whichever step is interrupted and whatever the catalog loses.
 
-    record in the object store ──► tombstones in the catalog ──► objects deleted ──► record deleted
+    record in the object store ──► tombstones in the catalog ──► markers of captures that were live
+        ──► objects deleted ──► record deleted
 
-The record lists the objects. So a removal that a client may have seen survives the loss of the catalog, and
-any process that finds the record finishes it. Expired captures need no record, because their objects hold the
-expiry.
+The record lists the objects and markers. So a removal that a client may have seen survives the loss of the
+catalog, and any process that finds the record finishes it. Expired captures need no record, because their
+objects hold the expiry.
 
 What is on hold stays. The objects say what is: a catalog that is older than the hold does not know of it.
 """
@@ -22,6 +23,7 @@ from overspill import wire
 
 from overspill_service.archive import retention
 from overspill_service.archive.removal_audit import note_removed
+from overspill_service.archive.removal_records import listed_keys, put_markers, recorded_keys
 from overspill_service.catalog.records import HELD_UNTIL, Entry, Tombstone
 from overspill_service.errors import CatalogUnavailable, RecordDamaged, ServiceError, StoreUnavailable
 from overspill_service.resources.tasks import fan_out
@@ -51,6 +53,8 @@ class PendingRemoval(Struct, frozen=True):
 
     entry: Entry
     keys: list[str]
+    marker: str = ""
+    """The key of the marker that the removal leaves, if it leaves one."""
     hold: str = ""
     """The marker of the hold that the capture is on."""
 
@@ -96,12 +100,11 @@ async def _erase(
     archive: Archive, tenant: str, removals: Sequence[PendingRemoval]
 ) -> Sequence[PendingRemoval]:
     """Remove what has not changed since it was listed, and return it; also what the catalog has lost."""
-    keys = [*chain.from_iterable(removal.keys for removal in removals)]
     if not removals:
         return []
+    keys = [*chain.from_iterable(removal.keys for removal in removals), *_markers(removals)]
     record = object_keys.new_removal(tenant)
-    if keys:  # a live capture may have no object yet
-        await archive.store.put(record, ["\n".join(keys).encode()])
+    await archive.store.put(record, ["\n".join(keys).encode()])
     replaced = await put_tombstones(archive, removals, "deleted")
     await delete_objects(archive, replaced)
     if len(replaced) < len(removals):  # entries that the catalog has lost meanwhile have objects too
@@ -114,8 +117,20 @@ async def _erase(
 async def remove_without_record(archive: Archive, entries: Iterable[Entry], reason: str) -> wire.Removed:
     """Remove uploads that can no longer be read, without a record in the object store."""
     return await delete_objects(
-        archive, await put_tombstones(archive, [PendingRemoval(each, each.keys) for each in entries], reason)
+        archive, await put_tombstones(archive, [*map(removal_without_record, entries)], reason)
     )
+
+
+def removal_without_record(entry: Entry) -> PendingRemoval:
+    """Return the removal of an upload that can no longer be read.
+
+    What has expired has expired in an older catalog too, unless its expiry was changed since.
+    """
+    return PendingRemoval(entry, entry.keys, (entry.marker and entry.removal_marker) or "")
+
+
+def _markers(removals: Iterable[PendingRemoval]) -> list[str]:
+    return [removal.marker for removal in removals if removal.marker]
 
 
 async def put_tombstones(
@@ -131,7 +146,7 @@ async def put_tombstones(
     async def one(removal: PendingRemoval) -> bool:
         entry = removal.entry
         at = entry.expires if reason == "expired" else now
-        tombstone = Tombstone(id=entry.id, reason=reason, at=at, keys=removal.keys)
+        tombstone = Tombstone(id=entry.id, reason=reason, at=at, keys=removal.keys, marker=removal.marker)
         is_replaced = await archive.catalog.remove(entry, tombstone, keep=retention.TOMBSTONE_TTL)
         if is_replaced and entry.is_live:
             await archive.catalog.forget_live(entry.tenant, entry.id)
@@ -148,6 +163,7 @@ async def delete_objects(archive: Archive, removals: Sequence[PendingRemoval]) -
     """Delete the objects of captures that have tombstones, with as few requests as possible."""
     for removal in removals:
         archive.maps.discard(removal.entry.upload)
+    await put_markers(archive, _markers(removals))
     await archive.store.delete([*chain.from_iterable(removal.keys for removal in removals)])
     return wire.Removed(
         captures=len(removals), stored_size=sum(removal.entry.stored_size for removal in removals)
@@ -174,7 +190,7 @@ async def finish_removals(archive: Archive, prefix: str = object_keys.REMOVALS, 
 
 
 async def _finish(archive: Archive, stored: StoredObject, *, is_complete: bool) -> None:
-    recorded = await _recorded_keys(archive, stored)
+    recorded = await recorded_keys(archive, stored)
     deleted = await _delete_recorded(archive, recorded, is_complete=is_complete)
     await archive.store.delete([stored.key])
     log.warning("finished a removal that was cut short", extra=fields(objects=deleted))
@@ -183,14 +199,33 @@ async def _finish(archive: Archive, stored: StoredObject, *, is_complete: bool) 
 async def _delete_recorded(
     archive: Archive, recorded: Mapping[str, object_keys.ObjectKey], *, is_complete: bool
 ) -> int:
-    """Delete the recorded objects, except those of uploads that are kept. Return how many were deleted."""
+    """Delete the recorded objects, except those of uploads that are kept. Return how many were deleted.
+
+    Write the recorded markers first, except those of captures that are kept.
+    """
     captures = {(key.tenant, key.capture) for key in recorded.values()}
-    held = {await _held_since(archive, *each, recorded) for each in captures}
+    held_since = {each: await _held_since(archive, *each, recorded) for each in captures}
+    held = {upload for upload in held_since.values() if upload is not None}
     uploads = frozenset(key.upload for key in recorded.values()) - held
     kept = {await _kept_upload(archive, *each, uploads, is_complete=is_complete) for each in captures} | held
-    keys = [text for text, key in recorded.items() if key.upload not in kept]
+    markers = {text: key for text, key in recorded.items() if key.is_removal}
+    free = {text: key for text, key in markers.items() if held_since[key.tenant, key.capture] is None}
+    await _put_recorded_markers(archive, free, is_complete=is_complete)
+    keys = [text for text, key in recorded.items() if not key.is_removal and key.upload not in kept]
     await archive.store.delete(keys)
     return len(keys)
+
+
+async def _put_recorded_markers(
+    archive: Archive, markers: Mapping[str, object_keys.ObjectKey], *, is_complete: bool
+) -> None:
+    """Write the markers, except those of captures that a complete catalog still has."""
+    gone: list[str] = []
+    for text, key in markers.items():
+        known = await archive.catalog.get(key.tenant, key.capture) if is_complete else None
+        if not isinstance(known, Entry) or known.removal_marker != text:
+            gone.append(text)
+    await put_markers(archive, gone)
 
 
 async def _held_since(archive: Archive, tenant: str, capture: str, recorded: Container[str]) -> str | None:
@@ -198,17 +233,9 @@ async def _held_since(archive: Archive, tenant: str, capture: str, recorded: Con
 
     The removal had not reached the catalog, so no client saw it. A hold that the record lists had ended.
     """
-    marker = _hold(await _listed(archive, tenant, capture))
+    marker = _hold(await listed_keys(archive, tenant, capture))
     found = object_keys.parse(marker)
     return None if found is None or marker in recorded else found.upload
-
-
-async def removed_uploads(archive: Archive, prefix: str = object_keys.REMOVALS) -> frozenset[str]:
-    """Return the uploads whose removal is recorded and not finished. None of them may be read again."""
-    found: set[str] = set()
-    async for stored in archive.store.list(prefix):
-        found.update(key.upload for key in (await _recorded_keys(archive, stored)).values())
-    return frozenset(found)
 
 
 async def _tell_of_hold(archive: Archive, removal: PendingRemoval) -> None:
@@ -224,13 +251,9 @@ async def _pending_removal(archive: Archive, entry: Entry) -> PendingRemoval:
     A second whole upload of the same id, for example one that was never acknowledged, would bring the capture
     back.
     """
-    listed = await _listed(archive, entry.tenant, entry.id)
+    listed = await listed_keys(archive, entry.tenant, entry.id)
     keys = listed.union(entry.keys)
-    return PendingRemoval(entry, sorted(keys), _hold(keys))
-
-
-async def _listed(archive: Archive, tenant: str, capture: str) -> set[str]:
-    return {stored.key async for stored in archive.store.list(object_keys.capture_prefix(tenant, capture))}
+    return PendingRemoval(entry, sorted(keys), entry.removal_marker or "", _hold(keys))
 
 
 def sum_of(one: wire.Removed, other: wire.Removed) -> wire.Removed:
@@ -252,18 +275,6 @@ def _hold(keys: Iterable[str]) -> str:
     ]
     _, expires, key = max(markers, default=(0, 0, ""))
     return key if expires >= HELD_UNTIL else ""
-
-
-async def _recorded_keys(archive: Archive, stored: StoredObject) -> dict[str, object_keys.ObjectKey]:
-    """Return the recorded keys that are of the record's own tenant. There are none if the record is gone."""
-    try:
-        data = await archive.store.read(stored.key, 0, stored.size)
-    except KeyError:
-        return {}
-    lines = data.decode("ascii", "replace").split("\n")
-    tenant = stored.key.split("/")[1]
-    keys = ((line, object_keys.parse(line)) for line in lines)
-    return {line: key for line, key in keys if key is not None and key.tenant == tenant}
 
 
 async def _kept_upload(

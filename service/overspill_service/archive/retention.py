@@ -16,6 +16,13 @@ ORPHAN_INTERVAL: Final = 6 * 3600.0
 """How often all replicas together list all objects, in seconds."""
 MIN_ORPHAN_AGE: Final = 3600
 """Seconds since its last segment for which an unfinished upload is kept, even if `orphan_age` is less."""
+REMOVAL_MARKER_TTL: Final = TOMBSTONE_TTL - ORPHAN_INTERVAL
+"""Seconds for which the marker of a removal stays. The next search for orphans deletes it."""
+SILENT_SECONDS: Final = REMOVAL_MARKER_TTL - 24 * 3600
+"""Silence of a producer after which an incomplete catalog is not believed what no object tells.
+
+It ends before the marker goes that would tell of a removal since.
+"""
 RENEWAL_SHARE: Final = 0.02
 """A repeated PUT extends a capture only by more than this part of its TTL, and by at least a minute."""
 

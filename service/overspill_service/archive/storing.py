@@ -149,7 +149,9 @@ async def _complete(
     upload, ingest = await _receive(captures, partial.id, body, continued=partial)
     expires = retention.expiry(captures.archive.clock(), metadata.ttl, captures.tenant.limits)
     draft = _draft(captures, upload, ingest, metadata, latest_expiry(partial, expires))
-    draft = msgspec.structs.replace(draft, created=partial.created, marks=partial.marks)
+    draft = msgspec.structs.replace(
+        draft, created=partial.created, marks=partial.marks, last_append=partial.last_append
+    )
     return await run_to_completion(_stored_and_noted(supersede(captures, upload, draft, partial), on_stored))
 
 

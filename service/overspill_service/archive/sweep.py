@@ -18,11 +18,12 @@ from overspill_service.archive.recovery.entries import captures_in, record_of
 from overspill_service.archive.recovery.expiries import with_confirmed_expiries
 from overspill_service.archive.recovery.rebuild import ensure_entry
 from overspill_service.archive.removal import (
-    PendingRemoval,
     delete_objects,
     put_tombstones,
-    removed_uploads,
+    removal_without_record,
 )
+from overspill_service.archive.removal_records import removed_uploads
+from overspill_service.archive.retention import REMOVAL_MARKER_TTL
 from overspill_service.archive.upload_leases import is_active
 from overspill_service.catalog.records import Entry, Tombstone
 from overspill_service.errors import RecordDamaged, ServiceError
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from overspill_service.archive.archive import Archive
     from overspill_service.archive.recovery.entries import CaptureFound
+    from overspill_service.archive.removal import PendingRemoval
     from overspill_service.objects import StoredObject
 
 PAGE: Final = 1000
@@ -92,9 +94,7 @@ async def _replaced_pages(archive: Archive, tenant: str) -> AsyncIterator[list[P
     while entries := await archive.catalog.expired(tenant, now=archive.clock(), limit=PAGE):
         entries = await with_confirmed_expiries(archive, entries)
         expired = [entry for entry in entries if entry.is_expired(archive.clock())]
-        yield await put_tombstones(
-            archive, [PendingRemoval(entry, entry.keys) for entry in expired], "expired"
-        )
+        yield await put_tombstones(archive, [*map(removal_without_record, expired)], "expired")
 
 
 def _sum_removed(removed: Iterable[wire.Removed]) -> wire.Removed:
@@ -117,18 +117,27 @@ async def sweep_orphans(archive: Archive, *, age: float) -> OrphanResult:
     """Go through all objects. Delete those that no entry will need, and restore the entries that are missing.
 
     The objects of an upload stay if it is younger than `age` seconds, or holds its lease. Nothing is deleted
-    while the catalog is incomplete.
+    while the catalog is incomplete. Markers of removals are deleted when their time is over.
     """
     await archive.shared_clock.require_agreement()
     if not await archive.catalog.is_complete():
         return OrphanResult()
-    before = await archive.store_time() - age
+    now = await archive.store_time()
     removed = await removed_uploads(archive)
     deleted = size = 0
     async for found in captures_in(archive, object_keys.ROOT):
-        swept = await _sweep_capture(archive, found, before, removed)
+        await _sweep_markers(archive, found, now - REMOVAL_MARKER_TTL)
+        if not found.uploads:
+            continue
+        swept = await _sweep_capture(archive, found, now - age, removed)
         deleted, size = deleted + swept.deleted, size + swept.size
     return OrphanResult(deleted, size + await archive.store.sweep_temporary(age))
+
+
+async def _sweep_markers(archive: Archive, found: CaptureFound, before: float) -> None:
+    old = [each.key for each in found.removals.values() if each.modified < before]
+    if old:
+        await archive.store.delete(old)
 
 
 async def _sweep_capture(

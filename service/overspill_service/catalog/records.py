@@ -14,7 +14,7 @@ from msgspec import Struct
 from overspill import wire
 
 from overspill_service.catalog.quotas import Charge
-from overspill_service.store_format.object_keys import segment_key
+from overspill_service.store_format.object_keys import removal_marker, segment_key
 
 FIXED_BYTES: Final = 1024
 """Bytes that an entry takes in Redis without its texts, labels, index and segments, about."""
@@ -127,6 +127,12 @@ class Entry(Struct, frozen=True, kw_only=True):
         return self.segment_keys if self.marker is None else [*self.segment_keys, self.marker]
 
     @property
+    def removal_marker(self) -> str | None:
+        """The key of the marker that its removal leaves. None if it was never live: then it leaves none."""
+        was_live = self.is_live or bool(self.marks or self.last_append)
+        return removal_marker(self.tenant, self.id, self.created) if was_live else None
+
+    @property
     def reading(self) -> dict[str, object]:
         """What is known of its first read: the objects do not tell it, so a new entry takes it over."""
         return {"first_read": self.first_read, "first_reader": self.first_reader}
@@ -196,6 +202,8 @@ class Tombstone(Struct, frozen=True, kw_only=True):
     at: float
     keys: list[str] = []
     """The keys of the capture's objects: an interrupted removal is finished with them."""
+    marker: str = ""
+    """The key of the removal marker, if the removal leaves one."""
 
     def is_of_upload(self, entry: Entry) -> bool:
         """Return whether this tombstone is of the entry's own upload."""

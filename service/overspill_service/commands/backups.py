@@ -116,8 +116,9 @@ async def _damaged(archive: Archive) -> int:
     """Read every capture to its end. Return how many are damaged."""
     damaged = 0
     async for found in captures_in(archive):
-        entry = await entry_of(archive, found)
-        damaged += entry is None or not await is_intact(archive, entry)
+        if found.uploads:
+            entry = await entry_of(archive, found)
+            damaged += entry is None or not await is_intact(archive, entry)
     return damaged
 
 

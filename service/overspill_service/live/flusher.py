@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 from overspill import wire
 
+from overspill_service.archive.recovery.rebuild import compared
 from overspill_service.archive.retention import end_of_life
 from overspill_service.catalog.live import UNKNOWN, LiveRecord
 from overspill_service.catalog.records import Entry
@@ -32,7 +33,7 @@ from overspill_service.live.ending import Ending
 from overspill_service.live.producer_watch import ProducerWatch
 from overspill_service.live.schedule import LOOK_SECONDS, Schedule
 from overspill_service.live.segment_metrics import SegmentMetrics
-from overspill_service.live.segments import resumed, store_segment
+from overspill_service.live.segments import store_segment
 from overspill_service.resources.fair_places import FairPlaces
 from overspill_service.telemetry.logs import fields
 
@@ -188,11 +189,10 @@ class Flusher:
 
     async def _continue(self, entry: Entry) -> Entry | None:
         """Store what is accepted, and end the capture if that is due."""
+        known = await compared(self._archive, entry)
+        if known != entry:
+            return known if isinstance(known, Entry) else None
         record = await self._record(entry)
-        if not await self._archive.catalog.is_complete():  # it may be older than the objects
-            known = await resumed(self._archive, entry)
-            if known != entry:
-                return known
         if record.durable != entry.size:  # others have stored more, or the entry was read from its objects
             await self.schedule.after(0, entry.tenant, entry.id)
             return await self._archive.catalog.replace(entry, entry)

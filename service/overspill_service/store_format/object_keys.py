@@ -1,4 +1,4 @@
-"""The keys of objects: segments, their expiry markers, records of removals, and of API keys.
+"""The keys of objects: segments, markers of expiries and removals, records of removals, and of API keys.
 
 `upload` names one attempt to store a capture. So two attempts never write the same key, and removing one
 upload never deletes the bytes of another.
@@ -29,25 +29,38 @@ revision counts.
 ACCESS: Final = f"{KEYS}access/"
 PAGE_SECRET: Final = "v1-page/secret"  # noqa: S105  (a name)
 """The secret that sessions of the web page are sealed with. Without it they end, and the next one is made."""
+MARKER: Final = bytes.fromhex("5d2a4d1800000000")
+"""The content of a marker: an empty skippable zstd frame. All information is in its key."""
+MICROSECONDS: Final = 10**6
 # Numbers have a fixed width, so that keys sort as segments do.
 _KEY: Final = re.compile(
-    r"v1/(?P<tenant>[a-z0-9][a-z0-9-]{0,62})/(?P<capture>cap_[a-z2-7]{20})/"
-    r"(?P<upload>[a-z2-7]{16})-(?:(?P<number>\d{5})(?:-(?P<name>[a-z2-7]{16}))?|expires-(?P<expires>\d{1,12})-(?P<revision>\d{16}))"
+    r"v1/(?P<tenant>[a-z0-9][a-z0-9-]{0,62})/(?P<capture>cap_[a-z2-7]{20})/(?:removed-\d{16}|"
+    r"(?P<upload>[a-z2-7]{16})-(?:(?P<number>\d{5})(?:-(?P<name>[a-z2-7]{16}))?|"
+    r"expires-(?P<expires>\d{1,12})-(?P<revision>\d{16})))"
 )
 
 
 class ObjectKey(Struct, frozen=True):
-    """A parsed key. A segment has a number, a marker an expiry in seconds since the epoch."""
+    """A parsed key.
+
+    A segment has a number, an expiry marker an expiry in seconds since the epoch, a removal marker neither.
+    """
 
     tenant: str
     capture: str
     upload: str
+    """Empty for a removal marker."""
     number: int | None
     expires: int | None
     revision: int = 0
     """The order of an upload's markers: the highest was set last."""
     name: str = ""
     """A live capture's segment has one: each attempt to store it has its own key."""
+
+    @property
+    def is_removal(self) -> bool:
+        """Return whether it is a removal marker's."""
+        return not self.upload
 
 
 def new_upload() -> str:
@@ -71,6 +84,11 @@ def segment_key(tenant: str, capture: str, upload: str, number: int, name: str =
 
 def marker_key(tenant: str, capture: str, upload: str, expires: float, revision: int) -> str:
     return f"{ROOT}{tenant}/{capture}/{upload}-expires-{int(expires)}-{revision:016d}"
+
+
+def removal_marker(tenant: str, capture: str, created: float) -> str:
+    """Return the key that says that a live capture was removed. `created` tells it from others of its id."""
+    return f"{ROOT}{tenant}/{capture}/removed-{round(created * MICROSECONDS):016d}"
 
 
 def revision_of(marker: str | None) -> int:
@@ -117,7 +135,7 @@ def is_service_key(key: str) -> bool:
 
 
 def parse(key: str) -> ObjectKey | None:
-    """Return the parts of a segment's or marker's key, None for any other key."""
+    """Return the parts of the key of a segment or a marker, None for any other key."""
     match = _KEY.fullmatch(key)
     if match is None:
         return None
@@ -125,7 +143,7 @@ def parse(key: str) -> ObjectKey | None:
     return ObjectKey(
         match["tenant"],
         match["capture"],
-        match["upload"],
+        match["upload"] or "",
         int(number) if number else None,
         int(expires) if expires else None,
         int(match["revision"] or 0),

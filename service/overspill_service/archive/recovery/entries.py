@@ -8,7 +8,7 @@ furthest.
 
 If a capture has several whole uploads, one is chosen: unexpired before expired, then the content of the
 earliest, then the latest expiry. The expiry marker with the highest revision overrides the entry's expiry. An
-upload whose removal is recorded is never read again.
+upload whose removal is recorded is never read again, nor is a capture with a removal marker.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from msgspec import Struct
 from overspill.wire import State
 
 from overspill_service.archive.archive import inline_index
-from overspill_service.archive.removal import removed_uploads
+from overspill_service.archive.removal_records import removed_uploads
 from overspill_service.catalog.records import Entry, Segment, Tombstone
 from overspill_service.errors import CaptureDamaged, RecordDamaged
 from overspill_service.store_format import object_keys
@@ -73,6 +73,12 @@ class CaptureFound(Struct, frozen=True, kw_only=True):
     tenant: str
     capture: str
     uploads: list[UploadFound]
+    removals: dict[str, StoredObject]
+    """Markers of removals, by their keys."""
+
+    def is_removed(self, entry: Entry) -> bool:
+        """Return whether an entry is of a capture that was live and was removed."""
+        return entry.removal_marker in self.removals
 
     def marker_of(self, name: str) -> tuple[float, str] | None:
         """Return the last expiry that was set for an upload and its marker's key, or None."""
@@ -100,14 +106,18 @@ async def captures_in(archive: Archive, prefix: str = object_keys.ROOT) -> Async
 
 def _grouped(group: list[tuple[object_keys.ObjectKey, StoredObject]]) -> CaptureFound:
     uploads: dict[str, UploadFound] = {}
+    removals = {stored.key: stored for key, stored in group if key.is_removal}
     for key, stored in group:
+        if key.is_removal:
+            continue
         upload = uploads.setdefault(key.upload, UploadFound(name=key.upload))
         if key.number is not None:
             upload.segments[key.number, key.name] = stored
         elif key.expires is not None:
             upload.markers[key.revision, key.expires] = stored
     first = group[0][0]
-    return CaptureFound(tenant=first.tenant, capture=first.capture, uploads=list(uploads.values()))
+    found = list(uploads.values())
+    return CaptureFound(tenant=first.tenant, capture=first.capture, uploads=found, removals=removals)
 
 
 async def recover(archive: Archive, tenant: str, capture: str) -> Entry | None:
@@ -124,7 +134,7 @@ async def entry_of(
     """Return the entry of the upload to read, or None. `removed` uploads are ignored."""
     left = [upload for upload in found.uploads if upload.name not in removed]
     entries = [await _read(archive, found, upload) for upload in left]
-    whole = [entry for entry in entries if entry is not None]
+    whole = [entry for entry in entries if entry is not None and not found.is_removed(entry)]
     alive = [entry for entry in whole if not entry.is_expired(archive.clock())] or whole
     # A whole output may have been about to replace a partial one, and a live capture may have left a segment
     # that no entry had.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 CONCURRENCY: Final = 16
 """Captures whose objects are listed at the same time."""
-MARKER: Final = bytes.fromhex("5d2a4d1800000000")
-"""The content of an expiry marker: an empty skippable zstd frame. All information is in its key."""
 
 
 async def is_expired(archive: Archive, entry: Entry) -> bool:
@@ -87,7 +85,7 @@ async def hold_as_others(archive: Archive, found: CaptureFound, entry: Entry) ->
     if expires < HELD_UNTIL or revision <= object_keys.revision_of(entry.marker) + 1:
         return
     marker = object_keys.marker_key(entry.tenant, entry.id, entry.upload, HELD_UNTIL, revision)
-    await archive.store.put(marker, [MARKER])
+    await archive.store.put(marker, [object_keys.MARKER])
     await archive.catalog.amend(entry, expires=HELD_UNTIL, marker=marker)
 
 

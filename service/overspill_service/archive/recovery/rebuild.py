@@ -13,11 +13,19 @@ from msgspec.structs import replace
 
 from overspill_service.archive.recovery.entries import captures_in, entry_of, record_of
 from overspill_service.archive.recovery.expiries import hold_as_others, newer_marker, with_corrected_expiry
-from overspill_service.archive.recovery.stale_entries import UploadFilter, drop_entry, drop_stale, is_gone
-from overspill_service.archive.removal import finish_removals, removed_uploads
+from overspill_service.archive.recovery.stale_entries import (
+    UploadFilter,
+    drop_entry,
+    drop_if_stale,
+    drop_stale,
+    is_gone,
+)
+from overspill_service.archive.removal import finish_removals
+from overspill_service.archive.removal_records import removed_uploads
 from overspill_service.catalog.quotas import Quota
 from overspill_service.catalog.records import Entry, Tombstone
 from overspill_service.errors import CaptureDamaged, RecordDamaged, ServiceError
+from overspill_service.store_format import object_keys
 from overspill_service.telemetry.logs import fields
 
 if TYPE_CHECKING:
@@ -127,11 +135,9 @@ async def ensure_entry(archive: Archive, found: CaptureFound, removed: frozenset
     corrected. An older catalog may have an entry whose objects have moved since: a complete one must not.
     """
     try:
-        known = await record_of(archive, found.tenant, found.capture)
+        known = await _known(archive, found)
     except RecordDamaged:
         return False
-    if isinstance(known, Entry) and newer_marker(found, known) is not None:
-        known = await with_corrected_expiry(archive, known)
     if isinstance(known, Entry) and await _has_moved(archive, found, known):
         return await _replace_moved(archive, found, known, removed)
     if isinstance(known, Entry):
@@ -144,6 +150,39 @@ async def ensure_entry(archive: Archive, found: CaptureFound, removed: frozenset
     if entry is None or entry.is_expired(archive.clock()):
         return False
     return isinstance(await restore_entry(archive, entry, Quota()), Entry)
+
+
+async def _known(archive: Archive, found: CaptureFound) -> Entry | Tombstone | None:
+    """Return what the catalog has of a capture, with the expiry that its objects have.
+
+    A capture that was removed since the catalog was copied is removed from it too. Raises `RecordDamaged`.
+    """
+    known = await record_of(archive, found.tenant, found.capture)
+    if not isinstance(known, Entry):
+        return known
+    if found.is_removed(known):
+        await drop_entry(archive, known)
+        log.warning("dropped a removed capture", extra=fields(tenant=known.tenant, capture=known.id))
+        return None
+    return known if newer_marker(found, known) is None else await with_corrected_expiry(archive, known)
+
+
+async def compared(archive: Archive, entry: Entry) -> Entry | Tombstone | None:
+    """Return what the catalog has of a capture, compared with its objects if it is live.
+
+    An incomplete catalog may be older than the end of a live capture, or its removal, and still have bytes
+    that were accepted then.
+    """
+    if not entry.is_live or await archive.catalog.is_complete():
+        return entry
+    removed = await removed_uploads(archive, object_keys.removals_prefix(entry.tenant))
+    prefix = object_keys.capture_prefix(entry.tenant, entry.id)
+    found = await anext(captures_in(archive, prefix), None)
+    if found is None:
+        await drop_if_stale(archive, entry)
+    else:
+        await ensure_entry(archive, found, removed)
+    return await archive.catalog.get(entry.tenant, entry.id)
 
 
 async def _has_moved(archive: Archive, found: CaptureFound, known: Entry) -> bool:

@@ -1,7 +1,9 @@
 """Drop entries whose objects are gone. A catalog that went back to an older state has such entries.
 
 A rebuild remembers every upload that the object store lists. Then it reads the catalog page by page, and
-drops an entry if its upload was not listed and its last segment cannot be read.
+drops an entry if its upload was not listed and its last segment cannot be read. A live capture may have no
+object yet. Its entry is dropped if it has expired, or if its producer was silent for so long that nothing
+would tell of a removal since.
 """
 
 from __future__ import annotations
@@ -11,7 +13,10 @@ import mmap
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from overspill_service.archive.removal import remove_without_record
 from overspill_service.archive.removal_audit import note_removed
+from overspill_service.archive.retention import SILENT_SECONDS
+from overspill_service.catalog.live import NO_BYTES
 from overspill_service.catalog.records import Query, Tombstone
 from overspill_service.resources.tasks import fan_out
 
@@ -63,19 +68,30 @@ async def drop_stale(archive: Archive, listed: UploadFilter) -> AsyncGenerator[i
         cursor: str | None = None
         while True:
             entries, cursor = await archive.catalog.find(tenant, Query(), now=0, limit=PAGE, cursor=cursor)
-            suspects = [each for each in entries if each.segments and each.upload not in listed]
-            yield sum(await fan_out(partial(_drop, archive), suspects, concurrency=CONCURRENCY))
+            suspects = [
+                each for each in entries if (each.segments or each.is_live) and each.upload not in listed
+            ]
+            yield sum(await fan_out(partial(drop_if_stale, archive), suspects, concurrency=CONCURRENCY))
             if cursor is None:
                 break
 
 
-async def _drop(archive: Archive, entry: Entry) -> bool:
-    """Drop the entry if its last segment is gone, and return whether it was dropped."""
-    if not await is_gone(archive, entry):
+async def drop_if_stale(archive: Archive, entry: Entry) -> bool:
+    """Drop an entry that no listed object is of, if it is of the past. Return whether it was dropped."""
+    if not entry.segments and entry.is_expired(archive.clock()):
+        return (await remove_without_record(archive, [entry], "expired")).captures > 0
+    if not await (is_gone if entry.segments else _is_silent)(archive, entry):
         return False
     is_dropped = await drop_entry(archive, entry)
     await note_removed(archive, [entry] if is_dropped else [], "unreadable")
     return is_dropped
+
+
+async def _is_silent(archive: Archive, entry: Entry) -> bool:
+    """Return whether the producer of a live capture was last heard of too long ago."""
+    record = await archive.catalog.live(entry.tenant, entry.id, since=NO_BYTES)
+    heard = entry.created if record is None else record.active
+    return archive.clock() - heard > SILENT_SECONDS
 
 
 async def is_gone(archive: Archive, entry: Entry) -> bool:
