@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from overspill.wire import State
+from overspill.wire import Scope, State
 from overspill_service.archive.sweep import sweep_all
 from overspill_service.catalog.quotas import Quota
 from overspill_service.errors import CatalogUnavailable
@@ -145,3 +145,15 @@ async def test_a_reservation_is_renewed_in_a_full_redis_and_none_is_made(
     await catalog.reserve("default", "known", 20, 20, quota, keep=60)
     with pytest.raises(CatalogUnavailable, match="out of memory"):
         await catalog.reserve("default", "new", 10, 10, quota, keep=60)
+
+
+async def test_a_key_that_a_full_redis_refuses_stays_nowhere(api: Api, own_redis: RedisServer) -> None:
+    issuer, keyring, now = api.service.issuer, api.service.archive.keyring, api.service.archive.clock()
+    known = await issuer.issue("default", [Scope.READ], now=now)
+    fill(own_redis)
+    with pytest.raises(CatalogUnavailable, match="out of memory"):
+        await issuer.issue("default", [Scope.READ], now=now)
+    own_redis.command("CONFIG", "SET", "maxmemory", 0)
+
+    assert await keyring.restore() == 0
+    assert await keyring.keys() == [known.record]

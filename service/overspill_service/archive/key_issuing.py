@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 from overspill.wire import MAX_LIFE
 
 from overspill_service.catalog.key_records import KeyRecord
-from overspill_service.errors import KeyNotFound, KeyRefused
+from overspill_service.errors import KeyNotFound, KeyRefused, ServiceError
 from overspill_service.telemetry.log_lines import without_secrets
 from overspill_service.tenants.directory import OF_ALL_SESSIONS
 from overspill_service.tenants.keys import hash_key, new_key, secret_id
@@ -77,7 +78,12 @@ class KeyIssuer:
             secret=secret_id(self._secret),
             replaces=replaces,
         )
-        await self._keyring.add(record)
+        try:
+            await self._keyring.add(record)
+        except ServiceError:  # nobody is told the key, so the object store is not to keep it
+            with suppress(ServiceError):
+                await self._keyring.revoke(record.hash)
+            raise
         return IssuedKey(key, record)
 
     async def rotate(
