@@ -256,6 +256,25 @@ async def test_a_live_capture_of_which_nothing_was_stored_goes_on_after_a_restar
     assert await content_of(pair[1], PATH) == LOG * 3
 
 
+@pytest.mark.parametrize("ttl", [None, 60 * DAY], ids=["hold", "expiry"])
+async def test_a_live_capture_without_a_segment_that_has_a_marker_outlasts_the_silence_of_its_producer(
+    pair: list[Api], own_redis: RedisServer, ttl: int | None
+) -> None:
+    await begun(pair[0], ttl=3600)
+    changed = (
+        await pair[0].send("PUT", f"{PATH}/hold")
+        if ttl is None
+        else await pair[0].send("PATCH", PATH, json={"ttl": ttl})
+    )
+    assert changed.status == 200
+    own_redis.command("SAVE")
+    advance(pair, 7 * DAY)
+    own_redis.restart()
+    await rebuild(pair[1].service.archive)
+
+    assert await content_of(pair[0], PATH) == LOG
+
+
 async def test_a_capture_that_is_begun_again_after_its_removal_outlasts_the_catalog(
     pair: list[Api], own_redis: RedisServer
 ) -> None:

@@ -2,8 +2,8 @@
 
 A rebuild remembers every upload that the object store lists. Then it reads the catalog page by page, and
 drops an entry if its upload was not listed and its last segment cannot be read. A live capture may have no
-object yet. Its entry is dropped if it has expired, or if its producer was silent for so long that nothing
-would tell of a removal since.
+segment yet. Its entry is dropped if its expiry marker cannot be read; without one, if it has expired, or if
+its producer was silent for so long that nothing would tell of a removal since.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from overspill_service.catalog.records import Query, Tombstone
 from overspill_service.resources.tasks import fan_out
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator
+    from collections.abc import AsyncGenerator, Iterator, Sequence
 
     from overspill_service.archive.archive import Archive
     from overspill_service.catalog.records import Entry
@@ -78,11 +78,11 @@ async def drop_stale(archive: Archive, listed: UploadFilter) -> AsyncGenerator[i
 
 async def drop_if_stale(archive: Archive, entry: Entry) -> bool:
     """Drop an entry that no listed object is of, if it is of the past. Return whether it was dropped."""
-    if not entry.segments and entry.is_expired(archive.clock()):
+    if not entry.keys and entry.is_expired(archive.clock()):
         return (await remove_without_record(archive, [entry], "expired")).captures > 0
-    if not await (is_gone if entry.segments else _is_silent)(archive, entry):
+    if not await (is_gone if entry.keys else _is_silent)(archive, entry):
         return False
-    is_dropped = await drop_entry(archive, entry)
+    is_dropped = await drop_entry(archive, entry, entry.keys)
     await note_removed(archive, [entry] if is_dropped else [], "unreadable")
     return is_dropped
 
@@ -95,20 +95,22 @@ async def _is_silent(archive: Archive, entry: Entry) -> bool:
 
 
 async def is_gone(archive: Archive, entry: Entry) -> bool:
-    """Return whether the last segment of an entry is gone."""
+    """Return whether the last segment of an entry is gone, or the marker of one without segments."""
+    key = entry.segment_keys[-1] if entry.segments else entry.keys[-1]
     try:
-        await archive.store.read(entry.segment_keys[-1], -1, 1)
+        await archive.store.read(key, -1, 1)
     except KeyError:
         return True
     return False
 
 
-async def drop_entry(archive: Archive, entry: Entry) -> bool:
+async def drop_entry(archive: Archive, entry: Entry, keys: Sequence[str] = ()) -> bool:
     """Drop an entry whose objects are gone. Return False if the upload has no entry any more.
 
-    No tombstone is kept, so the capture can be recovered if its objects appear again.
+    With `keys`, return False also if the entry has other objects by now. No tombstone is kept, so the capture
+    can be recovered if its objects appear again.
     """
-    tombstone = Tombstone(id=entry.id, reason="unreadable", at=archive.clock())
+    tombstone = Tombstone(id=entry.id, reason="unreadable", at=archive.clock(), keys=[*keys])
     is_dropped = await archive.catalog.remove(entry, tombstone, keep=0)
     if is_dropped and entry.is_live:
         await archive.catalog.forget_live(entry.tenant, entry.id)
