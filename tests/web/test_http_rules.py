@@ -474,19 +474,25 @@ async def test_a_client_that_waits_to_continue_is_told_to(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "fields", "status"),
+    ("request_line", "fields", "status"),
     [
-        (path_of(LOG), ["Content-Length: 5", "Content-Encoding: br"], 415),
-        (path_of(LOG), [f"Content-Length: {2**60}"], 413),
-        (path_of(LOG), ["Content-Length: 5", "Origin: https://foreign.example"], 403),
-        ("/v1/captures/none", ["Content-Length: 5"], 422),
+        (f"PUT {path_of(LOG)}", ["Content-Length: 5", "Content-Encoding: br"], 415),
+        (f"PUT {path_of(LOG)}", [f"Content-Length: {2**60}"], 413),
+        (f"PUT {path_of(LOG)}", ["Content-Length: 5", "Origin: https://foreign.example"], 403),
+        ("PUT /v1/captures/none", ["Content-Length: 5"], 422),
+        ("POST /v1/observations", ["Content-Type: application/json", f"Content-Length: {2**24}"], 413),
+        (
+            f"POST {path_of(LOG)}/append",
+            ["Overspill-Producer: me", "Upload-Offset: 0", f"Content-Length: {2**24}"],
+            413,
+        ),
     ],
 )
 async def test_a_client_that_waits_to_continue_is_refused_before_it_sends_its_body(
-    api: Api, target: str, fields: list[str], status: int
+    api: Api, request_line: str, fields: list[str], status: int
 ) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
-    head = [f"PUT {target} HTTP/1.1", HOST, "Expect: 100-continue", *fields, "", ""]
+    head = [f"{request_line} HTTP/1.1", HOST, "Expect: 100-continue", *fields, "", ""]
     writer.write("\r\n".join(head).encode())
     answer = await reader.readuntil(b"\r\n\r\n")
     writer.close()

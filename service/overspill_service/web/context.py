@@ -161,7 +161,10 @@ class RequestContext(Generic[Q_co]):
             raise UnsupportedMediaType(
                 f"this path takes JSON: send Content-Type: application/json, not {self.request.content_type}"
             )
-        size = BODY_COPIES * min(self.request.content_length or MAX_BODY, MAX_BODY)
+        length = self.request.content_length or MAX_BODY
+        if length > MAX_BODY:
+            raise BodyTooLarge(MAX_BODY)
+        size = BODY_COPIES * length
         shares = self.service.archive.memory.queue_for(size).shares(self.principal.tenant.name, size)
         async with AsyncExitStack() as stack:
             with self.paused_reading():

@@ -151,6 +151,8 @@ async def _body(context: RequestContext[Any]) -> bytes:
     Raises `BodyTooLarge`, `DamagedEncoding`, `DigestMismatch`, and what reading a body raises.
     """
     coding = body_coding(single_field(context.request.headers, hdrs.CONTENT_ENCODING))
+    if (context.request.content_length or 0) > wire.MAX_APPEND:
+        raise BodyTooLarge(wire.MAX_APPEND, _SEVERAL)
     content = context.request.content
     has_come = content.is_eof() and content.exception() is None
     data = content.read_nowait() if has_come else await _collected(context)
