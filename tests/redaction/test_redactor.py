@@ -176,6 +176,14 @@ def test_harmless_text_is_left_alone() -> None:
         "next_token=0123456789abcdef0123456789abcdef cache_key=0b4f6d1e-1111-4222-8333-444455556666",
         '{"next_page_token": "aB3xK9mQ2pL7vN4t", "csrf_token": "aB3xK9mQ2pL7vN4t", "pageToken": "aB3xK9"}',
         '{"authorization": "Bearer account-b", "API_KEY": "${API_KEY}", "password": "correct horse"}',
+        "Set-Cookie: theme=dark; Path=/; Max-Age=31536000\nCookie: theme=dark; lang=en_GB; consent=all-2026",
+        "docker run -p 8080:8080 -p127.0.0.1:5432:5432 mysql\nmkdir -p /var/lib/x && cp -p a1B2c3D4 b",
+        "mysql -uroot -p shop && sshpass -p $PASSWORD ssh host; docker login -u bob --password-stdin",
+        "ConvertTo-SecureString $env:PASSWORD -AsPlainText -Force\necho ::add-mask::${TOKEN}",
+        "https://someone@git.example.com/x and ssh://deployment-robot-account@host",
+        "password=settings.DB_PASSWORD token=get_token(user_id) secret: my-tls-secret-name",
+        "<password>changeme</password> --password <password> --token YOUR_TOKEN_HERE_PLEASE",
+        "prices of $2a$ and $6$ a month, $1 and $2",
         "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
     ],
 )
@@ -290,6 +298,18 @@ def test_what_stands_behind_a_key_in_base64_stays() -> None:
             text = "client-key-data: {}\n  client-certificate-data: " + certificate + "\n"
 
             assert DEFAULT.redact(text.format(encoded)).text == text.format("[REDACTED private-key]")
+
+
+def test_a_pause_before_the_last_line_of_a_long_key_leaves_nothing_of_it() -> None:
+    lines = pem(random.Random(5), lines=80).splitlines()
+    text = "".join(f"2026-11-23T10:00:00.123Z stdout F {line}\n" for line in lines)
+    pause = text.index(lines[-2]) - 100
+    stream = DEFAULT.stream(str)
+
+    given = stream.feed(text[:pause]) + stream.settle() + stream.finish(text[pause:])
+
+    assert given == DEFAULT.redact(text).text
+    assert lines[-2] not in given
 
 
 def test_a_long_key_without_an_end_is_masked_line_by_line() -> None:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 _WORD: Final = re.compile(r"[A-Za-z0-9-]")
 _LAST_RUN: Final = re.compile(r"\S*\Z")
-_KEY: Final = "-----BEGIN "
+_KEYS: Final = ("-----BEGIN ", "---- BEGIN ")
 _KEY_NAME: Final = "PRIVATE KEY"
-_KEY_END: Final = re.compile(r"-----END [A-Z0-9 ]{0,50}-----")
+_KEY_END: Final = re.compile(r"-----END [A-Z0-9 ]{0,50}-----|---- END [A-Z0-9 ]{0,50} ----")
 _ENCODED_KEY: Final = "LS0tLS1CRUdJTi"
 """`-----BEGIN` in base64."""
 _ENCODED_CERTIFICATE: Final = _ENCODED_KEY + "BDRVJU"
@@ -31,15 +31,16 @@ def may_be_wrapped(text: str, end: int) -> bool:
     return _WRAPPED.match(text, end) is not None
 
 
-def held_from(text: str, start: int, values: Sequence[str], *, is_by_line: bool) -> int:
+def held_from(text: str, start: int, known: int, values: Sequence[str], *, is_by_line: bool) -> int:
     """Return where, from `start` on, a secret may begin that goes on behind the text; if nowhere, its length.
 
-    `values` are literal secrets. With `is_by_line`, a line without an end is held back as a whole.
+    Private keys, which are long, may begin at `known` or later: then it is before `start`. `values` are
+    literal secrets. With `is_by_line`, a line without an end is held back as a whole.
     """
     return min(
         _line(text, start) if is_by_line else _last_word(text, start),
-        _private_key(text, start),
-        _encoded_key(text, start),
+        _private_key(text, known),
+        _encoded_key(text, known),
         *(_value(text, start, value) for value in values),
     )
 
@@ -54,7 +55,7 @@ def _last_word(text: str, start: int) -> int:
 
 
 def _private_key(text: str, start: int) -> int:
-    at = text.rfind(_KEY, start)
+    at = max(text.rfind(each, start) for each in _KEYS)
     if at < 0:
         return len(text)
     heading, _, rest = text[at:].partition("\n")

@@ -111,10 +111,10 @@ class Redactor:
         """Return a stream that masks the secrets of one text in chunks: of `str`, or of `bytes`."""
         return RedactingStream(self, kind)
 
-    def held_from(self, text: str, start: int, *, is_bytes: bool) -> int:
+    def held_from(self, text: str, start: int, known: int, *, is_bytes: bool) -> int:
         """Return where, from `start` on, a secret may begin that goes on behind the text: see `holding`."""
         values = self._byte_values if is_bytes else self._values
-        return held_from(text, start, values, is_by_line=self._has_patterns)
+        return held_from(text, start, known, values, is_by_line=self._has_patterns)
 
     def find(self, text: str, start: int, end: int, *, is_bytes: bool) -> list[FoundSecret]:
         """Return the secrets with an anchor or a beginning between `start` and `end`, in no order."""
@@ -180,7 +180,7 @@ class RedactingStream(Generic[AnyStr]):
         least = max(self._decided, len(self._text) - _AHEAD)
         if self._open is not None and self._open.has_lines:
             return self._encoded(self._step(least))
-        held = self._redactor.held_from(self._text, least, is_bytes=self._form.is_bytes)
+        held = self._redactor.held_from(self._text, least, self._decided, is_bytes=self._form.is_bytes)
         return self._encoded(self._step(max(least, held)))
 
     def finish(self, chunk: AnyStr | None = None) -> AnyStr:
