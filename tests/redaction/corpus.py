@@ -304,6 +304,68 @@ def _in_files(random_: random.Random) -> Iterator[Planted]:
         yield Planted("signed-url", signature, f"https://b.s3.amazonaws.com/k?X-Amz-Signature={signature}\n")
 
 
+_COMMANDS = {
+    "command-password": (
+        "curl -uapp:{} https://a.example/",
+        "curl -sS --user=app:{} https://a.example/",
+        "mysqldump -h db -uroot -p{} shop",
+        "sshpass -p '{}' ssh host uptime",
+        "docker login ghcr.io -u bob -p {}",
+        "$key = ConvertTo-SecureString -String '{}' -AsPlainText -Force",
+    ),
+    "file-password": (
+        "[client]\nuser=root\npassword={}",
+        "helm upgrade shop ./shop --set auth.password={},replicas=2",
+        "<user>bob</user><password>{}</password>",
+    ),
+    "named-secret": (
+        "deploy --token {} --region eu",
+        "snowsql -u app --password {}",
+        "[registry]\ntoken = '{}'",
+        "GET /v1/users?token={}&page=2",
+        "  secret: {}",
+    ),
+    "masked-value": ("::add-mask::{}",),
+    "url-token": ("git clone https://{}@git.example.com/x.git", "https://{}:x-oauth-basic@git.example.com/x"),
+    "url-password": ("next=postgres%3A%2F%2Fapp%3A{}%40db.example.com%2Fshop",),
+    "authorization": ("GET /?header=Authorization%3A%20Bearer%20{}",),
+    "cookie": (
+        "< Set-Cookie: sid={}; Path=/; HttpOnly",
+        "> Cookie: theme=dark; sid={}; lang=en",
+        "curl -H 'Cookie: sid={}' https://a.example/",
+        '{{"headers": {{"cookie": "sid={}; theme=dark"}}}}',
+    ),
+}
+
+
+def _in_commands(random_: random.Random) -> Iterator[Planted]:
+    """Yield the secrets of commands, of cookies, and hashes of passwords."""
+    for kind, forms in _COMMANDS.items():
+        for form in forms:
+            secret = "Zk4" + _of(random_, WORD, 20) + "x7"
+            yield Planted(kind, secret, f"$ date\n{form.format(secret)}\n$ \n")
+    salt, crypt = _of(random_, WORD, 8), WORD + "./"
+    hashes = (
+        f"$2y$10${_of(random_, crypt, 53)}",
+        f"$apr1${salt}${_of(random_, crypt, 22)}",
+        f"$6${salt}${_of(random_, crypt, 86)}",
+        f"$y$j9T${salt}${_of(random_, crypt, 43)}",
+        f"$argon2id$v=19$m=65536,t=3,p=4${salt}${_of(random_, BASE64, 43)}",
+    )
+    for each in hashes:
+        yield Planted("password-hash", each, f"bob:{each}:19000:0:99999:7:::\n")
+    response, signature = _of(random_, HEX, 32), _of(random_, HEX, 64)
+    digest = f'Digest username="bob", realm="a", nonce="{_of(random_, HEX, 32)}", response="{response}"'
+    yield Planted("authorization", response, f"> Authorization: {digest}\r\n")
+    yield Planted("signed-url", signature, f"SignedHeaders=host;x-amz-date, Signature={signature}\r\n")
+    store = _of(random_, BASE64, 900)
+    yield Planted("private-key", store, f"data:\n  keystore.p12: {store}\nkind: Secret\n")
+    body = [_of(random_, BASE64, 70) for _ in range(12)]
+    lines = "\n".join(["---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----", 'Comment: "a key"', *body])
+    end = "---- END SSH2 ENCRYPTED PRIVATE KEY ----"
+    yield Planted("private-key", "".join(body), f"$ cat key\n{lines}\n{end}\nbehind\n")
+
+
 def _wrapped_tokens(random_: random.Random) -> Iterator[Planted]:
     """Yield JSON Web Tokens in lines of 64 and of 76 characters, as mails and terminals wrap them."""
     for width in (64, 76):
@@ -378,5 +440,5 @@ def planted(seed: int = 0) -> list[Planted]:
         for text_number in range(6):
             secret = make()
             found.append(Planted(kind, secret, list(_frames(random_, secret))[text_number]))
-    contexts = (_in_context, _in_files, _wrapped_tokens, _keys, _encoded_keys)
+    contexts = (_in_context, _in_files, _in_commands, _wrapped_tokens, _keys, _encoded_keys)
     return [*found, *(each for context in contexts for each in context(random_))]

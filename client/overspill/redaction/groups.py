@@ -84,7 +84,7 @@ def _anchor_pattern(anchor: str, probes: list[Probe]) -> str:
     """Return a pattern that matches an anchor among the characters that a prefix has beside it."""
     literal = re.escape(anchor)
     if probes[0].is_word:
-        return literal + (f"(?={LONG_WORD})" if all(probe.has_long_word for probe in probes) else "")
+        return literal
     long = [probe for probe in probes if probe.has_long_word and not probe.next]
     by_next: dict[str, list[Probe]] = defaultdict(list)
     for probe in probes:

@@ -39,7 +39,9 @@ def _hex(kind: str, *prefixes: str, size: int) -> SecretRule:
 
 
 ISSUERS: Final = (
-    SecretRule("aws-access-key", ("AKIA", "ASIA", "ABIA"), r"[A-Z2-7]{16}(?![A-Za-z0-9])", check=is_varied),
+    SecretRule(
+        "aws-access-key", ("AKIA", "ASIA", "ABIA", "ACCA"), r"[A-Z2-7]{16}(?![A-Za-z0-9])", check=is_varied
+    ),
     _token("aws-session-token", "IQoJb3JpZ2lu", "FwoGZXIvYXdz", least=80, more=_BASE64),
     _token(
         "aws-bedrock-key", "ABSK", "bedrock-api-key-YmVkcm9jay5hbWF6b25hd3MuY29t", least=100, more=_BASE64

@@ -94,6 +94,13 @@ _PLACE: Final = re.compile(
     re.IGNORECASE,
 )
 _COMMAND: Final = re.compile(r"\b(?:curl|wget|http|https|ab|hey)\b")
+_LOGIN: Final = re.compile(
+    r"\b(?:sshpass|(?:docker|podman|oras|helm registry|buildah|skopeo) login)\b[^|;&\n]*\s-p ?[\"']?\Z"
+    r"|\b(?:sshpass|mysql(?:dump|admin|import|show|check|pump|sh)?|mariadb(?:-\w{1,16})?)\s[^|;&\n]*\s-p[\"']?\Z"
+)
+"""A program and its option for a password. Without a space behind it, that of MySQL too."""
+_COOKIE_VALUE: Final = re.compile(r"""=([^\s;,"'\\]{16,})""")
+_COOKIE_CHARS: Final = 1_000
 _MACHINE: Final = re.compile(
     r"\b(?:machine\s{1,8}\S{1,128}|default)\s{1,16}login\s{1,8}\S{1,128}\s{1,16}\S{0,8}password[ \t]{1,8}\Z"
 )
@@ -188,3 +195,21 @@ def names_a_machine(text: str, start: int, end: int) -> bool:
     """Return whether a machine and a login stand before the password, as in a `.netrc`."""
     before = text[max(0, start - _CONNECTION_CHARS) : start]
     return _MACHINE.search(before) is not None and is_credential(text, start, end)
+
+
+def names_a_login(text: str, start: int, end: int) -> bool:
+    """Return whether a password is the argument of a program that logs in."""
+    line = text[max(0, start - _CONNECTION_CHARS) : start].rpartition("\n")[2]
+    return _LOGIN.search(line) is not None and is_no_placeholder(text, start, end)
+
+
+def has_random_cookie(text: str, start: int, end: int) -> bool:
+    """Return whether one of the cookies that begin there is random."""
+    line = text[start : end + _COOKIE_CHARS].partition("\n")[0]
+    return any(is_random(line, *found.span(1)) for found in _COOKIE_VALUE.finditer(line))
+
+
+def is_random_before_host(text: str, start: int, end: int) -> bool:
+    """Return whether a URL has something random for a user, and goes on with a host."""
+    at = text.find("@", end)
+    return is_before_host(text, start, at) and is_random(text, start, end)

@@ -12,15 +12,16 @@ _SEPARATOR: Final = (
 _HEADER: Final = r"(?:(?:\\{1,4}[nr]|\s){1,4}[A-Z][A-Za-z-]{1,20}: [^\r\n\\]{0,200}){0,4}"
 _BEFORE_LINE: Final = r"""[\s|:>"'m+-]"""
 """What stands before a line of a key, behind the prefix of a log, of a search or of a colour."""
-# RFC 7468 and OpenPGP armour, also in JSON, in source code, indented, in diffs, behind the prefixes of logs.
+# RFC 7468 and 4716, OpenPGP: also in JSON, in source code, indented, in diffs, behind the prefixes of logs.
 _PRIVATE_KEY: Final = SecretRule(
     "private-key",
-    ("-----BEGIN ",),
-    rf"[A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?-----{_HEADER}"
+    ("---- BEGIN SSH2 ENCRYPTED ", "-----BEGIN "),
+    rf"[A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?(?:-| )----{_HEADER}"
     rf"(?=(?:{_SEPARATOR}|[^\r\n]{{0,24}}\r?\n[^\r\n]{{0,160}}?{_BEFORE_LINE})[A-Za-z0-9+/=]{{24}})",
     r"(?<=[A-Za-z0-9+/=])[A-Za-z0-9+/=]{1,512}"
     rf"|{_SEPARATOR}[A-Za-z0-9+/=]{{24,512}}"
-    r"|(?P<end>[^\r\n]{0,200}?(?:\r?\n[^\r\n]{0,200}?){0,3}?-----END [A-Z0-9 ]{0,50}-----)"
+    r"|(?P<end>[^\r\n]{0,200}?(?:\r?\n[^\r\n]{0,200}?){0,3}?"
+    r"(?:-----END [A-Z0-9 ]{0,50}-----|---- END [A-Z0-9 ]{0,50} ----))"
     rf"|[^\r\n]{{0,24}}\r?\n[^\r\n]{{0,160}}?{_BEFORE_LINE}(?=[A-Za-z0-9+/=]{{40}})",
     is_bounded=False,
 )

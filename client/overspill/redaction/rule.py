@@ -13,7 +13,7 @@ from overspill.reading.lock_free import cached_property
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ANCHORS: Final = '~@!JKzVWBASG_-.wk="p'
+ANCHORS: Final = '~@!$%JKzVWBASG_-.wk="p'
 """The characters by which secrets are found, those that are rare in logs and code first."""
 FREQUENT: Final = "_-.A"
 """Anchors that are frequent in code and logs. Prefixes that end with one are followed by a long word."""
@@ -24,6 +24,10 @@ NEIGHBOURS: Final = 2
 """The characters of a prefix beside its anchor, to either side, by which it is told from other prefixes."""
 FURTHEST_BEHIND: Final = 512
 """The most characters between an anchor and the beginning of its secret, to either side."""
+
+QUOTE: Final = r"""\\{0,4}["']?"""
+IS: Final = rf"{QUOTE}[ \t]{{0,8}}(?:[:=]|=>)[ \t]{{0,8}}{QUOTE}"
+"""What stands between a name and its value in JSON, YAML, TOML, source code and the shell."""
 
 # A secret does not begin inside a word. Escapes of JSON, URLs and terminals are no part of the word.
 _LEFT: Final = (
@@ -90,7 +94,7 @@ class Probe:
         self.behind: int = rule.behind
         self.lead: str = "" if at else rule.lead
         """The pattern of what stands right before the anchor, if the prefix begins with the anchor."""
-        self.has_long_word: bool = rule.is_bounded and (self.is_word or prefix[-1] in FREQUENT)
+        self.has_long_word: bool = rule.is_bounded and prefix[-1] in FREQUENT
         """Whether a long word follows the prefix."""
         self._kind = rule.kind
         self._back = at + rule.lead_width

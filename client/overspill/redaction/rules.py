@@ -7,5 +7,6 @@ from typing import Final
 from overspill.redaction.contexts import CONTEXTS
 from overspill.redaction.issuers import ISSUERS
 from overspill.redaction.private_keys import PRIVATE_KEYS
+from overspill.redaction.requests import REQUESTS
 
-RULES: Final = (*ISSUERS, *CONTEXTS, *PRIVATE_KEYS)
+RULES: Final = (*ISSUERS, *REQUESTS, *CONTEXTS, *PRIVATE_KEYS)
