@@ -157,3 +157,10 @@ async def test_a_key_that_a_full_redis_refuses_stays_nowhere(api: Api, own_redis
 
     assert await keyring.restore() == 0
     assert await keyring.keys() == [known.record]
+
+
+async def test_replicas_that_share_a_full_redis_hear_of_each_other(full: Api) -> None:
+    catalog = full.service.archive.catalog
+    await catalog.tell("busy", "one replica", 7.0, keep=60)
+
+    assert await catalog.tell("busy", "another", 1.0, keep=60) == 7.0

@@ -25,6 +25,7 @@ TELL: Final = Script("""
 -- ARGV: holder, figure, lifetime in ms. Returns the sum of the others' figures as text, with its fraction.
 local time = redis.call('TIME')
 local now, sum = time[1] * 1000 + math.floor(time[2] / 1000), 0
+redis.call('HDEL', KEYS[1], ARGV[1])  -- as in LEASE: limits hold even if Redis is out of memory
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ' ' .. string.format('%.0f', now + ARGV[3]))
 local entries = redis.call('HGETALL', KEYS[1])
 for i = 1, #entries, 2 do
