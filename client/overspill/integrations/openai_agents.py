@@ -14,7 +14,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from weakref import WeakKeyDictionary
 
-from agents import Agent, CustomTool, FunctionTool, Handoff, LocalShellTool, ShellTool, ToolOutputGuardrail
+from agents import (
+    AgentBase,
+    CustomTool,
+    FunctionTool,
+    Handoff,
+    LocalShellTool,
+    ShellTool,
+    ToolOutputGuardrail,
+)
 from agents.tool_guardrails import ToolGuardrailFunctionOutput
 from pydantic_core import to_jsonable_python
 
@@ -32,7 +40,7 @@ if TYPE_CHECKING:
     from overspill.guard.guard import Guard
     from overspill.guard.guarded import Guarded
 
-AgentT = TypeVar("AgentT", bound=Agent[Any])
+AgentT = TypeVar("AgentT", bound=AgentBase[Any])
 
 
 def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
@@ -63,25 +71,27 @@ class _AgentGuard:
         """Return the same: copies of an agent share their guard."""
         return self
 
-    def protect(self, agent: Agent[Any]) -> None:
+    def protect(self, agent: AgentBase[Any]) -> None:
         with self._lock:
             self._protect(agent, set())
 
-    def _protect(self, agent: Agent[Any], seen: set[int]) -> None:
+    def _protect(self, agent: Any, seen: set[int]) -> None:
         if id(agent) in seen:
             return
         seen.add(id(agent))
         names = {tool.name for tool in agent.tools}
         missing = [tool for tool in self._reading if tool.name not in names]
         reached = [*agent.handoffs, *(getattr(tool, "_agent_instance", None) for tool in agent.tools)]
-        _assign(agent, "tools", [*map(self._tool, agent.tools), *missing])
+        _assign(agent, "tools", [*map(self.guarded_tool, agent.tools), *missing])
         _assign(agent, "mcp_servers", [self._server(server) for server in agent.mcp_servers])
         _assign(agent, "handoffs", [self._handoff(handoff) for handoff in agent.handoffs])
+        if hasattr(agent, "capabilities"):  # of an agent in a sandbox
+            _assign(agent, "capabilities", [self._capability(each) for each in agent.capabilities])
         for each in reached:
-            if isinstance(each, Agent):
+            if isinstance(each, AgentBase):
                 self._protect(each, seen)
 
-    def _tool(self, tool: Any) -> Any:
+    def guarded_tool(self, tool: Any) -> Any:
         """Return a guarded copy. Hosted tools stay: the provider runs them."""
         if isinstance(tool, FunctionTool) and tool.output_json_schema is not None:
             return self._with_guardrail(tool)
@@ -137,6 +147,9 @@ class _AgentGuard:
     def _server(self, server: Any) -> Any:
         return server if type(server) is _Server else _Server(server, self)
 
+    def _capability(self, capability: Any) -> Any:
+        return capability if type(capability) is _Capability else _Capability(capability, self)
+
     def _handoff(self, handoff: Any) -> Any:
         """Return a copy that guards the agent that it names: only when called does it say which."""
         if not isinstance(handoff, Handoff):
@@ -185,9 +198,19 @@ class _Handing(StandIn):
 
     async def __call__(self, context: Any, arguments: Any) -> Any:
         agent = await self._inner(context, arguments)
-        if isinstance(agent, Agent):
+        if isinstance(agent, AgentBase):
             self._owner.protect(agent)
         return agent
+
+
+class _Capability(StandIn):
+    """A capability of a sandbox, whose tools are guarded. The SDK makes a copy of it for each run."""
+
+    def clone(self) -> Self:
+        return type(self)(self._inner.clone(), self._owner)
+
+    def tools(self) -> list[Any]:
+        return [self._owner.guarded_tool(tool) for tool in self._inner.tools()]
 
 
 @dataclass
@@ -268,7 +291,7 @@ def _is_from_program(tool_call: Any) -> bool:
     return is_program(caller)
 
 
-def _assign(agent: Agent[Any], name: str, items: list[Any]) -> None:
+def _assign(agent: AgentBase[Any], name: str, items: list[Any]) -> None:
     """Give the agent a new list, if there is anything new in it: during a run that is a conflict."""
     known = getattr(agent, name)
     if len(items) != len(known) or any(new is not old for new, old in zip(items, known, strict=True)):

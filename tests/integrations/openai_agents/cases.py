@@ -22,7 +22,12 @@ from agents import (
 )
 from agents.items import ToolCallOutputItem
 from agents.mcp import MCPServer, MCPServerStdio
+from agents.realtime import RealtimeAgent
+from agents.sandbox import SandboxAgent, SandboxRunConfig
+from agents.sandbox.capabilities import Shell
+from agents.sandbox.sandboxes.unix_local import UnixLocalSandboxClient
 from agents.testing import ScriptedModel, assistant_message, function_call
+from agents.tool_context import ToolContext
 from agents.util._approvals import evaluate_function_tool_approval
 from openai.types.responses import ResponseFunctionShellToolCall
 from overspill import SyncClient
@@ -259,3 +264,26 @@ def test_objects_and_generators_become_the_text_that_the_model_would_read(guard:
 
     assert stored(guard, handle_in(first.raw_item["output"])).decode() == f"odd: {tools.lines(MANY)}"
     assert stored(guard, handle_in(second.output)).decode().startswith("0\n1\n")
+
+
+def test_the_shell_of_a_sandbox_is_guarded(guard: Guard, session: str) -> None:
+    agent = SandboxAgent[Any](name="agent", capabilities=[Shell()])
+    agent.model = scripted(call("exec_command", cmd="seq 50000"))
+    guard_agent(guard_agent(agent, guard), guard)
+    (found,) = outputs(agent, session, sandbox=SandboxRunConfig(client=UnixLocalSandboxClient()))
+
+    assert found.output.count("[overspill]") == 1
+    assert b"\n50000" in stored(guard, handle_in(found.output))
+    assert {"exec_command", "inspect_output"} <= {tool.name for tool in agent.model.calls[0].tools}
+
+
+def test_agents_that_a_realtime_agent_hands_off_to_are_guarded(guard: Guard) -> None:
+    last = RealtimeAgent[Any](name="last", tools=[function_tool(tools.lines)])
+    middle = RealtimeAgent[Any](name="middle", handoffs=[last])
+    guard_agent(RealtimeAgent[Any](name="first", handoffs=[middle]), guard)
+    lines: Any = last.tools[0]
+    context = ToolContext(None, tool_name="lines", tool_call_id="call_1", tool_arguments="")
+    found = asyncio.run(lines.on_invoke_tool(context, f'{{"count": {MANY}}}'))
+
+    assert "[overspill]" in found
+    assert [tool.name for tool in last.tools] == ["lines", "inspect_output", "list_captures"]
