@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic_ai import FunctionToolset, RunContext, Tool, ToolReturn
+from pydantic_ai import CallToolsNode, FunctionToolset, ModelRetry, RunContext, Tool, ToolReturn
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, Instrumentation
 from pydantic_ai.exceptions import (
     ApprovalRequired,
@@ -17,8 +17,10 @@ from pydantic_ai.exceptions import (
     ToolFailedError,
     ToolRetryError,
 )
-from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.messages import ModelResponse, RetryPromptPart, ToolCallPart
 from pydantic_ai.models import Model
+from pydantic_ai.tools import ToolApproved, ToolDenied
+from pydantic_ai.toolsets import WrapperToolset
 
 from overspill.guard.call_context import minted
 from overspill.guard.guarded import METADATA
@@ -27,13 +29,19 @@ from overspill.integrations.adapter import Adapter
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from pydantic_ai.capabilities import AgentNode
     from pydantic_ai.tools import ToolDefinition
+    from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guard import Guard
     from overspill.guard.guarded import Guarded
 
 _CONTROL_FLOW: Final = (ApprovalRequired, CallDeferred, ToolFailedError, ToolRetryError)
+_DECISIONS: Final = (ToolApproved, ToolDenied, ModelRetry, RetryPromptPart)
+"""What a run may be given for a call that waited, in the place of a result."""
+_OWN: Final = {METADATA: "reads captures"}
+"""The metadata of the reading tools."""
 
 
 class OverspillCapability(AbstractCapability[Any]):
@@ -50,7 +58,9 @@ class OverspillCapability(AbstractCapability[Any]):
 
     def __init__(self, guard: Guard | None = None) -> None:
         self.adapter: Adapter = Adapter(guard)
-        self._own_names = {each.name for each in self.adapter.reading_tools}
+        self._reading = FunctionToolset(
+            [_reading_tool(each) for each in self.adapter.reading_tools], metadata=_OWN, id="overspill"
+        )
 
     @classmethod
     def combine(cls, capabilities: Sequence[AbstractCapability[Any]]) -> AbstractCapability[Any]:
@@ -61,9 +71,19 @@ class OverspillCapability(AbstractCapability[Any]):
         """Return the outermost place: what other capabilities make of a result is guarded too."""
         return CapabilityOrdering(position="outermost", wrapped_by=[Instrumentation])
 
-    def get_toolset(self) -> FunctionToolset[Any]:
-        """Return the tools that read captures."""
-        return FunctionToolset([_reading_tool(each) for each in self.adapter.reading_tools], id="overspill")
+    def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
+        """Return the tools of the agent, with those that read captures."""
+        return _WithReadingTools(toolset, self._reading)
+
+    async def before_node_run(self, ctx: RunContext[Any], *, node: AgentNode[Any]) -> AgentNode[Any]:
+        """Guard results of calls that were made elsewhere: a run is given them with its history."""
+        if isinstance(node, CallToolsNode) and node.tool_call_results:
+            tools = {call.tool_call_id: call.tool_name for call in node.model_response.tool_calls}
+            node.tool_call_results = {
+                call_id: await self._external(result, tools.get(call_id, ""), call_id, ctx.conversation_id)
+                for call_id, result in node.tool_call_results.items()
+            }
+        return node
 
     async def wrap_tool_execute(
         self,
@@ -81,7 +101,7 @@ class OverspillCapability(AbstractCapability[Any]):
             "tool": tool_def.name,
             "call_id": call.tool_call_id or minted(),
             "session": ctx.conversation_id,
-            "is_own": tool_def.name in self._own_names,  # an agent never has two tools of one name
+            "is_own": tool_def.metadata == _OWN,
         }
         running = _completed(handler, args)
         try:
@@ -91,6 +111,13 @@ class OverspillCapability(AbstractCapability[Any]):
         except ToolRetryError as retry:
             raise await self._shortened(retry, retry.tool_retry, named) from retry.__cause__
 
+    async def _external(self, result: Any, tool: str, call_id: str, session: str | None) -> Any:
+        if result == "skip" or isinstance(result, _DECISIONS):
+            return result
+        return _with_metadata(
+            await self.adapter.process(result, tool=tool, call_id=call_id or minted(), session=session)
+        )
+
     async def _shortened(self, error: Any, part: Any, named: dict[str, Any]) -> Exception:
         """Return the error that tells the model of a failure, with a part that is short enough."""
         guarded = await self.adapter.process(part.content, **named)
@@ -99,6 +126,23 @@ class OverspillCapability(AbstractCapability[Any]):
         found = _with_metadata(guarded)
         known = {} if not hasattr(part, "metadata") else {"metadata": found.metadata}
         return type(error)(dataclasses.replace(part, content=found.return_value, **known))
+
+
+@dataclasses.dataclass
+class _WithReadingTools(WrapperToolset[Any]):
+    """The tools of an agent, and the reading tools whose names are free."""
+
+    reading: FunctionToolset[Any]
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        theirs, ours = await super().get_tools(ctx), await self.reading.get_tools(ctx)
+        return {**theirs, **{name: tool for name, tool in ours.items() if name not in theirs}}
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        toolset = self.reading if tool.toolset is self.reading else self.wrapped
+        return await toolset.call_tool(name, tool_args, ctx, tool)
 
 
 async def _completed(handler: Callable[[dict[str, Any]], Awaitable[Any]], args: dict[str, Any]) -> Any:

@@ -16,13 +16,13 @@ from overspill import SyncClient
 from overspill.integrations.directives.directives import THINK_PROMPT
 from overspill.integrations.directives.pydantic_ai import DirectivesCapability
 from overspill.integrations.pydantic_ai import OverspillCapability
-from pydantic_ai import Agent, ApprovalRequired, BinaryContent, ModelRetry, ToolReturn
+from pydantic_ai import Agent, ApprovalRequired, BinaryContent, CallDeferred, ModelRetry, ToolReturn
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import SkipToolExecution, ToolFailed
 from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import ModelResponse, TextPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import FunctionModel
-from pydantic_ai.tools import DeferredToolRequests
+from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDenied
 
 from tests.integrations.kit import tools
 from tests.integrations.kit.cases import MANY, handle_in, stored
@@ -227,3 +227,36 @@ def test_what_a_tool_returns_is_no_directive(guard: Guard) -> None:
     agent_of(guard, trick, DirectivesCapability(sessions)).run_sync("go", conversation_id="a")
 
     assert sessions == {}
+
+
+def test_a_result_that_comes_with_the_next_run_is_guarded(guard: Guard, session: str) -> None:
+    def fetch() -> str:
+        raise CallDeferred
+
+    def remove() -> str:
+        raise ApprovalRequired
+
+    calls = [Call("fetch", {}, "call_1"), Call("remove", {}, "call_2")]
+    agent = Agent(Script([calls]).model, tools=[fetch, remove], capabilities=[OverspillCapability(guard)])
+    asked: Any = agent.run_sync("go", output_type=[str, DeferredToolRequests], conversation_id=session)
+    given = DeferredToolResults(
+        calls={"call_1": tools.lines(MANY)}, approvals={"call_2": ToolDenied("not now")}
+    )
+    done = agent.run_sync(message_history=asked.all_messages(), deferred_tool_results=given)
+    found = [part for each in done.new_messages() for part in each.parts if isinstance(part, ToolReturnPart)]
+
+    assert [part.content for part in found if part.tool_name == "remove"] == ["not now"]
+    assert stored(guard, handle_in(str(found[0].content))).decode() == tools.lines(MANY)
+    assert found[0].metadata["overspill"]["outcome"] == "captured"
+
+
+def test_a_tool_with_the_name_of_a_reading_tool_stays(guard: Guard) -> None:
+    def inspect_output() -> str:
+        return tools.lines(MANY)
+
+    script = Script([[Call("inspect_output", {}, "call_1")]])
+    agent = Agent(script.model, tools=[inspect_output], capabilities=[OverspillCapability(guard)])
+    (found,) = parts(agent)
+
+    assert stored(guard, handle_in(found.content)).decode() == tools.lines(MANY)
+    assert script.offered == ["inspect_output", "list_captures"]
