@@ -56,9 +56,10 @@ class OverspillProvider(ContextProvider):
         context: SessionContext,
         state: dict[str, Any],
     ) -> None:
-        """Add the reading tools, and what guards the others."""
-        del agent, session, state
-        context.extend_tools(self.source_id, self._tools)
+        """Add the reading tools whose names are free, and what guards the others."""
+        del session, state
+        taken = _tool_names(agent, context)
+        context.extend_tools(self.source_id, [tool for tool in self._tools if tool.name not in taken])
         context.extend_middleware(self.source_id, self._middleware)
 
 
@@ -98,6 +99,13 @@ class _ReadingTool(FunctionTool):
 
     async def _call(self, **arguments: Any) -> str:
         return await self.answer(arguments, None)
+
+
+def _tool_names(agent: Any, context: SessionContext) -> set[str]:
+    """Return the names of the agent's tools, and of those that other providers have added."""
+    servers = (tool for server in getattr(agent, "mcp_tools", ()) for tool in server.functions)
+    tools = getattr(agent, "default_options", {}).get("tools") or ()
+    return {getattr(tool, "name", "") for tool in (*context.tools, *tools, *servers)}
 
 
 def _named(context: FunctionInvocationContext) -> dict[str, Any]:

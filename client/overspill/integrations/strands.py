@@ -50,13 +50,11 @@ class OverspillPlugin(Plugin):
         self.adapter: Adapter = Adapter(guard)
         self._called_by_code: deque[str] = deque(maxlen=_MAX_REMEMBERED)
 
-    @property
-    def tools(self) -> list[Any]:
-        """The tools that read captures, as Strands' own kind."""
-        return [_reading_tool(each) for each in self.adapter.reading_tools]
-
     def init_agent(self, agent: Agent) -> None:
-        """Add the hooks to an agent. Strands calls it, and adds the tools."""
+        """Add the hooks to an agent, and the tools that read, but for one whose name the agent's own has."""
+        taken = {name.replace("-", "_") for name in agent.tool_registry.registry}  # Strands takes both as one
+        free = [_reading_tool(each) for each in self.adapter.reading_tools if each.name not in taken]
+        agent.tool_registry.process_tools(list(free))
         agent.add_hook(_before_tool_call, BeforeToolCallEvent, order=HookOrder.SDK_LAST)
         agent.add_hook(self._after_tool_call, AfterToolCallEvent, order=HookOrder.SDK_LAST)
         agent.add_hook(self._message_added, MessageAddedEvent, order=HookOrder.SDK_FIRST)

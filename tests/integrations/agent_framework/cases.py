@@ -80,3 +80,17 @@ def test_an_agent_as_a_tool_has_its_own_provider(guard: Guard, session: str) -> 
     assert isinstance(guard.client, SyncClient)
 
     assert guard.client.list(tool="lines", call_id="call_1").captures
+
+
+def test_a_tool_with_the_name_of_a_reading_tool_stays(guard: Guard, session: str) -> None:
+    def inspect_output() -> str:
+        return tools.lines(20_000)
+
+    script = Script([[Call("inspect_output", {}, "call_1")]])
+    agent = Agent(
+        client=script, tools=[tool_of(inspect_output)], context_providers=[OverspillProvider(guard)]
+    )
+    shown = asyncio.run(results(agent, "async", session))
+
+    assert "[overspill]" in shown["call_1"].text
+    assert script.offered == ["inspect_output", "list_captures"]

@@ -126,6 +126,18 @@ def test_what_another_hook_makes_of_a_result_is_guarded(guard: Guard) -> None:
     assert "[overspill]" in one(agent)["content"][0]["text"]
 
 
+def test_a_tool_with_the_name_of_a_reading_tool_stays(guard: Guard) -> None:
+    def inspect_output() -> str:
+        """Return lines."""
+        return tools.lines(MANY)
+
+    agent = agent_of(guard, inspect_output)
+    text = one(agent)["content"][0]["text"]
+
+    assert stored(guard, handle_in(text)).decode() == tools.lines(MANY)
+    assert agent.tool_names == ["inspect_output", "list_captures"]
+
+
 def test_an_attempt_that_is_discarded_is_not_stored(guard: Guard, session: str) -> None:
     attempts: list[int] = []
 
