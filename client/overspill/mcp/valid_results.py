@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_KEPT_ITEMS: Final = 5
-_KEPT_CHARS: Final = 200
-"""What stays of a list or a text that is cut."""
+_KEPT_ITEMS: Final = (5, 50, 500, 1, 0)
+_KEPT_CHARS: Final = (200, 2_000, 20_000, 40, 0)
+"""What stays of a list or a text that is cut, in the order in which it is tried: a schema may want more."""
+_ATTEMPTS: Final = len(_KEPT_ITEMS)
+_LAST_RESORT: Final = 2
+"""The attempts after this one wait until nothing else is left to cut."""
+_KEPT_KEYS: Final = 20
+"""An object with more keys than this is a table, of which the first stay."""
 _MOST_STEPS: Final = 200
-"""Values that are tried to be cut, before the result is left as long as it is."""
-_Position = tuple[Any, Any]
-"""A container and the key or index of one of its values."""
+"""Cuts that are tried, before the result is left as long as it is."""
+_Path: TypeAlias = tuple[str, ...]
+"""Where a value is: the keys down to it, with `*` for every index of a list and every key of a table."""
+
+
+@dataclass
+class _Group:
+    """The values at one path, which are cut alike. A place is a container and a key or index in it."""
+
+    size: int = 0
+    places: list[tuple[Any, Any]] = field(default_factory=list)
 
 
 def validator(schema: dict[str, Any]) -> Callable[[Any], bool]:
@@ -40,47 +56,72 @@ def validator(schema: dict[str, Any]) -> Callable[[Any], bool]:
 def shortened(content: Any, max_chars: int, is_valid: Callable[[Any], bool]) -> Any:
     """Return a copy of about `max_chars` characters of JSON that `is_valid`.
 
-    Lists keep their first items and texts their beginning; what the schema needs whole stays whole, so the
-    copy may be longer than asked for.
+    Lists and tables keep their first items, and texts their beginning. What the schema needs whole stays
+    whole, so the copy may be longer than asked for.
     """
     root = [json.loads(json.dumps(content))]
-    tried: set[int] = set()
+    tried: Counter[_Path] = Counter()
     for _ in range(_MOST_STEPS):
-        if _size(root[0]) <= max_chars:
+        groups: dict[_Path, _Group] = {}
+        if _measure(root, 0, (), groups) <= max_chars:
             break
-        position = max(_positions(root, tried), key=lambda at: _size(at[0][at[1]]), default=None)
-        if position is None:
+        left = [path for path in groups if tried[path] < _ATTEMPTS]
+        if not left:
             break
-        holder, key = position
-        whole = holder[key]
-        holder[key] = _cut(whole)
-        if not is_valid(root[0]):
-            holder[key] = whole
-            tried.add(id(whole))
+        path = min(left, key=lambda each: (max(0, tried[each] - _LAST_RESORT), -groups[each].size))
+        tried[path] = _cut_group(groups[path], tried[path], lambda: is_valid(root[0]))
     return root[0]
 
 
-def _positions(value: Any, tried: set[int]) -> Iterator[_Position]:
-    """Yield where a value is that can be cut."""
-    pending = [value]
-    while pending:
-        holder = pending.pop()
-        for key, each in holder.items() if isinstance(holder, dict) else enumerate(holder):
-            if isinstance(each, dict | list):
-                pending.append(each)
-            if id(each) not in tried and _is_long(each):
-                yield holder, key
+def _measure(holder: Any, key: Any, path: _Path, groups: dict[_Path, _Group]) -> int:
+    """Return about how many characters of JSON a value has; note it and all that is in it in `groups`."""
+    value = holder[key]
+    if not isinstance(value, str | list | dict):
+        return len(str(value))
+    size = 2 + (len(value) if isinstance(value, str) else 0)
+    for each, step in _steps(value):
+        size += len(str(each)) + 4 + _measure(value, each, (*path, step), groups)
+    group = groups.setdefault(path, _Group())
+    group.size += size
+    group.places.append((holder, key))
+    return size
 
 
-def _is_long(value: Any) -> bool:
+def _steps(value: Any) -> Iterator[tuple[Any, str]]:
+    """Yield the keys or indexes of a container, and what stands for each in a path."""
+    if isinstance(value, list):
+        yield from ((index, "*") for index in range(len(value)))
+    elif isinstance(value, dict):
+        is_table = len(value) > _KEPT_KEYS
+        yield from ((key, "*" if is_table else key) for key in value)
+
+
+def _cut_group(group: _Group, attempt: int, is_valid: Callable[[], bool]) -> int:
+    """Cut all values of a group, by the first attempt that changes one. Return the number of the next.
+
+    If the whole is not valid then, they are as before.
+    """
+    for number in range(attempt, _ATTEMPTS):
+        cut = [(place, place[0][place[1]], _cut(place[0][place[1]], number)) for place in group.places]
+        if all(shorter is whole for _, whole, shorter in cut):
+            continue
+        for (holder, key), _, shorter in cut:
+            holder[key] = shorter
+        if not is_valid():
+            for (holder, key), whole, _ in cut:
+                holder[key] = whole
+        return number + 1
+    return _ATTEMPTS
+
+
+def _cut(value: Any, attempt: int) -> Any:
+    """Return a shorter value, or the same if it is not longer than what this attempt keeps."""
     if isinstance(value, str):
-        return len(value) > _KEPT_CHARS + 1
-    return isinstance(value, list) and len(value) > _KEPT_ITEMS
-
-
-def _cut(value: Any) -> Any:
-    return f"{value[:_KEPT_CHARS]}…" if isinstance(value, str) else value[:_KEPT_ITEMS]
-
-
-def _size(value: Any) -> int:
-    return len(json.dumps(value))
+        kept = _KEPT_CHARS[attempt]
+        return value if len(value) <= kept + 1 else f"{value[:kept]}…"
+    if isinstance(value, list):
+        kept = _KEPT_ITEMS[attempt]
+        return value if len(value) <= kept else value[:kept]
+    if len(value) > _KEPT_KEYS:
+        return dict(islice(value.items(), _KEPT_KEYS))
+    return value
