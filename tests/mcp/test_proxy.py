@@ -172,6 +172,25 @@ def test_a_result_with_an_output_schema_stays_valid(peer: Peer) -> None:
     assert result["_meta"]["overspill"]["capture"]
 
 
+def test_a_result_is_valid_for_a_client_that_asks_for_the_schemas_afterwards(peer: Peer) -> None:
+    result = peer.call("rows")
+    tools = peer.tools()
+
+    jsonschema.validate(result["structuredContent"], tools["rows"]["outputSchema"])
+    assert result["_meta"]["overspill"]["capture"]
+    assert list(tools)[-2:] == ["overspill_inspect_output", "list_captures"]
+
+
+@pytest.mark.parametrize("word", ["listless", "endless"])
+def test_a_server_that_lists_its_tools_badly_holds_up_no_result(service: ServiceProcess, word: str) -> None:
+    with proxied(service.url, server=(word,)) as peer:
+        peer.ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={})
+        result = peer.call("rows")
+
+    assert "[overspill]" in result["content"][0]["text"]
+    assert len(json.dumps(result)) < 60_000
+
+
 def test_schemas_can_be_dropped_from_the_list(service: ServiceProcess) -> None:
     with proxied(service.url, "--drop-schemas") as peer:
         assert "outputSchema" not in peer.tools()["rows"]

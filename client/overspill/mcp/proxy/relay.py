@@ -15,6 +15,7 @@ from overspill.mcp.client_hosts import ClientHosts
 from overspill.mcp.growth import Watches
 from overspill.mcp.progress import reporting, waited_for
 from overspill.mcp.proxy.messages import Message, NotAMessage, encoded, id_key, messages, parsed, with_result
+from overspill.mcp.proxy.own_requests import OwnRequests
 from overspill.mcp.proxy.pending import Pending, TaskCalls, request_of
 from overspill.mcp.rendering import result as rendered
 from overspill.mcp.results import guarded
@@ -36,6 +37,8 @@ _TASK_METHODS: Final = frozenset({"tasks/result", "tasks/get"})
 """How a client gets the result of a call that became a task: the first in 2025-11-25, the other later."""
 _CANCELLED: Final = "notifications/cancelled"
 _SERVER_ENDED: Final = -32000
+_MOST_PAGES: Final = 100
+"""Pages of tools that the proxy asks for by itself: a server may always name one more."""
 _OLDEST: Final = "2024-11-05"
 
 
@@ -67,6 +70,9 @@ class Relay:
         self._watches = Watches(self._hosts.tools("")[0])
         self._names = ToolNames(self._hosts.tools(""), drops_schemas=choices.drops_schemas)
         self._pending = Pending()
+        self._own_requests = OwnRequests(to_server)
+        self._has_listed = False
+        self._listing = asyncio.Lock()
         self._task_calls = TaskCalls()
         self._client_name = ""
         self.revision: str | None = None
@@ -91,6 +97,8 @@ class Relay:
         except ValueError as error:
             raise NotAMessage from error
         for raw, message in read:
+            if self._own_requests.take(message):
+                continue
             request = None if message.method is not UNSET else self._pending.pop(message.key)
             if request is None or message.result is UNSET or request.method not in _REWRITTEN:
                 self._to_client(raw)
@@ -99,6 +107,7 @@ class Relay:
 
     def server_ended(self, why: str) -> None:
         """Answer every request that is under way with an error. Cancel our own reads."""
+        self._own_requests.end()
         own = list(self._reading_calls.items())
         for _, task in own:
             task.cancel()
@@ -183,6 +192,7 @@ class Relay:
 
     async def _rewritten(self, request: Request, result: dict[str, Any]) -> Any:
         if request.method == _LIST:
+            self._has_listed |= result.get("nextCursor") is None
             return self._names.listed(result, request.revision or self.revision or _OLDEST)
         if request.method == _CALL:
             self._task_calls.note(request, result)
@@ -195,8 +205,25 @@ class Relay:
     async def _guarded(self, call: Request, result: dict[str, Any]) -> Any:
         if call.is_from_program or call.tool in self._choices.whole:
             return result
+        if isinstance(result.get("structuredContent"), dict | list):
+            await self._learn(call)
         policy = self._hosts.policy(self._client_name)
         return await guarded(self._guard, policy, self._names, call, result)
+
+    async def _learn(self, call: Request) -> None:
+        """Ask the server for its tools if the client has not: it may check results by their schemas later."""
+        meta = {name: value for name, value in call.meta.items() if name != "progressToken"}
+        params: dict[str, Any] = {"_meta": meta} if meta else {}
+        async with self._listing:
+            for _ in range(_MOST_PAGES):
+                if self._has_listed:
+                    return
+                page = await self._own_requests.ask(_LIST, params) or {}
+                if isinstance(page.get("tools"), list):
+                    self._names.listed(page, call.revision or self.revision or _OLDEST)
+                self._has_listed = page.get("nextCursor") is None
+                params = {**params, "cursor": page.get("nextCursor")}
+            self._has_listed = True
 
     async def _of_task(self, asked: Request, result: dict[str, Any]) -> Any:
         """Return the result of a call that became a task: the answer itself, or its field `result`."""
