@@ -6,12 +6,10 @@ agent = guard_agent(Agent(name="coder", model=model, tools=tools, mcp_servers=se
 from __future__ import annotations
 
 import copy
-import inspect
 import json
 import threading
-from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from agents import (
@@ -26,9 +24,17 @@ from agents import (
 from agents.tool_guardrails import ToolGuardrailFunctionOutput
 from pydantic_core import to_jsonable_python
 
-from overspill.guard.call_context import is_program, minted
+from overspill.guard.call_context import minted
 from overspill.guard.guarded import METADATA
 from overspill.integrations.adapter import Adapter
+from overspill.integrations.openai_agents_server import (
+    GuardedServer,
+    awaited,
+    extended,
+    is_from_program,
+    named,
+    session_of,
+)
 from overspill.integrations.stand_in import StandIn
 
 if TYPE_CHECKING:
@@ -123,7 +129,7 @@ class _AgentGuard:
 
     async def _checked(self, data: ToolOutputGuardrailData) -> ToolGuardrailFunctionOutput:
         context = data.context
-        if _is_from_program(context.tool_call):
+        if is_from_program(context.tool_call):
             return ToolGuardrailFunctionOutput.allow()
         plain = to_jsonable_python(data.output, fallback=str)
         guarded = await self.adapter.process(plain, **named(context, context.tool_name))
@@ -140,12 +146,12 @@ class _AgentGuard:
 
     def _extractor(self, theirs: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
         async def extract(context: Any) -> Mapping[str, Any] | None:
-            return await _extended(theirs, context, self._metadata.pop(context.tool_context, None))
+            return await extended(theirs, context, self._metadata.pop(context.tool_context, None))
 
         return extract
 
     def _server(self, server: Any) -> Any:
-        return server if type(server) is _Server else _Server(server, self)
+        return server if type(server) is GuardedServer else GuardedServer(server, self)
 
     def _capability(self, capability: Any) -> Any:
         return capability if type(capability) is _Capability else _Capability(capability, self)
@@ -161,9 +167,9 @@ class _Invoker(StandIn):
     """The `on_invoke_tool` of a guarded tool."""
 
     async def __call__(self, context: Any, arguments: str) -> Any:
-        running = _awaited(self._inner(context, arguments))
+        running = awaited(self._inner(context, arguments))
         tool_call = getattr(context, "tool_call", None)
-        if _is_from_program(tool_call):
+        if is_from_program(tool_call):
             return await running
         call, adapter = named(context, getattr(context, "tool_name", "")), self._owner.adapter
         guarded = await adapter.guarded(running, **call)
@@ -185,8 +191,8 @@ class _Executor(StandIn):
     """The `executor` of a shell tool that runs on this machine."""
 
     async def __call__(self, request: Any) -> Any:
-        running = _awaited(self._inner(request))
-        if _is_from_program(getattr(request.data, "raw", None)):
+        running = awaited(self._inner(request))
+        if is_from_program(getattr(request.data, "raw", None)):
             return await running
         call_id = getattr(request.data, "call_id", None) or minted()
         guarded = await self._owner.adapter.guarded(running, tool="shell", call_id=call_id, session=None)
@@ -213,49 +219,6 @@ class _Capability(StandIn):
         return [self._owner.guarded_tool(tool) for tool in self._inner.tools()]
 
 
-@dataclass
-class _ServerCall:
-    """A call of an MCP tool that runs. The SDK tells `call_tool` nothing of it."""
-
-    context: Any
-    metadata: dict[str, Any] | None = None
-
-
-_SERVER_CALL: Final[ContextVar[_ServerCall | None]] = ContextVar("overspill_server_call", default=None)
-
-
-class _Server(StandIn):
-    """An MCP server whose results are guarded. The SDK tells it of the run when it asks for metadata."""
-
-    async def __aenter__(self) -> Self:
-        await self._inner.__aenter__()
-        return self
-
-    async def __aexit__(self, *raised: object) -> Any:
-        return await self._inner.__aexit__(*raised)
-
-    async def tool_meta_resolver(self, context: Any) -> Any:
-        _SERVER_CALL.set(_ServerCall(context.run_context))
-        theirs = getattr(self._inner, "tool_meta_resolver", None)
-        return None if theirs is None else await _awaited(theirs(context))
-
-    async def call_tool(self, tool_name: str, *given: Any, **more: Any) -> Any:
-        call = _SERVER_CALL.get() or _ServerCall(None)
-        running = self._inner.call_tool(tool_name, *given, **more)
-        if _is_from_program(getattr(call.context, "tool_call", None)):
-            return await running
-        guarded = await self._owner.adapter.guarded(running, **named(call.context, tool_name))
-        call.metadata = None if guarded.notice is None else guarded.metadata
-        return guarded.value
-
-    @property
-    def custom_data_extractor(self) -> Any:
-        call, theirs = _SERVER_CALL.get(), getattr(self._inner, "custom_data_extractor", None)
-        if call is None or call.metadata is None:
-            return theirs
-        return lambda context: _extended(theirs, context, call.metadata)
-
-
 @dataclass(frozen=True)
 class _Reader:
     """The `on_invoke_tool` of a tool that reads captures."""
@@ -263,7 +226,7 @@ class _Reader:
     tool: AgentTool
 
     async def __call__(self, context: Any, arguments: str) -> str:
-        return _json(await self.tool.acall(arguments, session=_session(context)))
+        return _json(await self.tool.acall(arguments, session=session_of(context)))
 
 
 def _reading_tool(tool: AgentTool) -> FunctionTool:
@@ -274,21 +237,6 @@ def _reading_tool(tool: AgentTool) -> FunctionTool:
         on_invoke_tool=_Reader(tool),
         strict_json_schema=False,
     )
-
-
-def named(context: Any, tool: str) -> dict[str, Any]:
-    """Return how the guard names a call: its tool, id and session."""
-    call_id = getattr(context, "tool_call_id", None) or minted()
-    return {"tool": tool, "call_id": call_id, "session": _session(context)}
-
-
-def _session(context: Any) -> str | None:
-    return getattr(getattr(context, "run_config", None), "group_id", None)
-
-
-def _is_from_program(tool_call: Any) -> bool:
-    caller = tool_call.get("caller") if isinstance(tool_call, dict) else getattr(tool_call, "caller", None)
-    return is_program(caller)
 
 
 def _assign(agent: AgentBase[Any], name: str, items: list[Any]) -> None:
@@ -305,18 +253,6 @@ def _changed(item: Any, field: str, stand_in: type[StandIn], owner: _AgentGuard)
     copied = copy.copy(item)
     setattr(copied, field, stand_in(getattr(copied, field), owner))
     return copied
-
-
-async def _extended(
-    theirs: Callable[[Any], Any] | None, context: Any, ours: dict[str, Any] | None
-) -> Mapping[str, Any] | None:
-    """Return the custom data of an item: what its own extractor says, and ours beside it."""
-    given = None if theirs is None else await _awaited(theirs(context))
-    return given if ours is None else {**(given or {}), METADATA: ours}
-
-
-async def _awaited(found: Any) -> Any:
-    return await found if inspect.isawaitable(found) else found
 
 
 def _json(value: Any) -> str:
