@@ -380,3 +380,49 @@ async def test_a_segment_that_was_stored_while_its_capture_was_removed_does_not_
     await sweep_orphans(pair[1].service.archive, age=DAY)
 
     assert await statuses(pair, PATH) == {404}
+
+
+STEPS = ("put", "remove", "put", "delete", "delete")
+"""What a removal changes: record, tombstone, marker, objects, record."""
+
+
+@contextmanager
+def dying_after(api: Api, count: int) -> Iterator[list[str]]:
+    """A process that dies once a removal has made so many changes, until the block ends."""
+    archive, made = api.service.archive, list[str]()
+
+    def counted(port: object, name: str) -> Any:
+        change = getattr(port, name)
+
+        async def once(*arguments: Any, **options: Any) -> Any:
+            if len(made) >= count:
+                raise StoreUnavailable("the process is dead")
+            made.append(name)
+            return await change(*arguments, **options)
+
+        return once
+
+    with pytest.MonkeyPatch.context() as patch:
+        for port, name in ((archive.store, "put"), (archive.store, "delete"), (archive.catalog, "remove")):
+            patch.setattr(port, name, counted(port, name))
+        yield made
+
+
+@pytest.mark.parametrize("is_empty", [False, True], ids=["older", "empty"])
+@pytest.mark.parametrize("count", range(len(STEPS) + 1))
+async def test_a_removal_that_breaks_off_after_any_step_is_finished_by_the_rebuild(
+    pair: list[Api], own_redis: RedisServer, count: int, is_empty: bool
+) -> None:
+    await begun(pair[0])
+    own_redis.command("SAVE")
+    await end(pair[0])
+    with dying_after(pair[0], count) as made:
+        answered = await pair[0].send("DELETE", PATH)
+    assert (answered.status, tuple(made)) == (200 if count == len(STEPS) else 503, STEPS[:count])
+    own_redis.restart(empty=is_empty)
+    await rebuild(pair[1].service.archive)
+
+    if count == 0:
+        assert await content_of(pair[1], PATH) == LOG
+    else:
+        await require_gone(pair)
