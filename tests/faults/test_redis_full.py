@@ -78,6 +78,17 @@ async def test_captures_and_sessions_are_deleted(full: Api) -> None:
     assert (await (await full.get("/v1/usage")).json())["captures"] == CAPTURES - 1 - CAPTURES // 3
 
 
+async def test_a_capture_on_hold_is_released_and_deleted(full: Api, own_redis: RedisServer) -> None:
+    path = path_of(b"0\n", "call_0")
+    own_redis.command("CONFIG", "SET", "maxmemory", 0)
+    assert (await full.send("PUT", f"{path}/hold")).status == 200
+    fill(own_redis)
+
+    assert (await full.send("DELETE", path)).status == 409
+    assert (await full.send("DELETE", f"{path}/hold")).status == 200
+    assert (await full.send("DELETE", path)).status == 200
+
+
 async def test_who_has_read_is_told_once_there_is_room(full: Api, own_redis: RedisServer) -> None:
     await full.get(path_of(b"3\n", "call_3") + "/content")
     with pytest.raises(CatalogUnavailable, match="out of memory"):

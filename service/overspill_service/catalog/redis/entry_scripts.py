@@ -149,6 +149,8 @@ AMEND: Final = Script("""
 local stored = redis.call('GET', KEYS[1])
 if stored == ARGV[2] then return 1 end
 if stored ~= ARGV[1] then return stored end
+-- What takes no more memory is possible even if Redis is out of memory, such as the end of a hold.
+if #ARGV[2] <= #stored then redis.call('ZREM', KEYS[2], ARGV[3]) end
 redis.call('SET', KEYS[1], ARGV[2])
 redis.call('ZADD', KEYS[2], ARGV[4], ARGV[3])
 return 1
