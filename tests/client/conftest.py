@@ -37,6 +37,15 @@ def no_spool(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OVERSPILL_SPOOL", "off")
 
 
+@pytest.fixture
+def hanging() -> Iterator[str]:
+    """The URL of a service that accepts connections and never answers."""
+    from tests.client.scripted import scripted_in_thread, silence  # noqa: PLC0415  (few tests need it)
+
+    with scripted_in_thread(silence) as service:
+        yield service.url
+
+
 @pytest.fixture(autouse=True)
 def nothing_left_in_the_background() -> Iterator[None]:
     yield

@@ -5,13 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from overspill.delivery.circuit import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Circuit
 
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.clock import Clock
 
 
 @pytest.fixture

@@ -8,19 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overspill.guard.duplicates import Duplicates
 
+from tests.clock import Clock
+
 LOG = hashlib.sha256(b"log").digest()
 OTHER = hashlib.sha256(b"other").digest()
 
 
 def at(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
-
-
-class Clock:
-    now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def told(repeats: Duplicates, session: str, content: bytes, own_id: str) -> str | None:

@@ -15,12 +15,9 @@ from overspill import Guard, Policy, Spool, SyncClient
 from overspill.delivery import slots
 from overspill.wire import Outcome
 
-from tests.client.scripted import scripted_in_thread, silence
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from overspill.guard.guarded import Guarded
 
     from tests.servers.overspill import ServiceProcess
@@ -82,13 +79,6 @@ def _target(name: str) -> str:
         return os.readlink(f"/proc/self/fd/{name}")  # noqa: PTH115
     except FileNotFoundError:  # that of the listing itself
         return ""
-
-
-@pytest.fixture
-def hanging() -> Iterator[str]:
-    """A service that accepts connections and never answers."""
-    with scripted_in_thread(silence) as service:
-        yield service.url
 
 
 def outcomes(guarded: list[Guarded]) -> Counter[Outcome]:

@@ -15,14 +15,12 @@ from overspill.delivery import slots, state_log
 from overspill.spools import own_directory
 from overspill.wire import Outcome
 
-from tests.client.scripted import scripted_in_thread, silence
 from tests.client.shell import printed_by
 from tests.client.spooling import spilled
 from tests.client.test_fleet import NOWHERE, outcomes
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from overspill.guard.guarded import Guarded
@@ -31,13 +29,6 @@ if TYPE_CHECKING:
 
 THREADS = 30
 TEXT = "a line of an output that is too long for a conversation\n" * 1_200
-
-
-@pytest.fixture
-def hanging() -> Iterator[str]:
-    """A service that accepts connections and never answers."""
-    with scripted_in_thread(silence) as service:
-        yield service.url
 
 
 def in_threads(guard: Guard, count: int = THREADS) -> tuple[list[Guarded], list[BaseException]]:

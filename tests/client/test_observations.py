@@ -18,6 +18,7 @@ from overspill.transfer.sync import SyncClient
 from overspill.wire import BATCH_MEMORY, Outcome
 
 from tests.client.shell import run_code
+from tests.clock import Clock
 from tests.faults.relay import relaying
 from tests.servers.overspill import ForkedService, ServiceProcess, clean_environment, running
 
@@ -26,13 +27,6 @@ if TYPE_CHECKING:
 
 NOBODY = "http://127.0.0.1:9"
 ASKED = b"POST /v1/observations"
-
-
-class Clock:
-    now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,8 @@ from overspill.guard.counts.tally import OutputCount
 from overspill.transfer.sync import SyncClient
 from overspill.wire import Outcome
 
+from tests.clock import Clock
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -19,13 +21,6 @@ if TYPE_CHECKING:
     from tests.servers.overspill import ServiceProcess
 
 LONG = "a line of the log\n" * 5_000
-
-
-class Clock:
-    now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 # --- bursts ---------------------------------------------------------------------------------------

@@ -14,12 +14,11 @@ from overspill.execution.submissions import NoLoop
 from overspill.execution.waiting import wait_blocking
 from overspill.wire import Outcome
 
-from tests.client.scripted import scripted_in_thread, silence
 from tests.client.spooling import put_sync, spilled
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from logging import LogRecord
     from pathlib import Path
 
@@ -43,13 +42,6 @@ class Waiter:
 
     def refused(self, why: str) -> None:
         self.refusals.append(why)
-
-
-@pytest.fixture
-def hanging() -> Iterator[str]:
-    """A service that accepts connections and never answers."""
-    with scripted_in_thread(silence) as service:
-        yield service.url
 
 
 async def test_a_slot_that_is_given_back_goes_to_the_next_who_still_wants_it() -> None:

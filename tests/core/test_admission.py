@@ -19,12 +19,7 @@ from overspill_service.resources.admission import (
     Admitted,
 )
 
-
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.clock import Clock
 
 
 @pytest.fixture

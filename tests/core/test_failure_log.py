@@ -8,12 +8,7 @@ import pytest
 from overspill_service.errors import StoreFull, StoreUnavailable
 from overspill_service.telemetry.failure_log import FailureLog
 
-
-class Seconds:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.clock import Clock
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, Any]]:
@@ -24,7 +19,7 @@ def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, Any]]:
 
 
 def test_a_cause_has_a_line_a_minute_with_how_often_it_happened(caplog: pytest.LogCaptureFixture) -> None:
-    seconds = Seconds()
+    seconds = Clock()
     failure_log = FailureLog(seconds)
     for _ in range(100):
         failure_log.record(StoreUnavailable("down"))

@@ -8,6 +8,8 @@ import pytest
 from overspill_service.archive.lookup_limits import BURST, CONCURRENCY, RATE, LookupLimits
 from overspill_service.errors import TooManyRequests
 
+from tests.clock import Clock
+
 
 class Store:
     """What is looked into: counts the looks, and how many there were at once."""
@@ -23,13 +25,6 @@ class Store:
             await asyncio.sleep(0)
         self.under_way -= 1
         return self.found
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 async def refused(bounds: LookupLimits, store: Store, count: int, tenant: str = "acme") -> int:

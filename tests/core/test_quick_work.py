@@ -8,12 +8,7 @@ import pytest
 from overspill_service.resources import quick_work
 from overspill_service.resources.quick_work import PAUSE_SECONDS, SLOW_SECONDS, QuickWork, is_on_local_disk
 
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.clock import Clock
 
 
 def test_work_that_was_slow_is_left_to_threads_for_a_while() -> None:

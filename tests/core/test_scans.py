@@ -16,14 +16,9 @@ from overspill_service.resources.fair_places import FairPlaces
 from overspill_service.resources.scans import MAX_PLACES, Scan, ScanThreads, scan_places
 from overspill_service.resources.threads import NICENESS
 
+from tests.clock import Clock
+
 HOSTILE, OTHER, QUIET = "hostile", "other", "quiet"
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Jobs:

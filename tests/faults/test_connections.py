@@ -15,6 +15,7 @@ from overspill_service.resources import blocked_addresses, request_heads
 from overspill_service.resources.blocked_addresses import BlockedAddresses
 from overspill_service.resources.peers import network_of, peer_of
 
+from tests.clock import Clock
 from tests.servers.overspill import ForkedService, ServiceProcess, running
 from tests.web.conftest import path_of
 
@@ -245,13 +246,6 @@ def test_one_machine_cannot_have_many_addresses(one: str, other: str, *, are_ali
     first, second = (network_of(peer_of(Client(each))) for each in (one, other))
 
     assert (first == second) is are_alike
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_an_address_is_blocked_for_a_moment_after_many_offences_in_short_time() -> None:

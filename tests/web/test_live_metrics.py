@@ -9,6 +9,7 @@ import pytest
 from overspill.wire import Header
 from overspill_service.maintenance import Maintenance
 
+from tests.clock import Clock
 from tests.faults.test_live_faults import break_store
 from tests.faults.traffic import advance, until
 from tests.web.conftest import Api, path_of
@@ -23,16 +24,9 @@ TIMEOUT = 300.0
 Shown = dict[tuple[str, ...], float]
 
 
-class Clock:
-    now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1_800_000_000.0)
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from overspill_service.settings.settings import Settings
 from overspill_service.tenants.keys import hash_key, new_key
 from overspill_service.web.body_patience import BodyPatience
 
+from tests.clock import Clock
 from tests.core.contents import log
 from tests.web.conftest import Api, path_of, problem
 
@@ -285,13 +286,6 @@ async def test_few_requests_of_a_connection_wait_for_the_answer_before_them(api:
     assert runner is not None
 
     assert runner()._max_msg_queue_size == 2
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.mark.parametrize(
