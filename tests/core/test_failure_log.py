@@ -19,7 +19,7 @@ def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, Any]]:
 
 
 def test_a_cause_has_a_line_a_minute_with_how_often_it_happened(caplog: pytest.LogCaptureFixture) -> None:
-    seconds = Clock()
+    seconds = Clock(0.0)
     failure_log = FailureLog(seconds)
     for _ in range(100):
         failure_log.record(StoreUnavailable("down"))

@@ -14,8 +14,8 @@ from overspill.wire import Header
 
 from tests.servers import balancer, nginx
 from tests.web.conftest import start_api
+from tests.web.live_producer import Producer
 from tests.web.test_follow import parsed, rest_of, text_until
-from tests.web.test_live import Producer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from tests.servers.overspill import ForkedService, ServiceProcess
-from tests.web.conftest import start_api
+from tests.web.conftest import producer, start_api
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["start_api"]
+__all__ = ["producer", "start_api"]
 
 
 class StartServices(Protocol):

@@ -18,7 +18,7 @@ from overspill_service.errors import CatalogUnavailable
 from tests.faults.relay import Relay, relaying
 from tests.faults.traffic import PATIENCE, advance, content_of, keys_in, until, usage_of
 from tests.web.conftest import Api, path_of, problem
-from tests.web.test_live import CAPTURE, Producer
+from tests.web.live_producer import CAPTURE, Producer
 
 if TYPE_CHECKING:
     from tests.servers.redis import RedisServer

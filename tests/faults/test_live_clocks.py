@@ -13,7 +13,7 @@ from overspill.wire import State
 from tests.faults.live_replicas import TIMEOUT
 from tests.faults.traffic import until
 from tests.web.conftest import Api
-from tests.web.test_live import CAPTURE, Producer
+from tests.web.live_producer import CAPTURE, Producer
 
 HOUR = 3600.0
 JUMPS = [HOUR, -HOUR]

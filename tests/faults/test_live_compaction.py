@@ -13,7 +13,7 @@ from overspill_service.live import flusher as flushing
 from overspill_service.store_format.frames import FRAME_SIZE
 
 from tests.faults.traffic import advance, log_lines
-from tests.web.test_live import CAPTURE, Producer
+from tests.web.live_producer import CAPTURE, Producer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,8 +23,8 @@ from tests.faults.live_replicas import TIMEOUT, Replica, Replicas, SqliteCopies
 from tests.faults.test_disk_full import limit_files, resource
 from tests.faults.traffic import MIB, advance, noise, until
 from tests.web.conftest import Api
+from tests.web.live_producer import CAPTURE, Producer
 from tests.web.test_follow import following, text_until
-from tests.web.test_live import CAPTURE, Producer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -38,13 +38,6 @@ async def api(start_api: Callable[..., Any]) -> Api:
     """A service that stores accepted bytes when a test says so."""
     started: Api = await start_api(live_flush_seconds=3600.0, live_timeout=TIMEOUT)
     return started
-
-
-@pytest.fixture
-async def producer(api: Api) -> Producer:
-    made = Producer(api)
-    await made.begin()
-    return made
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from overspill.wire import Header
 from tests.faults.traffic import until
 from tests.servers.launcher import Launcher
 from tests.servers.overspill import ForkedService, running
-from tests.web.test_live import CAPTURE
+from tests.web.live_producer import CAPTURE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,9 @@ from overspill_service.catalog.records import Entry
 from tests.faults.live_replicas import TIMEOUT
 from tests.faults.traffic import MIB, PATIENCE, advance, content_of, keys_in, noise, until
 from tests.web.conftest import api
+from tests.web.live_producer import CAPTURE, Producer
 from tests.web.test_follow_bounds import TwoTenants, tenants
-from tests.web.test_live import CAPTURE, Producer, producer
+from tests.web.test_live import producer
 from tests.web.test_metrics import samples
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from overspill_service.live.flusher import SEGMENT_BYTES
 from tests.faults.live_replicas import Replica, Replicas, SqliteCopies
 from tests.faults.test_live_faults import begun, content
 from tests.faults.traffic import log_lines
-from tests.web.test_live import CAPTURE, Producer
+from tests.web.live_producer import CAPTURE, Producer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

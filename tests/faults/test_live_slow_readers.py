@@ -18,8 +18,8 @@ from overspill_service.live import flusher as flushing
 
 from tests.faults.traffic import MIB, noise
 from tests.web.conftest import Api
+from tests.web.live_producer import CAPTURE, Producer
 from tests.web.raw import parsed
-from tests.web.test_live import CAPTURE, Producer
 
 PIECES = [noise(400_000, seed=number) for number in range(16)]
 WHOLE = b"".join(PIECES)

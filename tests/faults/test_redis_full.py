@@ -13,7 +13,7 @@ from overspill_service.maintenance import Maintenance
 
 from tests.faults.traffic import advance, until
 from tests.web.conftest import Api, path_of, problem
-from tests.web.test_live import CAPTURE, Producer
+from tests.web.live_producer import CAPTURE, Producer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

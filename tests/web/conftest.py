@@ -21,6 +21,8 @@ from overspill_service.settings.settings import Settings
 from overspill_service.web.service import SERVICE, Service
 from yarl import URL
 
+from tests.web.live_producer import Producer
+
 
 class Api:
     """Speaks HTTP to one service, with no help from the SDK."""
@@ -123,3 +125,11 @@ async def start_api(outlasting: ExitStack) -> AsyncIterator[Callable[..., Any]]:
 async def api(start_api: Callable[..., Any]) -> Api:
     started: Api = await start_api()
     return started
+
+
+@pytest.fixture
+async def producer(api: Api) -> Producer:
+    """The producer of a live capture that has begun."""
+    made = Producer(api)
+    await made.begin()
+    return made

@@ -20,7 +20,7 @@ from overspill_service.store_format.screening import Screen
 from tests.core.contents import log
 from tests.faults.traffic import noise
 from tests.web.conftest import Api, path_of
-from tests.web.test_live import Producer
+from tests.web.live_producer import Producer
 
 if TYPE_CHECKING:
     from overspill_service.store_format.screening import Treatment

@@ -16,18 +16,11 @@ from overspill_service.tenants.keys import hash_key
 
 from tests.faults.traffic import until
 from tests.web.conftest import Api, path_of
-from tests.web.test_live import CAPTURE, Producer
+from tests.web.live_producer import CAPTURE, Producer
 from tests.web.test_page_sessions import Browser, key_of
 
 Event = tuple[str, str, Any]
 """The kind of an event, its id, and its data. A comment has an empty id."""
-
-
-@pytest.fixture
-async def producer(api: Api) -> Producer:
-    made = Producer(api)
-    await made.begin()
-    return made
 
 
 @asynccontextmanager

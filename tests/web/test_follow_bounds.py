@@ -16,8 +16,8 @@ from overspill_service.tenants.keys import hash_key, new_key
 
 from tests.faults.traffic import until
 from tests.web.conftest import Api
+from tests.web.live_producer import CAPTURE, Producer
 from tests.web.test_follow import following, rest_of, text_until
-from tests.web.test_live import CAPTURE, Producer
 
 PLACES = 8
 

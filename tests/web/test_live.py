@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from backports import zstd
 from overspill import wire
@@ -22,57 +20,7 @@ from overspill_service.live.flusher import SEGMENT_BYTES
 from overspill_service.tenants.keys import hash_key, new_key
 
 from tests.web.conftest import Api, problem
-
-CAPTURE = "cap_" + "a" * 20
-
-
-class Producer:
-    """Appends to one capture over plain HTTP."""
-
-    def __init__(self, api: Api, capture: str = CAPTURE, word: str = "me") -> None:
-        self.api, self.path, self.word, self.offset = api, f"/v1/captures/{capture}", word, 0
-
-    async def begin(self, expected: int = 201, **headers: str) -> Any:
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
-        response = await self.api.send(
-            "PUT", f"{self.path}/live", headers={Header.PRODUCER: self.word, **given}
-        )
-        assert response.status == expected, await response.text()
-        return await response.json()
-
-    async def append(self, data: bytes, expected: int = 200, **changed: str) -> Any:
-        status, answer = await self.try_append(data, **changed)
-        assert status == expected, answer
-        return answer
-
-    async def try_append(self, data: bytes, **changed: str) -> tuple[int, Any]:
-        headers = {
-            Header.PRODUCER: self.word,
-            Header.UPLOAD_OFFSET: str(self.offset),
-            Header.CONTENT_DIGEST: encode_crc32c(data),
-            **{name.replace("_", "-"): value for name, value in changed.items()},
-        }
-        response = await self.api.send("POST", f"{self.path}/append", data=data, headers=headers)
-        answer = await response.json()
-        if response.status == 200:
-            self.offset = answer["accepted"]
-            assert response.headers[Header.UPLOAD_OFFSET] == str(self.offset)
-        return response.status, answer
-
-    async def complete(self, expected: int = 200, **changed: Any) -> Any:
-        body = {"offset": self.offset, **changed}
-        response = await self.api.send(
-            "POST",
-            f"{self.path}/complete",
-            data=json.dumps(body).encode(),
-            headers={Header.PRODUCER: self.word, "Content-Type": "application/json"},
-        )
-        assert response.status == expected, await response.text()
-        return await response.json()
-
-    async def entry(self) -> wire.Entry:
-        response = await self.api.get(self.path)
-        return msgspec.json.decode(await response.read(), type=wire.Entry)
+from tests.web.live_producer import CAPTURE, Producer
 
 
 @pytest.fixture

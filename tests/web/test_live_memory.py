@@ -14,8 +14,8 @@ from overspill_service.live.buffer_memory import COPIES
 
 from tests.faults.traffic import until
 from tests.web.conftest import Api, problem
+from tests.web.live_producer import CAPTURE, Producer
 from tests.web.test_follow import following, text_until
-from tests.web.test_live import CAPTURE, Producer
 
 PIECE = b"a line like any other\n" * 20_000
 

@@ -13,8 +13,8 @@ from tests.clock import Clock
 from tests.faults.test_live_faults import break_store
 from tests.faults.traffic import advance, until
 from tests.web.conftest import Api, path_of
+from tests.web.live_producer import CAPTURE, Producer
 from tests.web.test_follow import following, text_until
-from tests.web.test_live import CAPTURE, Producer
 from tests.web.test_metrics import samples
 
 if TYPE_CHECKING:
@@ -33,13 +33,6 @@ def clock() -> Clock:
 async def api(start_api: Callable[..., Any], clock: Clock) -> Api:
     started: Api = await start_api(live_flush_seconds=3600.0, live_timeout=TIMEOUT, clock=clock)
     return started
-
-
-@pytest.fixture
-async def producer(api: Api) -> Producer:
-    made = Producer(api)
-    await made.begin()
-    return made
 
 
 async def shown(api: Api) -> Shown:

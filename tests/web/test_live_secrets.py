@@ -13,7 +13,7 @@ from overspill.wire import Code, State
 from overspill_service.live.flusher import SEGMENT_BYTES
 
 from tests.redaction.corpus import pem
-from tests.web.test_live import CAPTURE, Producer
+from tests.web.live_producer import CAPTURE, Producer
 from tests.web.test_masked_contents import masked
 from tests.web.test_secrets import LINES, SECRET
 
@@ -35,13 +35,6 @@ async def api(start_api: Callable[..., Any], tmp_path: Path, request: pytest.Fix
     tenants.write_text(f'[[tenants]]\nname = "default"\nredaction = "{request.param}"\n')
     started: Api = await start_api(tenants=tenants)
     return started
-
-
-@pytest.fixture
-async def producer(api: Api) -> Producer:
-    made = Producer(api)
-    await made.begin()
-    return made
 
 
 async def sent(producer: Producer, content: bytes, size: int) -> str:

@@ -15,8 +15,8 @@ from overspill_service.settings.settings import Settings
 from overspill_service.tenants.directory import FileTenant
 
 from tests.web.conftest import Api, path_of, problem
+from tests.web.live_producer import Producer
 from tests.web.raw import parsed
-from tests.web.test_live import Producer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ from overspill_service.web import header_fields, streaming
 
 from tests.faults.traffic import PATIENCE, noise, until
 from tests.web.conftest import Api, path_of, problem
-from tests.web.test_live import Producer
+from tests.web.live_producer import Producer
 
 LARGE = noise(12 * 2**20)
 """More than the buffers of two sockets hold."""
