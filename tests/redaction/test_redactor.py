@@ -379,7 +379,13 @@ def test_hostile_text_takes_time_in_proportion_to_its_length(hostile: str, redac
 
 @pytest.mark.parametrize(
     "pattern",
-    ["acme-[0-9]{8}", "(?i:acme)[_-]?[a-z]{2,3}+([0-9]{8,64})", r"\bpin: (\d{4}|\d{6})\b", "x{1,64}[+*?$^|]"],
+    [
+        "acme-[0-9]{8}",
+        "(?i:acme)[_-]?[a-z]{2,3}+([0-9]{8,64})",
+        r"\bpin: (\d{4}|\d{6})\b",
+        "x{1,64}[+*?$^|]",
+        r"acme\(?#\d",
+    ],
 )
 def test_a_bounded_pattern_is_taken(pattern: str) -> None:
     Redactor(patterns={"acme": pattern})
@@ -401,6 +407,10 @@ def test_a_bounded_pattern_is_taken(pattern: str) -> None:
         ("a{1,900}b{1,900}", "matches about"),
         ("a{1,90}b{1,90}", "in many ways"),
         ("acme$", r"has \^ or \$"),
+        ("(?x:(a|aa) {1,40}b)", "has the flag x"),
+        ("(?ix-s:(a|aa) # twice\n{1,40}b)", "has the flag x"),
+        ("(?#[)(a|aa){1,40}b(?#])", "has a comment"),
+        ("(a)?(?(1)b|c)", "depends on a group"),
     ],
 )
 def test_a_pattern_that_might_take_long_is_refused(pattern: str, problem: str) -> None:

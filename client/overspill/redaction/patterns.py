@@ -22,6 +22,13 @@ _UNBOUNDED: Final = re.compile(r"[*+]|\{\d*,\}")
 # A `?` that makes something optional, and is not the lazy or possessive mark of a quantifier.
 _OPTIONAL: Final = re.compile(r"(?<![}?+])\?(?!\+)")
 _BOUNDS: Final = re.compile(r"\{(\d*)(,?)(\d*)\}(\+?)|\?(\+?)")
+_ESCAPE: Final = re.compile(r"\\.", re.DOTALL)
+# A comment may hide a quantifier from these checks, and spaces that mean nothing may stand before one.
+_HIDING: Final = (
+    (re.compile(r"\(\?#"), "has a comment; leave it out"),
+    (re.compile(r"\(\?[a-wyz]*x"), "has the flag x; write it without spaces and comments"),
+    (re.compile(r"\(\?\("), "depends on a group; write both cases out"),
+)
 _REFUSED_ESCAPE: Final = re.compile(r"\\[1-9AZz]")
 # The beginnings of groups that are more than a bracket: named, lookaround, flags, atomic.
 _SPECIAL: Final = re.compile(r"\(\?(?:P<\w+>|<?[=!]|[a-zA-Z-]*:|>)")
@@ -98,8 +105,9 @@ def _problem(pattern: str) -> str:
     plain = _CLASS.sub("x", pattern)
     if len(pattern) > _MOST_PATTERN_CHARS:
         return f"has {len(pattern)} characters; {_MOST_PATTERN_CHARS} is the most"
-    for construct, problem in _REFUSED:
-        if construct.search(plain):
+    refused = [(each, _ESCAPE.sub("x", pattern)) for each in _HIDING] + [(each, plain) for each in _REFUSED]
+    for (construct, problem), text in refused:
+        if construct.search(text):
             return problem
     if found := _REFUSED_ESCAPE.search(pattern):
         return f"has {found[0]}, which has no meaning in a text that comes in chunks"
