@@ -125,9 +125,7 @@ async def _assemble(
         scrapes=Scrapes(metrics.collect),
         audit=archive.audit,
         page_sessions=page_sessions,
-        addresses=ClientAddresses(
-            settings.trusted_networks, settings.client_address_header, settings.scraping_networks
-        ),
+        addresses=_addresses(settings),
         hosts=settings.answered_hosts,
         spans=tracing.spans(),
         settings=settings,
@@ -137,6 +135,12 @@ async def _assemble(
         flusher=_flusher(settings, metrics, archive),
         live_views=views,
         streams=Streams(archive, views),
+    )
+
+
+def _addresses(settings: Settings) -> ClientAddresses:
+    return ClientAddresses(
+        settings.trusted_networks, settings.client_address_header, settings.scraping_networks
     )
 
 
