@@ -377,6 +377,23 @@ def test_hostile_text_takes_time_in_proportion_to_its_length(hostile: str, redac
     assert any(took(100_000) < limit for _ in range(3))
 
 
+def test_a_pause_behind_a_long_word_takes_no_longer_than_masking_it() -> None:
+    text = "LS0tLS1CRUdJTi" * 400 + " "
+
+    def took(*, is_paused: bool) -> float:
+        stream = DEFAULT.stream(str)
+        start = time.process_time()
+        stream.feed(text)
+        if is_paused:
+            stream.settle()
+        stream.finish()
+        return time.process_time() - start
+
+    plain, paused = (min(took(is_paused=each) for _ in range(5)) for each in (False, True))
+
+    assert paused < 10 * plain
+
+
 @pytest.mark.parametrize(
     "pattern",
     [

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _WORD: Final = re.compile(r"[A-Za-z0-9-]")
-_LAST_RUN: Final = re.compile(r"\S*\Z")
 _KEYS: Final = ("-----BEGIN ", "---- BEGIN ")
 _KEY_NAME: Final = "PRIVATE KEY"
 _KEY_END: Final = re.compile(r"-----END [A-Z0-9 ]{0,50}-----|---- END [A-Z0-9 ]{0,50} ----")
@@ -50,8 +49,10 @@ def _line(text: str, start: int) -> int:
 
 
 def _last_word(text: str, start: int) -> int:
-    found = _LAST_RUN.search(text, start)
-    return len(text) if found is None or not _WORD.search(found[0]) else found.start()
+    words = text[start:].rsplit(maxsplit=1)
+    if not words or text[-1].isspace() or not _WORD.search(words[-1]):
+        return len(text)
+    return len(text) - len(words[-1])
 
 
 def _private_key(text: str, start: int) -> int:
