@@ -21,7 +21,7 @@ from tests.faults.traffic import MIB, PATIENCE, client_of, noise, until
 from tests.web.conftest import path_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from overspill.wire import Entry
 
@@ -120,21 +120,32 @@ async def stored(service: ServiceProcess) -> Entry:
         return await client.put(b"stored", call_id="old")
 
 
+class Upper(asyncio.Protocol):
+    """Answers in capitals. `made` is called for each connection."""
+
+    def __init__(self, made: Callable[[], object] = lambda: None) -> None:
+        self._made = made
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self._made()
+
+    def data_received(self, data: bytes) -> None:
+        self.transport.write(data.upper())
+
+
+def unexpected(error: OSError) -> None:
+    raise error
+
+
 async def test_a_connection_that_is_accepted_while_the_service_stops_is_served() -> None:
-    class Upper(asyncio.Protocol):
-        def connection_made(self, transport: asyncio.BaseTransport) -> None:
-            assert isinstance(transport, asyncio.Transport)
-            self.transport = transport
-            accepting.cancel()  # as a stop does
-
-        def data_received(self, data: bytes) -> None:
-            self.transport.write(data.upper())
-
-    def unexpected(error: OSError) -> None:
-        raise error
-
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        accepting = asyncio.create_task(Connections().accept(listener, Upper, unexpected))
+
+        def serve() -> Upper:
+            return Upper(made=accepting.cancel)  # as a stop does
+
+        accepting = asyncio.create_task(Connections().accept(listener, serve, unexpected))
         reader, writer = await asyncio.open_connection(*listener.getsockname())
         writer.write(b"first")
         with pytest.raises(asyncio.CancelledError):
@@ -142,6 +153,20 @@ async def test_a_connection_that_is_accepted_while_the_service_stops_is_served()
         assert await reader.read(5) == b"FIRST"
         writer.write(b"second")
         assert await reader.read(6) == b"SECOND"
+        writer.close()
+
+
+async def test_who_has_connected_when_the_service_stops_is_served() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        clients = [await asyncio.open_connection(*listener.getsockname()) for _ in range(5)]
+        accepting = asyncio.create_task(Connections().accept(listener, Upper, unexpected))
+        await asyncio.sleep(0)
+        accepting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await accepting
+    for reader, writer in clients:
+        writer.write(b"x")
+        assert await reader.read(1) == b"X"
         writer.close()
 
 

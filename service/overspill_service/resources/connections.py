@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -31,7 +32,7 @@ from overspill_service.resources.tasks import run_to_completion
 if TYPE_CHECKING:
     import socket
     import ssl
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
 HANDSHAKE_SECONDS: Final = 10.0
 """How long a client may take for its TLS handshake."""
@@ -159,13 +160,18 @@ class Connections:
     ) -> None:
         """Accept connections while there is room, until cancelled. `serve` makes the protocol of each.
 
-        `refused` is called when the system accepts none, `tls` for each connection.
+        `refused` is called when the system accepts none, `tls` for each connection. At the end whoever has
+        connected already is accepted too: the system would reset their connections.
         """
         listener.setblocking(False)
         handshakes: set[asyncio.Task[None]] = set()
+        begin = partial(self._begin, serve, tls, handshakes)
         try:
-            await self._accept(listener, serve, refused, tls, handshakes)
+            await self._accept(listener, begin, refused)
         finally:
+            with suppress(OSError):  # nobody waits
+                while self._has_room.is_set():
+                    await begin(listener.accept()[0])
             if handshakes:
                 await asyncio.wait(handshakes, timeout=HANDSHAKE_GRACE)
             for each in handshakes:
@@ -174,10 +180,8 @@ class Connections:
     async def _accept(
         self,
         listener: socket.socket,
-        serve: Callable[[], asyncio.Protocol],
+        begin: Callable[[socket.socket], Awaitable[None]],
         refused: Callable[[OSError], None],
-        tls: Callable[[], ssl.SSLContext | None],
-        handshakes: set[asyncio.Task[None]],
     ) -> None:
         loop = asyncio.get_running_loop()
         while True:
@@ -190,17 +194,27 @@ class Connections:
                 refused(error)
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
-            if self._is_blocked(accepted):
-                accepted.close()
-                continue
-            self._enter()
-            connecting = self._connect(accepted, serve, context := tls())
-            if context is None:
-                await run_to_completion(connecting)  # its request may have come already: it is answered
-            else:  # nobody else waits while a client shakes hands
-                task = loop.create_task(connecting)
-                handshakes.add(task)
-                task.add_done_callback(handshakes.discard)
+            await begin(accepted)
+
+    async def _begin(
+        self,
+        serve: Callable[[], asyncio.Protocol],
+        tls: Callable[[], ssl.SSLContext | None],
+        handshakes: set[asyncio.Task[None]],
+        accepted: socket.socket,
+    ) -> None:
+        """Begin to serve a connection, unless its address is blocked."""
+        if self._is_blocked(accepted):
+            accepted.close()
+            return
+        self._enter()
+        connecting = self._connect(accepted, serve, context := tls())
+        if context is None:
+            await run_to_completion(connecting)  # its request may have come already: it is answered
+        else:  # nobody else waits while a client shakes hands
+            task = asyncio.create_task(connecting)
+            handshakes.add(task)
+            task.add_done_callback(handshakes.discard)
 
     async def _connect(
         self, accepted: socket.socket, serve: Callable[[], asyncio.Protocol], context: ssl.SSLContext | None
