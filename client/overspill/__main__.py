@@ -6,8 +6,9 @@ import atexit
 import gc
 import os
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 _USAGE = 2
 _INTERRUPTED = 130
@@ -59,16 +60,24 @@ class _QuickEnd:
         self.code: object = ""
 
     def leave(self) -> None:
-        """Leave with the code, if it is one. The interpreter deals with what cannot be flushed."""
+        """Leave with the code, if it is one. What standard error cannot take changes nothing.
+
+        The interpreter deals with what standard output cannot take.
+        """
         if not isinstance(self.code, int):
             return
+        with suppress(OSError, ValueError):
+            _flush(sys.stderr)
         try:
-            for stream in (sys.stdout, sys.stderr):
-                if stream is not None and not stream.closed:
-                    stream.flush()
+            _flush(sys.stdout)
         except (OSError, ValueError):
             return
         os._exit(self.code & 0xFF)
+
+
+def _flush(stream: TextIO | None) -> None:
+    if stream is not None and not stream.closed:
+        stream.flush()
 
 
 if __name__ == "__main__":

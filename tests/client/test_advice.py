@@ -341,11 +341,15 @@ def test_three_kinds_of_agents_get_the_advice_that_fits_and_then_it_is_quiet(
         advice = {each["tool"]: each for each in json.loads(shell("advise", "--json").out)}
         printed = shell("advise", "-o", str(path))
         policy = Policy.load(path)
+        narrow = shell.terminal("advise", columns=40)
         again = shell("advise", "--policy", str(path))
         shown = overview(own_service.url)
 
         assert Agent(client, policy).run(1) == 2
 
+    assert narrow.ended() == 0
+    for each in advice.values():  # no reason is cut off
+        assert "; ".join(each["reasons"]) in " ".join(narrow.shown.decode().split())
     assert shown.keys() == advice.keys()
     for tool, each in shown.items():
         assert {name: each[name] for name in advice[tool]} == advice[tool]

@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -64,6 +65,14 @@ def test_each_kind_of_failure_has_its_exit_code_and_no_traceback(
         (["open", "--print", "cap_oops"], 2, "'cap_oops' is not a capture id"),
         (["open", "--print", "cap_bbbbbbbbbbbbbbbbbbbb"], 3, "there is no capture cap_bbbbbbbbbbbbbbbbbbbb"),
         (["mcp-proxy", "--url", "nonsense"], 2, "'nonsense' is not a URL such as https://"),
+        (["put", ""], 2, "Invalid value for FILE: it is empty"),
+        (["put", "--live", "--json"], 2, "Invalid value for --json: --live prints the handle alone"),
+        (["run", "--max-bites", "9", "--", "echo"], 2, "No such option '--max-bites'"),
+        (["run", "--", ""], 2, "Invalid value for COMMAND: it is empty"),
+        (["open", "--json"], 2, "No such option '--json'"),
+        (["cat", "--json", ABSENT], 2, "No such option '--json'"),
+        (["gateway", "--listen", "127.0.0.1:99999"], 2, "is not HOST:PORT with a port from 1 to 65535"),
+        (["mcp", "--http", "127.0.0.1:0"], 2, "is not HOST:PORT with a port from 1 to 65535"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -249,7 +258,26 @@ def test_output_that_cannot_be_written_is_a_failure(overspill: Shell) -> None:
     result = overspill.script(f"overspill cat {capture} > /dev/full")
 
     assert result.code == 6
-    assert result.err == "overspill: No space left on device\n"
+    assert result.err == "overspill: standard output: No space left on device\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("words", ["--help", "--version", "grep --help"])
+def test_help_that_cannot_be_written_is_a_failure_and_no_traceback(overspill: Shell, words: str) -> None:
+    result = overspill.script(f"overspill {words} > /dev/full")
+
+    assert result.code == 6
+    assert result.err == "overspill: standard output: No space left on device\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    ("words", "code"), [("tail no-id", 2), ("stat --wrong", 2), ("run -- /nonexistent/command", 127)]
+)
+def test_a_message_that_cannot_be_written_leaves_the_exit_code(
+    overspill: Shell, words: str, code: int
+) -> None:
+    assert overspill.script(f"overspill {words} 2> /dev/full").code == code
 
 
 def test_a_closed_standard_output_is_a_failure(overspill: Shell) -> None:
@@ -310,6 +338,25 @@ def test_without_the_extra_it_says_what_to_install() -> None:
 
     assert (result.returncode, result.stdout) == (2, "")
     assert "pip install './client[cli]'" in result.stderr
+
+
+def test_an_mcp_server_without_its_extra_says_what_to_install() -> None:
+    hidden = "import sys; sys.modules['mcp'] = None; from overspill.__main__ import main; sys.exit(main())"
+    result = subprocess.run(
+        [sys.executable, "-c", hidden, "mcp"], capture_output=True, text=True, check=False
+    )
+
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "pip install './client[mcp]'" in result.stderr
+
+
+def test_an_mcp_server_announces_no_address_that_another_has(overspill: Shell) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        result = overspill("mcp", "--http", address)
+
+    assert (result.code, result.out) == (6, "")
+    assert result.err == f"overspill: {address}: Address already in use\n"
 
 
 COMPLETING = {"_OVERSPILL_COMPLETE": "bash_complete", "COMP_WORDS": "overspill su", "COMP_CWORD": "1"}

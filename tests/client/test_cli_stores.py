@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from overspill import Client, SyncClient
+from overspill.cli import parsers
 from overspill.wire import Code
 
 from tests.client.scripted import json as answered
@@ -182,7 +183,12 @@ def test_ttl_moves_the_expiry(overspill: Shell) -> None:
     assert printed - datetime.fromisoformat(entry["created"]) > timedelta(days=6, hours=23)
 
 
-@pytest.mark.parametrize("wrong", ["0", "2 fortnights", "-5", "1.5h"])
+@pytest.mark.parametrize(("given", "seconds"), [("1h30m", 5400), ("1D", 86_400), ("2w 1s", 1_209_601)])
+def test_a_duration_may_have_several_parts_as_in_the_services_settings(given: str, seconds: int) -> None:
+    assert parsers.seconds(given) == seconds
+
+
+@pytest.mark.parametrize("wrong", ["0", "2 fortnights", "-5", "1.5h", "1h 30"])
 def test_a_duration_that_is_none_is_a_usage_error(overspill: Shell, wrong: str) -> None:
     result = overspill("put", "--ttl", wrong, stdin=b"x")
 

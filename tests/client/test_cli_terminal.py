@@ -129,6 +129,15 @@ def rows_of(terminal: Terminal) -> list[str]:
     return re.sub(r"\x1b\[[0-9;]*m", "", terminal.shown.decode()).replace("\r\n", "\n").splitlines()
 
 
+def test_a_narrow_terminal_shows_what_is_needed_to_tell_captures_apart(
+    overspill: Shell, listed: list[str]
+) -> None:
+    header, *rows = rows_of(overspill.terminal("ls", "--session", LISTED[0], columns=40))
+
+    assert header.split() == ["CAPTURE", "AGE", "SIZE"]
+    assert all(cell_len(row) <= 40 for row in [header, *rows])
+
+
 @pytest.mark.parametrize("columns", [80, 120])
 def test_no_line_of_ls_is_wider_than_the_terminal(overspill: Shell, listed: list[str], columns: int) -> None:
     header, *rows = rows_of(overspill.terminal("ls", "--session", LISTED[0], columns=columns))

@@ -104,6 +104,11 @@ def test_a_pipe_gets_exact_figures_with_their_names_and_their_sum(overspill: She
     assert (grep["SAME"], grep["BURSTS"]) == ("1", "2")
 
 
+@pytest.mark.parametrize("heading", ["LOST", "same", "/min", "Kept Out"])
+def test_a_heading_names_the_column_to_sort_by(overspill: Shell, heading: str) -> None:
+    assert overspill("top", "--sort", heading).code == 0
+
+
 def test_json_is_the_services_answer(overspill: Shell) -> None:
     answer = json.loads(overspill("top", "--json").out)
     outputs = {

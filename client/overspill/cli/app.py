@@ -1,9 +1,11 @@
 """The command line: all commands, their common options, and the help of the whole."""
 
+from contextlib import suppress
 from typing import Any, Final
 
 import click
 
+from overspill.cli import lazy
 from overspill.cli.address_space import spare_address_space
 from overspill.cli.color import ColorMode
 from overspill.cli.command_types import Commands, LazyCommand, examples_of
@@ -81,7 +83,16 @@ app.params += click_parameters(COMMON.values())
 
 
 def main() -> int:
-    """Run the command line, which ends the process."""
+    """Run the command line. Return the exit code."""
     spare_address_space()
-    app(prog_name="overspill")
-    return 0
+    try:
+        return app.main(prog_name="overspill", standalone_mode=False) or 0
+    except click.ClickException as error:
+        with suppress(OSError):  # nobody can read what was wrong, but the exit code says that something was
+            error.show()
+        return error.exit_code
+    except click.Abort:  # an interrupt before a command has begun
+        click.echo("overspill: interrupted", err=True)
+        return lazy.exit_codes.ExitCode.INTERRUPTED
+    except OSError as error:  # of a help page: commands report their own
+        return lazy.exit_codes.reported(OSError(error.errno, error.strerror, "standard output"))

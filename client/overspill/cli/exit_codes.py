@@ -97,8 +97,7 @@ def failures_reported() -> Iterator[None]:
     except NotSpooled as error:
         _stop(ExitCode.FAILED, str(error))
     except OSError as error:
-        output.abandon()
-        _stop(ExitCode.FAILED, os_error_text(error))
+        raise click.exceptions.Exit(reported(error)) from None
 
 
 @contextmanager
@@ -155,6 +154,13 @@ def os_error_text(error: OSError) -> str:
     """Return what the system says, behind the name of the file."""
     reason = error.strerror or str(error)
     return f"{error.filename}: {reason}" if error.filename else reason
+
+
+def reported(error: OSError) -> ExitCode:
+    """Say what the system refused, and drop what is left to print. Return the exit code."""
+    output.abandon()
+    output.say(os_error_text(error))
+    return ExitCode.FAILED
 
 
 def _stop(code: int, message: str) -> None:

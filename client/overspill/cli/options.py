@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import re
 from datetime import datetime
 from typing import Annotated, Final
 
@@ -81,6 +82,9 @@ Ttl = Annotated[
     option("--ttl", metavar="DURATION", type=seconds, help="How long it is kept: seconds, 30m, 2h, 7d."),
 ]
 
+_PORT: Final = re.compile(r"\d{1,5}", re.ASCII)
+_LAST_PORT: Final = 65_535
+
 
 def token(variable: str | None) -> str:
     """Return the token in an environment variable, empty if none is named."""
@@ -94,6 +98,8 @@ def token(variable: str | None) -> str:
 def address(text: str) -> tuple[str, int]:
     """Return the host and the port of a text such as 127.0.0.1:8751."""
     host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal():
-        raise click.BadParameter(f"{text!r} is not HOST:PORT, such as 127.0.0.1:8751")
+    if not host or not _PORT.fullmatch(port) or not 0 < int(port) <= _LAST_PORT:
+        raise click.BadParameter(
+            f"{text!r} is not HOST:PORT with a port from 1 to {_LAST_PORT}, such as 127.0.0.1:8751"
+        )
     return host.strip("[]"), int(port)

@@ -31,7 +31,8 @@ def stream() -> BinaryIO:
 
 def write(data: bytes) -> None:
     """Write bytes to standard output. Raises `OSError`."""
-    stream().write(data)
+    with _named_failures():
+        stream().write(data)
 
 
 def content(pieces: Iterable[bytes], *, raw: bool) -> None:
@@ -56,7 +57,21 @@ def line(value: str) -> None:
 def flush() -> None:
     """Flush standard output. Raises `OSError` if what was written cannot be delivered."""
     if sys.stdout is not None:
-        sys.stdout.flush()
+        with _named_failures():
+            sys.stdout.flush()
+
+
+@contextmanager
+def _named_failures() -> Iterator[None]:
+    """Within the block, an error that names no file names standard output, or the file in its place."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename or sys.stdout is None:
+            raise
+        name = sys.stdout.name
+        shown = "standard output" if name in ("<stdout>", 1) else str(name)
+        raise OSError(error.errno, error.strerror, shown) from error
 
 
 def say(message: str) -> None:

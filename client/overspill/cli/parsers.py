@@ -11,17 +11,19 @@ from overspill.text.instants import instant_of
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _LONGEST: Final = 100 * 365 * 86_400
-_DURATION: Final = re.compile(r"(\d{1,12})\s*([smhdw]?)", re.ASCII)
+_PART: Final = re.compile(r"(\d+)\s*([smhdw]?)\s*", re.ASCII)
+_DURATION: Final = re.compile(r"\d{1,99}|(?:\d{1,99}\s*[smhdw]\s*)+", re.ASCII)
 _MOST_LINES: Final = 2**53
 _LINES: Final = re.compile(r"(\d{0,15})(:?)(\d{0,15})", re.ASCII)
 
 
 def seconds(text: str) -> int:
-    """Parse a duration into seconds: `90`, `90s`, `30m`, `2h`, `7d` or `1w`."""
-    match = _DURATION.fullmatch(text.strip())
-    if match is None or int(match[1]) == 0:
-        raise click.BadParameter(f"{text!r} is not a duration: use seconds, or 30m, 2h, 7d, 1w")
-    found = int(match[1]) * _UNITS[match[2] or "s"]
+    """Parse a duration into seconds: `90`, `90s`, `30m`, `1h30m`, `7d` or `1w`."""
+    given = text.strip().lower()
+    parts = _PART.findall(given) if _DURATION.fullmatch(given) else ()
+    found = sum(int(number) * _UNITS[unit or "s"] for number, unit in parts)
+    if not found:
+        raise click.BadParameter(f"{text!r} is not a duration: use seconds, or 90s, 30m, 1h30m, 7d, 1w")
     if found > _LONGEST:
         raise click.BadParameter(f"{text!r} is longer than 100 years")
     return found

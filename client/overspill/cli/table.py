@@ -1,12 +1,13 @@
 """Rows in columns. Every text in them is made printable.
 
-A terminal gets a header, and no line is wider than it: long cells are cut, and columns without room or
-without news are left out. A pipe gets every cell whole, and no header.
+A terminal gets a header, and no line is wider than it: long cells are cut, long texts wrap, and columns
+without room or without news are left out. A pipe gets every cell whole, and no header.
 """
 
 from __future__ import annotations
 
 import shutil
+import textwrap
 import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -30,9 +31,10 @@ _UNITS: Final = (("w", 7 * 86_400), ("d", 86_400), ("h", 3600), ("m", 60))
 
 @dataclass(frozen=True)
 class Column:
-    """A column. On a terminal it may shrink to `least` characters (0: never), the highest `rank` first.
+    """A column. On a terminal it may shrink to `least` characters (0: never).
 
-    A column whose cells all are `usual` is left out on a terminal.
+    Where not even that has room, the columns with a `rank` are left out, the highest first. A column whose
+    cells all are `usual` is left out on a terminal.
     """
 
     title: str
@@ -40,6 +42,8 @@ class Column:
     least: int = 0
     rank: int = 0
     usual: str = EMPTY_CELL
+    wraps: bool = False
+    """Whether a text that is too long goes on in further lines. Only the last column may."""
 
 
 class Table:
@@ -65,7 +69,8 @@ class Table:
             self._widths = self._fitting_widths(shown, _terminal_width())
             output.line(self._header())
         for cells in shown:
-            output.line(self._line(cells))
+            for line in self._lines(cells):
+                output.line(line)
 
     def screen(self, rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
         """Return the header and the rows as lines of a terminal of that width."""
@@ -75,6 +80,16 @@ class Table:
 
     def _header(self) -> str:
         return self._line([column.title for column in self._columns], Style.HEADER)
+
+    def _lines(self, cells: Sequence[str]) -> list[str]:
+        """Return a row: one line, or more if its last cell wraps."""
+        assert self._widths is not None
+        *others, last = cells
+        if not self._columns[-1].wraps or width_of(last) <= self._widths[-1]:
+            return [self._line(cells)]
+        first, *further = textwrap.wrap(last, self._widths[-1])
+        before = [""] * len(others)
+        return [self._line([*others, first]), *(self._line([*before, text]) for text in further)]
 
     def _line(self, cells: Sequence[str], style: Style | None = None) -> str:
         assert self._widths is not None
@@ -100,7 +115,7 @@ class Table:
             min(width, column.least) or width for width, column in zip(widths, self._columns, strict=True)
         ]
         for at in sorted(range(len(widths)), key=lambda at: -self._columns[at].rank):
-            if _line_width(least) > room and self._columns[at].least:
+            if _line_width(least) > room and self._columns[at].rank:
                 widths[at] = least[at] = 0
         return _with_free_room(widths, least, room)
 

@@ -81,7 +81,12 @@ def _now(policy: Policy, tool: str) -> Now:
 
 
 def _print(invocation: "Invocation", advice: Iterable[Advice], policy: Policy) -> None:
-    columns = (Column("TOOL", least=8), Column("LIMIT"), Column("PREVIEW"), Column("WHY", least=20))
+    columns = (
+        Column("TOOL", least=6),
+        Column("LIMIT"),
+        Column("PREVIEW", rank=1),
+        Column("WHY", least=14, wraps=True),
+    )
     rows = []
     for each in advice:
         now = _now(policy, each.tool)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     "overspill cat cap_k3v7q2m5x4c6z2b7n5aa -o build.log",
     "overspill cat --range 0-999 call:call_17",
     "overspill cat --format asciicast -o build.cast cap_k3v7q2m5x4c6z2b7n5aa",
+    options=("url", "key", "raw"),
 )
 def cat(
     invocation: "Invocation",

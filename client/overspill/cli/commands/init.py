@@ -44,7 +44,7 @@ def init(
     *,
     project: _Project = False,
     remove: Annotated[bool, flag("--remove", help="Take the hook out.")] = False,
-    yes: Annotated[bool, flag("--yes", help="Make the change, and do not ask.")] = False,
+    yes: Annotated[bool, flag("-y", "--yes", help="Make the change, and do not ask.")] = False,
 ) -> None:
     """Guard the tools of agent programs on this machine.
 

@@ -102,12 +102,12 @@ class _Table:
             Column("CAPTURE"),
             Column("AGE", is_number=True),
             Column("SIZE", is_number=True),
-            Column("LINES", is_number=True),
-            Column("STATE", usual="complete"),
-            Column("EXPIRES", is_number=True),
-            Column("TOOL", least=8, rank=1),
-            Column("SESSION", least=8, rank=2),
-            Column("CALL ID", least=8, rank=3),
+            Column("LINES", is_number=True, rank=3),
+            Column("STATE", rank=1, usual="complete"),
+            Column("EXPIRES", is_number=True, rank=4),
+            Column("TOOL", least=8, rank=2),
+            Column("SESSION", least=8, rank=5),
+            Column("CALL ID", least=8, rank=6),
         )
         self._table = Table(columns, Paint(invocation.color))
         self._now = datetime.now(UTC)

@@ -1,16 +1,22 @@
 """The command mcp: an MCP server with the tools that read captures."""
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from overspill.cli import lazy
 from overspill.cli.declaration import command
+from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.cli.options import address, token
 from overspill.cli.parameters import flag, option
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
+
+_MISSING = (
+    "this command needs the extra overspill[mcp]; install it from a checkout: pip install './client[mcp]'"
+)
 
 
 @command(
@@ -45,6 +51,8 @@ def mcp(
     """
     listen = None if http is None else address(http)
     callers = lazy.callers.Callers(token(token_variable), anyone=anyone)
+    if find_spec("mcp") is None:
+        raise CommandFailure(_MISSING, ExitCode.USAGE)
     try:
         lazy.mcp_server.run(invocation.client(), listen, callers, announce=click.echo)
     except lazy.mcp_server.NotThisMachine as error:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     "overspill open",
     "overspill open cap_k3v7q2m5x4c6z2b7n5aa",
     "overspill open --print",
+    options=("url", "key"),
 )
 def open(  # noqa: A001  (the command's name)
     invocation: "Invocation",

@@ -59,7 +59,7 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
     machine and uploaded later, under the same handle. With --live, others read what has come so far. With
     --format asciicast, standard input is a recording (version 2 or 3); what its terminal showed is stored.
     """
-    _check(file, form, name, live=live)
+    _check(file, form, name, live=live, is_json=invocation.json)
     try:
         metadata = lazy.spool_fallback.CaptureMetadata(
             session=invocation.session() if session is None else session,
@@ -79,8 +79,12 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
         raise lazy.exit_codes.CommandFailure(str(error), lazy.exit_codes.ExitCode.USAGE) from error
 
 
-def _check(file: str, form: str | None, name: str, *, live: bool) -> None:
-    """Raise `click.BadParameter` for options that do not go with each other."""
+def _check(file: str, form: str | None, name: str, *, live: bool, is_json: bool) -> None:
+    """Raise `click.BadParameter` for an empty name of a file, and for options that exclude each other."""
+    if not file:
+        raise click.BadParameter("it is empty: leave it out to store standard input", param_hint="FILE")
+    if live and is_json:
+        raise click.BadParameter("--live prints the handle alone", param_hint="--json")
     if live and file != "-":
         raise click.BadParameter("it stores standard input: leave FILE out", param_hint="--live")
     if form is not None and not live:

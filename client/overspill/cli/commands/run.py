@@ -57,7 +57,7 @@ _Live = Annotated[
     "overspill run --session run-42 --max-lines 500 -- pytest -v",
     "overspill run --tool lint -- sh -c 'ruff check . && mypy'",
     options=("url", "key", "raw"),
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    context_settings={"allow_interspersed_args": False},
 )
 def run(  # noqa: PLR0913  (one option for each decision)
     invocation: "Invocation",
@@ -86,6 +86,8 @@ def run(  # noqa: PLR0913  (one option for each decision)
     lists their handles. The exit code is the command's own: 127 if it is not found, 126 if it cannot be run,
     128 + n if signal n ended it.
     """
+    if not words[0]:
+        raise click.BadParameter("it is empty: name the command to run", param_hint="COMMAND")
     guarded_output = lazy.guarded_output
     name = tool or PurePath(words[0]).name
     policy = _policy(invocation, host, ttl)

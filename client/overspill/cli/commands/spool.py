@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     Column("CAPTURE"),
-    Column("SIZE", is_number=True),
-    Column("LINES", is_number=True),
-    Column("AGE", is_number=True),
-    Column("EXPIRES", is_number=True),
-    Column("TOOL", least=8, rank=1),
-    Column("SESSION", least=8, rank=2),
-    Column("WHY", least=12),
+    Column("SIZE", is_number=True, rank=1),
+    Column("LINES", is_number=True, rank=4),
+    Column("AGE", is_number=True, rank=2),
+    Column("EXPIRES", is_number=True, rank=3),
+    Column("TOOL", least=8, rank=5),
+    Column("SESSION", least=8, rank=6),
+    Column("WHY", least=12, wraps=True),
 )
 
 

@@ -25,17 +25,17 @@ _MOST_LOOKED_AT = 1_000
 _SECTIONS = (
     Column("LINES", is_number=True),
     Column("EXIT", is_number=True, usual="0"),
-    Column("COMMAND", least=8, rank=1),
+    Column("COMMAND", least=8),
 )
 _COLUMNS = (
     Column("CAPTURE"),
-    Column("NAME", least=6, rank=2),
-    Column("STATE", usual="live"),
-    Column("STARTED", is_number=True),
-    Column("ACTIVE", is_number=True),
-    Column("SIZE", is_number=True),
-    Column("SESSION", least=8, rank=3),
-    Column("COMMAND", least=8, rank=1),
+    Column("NAME", least=6),
+    Column("STATE", rank=1, usual="live"),
+    Column("STARTED", is_number=True, rank=5),
+    Column("ACTIVE", is_number=True, rank=2),
+    Column("SIZE", is_number=True, rank=4),
+    Column("SESSION", least=8, rank=6),
+    Column("COMMAND", least=8, rank=3),
 )
 
 

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 
 def _sort(text: str) -> str:
-    if text != NAME and text not in FIGURES:
+    names = {figure.title.lower(): name for name, figure in FIGURES.items()}
+    names |= {name: name for name in (NAME, *FIGURES)}
+    if text.lower() not in names:
         raise click.BadParameter(f"{text!r} is not a column: use {', '.join((NAME, *FIGURES))}")
-    return text
+    return names[text.lower()]
 
 
 def _columns(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:

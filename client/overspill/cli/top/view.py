@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from overspill.cli.color import Paint
     from overspill.wire import Stats
 
-_NEVER_CUT: Final = 99
 _MARKS: Final = "▾▴"
 _AROUND: Final = 5
 """Lines of a screen that show no tool: the title, a message, the header, the sum, the keys."""
@@ -98,9 +97,9 @@ class View:
     def _columns(self) -> list[Column]:
         name, *others = map(self._marked, (NAME, *FIGURES), self._titles)
         return [
-            Column(name, least=8, rank=-1),
+            Column(name, least=8, rank=1),
             *(
-                Column(title, is_number=True, least=_NEVER_CUT, rank=each.rank, usual="")
+                Column(title, is_number=True, rank=each.rank + 2, usual="")
                 for title, each in zip(others, FIGURES.values(), strict=True)
             ),
         ]

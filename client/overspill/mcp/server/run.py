@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from typing import TYPE_CHECKING
 
 import anyio
@@ -37,7 +39,7 @@ def run(
     """Serve what `client` may read, until the input ends or a signal comes.
 
     `listen` is the address for HTTP, or None for standard input and output. `announce` is told where
-    `callers` find the server. Raises `NotThisMachine`.
+    `callers` find the server. Raises `NotThisMachine`, and `OSError` if the address is not free.
     """
     if listen is not None and not is_loopback(listen[0]):
         raise NotThisMachine(f"{listen[0]} is not an address of this machine alone")
@@ -47,8 +49,17 @@ def run(
         else:
             host, port = listen
             app = _CallerCheck(server(guard).streamable_http_app(host="127.0.0.1"), callers)
-            announce(_announcement(host, port, callers))
-            uvicorn.run(app, host=host, port=port, log_level="warning")
+            with _listener(host, port) as listener:
+                announce(_announcement(host, port, callers))
+                uvicorn.Server(uvicorn.Config(app, log_level="warning")).run([listener])
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        number = error.errno or 0
+        raise OSError(number, os.strerror(number), f"{host}:{port}") from error
 
 
 class _CallerCheck:
