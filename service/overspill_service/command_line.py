@@ -21,10 +21,10 @@ from overspill_service.back_ends import (
 )
 from overspill_service.commands import backups, keys, operations
 from overspill_service.commands.auditing import audited
-from overspill_service.errors import ServiceError
+from overspill_service.errors import CatalogUnavailable, ServiceError, StoreUnavailable
 from overspill_service.errors.system import resource_failure
 from overspill_service.server.certificate import certificate_of
-from overspill_service.server.process import listening_socket, run, serve
+from overspill_service.server.process import listening_socket, run, serve, without_password
 from overspill_service.server.supervisor import Supervisor
 from overspill_service.settings.errors import SettingError
 from overspill_service.settings.help import SettingHelp, descriptions
@@ -63,11 +63,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SettingError as error:
         return _fail(str(error), USAGE_ERROR)
     except (ServiceError, OSError) as error:
-        return _fail(str(resource_failure(error) or error), 1)
+        where = "" if command == "copy" else _back_end_of(settings, error)
+        return _fail(where + str(resource_failure(error) or error), 1)
     except (RuntimeError, MemoryError) as error:
         if lack := resource_failure(error):
             return _fail(str(lack), 1)
         raise
+
+
+def _back_end_of(settings: Settings, error: Exception) -> str:
+    """Return which back end is not there, as the beginning of a message. Empty for other errors."""
+    match error:
+        case CatalogUnavailable():
+            return f"catalog {without_password(settings.catalog)}: "
+        case StoreUnavailable() if settings.store:
+            return f"store {without_password(settings.store)}: "
+    return ""
 
 
 def _fail(message: str, code: int) -> int:

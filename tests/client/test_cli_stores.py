@@ -1,6 +1,7 @@
 """`overspill put`, `stat`, `ls`, `ttl`, `rm`, `usage`."""
 
 import json
+import re
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -266,15 +267,21 @@ def test_a_file_that_cannot_be_read_is_told_without_a_traceback(overspill: Shell
 def test_what_is_on_hold_stays_until_it_is_released(overspill: Shell, session: str) -> None:
     kept, other = [overspill.put(b"x%d" % number, "--session", session) for number in range(2)]
     held = overspill("hold", kept)
+    told = overspill("stat", kept).out
+    listed = overspill.terminal("ls", "--session", session)
+    assert listed.ended() == 0
     refused = overspill("rm", kept)
     removed = overspill("rm", "--session", session, "--yes")
     released = overspill("hold", "--session", session, "--release")
 
+    assert re.search("^size +2 bytes, 1 line$", told, re.MULTILINE)
+    assert re.search("^expires +not before it is released$", told, re.MULTILINE)
+    assert re.search(rf"{kept} .* on hold", listed.shown.decode())
     assert (held.code, refused.code) == (0, 4)
     assert "on hold" in refused.err
-    assert "removed 1 captures" in removed.err
-    assert "1 stay, for they are on hold" in removed.err
-    assert "released 1 captures" in released.err
+    assert "removed 1 capture, " in removed.err
+    assert "; left on hold: 1\n" in removed.err
+    assert "released 1 capture\n" in released.err
     assert overspill("hold").code == 2
     assert overspill("rm", kept).code == 0
     assert overspill("hold", other).code == 3

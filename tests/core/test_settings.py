@@ -84,6 +84,30 @@ def test_what_a_setting_does_not_take_is_refused_with_what_it_takes(name: str, t
     assert described.allowed.split("; ")[-1] in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("anonymous", "maybe"), ("workers", "0"), ("workers", "many"), ("log_level", "loud"), ("level", "20")],
+)
+def test_a_refusal_has_no_words_of_python(name: str, text: str) -> None:
+    with pytest.raises(SettingError) as refused:
+        load({name: text}, {})
+
+    assert "`" not in str(refused.value)
+    assert f"={text}: not allowed; allowed: " in str(refused.value)
+
+
+def test_a_refusal_of_two_durations_has_their_units() -> None:
+    with pytest.raises(SettingError, match=r"default_ttl \(100d\) is longer than max_ttl \(90d\)"):
+        load({"default_ttl": "100d"}, {})
+
+
+def test_memory_with_which_no_large_upload_could_begin_is_refused() -> None:
+    assert load({"memory": "32MiB"}, {}).memory == 32 * 2**20
+    assert load({"memory": "0"}, {}).memory == 0
+    with pytest.raises(SettingError, match="give 32MiB or more, or 0"):
+        load({"memory": "31MiB"}, {})
+
+
 @given(st.integers(0, 2**48), st.sampled_from(["bytes", "seconds"]))
 def test_what_is_shown_of_a_quantity_means_it_again(value: int, unit: str) -> None:
     text = units.format_value(value, unit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from ipaddress import ip_network
 from pathlib import Path
@@ -256,6 +257,30 @@ def test_prometheus_asks_every_replica_itself(services: dict[str, Document]) -> 
     assert discovery["names"] == ["service-a", "service-b"]
     assert (discovery["type"], discovery["port"]) == ("A", 8750)
     assert services["prometheus"]["profiles"] == ["observability"]
+
+
+def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+    unit = (DEPLOY / "overspill.service").read_text(encoding="utf-8")
+    here = re.sub(
+        "^User=.*$",
+        "User=root",
+        unit.replace("/opt/overspill/bin/overspill-service", sys.executable),
+        flags=re.MULTILINE,
+    )
+    (tmp_path / "overspill.service").write_text(here, encoding="utf-8")
+    result = run(program("systemd-analyze"), "verify", tmp_path / "overspill.service")
+
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_systemd_waits_for_as_long_as_a_stop_takes_with_the_drain_delay_that_the_page_names() -> None:
+    unit = (DEPLOY / "overspill.service").read_text(encoding="utf-8")
+    stack = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))
+    drain = float(stack["services"]["service-a"]["environment"]["OVERSPILL_DRAIN_DELAY"])
+
+    waits = re.search("^TimeoutStopSec=([0-9]+)$", unit, re.MULTILINE)
+    assert waits is not None
+    assert float(waits[1]) > drain + Settings().grace
 
 
 def test_the_example_of_a_tenants_file_is_one() -> None:

@@ -241,7 +241,7 @@ def test_check_prints_a_line_for_each_probe(tmp_path: Path) -> None:
 
     assert ended.returncode == 0
     assert {line[:5] for line in ended.stdout.splitlines()} == {"ok   "}
-    for probe in ("catalog: record a capture", "catalog: leases", "read the end", "delete several"):
+    for probe in ("catalog: record a capture", "catalog: leases", "store: read the end", "store: ping"):
         assert f"ok   {probe}" in ended.stdout
     assert not [path for path in (tmp_path / "objects").rglob("*") if path.is_file()]
 

@@ -184,6 +184,14 @@ def test_a_user_without_a_home_needs_no_folder_if_nothing_lives_in_it() -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+def test_a_catalog_that_is_not_there_is_named_without_its_password(tmp_path: Path) -> None:
+    url = f"127.0.0.1:{free_port()}?deadline=0.1"
+    ended = service_command("keys", "list", "--data", tmp_path, "--catalog", f"redis://:secret@{url}")
+
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"overspill-service: catalog redis://{url}: Redis ")
+
+
 def test_hosts_that_nobody_knows_are_named(tmp_path: Path) -> None:
     flags = ("--data", str(tmp_path))
     listening = serve("--listen", "nosuch.invalid:8750", *flags)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -48,6 +49,10 @@ def leave_logging_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Keys:
     return Keys(tmp_path, capsys)
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
 
 
 async def status(api: Api, key: str) -> int:
@@ -107,8 +112,8 @@ async def test_the_list_says_when_a_key_was_last_used(
 
     listed = {each["hash"]: each for each in await keys.listed(tenants=str(file))}
     assert listed[hash_key(unused)]["last_used"] is None
-    assert listed[hash_key(used)]["last_used"] >= listed[hash_key(used)]["created"]
-    assert listed[hash_key(of_file)]["last_used"] > 0
+    assert moment(listed[hash_key(used)]["last_used"]) >= moment(listed[hash_key(used)]["created"])
+    assert moment(listed[hash_key(of_file)]["last_used"])
     assert [listed[hash_key(key)]["in"] for key in (used, of_file)] == ["catalog", "file"]
     assert all(each["hash"].startswith(each["id"]) for each in listed.values())
     assert {each["expires_soon"] for each in listed.values()} == {False}
@@ -125,7 +130,8 @@ async def test_a_rotated_key_keeps_tenant_name_scopes_and_length_of_life(keys: K
 
     assert listed.keys() == {old["hash"], new["hash"]}
     assert all(new[name] == old[name] for name in ("tenant", "name", "scopes"))
-    assert new["expires"] - new["created"] == pytest.approx(9 * 86_400)
+    life = moment(new["expires"]) - moment(new["created"])
+    assert life.total_seconds() == pytest.approx(9 * 86_400)
     await keys.run("revoke", old["id"])
     assert [each["id"] for each in await keys.listed()] == [new["id"]]
 
@@ -288,3 +294,19 @@ async def test_the_keys_of_an_erased_tenant_do_not_come_back_with_the_catalog(
 
     assert (receipt["keys"], receipt["captures"]) == (1, 0)
     assert "acme" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("tenant", ["", "Acme", "a b", "../acme", "-acme"])
+def test_a_tenant_that_cannot_be_is_no_tenant_to_erase(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], tenant: str
+) -> None:
+    assert main(["erase", f"--tenant={tenant}", "--data", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith(f"overspill-service: --tenant {tenant!r} must be 1 to 63 of")
+
+
+async def test_the_list_has_instants_as_all_answers_have_them(keys: Keys) -> None:
+    await keys.run("create", "--tenant", "a")
+    (listed,) = await keys.listed()
+
+    assert (listed["created"][-1], listed["expires"][-1], listed["last_used"]) == ("Z", "Z", None)
+    assert moment(listed["created"]) < moment(listed["expires"])

@@ -1,5 +1,6 @@
 """The command line: all commands, their common options, and the help of the whole."""
 
+import sys
 from contextlib import suppress
 from typing import Any, Final
 
@@ -83,8 +84,12 @@ app.params += click_parameters(COMMON.values())
 
 
 def main() -> int:
-    """Run the command line. Return the exit code."""
+    """Run the command line, which ends the process."""
     spare_address_space()
+    sys.exit(_run())
+
+
+def _run() -> int:
     try:
         return app.main(prog_name="overspill", standalone_mode=False) or 0
     except click.ClickException as error:

@@ -98,8 +98,6 @@ def token(variable: str | None) -> str:
 def address(text: str) -> tuple[str, int]:
     """Return the host and the port of a text such as 127.0.0.1:8751."""
     host, _, port = text.rpartition(":")
-    if not host or not _PORT.fullmatch(port) or not 0 < int(port) <= _LAST_PORT:
-        raise click.BadParameter(
-            f"{text!r} is not HOST:PORT with a port from 1 to {_LAST_PORT}, such as 127.0.0.1:8751"
-        )
+    if not host or not _PORT.fullmatch(port) or int(port) > _LAST_PORT:
+        raise click.BadParameter(f"{text!r} is not HOST:PORT, such as 127.0.0.1:8751")
     return host.strip("[]"), int(port)

@@ -9,12 +9,14 @@ import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import to_builtins
 from overspill.wire import Scope
 
 from overspill_service.access import directory_of
 from overspill_service.archive.key_issuing import DAY, DEFAULT_LIFE, DEFAULT_OVERLAP, KeyIssuer
 from overspill_service.back_ends import open_archive
 from overspill_service.catalog.key_records import AccessMode, KeyRecord
+from overspill_service.catalog.records import instant
 from overspill_service.settings.errors import SettingError
 from overspill_service.telemetry.logs import bind_fields
 from overspill_service.tenants.directory import KEY_ID_LENGTH, TENANT_PATTERN, Expiry
@@ -32,6 +34,14 @@ FILE: Final = "file"
 NEVER: Final = "never"
 
 
+def tenant_of(options: Mapping[str, Any]) -> str:
+    """Return the tenant that a command names. Raises `SettingError` if no tenant can have the name."""
+    tenant: str = options["tenant"]
+    if not re.fullmatch(TENANT_PATTERN, tenant):
+        raise SettingError(f"--tenant {tenant!r} must be 1 to 63 of a-z, 0-9 and '-', and not begin with '-'")
+    return tenant
+
+
 @asynccontextmanager
 async def _issuer(settings: Settings) -> AsyncIterator[KeyIssuer]:
     async with open_archive(settings) as archive:
@@ -41,9 +51,7 @@ async def _issuer(settings: Settings) -> AsyncIterator[KeyIssuer]:
 
 async def create(settings: Settings, options: Mapping[str, Any]) -> int:
     """Create a key and print it. It is never shown again."""
-    tenant = options["tenant"]
-    if not re.fullmatch(TENANT_PATTERN, tenant):
-        raise SettingError(f"--tenant {tenant!r} must be 1 to 63 of a-z, 0-9 and '-', and not begin with '-'")
+    tenant = tenant_of(options)
     session, prefix = options["session"], options["session_prefix"]
     async with _issuer(settings) as issuer:
         issued = await issuer.issue(
@@ -61,10 +69,7 @@ async def create(settings: Settings, options: Mapping[str, Any]) -> int:
 
 
 async def show(settings: Settings, _options: Mapping[str, Any]) -> int:
-    """Print the keys of the catalog and of the tenants' file, one on each line.
-
-    Instants in seconds since the epoch.
-    """
+    """Print the keys of the catalog and of the tenants' file, one on each line."""
     of_file = [_of_file(tenant, key) for tenant, key in directory_of(settings).file_keys()]
     async with open_archive(settings) as archive:
         await archive.keyring.restore()
@@ -84,15 +89,20 @@ def _facts(record: KeyRecord, last_used: float | None, where: str) -> dict[str, 
         "scopes": record.scopes,
         "session": record.session,
         "is_prefix": record.is_prefix,
-        "created": record.created or None,
-        "expires": record.expires,
+        "created": _instant(record.created or None),
+        "expires": _instant(record.expires),
         "expires_soon": record.expires is not None
         and Expiry(record.expires, record.created).is_near(time.time()),
-        "last_used": last_used,
+        "last_used": _instant(last_used),
         "in": where,
         "secret": record.secret,
         "hash": record.hash,
     }
+
+
+def _instant(seconds: float | None) -> object:
+    """Return an instant as the wire has it."""
+    return None if seconds is None else to_builtins(instant(seconds))
 
 
 async def rotate(settings: Settings, options: Mapping[str, Any]) -> int:

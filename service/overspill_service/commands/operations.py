@@ -9,6 +9,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from overspill_service.access import directory_of
 from overspill_service.archive import erasure
@@ -101,7 +102,7 @@ async def _require_no_foreign(store: ObjectStore) -> None:
 
 async def erase(settings: Settings, options: Mapping[str, Any]) -> int:
     """Remove a tenant's API keys, then its captures. Print the receipt. Exit code 1: some are on hold."""
-    tenant = directory_of(settings).tenant(options["tenant"])
+    tenant = directory_of(settings).tenant(keys.tenant_of(options))
     revoked = 0
     async with open_archive(settings) as archive:
         if not await archive.catalog.is_complete():
@@ -128,7 +129,7 @@ async def check(settings: Settings, options: Mapping[str, Any]) -> int:
         if isinstance(archive.store, CreatesBucket) and options["create_bucket"]:
             await archive.store.create_bucket()
         if isinstance(archive.store, Checkable):
-            results += await archive.store.check()
+            results += [replace(each, name=f"store: {each.name}") for each in await archive.store.check()]
     for result in results:
         print(
             f"{'ok  ' if result.ok else 'BAD '} {result.name}{': ' if result.detail else ''}{result.detail}"

@@ -205,7 +205,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         Meta(
             ge=0,
             description="bytes that uploads and reads of one process may hold at once "
-            "(0: half of what there is)",
+            "(0: half of what there is; else 32MiB or more)",
             extra=BYTES,
         ),
     ] = 0

@@ -20,7 +20,7 @@ from overspill_service.settings.addresses import networks_of, parse_address
 from overspill_service.settings.errors import SettingError
 from overspill_service.settings.help import allowed
 from overspill_service.settings.settings import Settings
-from overspill_service.settings.units import parse_value
+from overspill_service.settings.units import format_value, parse_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +36,9 @@ FOREIGN: Final = re.compile(
 Service.
 """
 SERVICE_LINK: Final = re.compile(r"OVERSPILL_(\w+_)?PORT=(tcp|udp|sctp)://.*")
+LEAST_MEMORY: Final = 32 * 2**20
+"""A compressed upload takes half of it, and may have 11/16 of a budget."""
+MEMORY_FORMS: Final = "give 32MiB or more, or 0 for half of what there is"
 MIN_SIMILARITY: Final = 0.7
 """How similar a name must be to be suggested, from 0 to 1."""
 
@@ -104,9 +107,10 @@ def _build(values: Mapping[str, tuple[Any, str]]) -> Settings:
     for name in "trusted_proxies", "metrics_from":
         _require_networks(settings, name)
     if settings.default_ttl > settings.max_ttl:
-        raise SettingError(
-            f"default_ttl ({settings.default_ttl}) is longer than max_ttl ({settings.max_ttl})"
-        )
+        default, most = (format_value(each, "seconds") for each in (settings.default_ttl, settings.max_ttl))
+        raise SettingError(f"default_ttl ({default}) is longer than max_ttl ({most})")
+    if 0 < settings.memory < LEAST_MEMORY:
+        raise SettingError(f"memory ({settings.memory}) is too little for a large upload: {MEMORY_FORMS}")
     return settings
 
 
@@ -116,12 +120,16 @@ def _convert(value: Any, hint: Any, source: str) -> Any:
     try:
         converted = msgspec.convert(parse_value(value, hint, source), hint, strict=False)
     except msgspec.ValidationError as error:
-        raise SettingError(f"{source}={value}: {error}; allowed: {allowed(hint)}") from error
+        raise SettingError(f"{source}={value}: {_wrong(hint)}") from error
     except ValueError as error:
         raise SettingError(str(error)) from error
     if isinstance(converted, float) and not math.isfinite(converted):
-        raise SettingError(f"{source}={value}: not a finite number; allowed: {allowed(hint)}")
+        raise SettingError(f"{source}={value}: {_wrong(hint)}")
     return converted
+
+
+def _wrong(hint: Any) -> str:
+    return f"not allowed; allowed: {allowed(hint) or 'a text'}"
 
 
 def _is_path(hint: Any) -> bool:

@@ -289,7 +289,9 @@ def _check(settings: Settings) -> None:
     try:
         import jwt  # noqa: F401, PLC0415  (an extra)
     except ImportError as error:
-        raise SettingError("jwt_issuer needs a library: pip install 'overspill-service[jwt]'") from error
+        raise SettingError(
+            "jwt_issuer needs a library: from a checkout: pip install './service[jwt]'"
+        ) from error
     scheme, separator, rest = settings.jwt_keys.partition("://")
     if not settings.jwt_keys or not settings.jwt_audience:
         raise SettingError(

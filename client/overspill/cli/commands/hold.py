@@ -8,6 +8,7 @@ from overspill.cli import output
 from overspill.cli.declaration import command
 from overspill.cli.options import Refs, WholeSession
 from overspill.cli.parameters import flag
+from overspill.text.quantities import plural
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
@@ -53,4 +54,4 @@ def _hold_session(invocation: "Invocation", session: str, *, release: bool) -> N
     if invocation.json:
         invocation.answer(held)
     else:
-        output.say(f"{'released' if release else 'on hold:'} {held.captures:,} captures")
+        output.say(f"{'released' if release else 'on hold:'} {plural(held.captures, 'capture')}")

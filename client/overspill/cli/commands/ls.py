@@ -128,7 +128,8 @@ class _Table:
                 instant(entry.expires),
             )
         else:
-            age, left = period(self._now - entry.created), period(entry.expires - self._now)
+            age = period(self._now - entry.created)
+            left = "on hold" if entry.held else period(entry.expires - self._now)
             figures = (age, size(entry.size), f"{entry.lines:,}", state, left)
         return (entry.id, *figures, *names)
 

@@ -10,6 +10,7 @@ from overspill.cli.options import Refs, WholeSession
 from overspill.cli.parameters import flag
 from overspill.cli.printable import printable_line
 from overspill.errors import ProblemError
+from overspill.text.quantities import plural
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
@@ -63,5 +64,6 @@ def _remove_session(invocation: "Invocation", session: str, *, yes: bool) -> Non
     if invocation.json:
         invocation.answer(removed)
     else:
-        kept = f"; {removed.held:,} stay, for they are on hold" if removed.held else ""
-        output.say(f"removed {removed.captures:,} captures, {removed.stored_size:,} stored bytes{kept}")
+        stored = plural(removed.stored_size, "stored byte")
+        kept = f"; left on hold: {removed.held:,}" if removed.held else ""
+        output.say(f"removed {plural(removed.captures, 'capture')}, {stored}{kept}")

@@ -9,6 +9,7 @@ from overspill.cli.facts import print_facts
 from overspill.cli.options import Ref, SessionFilter
 from overspill.cli.table import instant
 from overspill.errors import Forbidden, NoRoute
+from overspill.text.quantities import plural
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
@@ -58,7 +59,7 @@ def _facts(entry: "Entry") -> dict[str, str]:
     facts = {
         "capture": entry.id,
         "state": entry.state,
-        "size": f"{entry.size:,} bytes, {entry.lines:,} lines",
+        "size": f"{plural(entry.size, 'byte')}, {plural(entry.lines, 'line')}",
         "stored": f"{entry.stored_size:,} bytes",
         "type": f"{entry.content_type} ({entry.kind})",
         "sha256": entry.sha256,
@@ -67,7 +68,7 @@ def _facts(entry: "Entry") -> dict[str, str]:
         "call id": entry.call_id,
         "status": entry.status,
         "created": instant(entry.created),
-        "expires": instant(entry.expires),
+        "expires": "not before it is released" if entry.held else instant(entry.expires),
     }
     if entry.gap is not None:
         facts["missing"] = str(entry.gap)

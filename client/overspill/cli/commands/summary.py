@@ -9,6 +9,7 @@ from overspill.cli.facts import print_facts
 from overspill.cli.options import COLORED, Ref, SessionFilter
 from overspill.cli.printable import printable
 from overspill.cli.table import fitting
+from overspill.text.quantities import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,10 +37,11 @@ def summary(invocation: "Invocation", ref: Ref, *, session: SessionFilter = None
 
 
 def _summarise(found: "Summary", paint: Paint, *, raw: bool) -> None:
+    counted = f"{plural(found.total_lines, 'line')}, {found.empty_lines:,} empty"
     print_facts(
         {
-            "size": f"{found.total_bytes:,} bytes, {found.total_lines:,} lines, {found.empty_lines:,} empty",
-            "longest line": f"{found.longest_line:,} bytes",
+            "size": f"{plural(found.total_bytes, 'byte')}, {counted}",
+            "longest line": plural(found.longest_line, "byte"),
             "type": f"{found.content_type} ({found.kind})",
             "errors": _severity(found.errors),
             "warnings": _severity(found.warnings),

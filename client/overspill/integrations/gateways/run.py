@@ -8,6 +8,7 @@ from aiohttp import web
 
 from overspill.guard.guard import Guard
 from overspill.integrations.gateways.interceptor import PATH, application
+from overspill.mcp.listening import listening_socket, port_of
 from overspill.wire import is_loopback
 
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ def run(
         app = application(guard, callers)
         shown = f"[{host}]" if ":" in host else host
         query = f"?token={callers.token}" if callers.is_token_made else ""
-        option = f"--interceptor=after:http:http://{shown}:{port}{PATH}{query}"
-        web.run_app(app, host=host, port=port, print=_once(announce, option), access_log=None)
+        with listening_socket(host, port) as listener:
+            option = f"--interceptor=after:http:http://{shown}:{port_of(listener)}{PATH}{query}"
+            web.run_app(app, sock=listener, print=_once(announce, option), access_log=None)
 
 
 def _once(announce: Callable[[str], object], option: str) -> Callable[..., None]:

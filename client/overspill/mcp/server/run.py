@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from typing import TYPE_CHECKING
 
 import anyio
@@ -13,6 +11,7 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 
 from overspill.guard.guard import Guard
+from overspill.mcp.listening import listening_socket, port_of
 from overspill.mcp.server.server import server
 from overspill.wire import ForeignRequest, is_loopback, require_own_origin
 
@@ -49,17 +48,9 @@ def run(
         else:
             host, port = listen
             app = _CallerCheck(server(guard).streamable_http_app(host="127.0.0.1"), callers)
-            with _listener(host, port) as listener:
-                announce(_announcement(host, port, callers))
+            with listening_socket(host, port) as listener:
+                announce(_announcement(host, port_of(listener), callers))
                 uvicorn.Server(uvicorn.Config(app, log_level="warning")).run([listener])
-
-
-def _listener(host: str, port: int) -> socket.socket:
-    try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except OSError as error:
-        number = error.errno or 0
-        raise OSError(number, os.strerror(number), f"{host}:{port}") from error
 
 
 class _CallerCheck:

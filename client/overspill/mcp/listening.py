@@ -1,0 +1,21 @@
+"""The socket of a server on this machine, which is there before anybody is told its address."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; port 0 picks a free one. Raises `OSError`, which names the address."""
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        number = error.errno or 0
+        raise OSError(number, os.strerror(number), f"{host}:{port}") from error
+
+
+def port_of(listener: socket.socket) -> int:
+    """Return the port that it listens on."""
+    port: int = listener.getsockname()[1]
+    return port
