@@ -85,8 +85,10 @@ _CHANGE: Final = re.compile(
 )
 """From a letter to a digit and the like."""
 _CODE: Final = re.compile(r"[()\[\]{}]|^[./~]|://|\.\.")
-_NAME: Final = re.compile(r"(?:[A-Z]{0,3}[a-z]{2,64}[0-9]{0,5})++\Z|[a-z_]\w*(?:\.[a-z_]\w*)++\Z")
-"""The name of a class, or of something in a module: what stands behind `token =` in source code."""
+_NAME: Final = re.compile(
+    r"(?:[A-Z]{0,3}[a-z]{2,64}[0-9]{0,5})++\Z|[a-z_]\w*(?:\.[a-z_]\w*)++\Z|(?:[a-z]{2,64}-)++[a-z0-9]{4,10}\Z"
+)
+"""The name of a class, of something in a module, or in Kubernetes, as behind `token =` and `secret:`."""
 _NAME_CHARS: Final = 64
 _PLACE: Final = re.compile(
     r"(?:next|previous|page|paging|pagination|continuation|cursor|scroll|resume|start|after|sync|csrf|xsrf)"
@@ -99,6 +101,8 @@ _LOGIN: Final = re.compile(
     r"|\b(?:sshpass|mysql(?:dump|admin|import|show|check|pump|sh)?|mariadb(?:-\w{1,16})?)\s[^|;&\n]*\s-p[\"']?\Z"
 )
 """A program and its option for a password. Without a space behind it, that of MySQL too."""
+_SENTRY: Final = re.compile(r"@[\w.-]{0,64}\bsentry\b")
+"""Behind the key of a project, which web pages have."""
 _COOKIE_VALUE: Final = re.compile(r"""=([^\s;,"'\\]{16,})""")
 _COOKIE_CHARS: Final = 1_000
 _MACHINE: Final = re.compile(
@@ -212,4 +216,5 @@ def has_random_cookie(text: str, start: int, end: int) -> bool:
 def is_random_before_host(text: str, start: int, end: int) -> bool:
     """Return whether a URL has something random for a user, and goes on with a host."""
     at = text.find("@", end)
-    return is_before_host(text, start, at) and is_random(text, start, end)
+    is_public = _SENTRY.match(text, at) is not None
+    return is_before_host(text, start, at) and is_random(text, start, end) and not is_public

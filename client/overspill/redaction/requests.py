@@ -107,7 +107,7 @@ _URLS: Final = (
     SecretRule(
         "url-password",
         ("%40",),
-        r"%3[Aa]%2[Ff]%2[Ff][\w.~-]{0,128}+%3[Aa]([\w.~%!*-]{5,255})%\Z",
+        r"%3[Aa]%2[Ff]%2[Ff][\w.~-]{0,128}+%3[Aa]((?:[\w.~!*-]|%(?!2[Ff])){5,255})%\Z",
         lead=r"[\w.~%!*-]{5}",
         behind=400,
         is_bounded=False,
