@@ -41,6 +41,12 @@ def awaiting(coroutine: Any) -> Iterator[CodeType]:
         coroutine = coroutine.cr_await
 
 
+def is_running(task: asyncio.Task[Any]) -> bool:
+    """Whether the task is on this thread's stack: so is one that has begun another, which runs first."""
+    coroutine: Any = task.get_coro()
+    return bool(coroutine.cr_running)
+
+
 def wait_until_waiting(caller: int) -> None:
     """Let the thread that brought the output go on until it waits for the answer."""
     until = time.monotonic() + 10
@@ -53,9 +59,7 @@ def calls_under_way(caller: int, test: CodeType) -> list[str]:
     """Our calls, in the thread `caller` above `test`, and in the tasks of the loop that runs here."""
     above = list(running(sys._current_frames()[caller]))
     stacks = [reversed(above[: above.index(test)])]
-    stacks += [
-        awaiting(task.get_coro()) for task in asyncio.all_tasks() if task is not asyncio.current_task()
-    ]
+    stacks += [awaiting(task.get_coro()) for task in asyncio.all_tasks() if not is_running(task)]
     stacks.append(reversed(list(running(sys._getframe()))))
     calls = [code.co_qualname for stack in stacks for code in stack if code.co_filename.startswith(OURS)]
     return [call for call in calls if call not in OF_THE_LOOP]
