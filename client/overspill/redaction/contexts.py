@@ -163,11 +163,15 @@ _NAMED: Final = (
         _NAMES_ALONE,
         rf"(?:{IS}|{_VALUE_LINE}{QUOTE})({_VALUE}{{16,64}})",
         _VALUE + "{1,64}",
+        lead="(?<!:)",  # arn:aws:secretsmanager:…:secret:name
         check=is_random_credential,
     ),
     SecretRule(
         "named-secret",
-        ("-token ", "-secret ", "-api-key ", "-access-key ", "-secret-key "),
+        (
+            *(" --token ", "-auth-token ", "-access-token ", "-api-token ", "-secret "),
+            *("-api-key ", "-access-key ", "-secret-key "),
+        ),
         rf"""["']?({_VALUE}{{16,64}})""",
         _VALUE + "{1,64}",
         is_bounded=False,

@@ -91,7 +91,8 @@ _NAME: Final = re.compile(
 """The name of a class, of something in a module, or in Kubernetes, as behind `token =` and `secret:`."""
 _NAME_CHARS: Final = 64
 _PLACE: Final = re.compile(
-    r"(?:next|previous|page|paging|pagination|continuation|cursor|scroll|resume|start|after|sync|csrf|xsrf)"
+    r"(?:next|previous|page|paging|pagination|continuation|cursor|scroll|resume|start|starting|after|sync|csrf|xsrf"
+    r"|lock|change|update|request|idempotency)"
     r"(?:[_-]?page|[_-]?change)?[_-]token[^\w\n]{0,16}\Z",
     re.IGNORECASE,
 )
