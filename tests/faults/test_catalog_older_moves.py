@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from overspill.wire import Code, Header
 from overspill_service.archive.recovery.rebuild import rebuild
+from overspill_service.errors import StoreUnavailable
 from overspill_service.live import flusher as flushing
+from overspill_service.store_format import object_keys
 
 from tests.faults.live_replicas import RedisCopies
+from tests.faults.test_removal import broken
 from tests.faults.traffic import code_of, content_of, keys_in, until, usage_of
 from tests.web.conftest import Api, path_of
 
@@ -201,3 +204,25 @@ async def test_a_capture_is_whole_where_a_copy_has_only_what_was_accepted_of_it_
     assert len(content) == len(LOG) * (4 if state == "complete" else 5)
     assert [await content_of(each, PATH) for each in pair] == [content, content]
     assert await pair[0].service.archive.catalog.live("default", LIVE) is None
+
+
+@pytest.mark.parametrize("name", ["a" * 16, "z" * 16], ids=["first", "last"])
+async def test_a_finished_capture_whose_former_objects_are_not_deleted_yet_is_not_live_again(
+    pair: list[Api], copies: RedisCopies, name: str
+) -> None:
+    await begun(pair[0])
+    copies.copy()
+    await continued(pair[0], "complete")
+    with (
+        broken(pair[0].service.archive.store, "delete", StoreUnavailable("down")),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(object_keys, "new_upload", lambda: name)
+        with pytest.raises(StoreUnavailable):
+            await pair[0].service.flusher.start("default", LIVE)
+    assert len(await keys_in(pair[0])) == 6
+    copies.go_back()
+    await rebuild(pair[1].service.archive)
+
+    assert (await (await pair[0].get(PATH)).json())["state"] == "complete"
+    assert await content_of(pair[1], PATH) == LOG * 4

@@ -215,13 +215,16 @@ async def with_all_segments(
 ) -> Entry:
     """Return the entry of a live capture with all segments of its objects.
 
-    A catalog that went back to an older state knows fewer.
+    A catalog that went back to an older state knows fewer. Since then the capture may have ended, and been
+    copied to other objects that are to take the place of these.
     """
     listed = next((each.count for each in found.uploads if each.name == known.upload), 0)
     if listed <= len(known.segments):
         return known
     stored = await entry_of(archive, found, removed)
-    if stored is None or stored.upload != known.upload or stored.size < known.size:
+    if stored is None or stored.created != known.created or stored.size < known.size:
+        return known
+    if stored.upload != known.upload and stored.is_live:
         return known
     replaced = await archive.catalog.replace(known, replace(stored, **known.reading))
     await archive.catalog.schedule(known.tenant, known.id, archive.clock())
