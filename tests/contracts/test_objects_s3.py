@@ -94,6 +94,20 @@ async def test_a_deletion_survives_failures_that_pass(store: S3Store, faulty_s3:
         await store.read(KEY, 0, 1)
 
 
+async def test_a_404_that_is_not_the_stores_own_says_nothing_of_an_object(
+    store: S3Store, faulty_s3: FaultyProxy
+) -> None:
+    await store.put(KEY, [b"content"])
+    for method in ("GET", "DELETE"):
+        faulty_s3.script(method, refuse(404))
+    with pytest.raises(StoreUnavailable):
+        await store.read(KEY, 0, 7)
+    with pytest.raises(StoreUnavailable):
+        await store.delete([KEY])
+
+    assert await store.read(KEY, 0, 7) == b"content"
+
+
 async def test_a_put_whose_answer_was_lost_is_found_to_have_landed(
     store: S3Store, faulty_s3: FaultyProxy
 ) -> None:

@@ -28,7 +28,7 @@ from overspill_service.errors.checks import CheckResult, run_probe
 from overspill_service.objects.checks import check_operations, probe_key
 from overspill_service.objects.keys import check_key, check_prefix, is_key, owner_of
 from overspill_service.objects.s3.bucket import Bucket
-from overspill_service.objects.s3.failures import NOT_ENCRYPTED, failure
+from overspill_service.objects.s3.failures import NOT_ENCRYPTED, failure, says_absent
 from overspill_service.objects.s3.http import HttpClient, PutBody, Request
 from overspill_service.objects.s3.location import SSE_HEADER, Location
 from overspill_service.objects.s3.retry import Retry
@@ -120,7 +120,7 @@ class S3Store:
         span = f"bytes={start}-{start + length - 1}" if start >= 0 else f"bytes={start}"
         request = Request("GET", self._url(key), {"Range": span}, limit=wanted, owner=owner_of(key))
         reply = await self._http.send(request, self._retry)
-        if reply.status == HTTPStatus.NOT_FOUND and reply.code != "NoSuchBucket":
+        if says_absent(reply.status, reply.code):
             raise KeyError(key)
         if reply.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and start < 0:  # an empty object
             return b""
@@ -244,7 +244,7 @@ class S3Store:
 
     async def _delete(self, key: str) -> None:
         reply = await self._http.send(Request("DELETE", self._url(key), owner=owner_of(key)), self._retry)
-        if not reply.is_success and (reply.status != HTTPStatus.NOT_FOUND or reply.code == "NoSuchBucket"):
+        if not reply.is_success and not says_absent(reply.status, reply.code):
             raise self._refusal(reply)
 
     def _range(self, reply: Reply, start: int, wanted: int) -> bytes:

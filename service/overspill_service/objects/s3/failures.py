@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Final
 
 from overspill_service.errors import StoreFull, StoreUnavailable
@@ -58,6 +59,14 @@ _ADVICE: Final = {
     "NoSuchBucket": _NO_BUCKET,
 }
 _ADVICE_BY_STATUS: Final = {301: _REGION, 307: _REGION, 401: _KEYS, 403: _DENIED, 404: _NO_BUCKET}
+
+
+def says_absent(status: int, code: str) -> bool:
+    """Return whether S3 says that there is no such object.
+
+    A 404 without a code of S3 is that of somebody else, who stands before the store.
+    """
+    return status == HTTPStatus.NOT_FOUND and code not in ("", "NoSuchBucket")
 
 
 def is_full(status: int, code: str) -> bool:
