@@ -187,6 +187,7 @@ def test_harmless_text_is_left_alone() -> None:
         "secret: default-token-x7k2p9 next=https%3A%2F%2Fhost%3A443%2Fpath%40name",
         "arn:aws:secretsmanager:us-west-2:123456789012:secret:MyTestDatabaseSecret-a1b2c3",
         "--starting-token abCDeFGhiJKlmnOPqrST7 --lock-token 46851772-db6f-459d-9385-49428812e357",
+        '{"AWS::ApiGateway::ApiKey": "48205d4ffd7feba3", "AWS::MSK::BatchScramSecret": "ff2b807a577495b0"}',
         'update_token = "1a2b3c4d-5e6f-7a8b-9c0d-1e2f3a4b5c6d"',
         "prices of $2a$ and $6$ a month, $1 and $2",
         "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",

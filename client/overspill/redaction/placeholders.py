@@ -93,7 +93,8 @@ _NAME_CHARS: Final = 64
 _PLACE: Final = re.compile(
     r"(?:next|previous|page|paging|pagination|continuation|cursor|scroll|resume|start|starting|after|sync|csrf|xsrf"
     r"|lock|change|update|request|idempotency)"
-    r"(?:[_-]?page|[_-]?change)?[_-]token[^\w\n]{0,16}\Z",
+    r"(?:[_-]?page|[_-]?change)?[_-]token[^\w\n]{0,16}\Z"
+    r"|AWS::\w{1,32}::\w{1,32}[^\w\n]{1,16}\Z",
     re.IGNORECASE,
 )
 _COMMAND: Final = re.compile(r"\b(?:curl|wget|http|https|ab|hey)\b")
@@ -166,9 +167,9 @@ def is_random(text: str, start: int, end: int) -> bool:
 
 
 def is_random_credential(text: str, start: int, end: int) -> bool:
-    """Return whether a secret is random, and its name is not that of a place in a list or of a form's token.
+    """Return whether a secret is random, and its name not that of a place, a form's token or a type in AWS.
 
-    An agent has to send those back: `next_token` gets it the next page.
+    An agent has to send such tokens back: `next_token` gets it the next page.
     """
     if not is_random(text, start, end):
         return False
