@@ -13,7 +13,7 @@ from tests.servers.overspill import ServiceProcess
 TOKEN = b"ghp_" + b"aB3" * 12
 SECRET, MASKED = b"the token " + TOKEN + b" is here\n", b"the token [REDACTED github-token] is here\n"
 SAID = "overspill: secrets were masked: github-token=1; with --exact the bytes are stored as they are\n"
-LINES = b"".join(b"line %d\n" % number for number in range(300_000))
+LINES = b"line %d\n" * 300_000 % tuple(range(300_000))
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ CAPTURE = "cap_" + "a" * 20
 MAGIC = b"\x28\xb5\x2f\xfd"
 WINDOW_OF_16_MIB = 14 << 3
 """The window's descriptor: its exponent, less 10, and its mantissa of three bits (RFC 8878, 3.1.1.1.2)."""
-CONTENT = b"".join(b"line %d of the log\n" % number for number in range(100_000))
+CONTENT = b"line %d of the log\n" * 100_000 % tuple(range(100_000))
 
 
 def frames(content: bytes, size: int = 512 * 1024) -> bytes:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 TEXT = b"one line of many\n"
 SHORT = TEXT * 10
-LONG = b"".join(b"line %d of the log\n" % number for number in range(100_000))
+LONG = b"line %d of the log\n" * 100_000 % tuple(range(100_000))
 RANDOM = random.Random(0).randbytes(1_500_000)
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TOKEN = "ghp_" + "aB3" * 12
 BEGUN = f"seq 300000; echo token {TOKEN}; until test -e middle; do sleep 0.05; done; seq 300000; echo last"
 COMMAND = f"{BEGUN}; until test -e go-on; do sleep 0.05; done; exit 3"
-SIZE = 2 * len("".join(f"{number}\n" for number in range(1, 300_001)))
+SIZE = 2 * len("%d\n" * 300_000 % tuple(range(1, 300_001)))
 
 
 @pytest.fixture(params=["sqlite", "redis"])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.servers.overspill import ServiceProcess
     from tests.servers.slow_link import SlowLink
 
-LONG: Final = "".join(f"2026-11-01 12:00:00 request {number} served\n" for number in range(200_000))
+LONG: Final = "2026-11-01 12:00:00 request %d served\n" * 200_000 % tuple(range(200_000))
 SMALL: Final = "a line of a small output\n" * 2_500
 IMPATIENT: Final = Policy(wait=0.5)
 PATIENT: Final = Policy(wait=120)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.servers.balancer import Balancer, StartBalancer
     from tests.servers.redis import RedisServer
 
-LOG = b"".join(b"%d a line of a log\n" % number for number in range(200_000))
+LOG = b"%d a line of a log\n" * 200_000 % tuple(range(200_000))
 PATIENCE = 30.0
 PAUSE = 0.3
 """Seconds between two requests of one producer: the balancer takes seconds to notice what has ended."""
