@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from unittest.mock import ANY
 
 import pydantic
 import pytest
@@ -21,6 +22,7 @@ from overspill.shapes.shape import Shape, examine
 from tests.lazy import LazyModule
 
 if TYPE_CHECKING:
+    import anthropic
     import pydantic_ai
     from anthropic.types import ToolResultBlockParam
     from langchain_core import messages as chain
@@ -34,6 +36,7 @@ else:
     chain = LazyModule("langchain_core.messages")
     chain_tools = LazyModule("langchain_core.tools")
     graph = LazyModule("langgraph.types")
+    anthropic = LazyModule("anthropic")
     pydantic_ai = LazyModule("pydantic_ai")
 
 ID = "cap_abcdefghij234567abcd"
@@ -475,3 +478,49 @@ def test_a_tool_of_a_class_of_its_own_stays_one() -> None:
             return LONG * 300
 
     assert is_notice(Guard(spool=False).wrap(Reader()).invoke({}))
+
+
+async def test_a_tool_of_anthropics_runner_stays_one() -> None:
+    async def later(times: int) -> str:
+        """Return a long text."""
+        return long_text(times)
+
+    guard, tool = Guard(spool=False), anthropic.beta_tool(long_text)
+    wrapped, awaited = guard.wrap(tool), guard.wrap(anthropic.beta_async_tool(later))
+
+    assert (type(wrapped), wrapped.to_dict()) == (type(tool), tool.to_dict())
+    assert is_notice(wrapped.call({"times": 1}))
+    assert is_notice(await awaited.call({"times": 1}))
+    assert not is_notice(tool.call({"times": 1}))
+
+
+async def test_a_tool_of_pydantic_ai_stays_one() -> None:
+    async def later(times: int) -> str:
+        return long_text(times)
+
+    guard, tools = Guard(spool=False), [pydantic_ai.Tool(long_text), pydantic_ai.Tool(later)]
+    for tool in tools:
+        wrapped = guard.wrap(tool)
+
+        assert (type(wrapped), wrapped.tool_def) == (type(tool), tool.tool_def)
+        assert is_notice(await wrapped.function_schema.call({"times": 1}, ANY))
+        assert not is_notice(await tool.function_schema.call({"times": 1}, ANY))
+
+
+class Forwarding:
+    """A tool as smolagents has them."""
+
+    name = "forwarding"
+
+    def __call__(self) -> str:
+        return self.forward()
+
+    def forward(self) -> str:
+        return LONG * 300
+
+
+def test_a_tool_that_calls_its_forward_stays_one() -> None:
+    wrapped = Guard(spool=False).wrap(Forwarding())
+
+    assert type(wrapped) is Forwarding
+    assert is_notice(wrapped())

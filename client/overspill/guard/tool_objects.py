@@ -18,8 +18,13 @@ if TYPE_CHECKING:
 
     Guarding = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-_FIELDS: Final = ("func", "coroutine", "fn", "function", "on_invoke_tool", "_tool_func", "_func", "_fn")
-_METHODS: Final = ("_run", "_arun")
+_FIELDS: Final = (
+    *("func", "coroutine", "fn", "function", "async_function", "on_invoke_tool"),
+    *("_tool_func", "_func", "_fn", "_func_with_validate"),
+)
+_HOLDERS: Final = ("function_schema",)
+"""Fields with an object that has such a field itself, and is what the framework calls."""
+_METHODS: Final = ("_run", "_arun", "forward")
 _WITH_ARTIFACT: Final = "content_and_artifact"
 
 
@@ -36,13 +41,22 @@ def with_guarded(tool: Any, guard: Guarding) -> Any:
     Raises `TypeError` if no copy can be made.
     """
     wrap = _of_pairs(guard) if getattr(tool, "response_format", "") == _WITH_ARTIFACT else guard
-    found = {name: getattr(tool, name) for name in _FIELDS if inspect.isroutine(getattr(tool, name, None))}
     try:
-        if found:
-            return with_fields(tool, {name: wrap(function) for name, function in found.items()})
-        return _with_methods(tool, wrap)
+        found = _guarded_fields(tool, wrap)
+        return with_fields(tool, found) if found else _with_methods(tool, wrap)
     except Unchangeable as error:
         raise TypeError(f"no copy of the {error} can be made: wrap the function that it calls") from error
+
+
+def _guarded_fields(tool: Any, wrap: Guarding) -> dict[str, Any]:
+    """Return the fields of `tool` that have functions, with these guarded. Raises `Unchangeable`."""
+    known = {name: getattr(tool, name, None) for name in _FIELDS}
+    found = {name: wrap(function) for name, function in known.items() if inspect.isroutine(function)}
+    for name in _HOLDERS:
+        holder = getattr(tool, name, None)
+        if holder is not None and (inner := _guarded_fields(holder, wrap)):
+            found[name] = with_fields(holder, inner)
+    return found
 
 
 def _with_methods(tool: Any, wrap: Guarding) -> Any:
