@@ -58,7 +58,7 @@ await writeFile(
 <link rel="icon" href="page/${icon}" type="image/svg+xml">
 <link rel="stylesheet" href="page/${style}">
 <script type="module" src="page/${script}"></script>
-<div id="app"><noscript>This page needs JavaScript. Everything on it is also in the command <code>overspill</code>.</noscript></div>
+<div id="app"><noscript><main><p>This page needs JavaScript. Everything on it is also in the command <code>overspill</code>.</p></main></noscript></div>
 </html>
 `,
 );

@@ -93,6 +93,17 @@ async def test_a_wrong_key_is_refused_and_the_right_one_is_kept_over_a_reload(wa
     await watched.page.get_by_label("Key").wait_for()
 
 
+async def test_a_link_signs_in_a_tab_that_shows_the_page_already(watched: Watched, client: Client) -> None:
+    entry = await client.put("one\ntwo\n", call_id="a link in an open tab")
+    await watched.go("/")
+    await watched.page.get_by_label("Key").wait_for()
+    await watched.page.goto(await client.page_link(entry.id))
+
+    await watched.page.get_by_role("navigation", name="Views").wait_for()
+    assert watched.page.url == f"{watched.url}/#/captures/{entry.id}"
+    assert watched.troubles == []
+
+
 async def test_a_link_signs_in_once_and_leaves_the_address(watched: Watched, client: Client) -> None:
     entry = await client.put(LOG, tool="build", call_id="by-link")
     await watched.page.goto(await client.page_link(entry.id))

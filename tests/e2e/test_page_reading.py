@@ -328,13 +328,13 @@ async def test_narrow_screens_need_no_sideways_scrolling_of_the_page(
 ) -> None:
     long_name = "a_tool_with_a_name_of_many_letters_" * 3
     entry = await client.put(LOG, tool=long_name, session=long_name, call_id=long_name)
-    async with await browser.new_context(viewport={"width": 360, "height": 700}) as context:
+    async with await browser.new_context(viewport={"width": 320, "height": 700}) as context:
         watched = Watched(await context.new_page(), service.url)
         await watched.sign_in(KEYS["acme"])
         for view in ("/", "/captures", f"/sessions/{long_name}", f"/captures/{entry.id}?lines=3-9&q=line"):
             await watched.go(view)
             await watched.page.wait_for_timeout(700)
-            assert await watched.page.evaluate("document.scrollingElement.scrollWidth") <= 360, view
+            assert await watched.page.evaluate("document.scrollingElement.scrollWidth") <= 320, view
 
 
 async def test_tabs_of_two_tenants_never_mix(

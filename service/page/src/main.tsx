@@ -35,6 +35,10 @@ function App() {
       setWho(null);
     });
     start();
+    // A link that is opened in a tab of this page changes nothing but what is behind `#`.
+    const restart = () => CODE.test(location.hash) && start();
+    addEventListener("hashchange", restart);
+    return () => removeEventListener("hashchange", restart);
   }, []);
   if (problem) return <main><Trouble problem={problem} onRetry={start} /></main>;
   if (who === undefined) return <main><Waiting /></main>;
