@@ -60,7 +60,8 @@ def posted(url: str, body: bytes, **headers: str) -> tuple[int, bytes]:
         with urllib.request.urlopen(request, timeout=60) as response:
             return response.status, response.read()
     except urllib.error.HTTPError as error:
-        return error.code, error.read()
+        with error:
+            return error.code, error.read()
 
 
 def intercepted(url: str, result: Any) -> Any:

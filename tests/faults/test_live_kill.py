@@ -138,7 +138,8 @@ class MortalService(ForkedService):
             with urlopen(request, timeout=10) as response:
                 return response.status, json.load(response)
         except HTTPError as error:
-            return error.code, json.load(error)
+            with error:
+                return error.code, json.load(error)
 
     def content(self) -> bytes:
         with urlopen(self.url + wire.Path.CONTENT.format(ref=self.capture)) as response:

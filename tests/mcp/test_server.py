@@ -164,7 +164,8 @@ def status(url: str, **headers: str) -> int:
         with urllib.request.urlopen(asked) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
-        return error.code
+        with error:
+            return error.code
     except urllib.error.URLError:
         return 0
 

@@ -48,7 +48,8 @@ class Prometheus:
             with urlopen(f"{self.url}/api/v1/{path}?{urlencode(parameters)}", timeout=30) as answer:
                 return json.load(answer)["data"]
         except HTTPError as error:
-            raise ValueError(json.load(error)["error"]) from error
+            with error:
+                raise ValueError(json.load(error)["error"]) from error
 
     def query(self, expr: str) -> list[Any]:
         """The series of an expression now."""
