@@ -115,7 +115,7 @@ class Maintenance:
                 await self._attempts.make("uses of keys", self._service.authenticator.report_uses())
                 await self._attempts.make("statistics", self._write_statistics())
                 await self._attempts.make("readers", self._service.reader_notes.report())
-                await self._attempts.make("generation", self._generations.close())
+                await self._attempts.make("end of the generation", self._generations.close())
 
     async def _write_statistics(self) -> None:
         written = await self._service.metrics.write_pending(self._archive.catalog, self._archive.clock())

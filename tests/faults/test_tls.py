@@ -19,6 +19,7 @@ import trustme
 from overspill_service.server.certificate import Certificate, read_certificate, run_rereads
 from overspill_service.settings.errors import SettingError
 
+from tests.client.shell import Shell
 from tests.faults.traffic import MIB, noise, until
 from tests.servers.overspill import service_command
 from tests.web.conftest import path_of
@@ -83,6 +84,17 @@ async def until_logged(service: ServiceProcess, words: str, times: int = 1) -> N
         return service.logged().count(words) >= times
 
     await until(is_there)
+
+
+async def test_a_client_that_does_not_trust_the_certificate_is_told_so_and_what_to_do(
+    start_services: StartServices, files: Files
+) -> None:
+    (service,) = await asyncio.to_thread(start_services, **files.settings)
+    result = await asyncio.to_thread(Shell(service.url), "usage")
+
+    assert result.code == 5
+    assert "its certificate is not trusted: " in result.err
+    assert result.err.endswith("; name the file of its authority in SSL_CERT_FILE\n")
 
 
 @pytest.mark.parametrize("workers", [1, 2])

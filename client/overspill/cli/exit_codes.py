@@ -135,6 +135,8 @@ def code_of(error: errors.OverspillError) -> ExitCode:
 def message_of(error: errors.OverspillError) -> str:
     """Return what went wrong and what to do next."""
     hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), "")
+    if isinstance(error, errors.Unreachable) and error.is_untrusted:
+        hint = "name the file of its authority in SSL_CERT_FILE"
     text = _problem_text(error) if isinstance(error, errors.ProblemError) else str(error)
     return f"{text}; {hint}" if hint else text
 

@@ -25,10 +25,12 @@ class Unreachable(OverspillError):
     """There is no connection to the service, or it did not answer in time.
 
     Start one with `overspill-service serve`, or say where it is with `OVERSPILL_URL`. `was_sent` is whether
-    the request may have reached it, so that it may have done what it was asked for.
+    the request may have reached it, so that it may have done what it was asked for. If it `is_untrusted`,
+    name the file of its certificate's authority in `SSL_CERT_FILE`.
     """
 
     was_sent: bool = True
+    is_untrusted: bool = False
 
 
 class ProtocolError(OverspillError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import ssl
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final
@@ -27,6 +28,7 @@ def unreachable(url: str, error: aiohttp.ClientError) -> Unreachable:
     """Return the error for a service at `url` that did not answer."""
     failure = Unreachable(f"{url} cannot be reached: {reason(error)}")
     failure.was_sent = not isinstance(error, _NOT_CONNECTED)
+    failure.is_untrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
     return failure
 
 
@@ -50,12 +52,19 @@ def reason(error: Exception) -> str:
         return "connecting takes too long"
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "it closed the connection"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"its certificate is not trusted: {_verdict(error.certificate_error)}"
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     if isinstance(cause, OSError) and cause.errno is not None:
         text = cause.strerror or ""
         is_asyncios = text.startswith("Connect call failed")
         return os.strerror(cause.errno).lower() if is_asyncios or not text else text
     return str(error) or type(error).__name__
+
+
+def _verdict(error: Exception) -> str:
+    """Return what is wrong with a certificate, in OpenSSL's words."""
+    return error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else str(error)
 
 
 def _problem(response: aiohttp.ClientResponse, body: bytes) -> wire.Problem:
