@@ -41,7 +41,7 @@ FIGURES: Final = (
 
 
 def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
-    for kind, url in (("SQLite", "sqlite:"), ("Redis", servers.redis.url)):
+    for kind, url in (("SQLite", "sqlite:"), ("Redis", servers.catalog())):
         service = servers.service(catalog=url)
         asyncio.run(_fill(open_catalog(url, data_dir=service.data), scale.pick(TOOLS, 10)))
         with SyncClient(service.url) as client:

@@ -64,7 +64,7 @@ def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
 async def _measured(servers: Servers, scale: Scale) -> list[Row]:
     size = scale.pick(200 * texts.MB, 4 * texts.MB)
     async with faulty_proxy.running(servers.s3.endpoint) as proxy:
-        store, catalog = servers.bucket(proxy.url), servers.redis.url
+        store, catalog = servers.bucket(proxy.url), servers.catalog()
         service = await asyncio.to_thread(servers.service, store=store, catalog=catalog)
         entries = await _stored(service, texts.text(texts.LOG, size))
         rows: list[Row] = []

@@ -40,8 +40,8 @@ SECONDS: Final = 60
 
 
 def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
-    store = servers.bucket()
-    services = [servers.service(store=store, catalog=servers.redis.url) for _ in range(2)]
+    store, catalog = servers.bucket(), servers.catalog()
+    services = [servers.service(store=store, catalog=catalog) for _ in range(2)]
     yield asyncio.run(_latency(services, servers.redis, scale))
     yield asyncio.run(_rate(services[0], servers.redis, scale))
     yield asyncio.run(_client_rate(services[0], servers.redis, scale))
@@ -49,7 +49,7 @@ def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
     yield from live_turns.measure(services[0].url, scale)
     for service in services:
         service.stop()
-    yield asyncio.run(_idle(servers.service(store=store, catalog=servers.redis.url), scale))
+    yield asyncio.run(_idle(servers.service(store=store, catalog=catalog), scale))
     yield asyncio.run(_requests(servers, scale))
 
 
@@ -265,7 +265,7 @@ async def _requests(servers: Servers, scale: Scale) -> Row:
     data = (b"%063d\n" % 7) * (size // appends // 64 + 1)
     async with faulty_proxy.running(servers.s3.endpoint) as proxy, opened() as session:
         store = servers.bucket(proxy.url)
-        service = await asyncio.to_thread(servers.service, store=store, catalog=servers.redis.url)
+        service = await asyncio.to_thread(servers.service, store=store, catalog=servers.catalog())
         proxy.forget()
         producer = await begun(session, service)
         for _ in range(appends):

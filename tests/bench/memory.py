@@ -20,7 +20,7 @@ GOAL: Final = Goal(64 * 2**20)
 
 def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
     size = scale.pick(2**30, 4 * 2**20)
-    yield from _rows("S3", servers.service(store=servers.bucket(), catalog=servers.redis.url), size)
+    yield from _rows("S3", servers.service(store=servers.bucket(), catalog=servers.catalog()), size)
     if not scale.is_quick:
         yield from _rows("the embedded store", servers.service(), size)
 

@@ -32,7 +32,7 @@ class Servers:
 
     def __init__(self, root: Path, kind: type[ServiceProcess] = overspill.ServiceProcess) -> None:
         self._root, self._kind = root, kind
-        self._stack, self._services = ExitStack(), 0
+        self._stack, self._services, self._catalogs = ExitStack(), 0, 0
 
     def __enter__(self) -> Self:
         return self
@@ -65,7 +65,15 @@ class Servers:
     @cached_property
     def distributed(self) -> ServiceProcess:
         """A service on S3 and Redis."""
-        return self.service(store=self.bucket(), catalog=self.redis.url)
+        return self.service(store=self.bucket(), catalog=self.catalog())
+
+    def catalog(self) -> str:
+        """The URL of an empty database of Redis.
+
+        A store needs one of its own: a rebuild asks its store for the objects of every entry that it finds.
+        """
+        self._catalogs += 1
+        return self.redis.url.removesuffix("/0") + f"/{self._catalogs}"
 
     def bucket(self, endpoint: str = "") -> str:
         """The store URL of a fresh bucket."""

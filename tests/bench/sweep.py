@@ -50,7 +50,7 @@ async def _measured(servers: Servers, rounds: int, number: int) -> float:
     async with faulty_proxy.running(servers.s3.endpoint) as proxy:
         for method in ("GET", "PUT", "POST", "DELETE", "HEAD"):
             proxy.always(method, far)
-        settings = Settings(store=servers.bucket(proxy.url), catalog=servers.redis.url)
+        settings = Settings(store=servers.bucket(proxy.url), catalog=servers.catalog())
         async with open_archive(settings) as archive:
             tenants = map(directory_of(settings).tenant, map("sweep-{}".format, range(rounds + 1)))
             ratios = [await _round(Captures(archive, tenant), number) for tenant in tenants]

@@ -44,7 +44,7 @@ def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
     count, size = scale.pick(200, 8), scale.pick(40 * 2**20, 2**20)
     yield from _rows(servers, "the embedded store", {}, count, size)
     if not scale.is_quick:
-        distributed = {"store": servers.bucket(), "catalog": servers.redis.url}
+        distributed = {"store": servers.bucket(), "catalog": servers.catalog()}
         yield from _rows(servers, "S3", distributed, count, size)
 
 
