@@ -92,13 +92,16 @@ async def test_a_session_and_a_tenant_go_except_what_is_on_hold(api: Api) -> Non
 
 
 async def test_time_does_not_remove_what_is_on_hold(api: Api) -> None:
-    await api.put(LOG, Overspill_Ttl="1")
-    await api.put(OTHER, "c1", Overspill_Ttl="1")
-    await held(api, path_of(LOG))
+    async def is_held() -> bool:
+        """Put it on hold before it expires: a busy machine may come too late."""
+        await api.put(LOG, Overspill_Ttl="1")
+        return (await api.send("PUT", path_of(LOG) + "/hold")).status == 200
 
     async def is_expired() -> bool:
         return (await api.get(path_of(OTHER, "c1"))).status == 410
 
+    await until(is_held)
+    await api.put(OTHER, "c1", Overspill_Ttl="1")
     await until(is_expired)
     swept = await sweep_expired(api.service.archive, "default")
 
