@@ -14,8 +14,8 @@ import pytest
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from overspill_service.settings.errors import SettingError
+from overspill_service.web.issuer_keys import RSA_ALGORITHMS
 from overspill_service.web.request_rates import UNKNOWN_KEYS_BURST
-from overspill_service.web.tokens import RSA_ALGORITHMS
 
 from tests.faults.traffic import until
 from tests.web.conftest import Api, path_of
@@ -247,7 +247,7 @@ async def test_keys_are_fetched_again_when_the_issuer_has_new_ones(
     served, url = issuer
     api: Api = await start_api(jwt_issuer=ISSUER, jwt_keys=url)
     assert await status(api, token()) == 503
-    monkeypatch.setattr("overspill_service.web.tokens.RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("overspill_service.web.issuer_keys.RETRY_SECONDS", 0.0)
     served.keys = jwks(one=RSA)
     assert await status(api, token()) == 200
     served.keys = jwks(new=STRANGER)
@@ -282,7 +282,7 @@ async def test_an_issuer_that_serves_no_keys_is_an_issuer_that_does_not_answer(
     issuer[0].redirects = not served
     api: Api = await start_api(jwt_issuer=ISSUER, jwt_keys=issuer[1])
     before = await status(api, token())
-    monkeypatch.setattr("overspill_service.web.tokens.RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("overspill_service.web.issuer_keys.RETRY_SECONDS", 0.0)
     issuer[0].keys, issuer[0].redirects = jwks(one=RSA), False
 
     assert (before, await status(api, token())) == (503, 200)
@@ -304,7 +304,7 @@ async def test_a_key_that_verifies_nothing_spoils_none_beside_it(api: Api, tmp_p
 async def test_a_pipe_in_the_place_of_the_keys_keeps_no_thread(
     start_api: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overspill_service.web.tokens.RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("overspill_service.web.issuer_keys.RETRY_SECONDS", 0.0)
     file = tmp_path / "jwks.json"
     os.mkfifo(file)
     api: Api = await start_api(jwt_issuer=ISSUER, jwt_keys=str(file))
@@ -350,7 +350,7 @@ async def test_who_names_a_known_key_waits_for_nobody_who_invents_one(
     served.keys = jwks(one=RSA)
     api: Api = await start_api(jwt_issuer=ISSUER, jwt_keys=url)
     assert await status(api, token()) == 200
-    monkeypatch.setattr("overspill_service.web.tokens.RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("overspill_service.web.issuer_keys.RETRY_SECONDS", 0.0)
     served.may_answer.clear()
     inventing = asyncio.create_task(status(api, token(kid="invented")))
     await until(lambda: asyncio.sleep(0, served.asked == 2))
@@ -382,7 +382,7 @@ async def test_who_hangs_up_keeps_nobody_from_the_keys_of_the_issuer(
     api: Api = await start_api(jwt_issuer=ISSUER, jwt_keys=url)
     await hang_up_while_keys_are_read(api, served, token(kid="invented"))
     assert await status(api, token()) == 200
-    monkeypatch.setattr("overspill_service.web.tokens.RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("overspill_service.web.issuer_keys.RETRY_SECONDS", 0.0)
     served.keys = jwks(new=STRANGER)
     await hang_up_while_keys_are_read(api, served, token(kid="invented"))
     monkeypatch.undo()
