@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import subprocess
 import threading
 from itertools import pairwise
@@ -177,7 +178,7 @@ def test_tmux_pipes_a_pane_into_a_live_capture(
     overspill: Shell, service: ServiceProcess, tmp_path: Path
 ) -> None:
     tmux = ["tmux", "-S", str(tmp_path / "tmux"), "-f", "/dev/null"]
-    piped = " ".join(command("put", "--live", "--name", "tmux", "--session", "tmux"))
+    piped = shlex.join(command("put", "--live", "--name", "tmux", "--session", "tmux"))
     environment = overspill.environment
     subprocess.run([*tmux, "new-session", "-d", "sh"], check=True, env=environment, timeout=SECONDS)
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import tomllib
 from ipaddress import ip_network
 from pathlib import Path
@@ -264,7 +263,7 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     here = re.sub(
         "^User=.*$",
         "User=root",
-        unit.replace("/opt/overspill/bin/overspill-service", sys.executable),
+        unit.replace("/opt/overspill/bin/overspill-service", program("sh")),
         flags=re.MULTILINE,
     )
     (tmp_path / "overspill.service").write_text(here, encoding="utf-8")
