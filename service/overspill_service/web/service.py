@@ -84,17 +84,23 @@ class Service:
     connections: Connections = field(default_factory=Connections)
     body_buffers: BodyBuffers = field(default_factory=BodyBuffers)
     scrapes: Scrapes
-    audit: AuditLog
     page_sessions: PageSessions
     addresses: ClientAddresses
     rates: RequestRates
-    hosts: frozenset[str] | None
+    hosts: frozenset[str] | None = field(init=False)
     """The host names that requests may be sent to, besides loopback's; None if any name is allowed."""
     spans: Spans | None = None
     history: History = field(default_factory=History)
     failure_log: FailureLog = field(default_factory=FailureLog)
     in_flight: InFlight = field(default_factory=InFlight)
     is_stopping: bool = field(default=False)
+
+    def __post_init__(self) -> None:
+        self.hosts = self.settings.answered_hosts
+
+    @property
+    def audit(self) -> AuditLog:
+        return self.archive.audit
 
     def begin_stop(self) -> None:
         """Say in /readyz that the process stops, and end the answers that would last."""
