@@ -86,7 +86,7 @@ class Adapter:
             yield
         except passing:
             raise
-        except Exception as error:
+        except Exception as error:  # a tool may raise anything; nothing is kept back
             guarded = await self.process(error, **call)
             if guarded.value is error:
                 raise
@@ -99,7 +99,7 @@ class Adapter:
             yield
         except passing:
             raise
-        except Exception as error:
+        except Exception as error:  # a tool may raise anything; nothing is kept back
             guarded = self.process_sync(error, **call)
             if guarded.value is error:
                 raise
