@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
+from tests.faults.live_replicas import TIMEOUT
+from tests.faults.traffic import until
 from tests.servers.overspill import ForkedService, ServiceProcess
-from tests.web.conftest import producer, start_api
+from tests.web.conftest import Api, producer, start_api
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+
+    from tests.servers.redis import RedisServer
 
 __all__ = ["producer", "start_api"]
 
@@ -45,3 +49,21 @@ def start_services(tmp_path: Path, outlasting: ExitStack) -> Iterator[StartServi
             return made
 
         yield start
+
+
+@pytest.fixture
+async def pair(
+    start_api: Callable[..., Any], own_redis: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[Api]:
+    """Two replicas that rebuild, and store accepted bytes, when the test says so."""
+    monkeypatch.setattr("overspill_service.maintenance.POLL_SECONDS", 3600.0)
+    settings = {
+        "store": f"file://{tmp_path}/objects",
+        "catalog": own_redis.url,
+        "live_flush_seconds": 3600.0,
+        "live_timeout": TIMEOUT,
+    }
+    replicas = [await start_api(**settings) for _ in range(2)]
+    for each in replicas:
+        await until(each.service.archive.catalog.is_complete)
+    return replicas

@@ -16,9 +16,9 @@ from overspill_service.archive.sweep import sweep_all, sweep_orphans
 from overspill_service.errors import CatalogUnavailable, StoreUnavailable
 from overspill_service.live import flusher as flushing
 
-from tests.faults.live_replicas import RedisCopies, Replicas, SqliteCopies
+from tests.faults.live_replicas import TIMEOUT, RedisCopies, Replicas, SqliteCopies
 from tests.faults.test_removal import broken, removals_in, statuses
-from tests.faults.traffic import advance, code_of, content_of, keys_in, segments_in, until, usage_of
+from tests.faults.traffic import advance, code_of, content_of, keys_in, segments_in, usage_of
 from tests.web.conftest import Api
 
 if TYPE_CHECKING:
@@ -32,26 +32,6 @@ PATH = f"/v1/captures/{LIVE}"
 LOG = b"one line\n"
 PRODUCER = {Header.PRODUCER: "the producer's word", Header.SESSION: "s"}
 DAY = 24 * 3600
-TIMEOUT = 300.0
-"""Seconds after which a silent producer is taken for gone."""
-
-
-@pytest.fixture
-async def pair(
-    start_api: Callable[..., Any], own_redis: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> list[Api]:
-    """Two replicas that rebuild, and store accepted bytes, when the test says so."""
-    monkeypatch.setattr("overspill_service.maintenance.POLL_SECONDS", 3600.0)
-    settings = {
-        "store": f"file://{tmp_path}/objects",
-        "catalog": own_redis.url,
-        "live_flush_seconds": 3600.0,
-        "live_timeout": TIMEOUT,
-    }
-    replicas = [await start_api(**settings) for _ in range(2)]
-    for each in replicas:
-        await until(each.service.archive.catalog.is_complete)
-    return replicas
 
 
 async def begun(api: Api, ttl: int = 60 * DAY) -> None:

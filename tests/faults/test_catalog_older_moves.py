@@ -13,13 +13,10 @@ from overspill_service.store_format import object_keys
 
 from tests.faults.live_replicas import RedisCopies
 from tests.faults.test_removal import broken
-from tests.faults.traffic import code_of, content_of, keys_in, until, usage_of
+from tests.faults.traffic import code_of, content_of, keys_in, usage_of
 from tests.web.conftest import Api, path_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from tests.servers.redis import RedisServer
 
 LIVE = "cap_aaaaaaaaaaaaaaaaaaaa"
@@ -27,23 +24,6 @@ PATH = f"/v1/captures/{LIVE}"
 LOG = b"one line\n" * 1000
 PRODUCER = {Header.PRODUCER: "the producer's word"}
 DAY = 24 * 3600
-
-
-@pytest.fixture
-async def pair(
-    start_api: Callable[..., Any], own_redis: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> list[Api]:
-    """Two replicas that rebuild, and store accepted bytes, when the test says so."""
-    monkeypatch.setattr("overspill_service.maintenance.POLL_SECONDS", 3600.0)
-    settings = {
-        "store": f"file://{tmp_path}/objects",
-        "catalog": own_redis.url,
-        "live_flush_seconds": 3600.0,
-    }
-    replicas = [await start_api(**settings) for _ in range(2)]
-    for each in replicas:
-        await until(each.service.archive.catalog.is_complete)
-    return replicas
 
 
 async def appended(api: Api, number: int) -> None:
