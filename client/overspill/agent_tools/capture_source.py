@@ -5,10 +5,10 @@ Its work runs in the loop thread, so that one implementation serves synchronous 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from overspill.agent_tools.agent_tool import Answer
+from overspill.agent_tools.agent_tool import AgentTool, Answer, Arguments
 from overspill.agent_tools.error_answers import error_answer
 from overspill.delivery.loop_calls import LoopCalls
 from overspill.delivery.partitions import partition_for
@@ -46,6 +46,27 @@ class CaptureSource:
         self.holder: Holder = Holder(self.partition, session=self.session)
         self._client = synchronous_like(client) if isinstance(client, Client) else client
         self._loop = LoopCalls()
+
+    def tool(
+        self,
+        name: str,
+        description: str,
+        parameters: Mapping[str, Any],
+        answer: Callable[[Client | None, str, Arguments], Coroutine[Any, Any, Answer]],
+    ) -> AgentTool:
+        """Return a tool whose calls `answer` answers, given the client, the session and the arguments."""
+
+        def work(given: Arguments, session: str | None) -> Work:
+            named = self.session if session is None else session
+            return lambda client: answer(client, named, given)
+
+        return AgentTool(
+            name,
+            description,
+            parameters,
+            lambda given, session: self.run(work(given, session)),
+            lambda given, session: self.run_async(work(given, session)),
+        )
 
     def run(self, work: Work) -> Answer:
         """Return the answer of `work`, or one that says what went wrong. Raises nothing."""

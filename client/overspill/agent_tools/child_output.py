@@ -60,9 +60,11 @@ def read_until_end(
                 return False
             ready = {descriptor for descriptor, _ in poll.poll(_pause(left, is_told=ended is not None))}
             if reader in ready:
-                size = _read(reader, _READ_BYTES, take)
-                is_open = size > 0
-                if is_open and size < _LITTLE_BYTES:
+                data = os.read(reader, _READ_BYTES)
+                is_open = bool(data)
+                if data:
+                    take(data)
+                if 0 < len(data) < _LITTLE_BYTES:
                     time.sleep(_GATHER_SECONDS)
             if ended is None or ended in ready:
                 child.poll()
@@ -71,7 +73,11 @@ def read_until_end(
 
 def leave(reader: int, take: Callable[[bytes], None]) -> None:
     """Take what is in the pipe now. What the command has left behind may write on, and nobody keeps it."""
-    _read_rest(reader, take)
+    left = struct.unpack("i", fcntl.ioctl(reader, termios.FIONREAD, b"\0" * 4))[0]
+    while left > 0:
+        data = os.read(reader, left)
+        take(data)
+        left -= len(data)
     drop_rest(reader)
 
 
@@ -102,23 +108,6 @@ def _end_descriptor(child: subprocess.Popen[bytes]) -> Iterator[int | None]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _read(reader: int, size: int, take: Callable[[bytes], None]) -> int:
-    """Take up to `size` bytes. Return how many came: 0 at the end of the pipe."""
-    data = os.read(reader, size)
-    if data:
-        take(data)
-    return len(data)
-
-
-def _read_rest(reader: int, take: Callable[[bytes], None]) -> None:
-    """Take what is in the pipe now."""
-    left = struct.unpack("i", fcntl.ioctl(reader, termios.FIONREAD, b"\0" * 4))[0]
-    while left > 0:
-        data = os.read(reader, left)
-        take(data)
-        left -= len(data)
 
 
 def _start_drain(reader: int) -> None:

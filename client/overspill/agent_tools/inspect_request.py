@@ -15,15 +15,15 @@ from overspill import wire
 from overspill.agent_tools import lenient_arguments
 from overspill.agent_tools.error_answers import A_HANDLE, InvalidArguments
 from overspill.agent_tools.summary_text import described
-from overspill.agent_tools.wait_answer import Waiter, wait_answer
+from overspill.agent_tools.wait_answer import wait_answer
 from overspill.guard.policy_defaults import ANSWER_CHARS
+from overspill.spools.capture import LocalCapture
 from overspill.text.lookalikes import defuse
 from overspill.transfer.client import call
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from overspill.spools.capture import LocalCapture
     from overspill.transfer.client import Client
     from overspill.transfer.sync import SyncClient
 
@@ -149,7 +149,7 @@ class InspectRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
         self, client: Client | SyncClient | LocalCapture, ref: str, session: str | None, max_bytes: int | None
     ) -> Any:
         """Wait in the service. What is on this machine only has ended: read its end."""
-        if not isinstance(client, Waiter):
+        if isinstance(client, LocalCapture):
             return client.tail(ref, self.line_count, max_bytes=max_bytes, session=session)
         return client.wait(
             ref,
@@ -172,7 +172,9 @@ class InspectRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def _answer(self, found: wire.Text | wire.Summary | wire.Waited) -> InspectAnswer:
         if isinstance(found, wire.Waited):
-            return {"capture": self.capture, "mode": "wait", "note": NOTE, **wait_answer(self, found)}
+            onward = self._next_wait(found.cursor) if found.state is wire.State.LIVE else None
+            said = {"note": NOTE, **wait_answer(found), "next": onward}
+            return {"capture": self.capture, "mode": "wait", **said}
         if isinstance(found, wire.Summary):
             return {
                 "capture": self.capture,
@@ -220,6 +222,13 @@ class InspectRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
                 {"start": max(1, text.start_line - self.line_count), "end": text.start_line - 1}
             )
         return self._page(text.end_line + 1, {}) if is_open and text.end_line < text.total_lines else None
+
+    def _next_wait(self, cursor: int) -> InspectAnswer:
+        """Return the arguments of the call that waits for what comes next."""
+        pattern = {} if self.pattern is None else {"pattern": self.pattern}
+        lines = {} if self.lines is None else {"lines": self.lines}
+        how = {**pattern, **lines, "cursor": str(cursor), "timeout_seconds": self.timeout_seconds}
+        return {"capture": self.capture, "mode": "wait", **how}
 
     def _page(self, start: int, place: dict[str, int]) -> InspectAnswer:
         """Return the arguments for the next `lines` lines."""

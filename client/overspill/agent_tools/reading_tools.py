@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from overspill.agent_tools import inspect_output, list_captures
-from overspill.agent_tools.agent_tool import AgentTool
 from overspill.agent_tools.capture_source import CaptureSource
 from overspill.agent_tools.inspect_request import MOST_CHARS, USUAL_CHARS
 from overspill.agent_tools.repeated_looks import RepeatedLooks
@@ -18,7 +17,7 @@ from overspill.agent_tools.terminal_output import terminal_tool
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from overspill.agent_tools.agent_tool import Answer, Arguments
+    from overspill.agent_tools.agent_tool import AgentTool, Answer, Arguments
     from overspill.guard.guard import Guard
     from overspill.transfer.client import Client
 
@@ -42,34 +41,22 @@ def reading_tools(
 def _inspecting(source: CaptureSource, max_chars: int | None) -> AgentTool:
     looks = RepeatedLooks(inspect_output.ITSELF)
 
-    def work(client: Client | None, given: Arguments, session: str | None) -> Coroutine[Any, Any, Answer]:
-        named = source.session if session is None else session
+    def answer(client: Client | None, session: str, given: Arguments) -> Coroutine[Any, Any, Answer]:
         asked = _bounded(given, max_chars)
-        return inspect_output.inspect(client, source.holder, named or None, looks, **asked)
+        return inspect_output.inspect(client, source.holder, session or None, looks, **asked)
 
-    return AgentTool(
-        inspect_output.NAME,
-        inspect_output.DESCRIPTION,
-        _bounded_schema(inspect_output.INSPECT_OUTPUT_SCHEMA, max_chars),
-        lambda given, session: source.run(lambda client: work(client, given, session)),
-        lambda given, session: source.run_async(lambda client: work(client, given, session)),
-    )
+    schema = _bounded_schema(inspect_output.INSPECT_OUTPUT_SCHEMA, max_chars)
+    return source.tool(inspect_output.NAME, inspect_output.DESCRIPTION, schema, answer)
 
 
 def _listing(source: CaptureSource, max_chars: int | None) -> AgentTool:
     most = USUAL_CHARS if max_chars is None else min(max_chars, USUAL_CHARS)
 
-    def work(client: Client | None, given: Arguments, session: str | None) -> Coroutine[Any, Any, Answer]:
-        named = source.session if session is None else session
-        return list_captures.list_captures(source, client, named, given, most)
+    def answer(client: Client | None, session: str, given: Arguments) -> Coroutine[Any, Any, Answer]:
+        return list_captures.list_captures(source, client, session, given, most)
 
-    return AgentTool(
-        list_captures.NAME,
-        list_captures.DESCRIPTION,
-        list_captures.LIST_CAPTURES_SCHEMA,
-        lambda given, session: source.run(lambda client: work(client, given, session)),
-        lambda given, session: source.run_async(lambda client: work(client, given, session)),
-    )
+    schema = list_captures.LIST_CAPTURES_SCHEMA
+    return source.tool(list_captures.NAME, list_captures.DESCRIPTION, schema, answer)
 
 
 def _bounded(given: Arguments, max_chars: int | None) -> Arguments:

@@ -60,7 +60,9 @@ class Recording:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._close()
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
 
     @property
     def is_short(self) -> bool:
@@ -203,11 +205,6 @@ class Recording:
             self.give_up_middle(reason)
         except OSError:  # what was written cannot even be read back: it is in the gap
             self._most_start = len(self._start)
-
-    def _close(self) -> None:
-        file, self._file = self._file, None
-        if file is not None:
-            file.close()
 
 
 def _nameless_file() -> IO[bytes]:

@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from overspill import wire
 from overspill.agent_tools import lenient_arguments
-from overspill.agent_tools.agent_tool import AgentTool
 from overspill.agent_tools.capture_source import CaptureSource
 from overspill.agent_tools.error_answers import InvalidArguments, error_answer
 from overspill.agent_tools.inspect_output import NAME as READER
@@ -24,7 +23,7 @@ from overspill.transfer.client import call
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
 
-    from overspill.agent_tools.agent_tool import Answer, Arguments
+    from overspill.agent_tools.agent_tool import AgentTool, Answer, Arguments
     from overspill.guard.guard import Guard
     from overspill.transfer.client import Client
     from overspill.wire import Entry
@@ -104,37 +103,25 @@ def terminal_tool(guard: Guard, *, max_chars: int = USUAL_CHARS) -> AgentTool:
     source = CaptureSource(guard.client, session=guard.session, spool=guard.spool)
     looks = RepeatedLooks(READER)
 
-    def work(client: Client | None, given: Arguments, session: str | None) -> Coroutine[Any, Any, Answer]:
-        named = source.session if session is None else session
-        return terminal_output(client, named, given, min(max_chars, USUAL_CHARS), looks)
+    def answer(client: Client | None, session: str, given: Arguments) -> Coroutine[Any, Any, Answer]:
+        return terminal_output(client, session, given, min(max_chars, USUAL_CHARS), looks)
 
-    return AgentTool(
-        NAME,
-        DESCRIPTION,
-        TERMINAL_OUTPUT_SCHEMA,
-        lambda given, session: source.run(lambda client: work(client, given, session)),
-        lambda given, session: source.run_async(lambda client: work(client, given, session)),
-    )
+    return source.tool(NAME, DESCRIPTION, TERMINAL_OUTPUT_SCHEMA, answer)
 
 
 async def terminal_output(
     client: Client | None, session: str, arguments: Mapping[str, Any], max_chars: int, looks: RepeatedLooks
 ) -> Answer:
     """Answer one call with at most `max_chars` characters. Raises nothing but `CancelledError`."""
+    if client is None:
+        return error_answer(InvalidArguments("there is no service to ask, and terminals are only there"))
     try:
         asked = TerminalRequest.of(arguments)
-        client = _require_client(client)
         entry = await _find_terminal(client, session, asked.terminal)
         request = asked.inspect_request(entry.id, max_chars, datetime.now(UTC))
         return {**_described(entry), **await answered(request, client, session, looks)}
     except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
         return error_answer(error)
-
-
-def _require_client(client: Client | None) -> Client:
-    if client is None:
-        raise InvalidArguments("there is no service to ask, and terminals are only there")
-    return client
 
 
 def _instant(text: str, now: datetime) -> datetime:

@@ -1,11 +1,8 @@
-"""The answer to a wait, as a model reads it: new lines, why the wait is over, and how to wait on. Pure.
-
-`inspect_output` does the waiting; what can wait is a `Waiter`.
-"""
+"""The answer to a wait, as a model reads it: new lines, and why the wait is over. Pure."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 from overspill.wire import State
 
@@ -13,29 +10,8 @@ if TYPE_CHECKING:
     from overspill import wire
 
 
-@runtime_checkable
-class Waiter(Protocol):
-    """A client, which can wait for a capture. What is on this machine cannot: it has ended."""
-
-    def wait(self, ref: str, pattern: str | None = None, /, **more: Any) -> Any:
-        """Wait for a line."""
-
-
-class _WaitRequest(Protocol):
-    """What a wait waits for."""
-
-    @property
-    def capture(self) -> str: ...
-    @property
-    def pattern(self) -> str | None: ...
-    @property
-    def lines(self) -> int | None: ...
-    @property
-    def timeout_seconds(self) -> float: ...
-
-
-def wait_answer(asked: _WaitRequest, found: wire.Waited) -> dict[str, Any]:
-    """Return what a model is told: the new lines, why the wait is over, and how to wait on."""
+def wait_answer(found: wire.Waited) -> dict[str, Any]:
+    """Return what a model is told, without how to wait on."""
     return {
         "content": found.content,
         "start_line": found.start_line,
@@ -49,7 +25,6 @@ def wait_answer(asked: _WaitRequest, found: wire.Waited) -> dict[str, Any]:
         "state": str(found.state),
         **_ending(found),
         **({"advice": found.advice} if found.advice else {}),
-        "next": _next_wait(asked, found) if found.state is State.LIVE else None,
     }
 
 
@@ -58,14 +33,6 @@ def _ending(found: wire.Waited) -> dict[str, Any]:
         return {}
     gap = {} if found.gap is None else {"gap": str(found.gap)}
     return {"status": found.status, "exit_code": found.exit_code, **gap}
-
-
-def _next_wait(asked: _WaitRequest, found: wire.Waited) -> dict[str, Any]:
-    pattern = {} if asked.pattern is None else {"pattern": asked.pattern}
-    lines = {} if asked.lines is None else {"lines": asked.lines}
-    seconds = {"timeout_seconds": asked.timeout_seconds}
-    how = {**pattern, **lines, "cursor": str(found.cursor), **seconds}
-    return {"capture": asked.capture, "mode": "wait", **how}
 
 
 def shortened(answer: dict[str, Any], surplus: int) -> dict[str, Any]:

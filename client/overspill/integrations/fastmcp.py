@@ -5,7 +5,7 @@ server = FastMCP("files", middleware=[OverspillMiddleware()])
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from fastmcp.server.middleware import Middleware
 from fastmcp.tools.base import InputRequiredToolResult, Tool, ToolResult
@@ -13,9 +13,9 @@ from mcp.types import CallToolResult
 
 from overspill.integrations.adapter import Adapter
 from overspill.mcp.client_hosts import ClientHosts
-from overspill.mcp.rendering import definition
+from overspill.mcp.rendering import SDK_REVISION, definition
 from overspill.mcp.rendering import result as rendered
-from overspill.mcp.request import Request, session_over_http
+from overspill.mcp.request import CALL, Request, client_name_of, session_over_http
 from overspill.mcp.results import guarded
 from overspill.mcp.tool_names import ToolNames
 
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from mcp.types import CallToolRequestParams, ListToolsRequest
 
     from overspill.guard.guard import Guard
-
-_RENDERED_AS: Final = "2025-11-25"
-"""The revision whose form FastMCP's own types have."""
 
 
 class OverspillMiddleware(Middleware):
@@ -97,10 +94,9 @@ class OverspillMiddleware(Middleware):
     async def _read(
         self, names: ToolNames, request: Request, session: str | None, client_name: str
     ) -> ToolResult:
-        own = names.own[request.tool].name
-        tool = next(each for each in self._hosts.tools(client_name) if each.name == own)
+        tool = self._hosts.tool(names.own[request.tool].name, client_name)
         answer = await tool.acall(request.params.get("arguments"), session=session)
-        return _tool_result(rendered(answer, _RENDERED_AS))
+        return _tool_result(rendered(answer, SDK_REVISION))
 
     async def _tool_names(self, context: Context | None) -> ToolNames:
         """Return the names of all tools: a client may call one without having listed them."""
@@ -111,7 +107,7 @@ class OverspillMiddleware(Middleware):
 
     def _named(self, tools: Sequence[Tool]) -> ToolNames:
         names = ToolNames(self.adapter.reading_tools, drops_schemas=self._drops_schemas)
-        names.listed({"tools": [_described(tool) for tool in tools]}, _RENDERED_AS)
+        names.listed({"tools": [_described(tool) for tool in tools]}, SDK_REVISION)
         return names
 
     def _session(self, context: Context | None) -> str | None:
@@ -125,13 +121,12 @@ def _request(context: MiddlewareContext[CallToolRequestParams]) -> Request:
     request = None if context.fastmcp_context is None else context.fastmcp_context.request_context
     meta = None if request is None else request.meta
     params = {"name": context.message.name, "arguments": context.message.arguments}
-    return Request(None, "tools/call", {**params, "_meta": dict(meta or {})})
+    return Request(None, CALL, {**params, "_meta": dict(meta or {})})
 
 
 def _client_name(context: Context | None) -> str:
     request = None if context is None else context.request_context
-    known = None if request is None else request.session.client_params
-    return "" if known is None or known.client_info is None else known.client_info.name
+    return "" if request is None else client_name_of(request.session)
 
 
 def _described(tool: Tool) -> dict[str, Any]:
@@ -140,7 +135,7 @@ def _described(tool: Tool) -> dict[str, Any]:
 
 def _tool(tool: Any, name: str) -> Tool:
     """Return a reading tool for the list. It is never run: the middleware answers its calls."""
-    known = definition(tool, _RENDERED_AS, name=name)
+    known = definition(tool, SDK_REVISION, name=name)
     return Tool(
         name=name,
         description=known["description"],

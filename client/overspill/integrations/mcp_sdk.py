@@ -14,8 +14,9 @@ from pydantic import BaseModel
 
 from overspill.integrations.adapter import Adapter
 from overspill.mcp.client_hosts import ClientHosts
+from overspill.mcp.rendering import SDK_REVISION
 from overspill.mcp.rendering import result as rendered
-from overspill.mcp.request import Request, session_over_http
+from overspill.mcp.request import CALL, LIST, Request, client_name_of, session_over_http
 from overspill.mcp.results import guarded
 from overspill.mcp.tool_names import ToolNames
 
@@ -27,12 +28,8 @@ if TYPE_CHECKING:
     from overspill.guard.guard import Guard
 
 C = TypeVar("C", bound=Any)
-_CALL: Final = "tools/call"
-_LIST: Final = "tools/list"
 _METHODS: Final = {True: ("call_tool_mcp", "list_tools_mcp"), False: ("call_tool", "list_tools")}
 """The methods of a client that return what the protocol says: FastMCP's have names of their own."""
-_RENDERED_AS: Final = "2025-11-25"
-"""The revision whose form the SDK's own types have."""
 
 
 class OverspillMiddleware:
@@ -55,25 +52,25 @@ class OverspillMiddleware:
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Answer one message, or pass it on. Raises what `call_next` does."""
-        if ctx.method == _LIST:
+        if ctx.method == LIST:
             return self._listed(ctx, _dumped(await call_next(ctx)))
-        if ctx.method != _CALL:
+        if ctx.method != CALL:
             return await call_next(ctx)
         if not self._has_listed:
             await self._learn(ctx, call_next)
-        request = Request(None, _CALL, dict(ctx.params or {}))
+        request = Request(None, CALL, dict(ctx.params or {}))
         if request.tool in self._names.own:
             return await self._read(ctx, request)
         result = await call_next(ctx)
         if request.is_from_program or request.tool in self._whole:
             return result
-        policy, dumped = self._hosts.policy(_client_name(ctx)), _dumped(result)
+        policy, dumped = self._hosts.policy(client_name_of(ctx.session)), _dumped(result)
         new = await guarded(self.adapter.guard, policy, self._names, request, dumped, self._session(ctx))
         return result if new is dumped else new
 
     def _listed(self, ctx: ServerRequestContext[Any, Any], page: dict[str, Any]) -> dict[str, Any]:
         self._has_listed = page.get("nextCursor") is None
-        self._names.use(self._hosts.tools(_client_name(ctx)))
+        self._names.use(self._hosts.tools(client_name_of(ctx.session)))
         return self._names.listed(page, ctx.protocol_version)
 
     async def _learn(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> None:
@@ -81,13 +78,12 @@ class OverspillMiddleware:
         kept = {"_meta": ctx.params["_meta"]} if ctx.params and "_meta" in ctx.params else {}
         cursor: Any = {}
         while not self._has_listed:
-            page = _dumped(await call_next(dataclasses.replace(ctx, method=_LIST, params={**kept, **cursor})))
+            page = _dumped(await call_next(dataclasses.replace(ctx, method=LIST, params={**kept, **cursor})))
             self._listed(ctx, page)
             cursor = {"cursor": page.get("nextCursor")}
 
     async def _read(self, ctx: ServerRequestContext[Any, Any], request: Request) -> dict[str, Any]:
-        name = self._names.own[request.tool].name
-        tool = next(each for each in self._hosts.tools(_client_name(ctx)) if each.name == name)
+        tool = self._hosts.tool(self._names.own[request.tool].name, client_name_of(ctx.session))
         answer = await tool.acall(request.params.get("arguments"), session=self._session(ctx))
         return rendered(answer, ctx.protocol_version)
 
@@ -99,11 +95,6 @@ def _dumped(result: HandlerResult) -> dict[str, Any]:
     if isinstance(result, BaseModel):
         return result.model_dump(by_alias=True, mode="json", exclude_none=True)
     return result or {}
-
-
-def _client_name(ctx: ServerRequestContext[Any, Any]) -> str:
-    known = ctx.session.client_params
-    return "" if known is None or known.client_info is None else known.client_info.name
 
 
 def guard_client(client: C, guard: Guard | None = None, *, whole: Collection[str] = ()) -> C:
@@ -138,9 +129,9 @@ class _ClientGuard:
             await self.list_tools()  # the server may have a tool of that name
         if name in self._names.own:
             answer = await self._names.own[name].acall(arguments)
-            return CallToolResult.model_validate(rendered(answer, _RENDERED_AS))
+            return CallToolResult.model_validate(rendered(answer, SDK_REVISION))
         result = await self._call(name, arguments, *args, **more)
-        request = Request(None, _CALL, {"name": name, "_meta": more.get("meta")})
+        request = Request(None, CALL, {"name": name, "_meta": more.get("meta")})
         if name in self._whole or request.is_from_program or not isinstance(result, CallToolResult):
             return result
         dumped = _dumped(result)
@@ -148,6 +139,6 @@ class _ClientGuard:
         return result if new is dumped else CallToolResult.model_validate(new)
 
     async def list_tools(self, *args: Any, **more: Any) -> ListToolsResult:
-        page = self._names.listed(_dumped(await self._list(*args, **more)), _RENDERED_AS)
+        page = self._names.listed(_dumped(await self._list(*args, **more)), SDK_REVISION)
         self._has_listed = page.get("nextCursor") is None
         return ListToolsResult.model_validate(page)

@@ -41,3 +41,7 @@ class ClientHosts:
             most = None if host is None else HOSTS[host].answer_chars
             self._tools[host] = reading_tools(self._guard, max_chars=most, terminals=self._terminals)
         return self._tools[host]
+
+    def tool(self, name: str, client_name: str) -> AgentTool:
+        """Return the reading tool of that name for a client."""
+        return next(tool for tool in self.tools(client_name) if tool.name == name)

@@ -14,6 +14,9 @@ _CALL_ID: Final = "claudecode/toolUseId"
 """Where Claude Code sends the provider's id of the tool call."""
 
 _SESSION_HEADER: Final = "mcp-session-id"
+CALL: Final = "tools/call"
+LIST: Final = "tools/list"
+"""Methods."""
 
 
 class Request(Struct, frozen=True):
@@ -58,6 +61,12 @@ class Request(Struct, frozen=True):
     def is_from_program(self) -> bool:
         """Return whether the client says that code made the call."""
         return is_program(self.params.get("caller")) or is_program(self.meta.get("caller"))
+
+
+def client_name_of(session: Any) -> str:
+    """Return what the client of a session of the SDK calls itself, or an empty text."""
+    known = session.client_params
+    return "" if known is None or known.client_info is None else str(known.client_info.name)
 
 
 def session_over_http(session: str, http: Any) -> str | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from overspill.execution import threads
 from overspill.guard.exemption import policy_for_foreign_tool
 from overspill.guard.guarded import METADATA
-from overspill.mcp.request import Request
+from overspill.mcp.request import CALL, Request
 from overspill.mcp.tool_names import ToolNames
 from overspill.mcp.valid_results import shortened, validator
 from overspill.previews.notice_marks import is_marked, rewritten
@@ -51,7 +51,7 @@ async def guarded_unless_lost(guard: Guard, tool: str, result: Any, session: str
     """
     if not isinstance(result, dict):
         return result
-    call = Request(None, "tools/call", {"name": tool, "_meta": {}})
+    call = Request(None, CALL, {"name": tool, "_meta": {}})
     new = await guarded(guard, None, ToolNames((), drops_schemas=False), call, result, session)
     is_lost = new is not result and new["_meta"][METADATA]["outcome"] == Outcome.TRUNCATED
     return result if is_lost else new

@@ -11,9 +11,9 @@ from mcp.shared.inbound import (
     x_mcp_header_map,
 )
 
-from overspill.mcp.request import Request
+from overspill.mcp.request import CALL, Request
 
-_NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_NAMED_BY: Final = {CALL: "name", "prompts/get": "name", "resources/read": "uri"}
 """Which parameter of a request stands in the header `Mcp-Name`."""
 
 
@@ -47,5 +47,5 @@ class RequestHeaders:
 
     def _of_arguments(self, call: Request) -> dict[str, str]:
         arguments = call.params.get("arguments")
-        known = self._of_tools.get(call.tool) if call.method == "tools/call" else None
+        known = self._of_tools.get(call.tool) if call.method == CALL else None
         return mcp_param_headers(known, arguments) if known and isinstance(arguments, dict) else {}

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from overspill.mcp.request import Request
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -89,6 +91,17 @@ def parsed(line: bytes | Raw) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise NotAMessage
     return found
+
+
+def request_of(message: Message) -> Request:
+    """Return the request that a message with an id and a method makes."""
+    assert message.id is not UNSET
+    assert message.method is not UNSET
+    try:
+        params = {} if message.params is UNSET else parsed(message.params)
+    except NotAMessage:
+        params = {}
+    return Request(message.id, message.method, params)
 
 
 def encoded(message: Any) -> bytes:

@@ -14,12 +14,22 @@ from msgspec import UNSET, Struct
 from overspill.mcp.client_hosts import ClientHosts
 from overspill.mcp.growth import Watches
 from overspill.mcp.progress import reporting, waited_for
-from overspill.mcp.proxy.messages import Message, NotAMessage, encoded, id_key, messages, parsed, with_result
+from overspill.mcp.proxy.messages import (
+    Message,
+    NotAMessage,
+    encoded,
+    id_key,
+    messages,
+    parsed,
+    request_of,
+    with_result,
+)
 from overspill.mcp.proxy.own_requests import OwnRequests
-from overspill.mcp.proxy.pending import Pending, TaskCalls, request_of
 from overspill.mcp.rendering import result as rendered
+from overspill.mcp.request import CALL, LIST
 from overspill.mcp.results import guarded
 from overspill.mcp.tool_names import ToolNames
+from overspill.reading.latest import Latest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -31,12 +41,11 @@ if TYPE_CHECKING:
     from overspill.mcp.request import Request
 
 _log = logging.getLogger("overspill.mcp")
-_CALL: Final = "tools/call"
-_LIST: Final = "tools/list"
 _TASK_METHODS: Final = frozenset({"tasks/result", "tasks/get"})
 """How a client gets the result of a call that became a task: the first in 2025-11-25, the other later."""
 _CANCELLED: Final = "notifications/cancelled"
 _SERVER_ENDED: Final = -32000
+_MOST_TASKS: Final = 10_000
 _MOST_PAGES: Final = 100
 """Pages of tools that the proxy asks for by itself: a server may always name one more."""
 _OLDEST: Final = "2024-11-05"
@@ -69,11 +78,13 @@ class Relay:
         self._hosts = ClientHosts(guard)
         self._watches = Watches(self._hosts.tools("")[0])
         self._names = ToolNames(self._hosts.tools(""), drops_schemas=choices.drops_schemas)
-        self._pending = Pending()
+        self._pending: dict[Key, Request] = {}
+        """The requests that the server has not answered yet."""
         self._own_requests = OwnRequests(to_server)
         self._has_listed = False
         self._listing = asyncio.Lock()
-        self._task_calls = TaskCalls()
+        self._task_calls: Latest[str, Request] = Latest(_MOST_TASKS)
+        """The calls whose results the client asks for later, by the ids of their tasks."""
         self._client_name = ""
         self.revision: str | None = None
         self._reading_calls: dict[Key, asyncio.Task[None]] = {}
@@ -99,7 +110,7 @@ class Relay:
         for raw, message in read:
             if self._own_requests.take(message):
                 continue
-            request = None if message.method is not UNSET else self._pending.pop(message.key)
+            request = None if message.method is not UNSET else self._pending.pop(message.key, None)
             if request is None or message.result is UNSET or request.method not in _REWRITTEN:
                 self._to_client(raw)
             else:
@@ -108,11 +119,12 @@ class Relay:
     def server_ended(self, why: str) -> None:
         """Answer every request that is under way with an error. Cancel our own reads."""
         self._own_requests.end()
-        own = list(self._reading_calls.items())
-        for _, task in own:
+        for task in self._reading_calls.values():
             task.cancel()
         error = {"code": _SERVER_ENDED, "message": why}
-        for given in [*(request.id for request in self._pending.clear()), *(key[1] for key, _ in own)]:
+        ids = [*(request.id for request in self._pending.values()), *(key[1] for key in self._reading_calls)]
+        self._pending.clear()
+        for given in ids:
             self._to_client(encoded({"jsonrpc": "2.0", "id": given, "error": error}))
 
     async def finish(self) -> None:
@@ -128,13 +140,13 @@ class Relay:
             return message.method == _CANCELLED and self._is_cancelled(message)
         request = request_of(message)
         self._note_client(request)
-        tool = self._names.own.get(request.tool) if request.method == _CALL else None
+        tool = self._names.own.get(request.tool) if request.method == CALL else None
         if tool is not None:
             self._reading_calls[message.key] = self._begin(self._read(tool, request))
             return True
-        if request.method == _LIST and request.params.get("cursor") is None:
+        if request.method == LIST and request.params.get("cursor") is None:
             self._names.begin()
-        self._pending.add(request)
+        self._pending[message.key] = request
         return False
 
     def _note_client(self, request: Request) -> None:
@@ -151,9 +163,9 @@ class Relay:
         if task is not None:
             task.cancel()
             return True
-        request = self._pending.pop(key)
-        if request is not None and request.method in _REWRITTEN:
-            self._pending.add(request)  # its answer may be under way already, and must not pass unguarded
+        request = self._pending.get(key)
+        if request is not None and request.method not in _REWRITTEN:
+            del self._pending[key]  # the answer of another may be under way: it must not pass unguarded
         return False
 
     async def _read(self, tool: AgentTool, request: Request) -> None:
@@ -191,11 +203,13 @@ class Relay:
         self._to_client(line)
 
     async def _rewritten(self, request: Request, result: dict[str, Any]) -> Any:
-        if request.method == _LIST:
+        if request.method == LIST:
             self._has_listed |= result.get("nextCursor") is None
             return self._names.listed(result, request.revision or self.revision or _OLDEST)
-        if request.method == _CALL:
-            self._task_calls.note(request, result)
+        if request.method == CALL:
+            task = _task_of(result)
+            if task is not None:
+                self._task_calls[task] = request
             return await self._guarded(request, result)
         if request.method in _TASK_METHODS:
             return await self._of_task(request, result)
@@ -218,7 +232,7 @@ class Relay:
             for _ in range(_MOST_PAGES):
                 if self._has_listed:
                     return
-                page = await self._own_requests.ask(_LIST, params) or {}
+                page = await self._own_requests.ask(LIST, params) or {}
                 if isinstance(page.get("tools"), list):
                     self._names.listed(page, call.revision or self.revision or _OLDEST)
                 self._has_listed = page.get("nextCursor") is None
@@ -227,7 +241,7 @@ class Relay:
 
     async def _of_task(self, asked: Request, result: dict[str, Any]) -> Any:
         """Return the result of a call that became a task: the answer itself, or its field `result`."""
-        call, inner = self._task_calls.of(asked), result.get("result")
+        call, inner = self._task_calls.get(str(asked.params.get("taskId"))), result.get("result")
         if call is None:
             return result
         if not isinstance(inner, dict):
@@ -242,4 +256,11 @@ class Relay:
         return task
 
 
-_REWRITTEN: Final = frozenset({_CALL, _LIST, "initialize", *_TASK_METHODS})
+def _task_of(result: dict[str, Any]) -> str | None:
+    """Return the id of the task that a call became: in 2025-11-25 it is in `task`, later beside it."""
+    task = result.get("task")
+    named = task.get("taskId") if isinstance(task, dict) else result.get("taskId")
+    return named if isinstance(named, str) else None
+
+
+_REWRITTEN: Final = frozenset({CALL, LIST, "initialize", *_TASK_METHODS})

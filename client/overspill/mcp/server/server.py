@@ -14,6 +14,7 @@ from overspill.mcp.client_hosts import ClientHosts
 from overspill.mcp.growth import Watches
 from overspill.mcp.progress import reporting, waited_for
 from overspill.mcp.rendering import STRUCTURED_SINCE, definition, result
+from overspill.mcp.request import client_name_of
 from overspill.mcp.server import resources
 from overspill.mcp.server.subscriptions import Subscriptions
 
@@ -53,7 +54,7 @@ def _tools(guard: Guard, watches: Watches) -> dict[str, Any]:
     hosts = ClientHosts(guard, terminals=True)
 
     def offered(context: ServerRequestContext[Any]) -> dict[str, AgentTool]:
-        return {tool.name: tool for tool in hosts.tools(client_name(context))}
+        return {tool.name: tool for tool in hosts.tools(client_name_of(context.session))}
 
     async def list_tools(context: ServerRequestContext[Any], _: Any) -> types.ListToolsResult:
         known = [definition(tool, context.protocol_version) for tool in offered(context).values()]
@@ -71,12 +72,6 @@ def _tools(guard: Guard, watches: Watches) -> dict[str, Any]:
         return types.CallToolResult.model_validate(_with_links(answer, context.protocol_version))
 
     return {"on_list_tools": list_tools, "on_call_tool": call_tool}
-
-
-def client_name(context: ServerRequestContext[Any]) -> str:
-    """Return what the client calls itself, or an empty text."""
-    known = context.session.client_params
-    return "" if known is None or known.client_info is None else known.client_info.name
 
 
 def _resources(inspecting: AgentTool, listing: AgentTool, watches: Watches) -> dict[str, Any]:
