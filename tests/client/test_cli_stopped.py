@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from overspill import SyncClient
+from overspill.cli.command_output.signal_relay import signals_relayed
+from overspill.cli.signal_handlers import handled
 from overspill.spools.spool import Spool
 from overspill.wire import State
 
-from tests.client.shell import CAPTURE_ID, OVERSPILL, SECONDS, Shell
+from tests.client.shell import CAPTURE_ID, OVERSPILL, SECONDS, Shell, run_code
 from tests.servers.overspill import ForkedService, running
 from tests.servers.redis import wait_until
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-    from tests.servers.launcher import Piped
+    from tests.servers.launcher import Forked, Piped
     from tests.servers.overspill import ServiceProcess
 
 EITHER = {128 + signal.SIGINT, 128 + signal.SIGTERM}
@@ -57,6 +60,12 @@ def begun(client: SyncClient, put: Piped) -> str:
         put.stdin.flush()
         client.wait(handle, lines=lines, timeout=SECONDS)
     return handle
+
+
+def send_at_once(process: Forked, *numbers: int) -> None:
+    """Send signals to a process that goes on only when all of them have come."""
+    for number in (signal.SIGSTOP, *numbers, signal.SIGCONT):
+        process.send_signal(number)
 
 
 def ended(put: Piped) -> tuple[int, str]:
@@ -118,8 +127,7 @@ def test_at_its_end_a_live_put_says_what_it_waits_for_and_a_second_signal_what_i
             put.stdin.write(b"the rest\n")
             put.stdin.close()
             waits = put.stderr.readline().decode()
-            put.process.send_signal(signal.SIGINT)
-            put.process.send_signal(signal.SIGTERM)
+            send_at_once(put.process, signal.SIGINT, signal.SIGTERM)
             code, said = ended(put)
 
     assert "waiting for the service to take the rest; after a minute" in waits
@@ -209,11 +217,66 @@ def test_a_second_signal_after_the_command_says_how_much_of_its_output_is_stored
         with hung(hanging_service):
             (tmp_path / "last").touch()
             wait_for_end(tmp_path)
-            process.process.send_signal(signal.SIGINT)
-            process.process.send_signal(signal.SIGTERM)
+            send_at_once(process.process, signal.SIGINT, signal.SIGTERM)
             code, said = ended(process)
 
     known = [f"{size:,} bytes\n" for size in (len(SEQUENCE), len(SEQUENCE + b"more\n"))]
     assert code in EITHER
     assert said.startswith(f"overspill: the rest is NOT stored: {handle} has at least the first ")
     assert said.partition(" first ")[2] in known
+
+
+def test_a_signal_that_comes_when_the_command_has_ended_is_not_lost_on_it() -> None:
+    came: list[int] = []
+    with (
+        handled({signal.SIGTERM: lambda number, _: came.append(number)}),
+        signals_relayed() as relay,
+        subprocess.Popen(["true"]) as child,
+    ):
+        relay.connect(child)
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    assert came == [signal.SIGTERM]
+
+
+TWO_SIGNALS = """
+import os, signal, sys
+from importlib import import_module
+from overspill.cli.app import main
+
+def signalled(*given, **named):
+    done = original(*given, **named)
+    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.SIGTERM)
+    return done
+
+module, name = import_module(sys.argv[1]), sys.argv[2]
+sys.argv[1:] = ["run", "--", "seq", "3000"]
+original = getattr(module, name)
+setattr(module, name, signalled)
+main()
+"""
+"""Two signals come when a function of `run` has been called."""
+
+
+@pytest.mark.parametrize(
+    "after", ["child_process drain", "guarded_output run_command", "finished_output masked_output"]
+)
+def test_two_signals_after_the_command_end_it_wherever_it_is(
+    nowhere: str, tmp_path: Path, after: str
+) -> None:
+    module, name = after.split()
+    environment = Shell(nowhere, OVERSPILL_SPOOL=str(tmp_path)).environment
+    done = run_code(TWO_SIGNALS, f"overspill.cli.command_output.{module}", name, environment=environment)
+
+    assert (done.returncode, done.stderr) == (130, "overspill: nothing of it is stored\n")
+
+
+def test_two_signals_while_the_notice_is_printed_say_nothing_wrong(nowhere: str, tmp_path: Path) -> None:
+    environment = Shell(nowhere, OVERSPILL_SPOOL=str(tmp_path)).environment
+    done = run_code(TWO_SIGNALS, "overspill.cli.output", "line", environment=environment)
+    handle = CAPTURE_ID.findall(done.stdout)[0]
+
+    assert (done.returncode, done.stderr) == (130, "overspill: ended by SIGINT\n")
+    assert Spool(tmp_path).partition(nowhere, "").find(handle, None) is not None

@@ -100,7 +100,7 @@ class FinishedOutput:
         if not self._recording.is_short and self._is_within(guard.policy.limits(origin.tool)):
             end.is_printed()
             self._print()
-            end.raise_if_stopped(None)
+            end.raise_if_stopped()
             return
         with calling(origin.call_id, capture=live.capture, beginning=live.beginning):
             guarded = end.stored(
@@ -113,7 +113,7 @@ class FinishedOutput:
             self._print()
         else:
             self._print_notice(guarded)
-        end.raise_if_stopped(guarded)
+        end.raise_if_stopped()
 
     def _make_room(self) -> None:
         """Drop the middle of the recording if a copy of it, which the guard makes, has no room."""

@@ -86,7 +86,7 @@ def run(
         after = policy.limits(origin.tool).max_bytes
         new_capture = _live_capture(client, words, origin, policy, copy)
         upload = LiveUpload(recording, new_capture, after_bytes=after)
-        with StoppableEnd(upload) as end, upload:
+        with upload, StoppableEnd(upload) as end:
             with _end_loaded():
                 code = _executed(words, _all(recording.take, upload.take), shown)
             if shown is not None:

@@ -80,14 +80,14 @@ def _close_all_but(*kept: int) -> None:
 class _Command:
     """The command, a child of this process and the leader of its own group."""
 
-    def __init__(self, process: int) -> None:
-        self._process = process
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
         self._is_hung_up = self._is_stopped = False
 
     def send_signal(self, number: int) -> None:
         self._is_hung_up |= number == signal.SIGHUP
         with suppress(OSError):
-            os.kill(self._process, number)
+            os.kill(self.pid, number)
 
     def go_on(self) -> None:
         """Let the whole group go on that was stopped, in the foreground again."""
@@ -95,13 +95,13 @@ class _Command:
             return
         self._is_stopped = False
         with suppress(OSError):
-            os.tcsetpgrp(_TERMINAL, self._process)
-            os.killpg(self._process, signal.SIGCONT)
+            os.tcsetpgrp(_TERMINAL, self.pid)
+            os.killpg(self.pid, signal.SIGCONT)
 
     def wait(self, news: int) -> int:
         """Return the exit code, 128 + n for signal n. Hang up what is left behind only if the command was."""
         while True:
-            _, status = os.waitpid(self._process, os.WUNTRACED)
+            _, status = os.waitpid(self.pid, os.WUNTRACED)
             if not os.WIFSTOPPED(status):
                 break
             self._is_stopped = True

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from overspill.cli.signal_handlers import handled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from types import FrameType
 
 FROM_TERMINAL: Final = frozenset({signal.SIGINT, signal.SIGQUIT})
@@ -18,23 +19,33 @@ _PASSED_ON: Final = (*FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUS
 
 
 class _Child(Protocol):
+    @property
+    def pid(self) -> int: ...
+
     def send_signal(self, number: int, /) -> None: ...
 
 
 class SignalRelay:
-    """Passes signals on to a child, including those that came before it started."""
+    """Passes signals on to a child, including those that came before it started.
 
-    def __init__(self, is_known: Callable[[int], bool]) -> None:
-        self._is_known = is_known
+    One that comes after its end goes to the handler that there was before: it is for what happens next.
+    """
+
+    def __init__(self, is_known: Callable[[int], bool], before: Mapping[signal.Signals, Any]) -> None:
+        self._is_known, self._before = is_known, before
         self._child: _Child | None = None
         self._early: list[int] = []
 
-    def take(self, number: int, _: FrameType | None) -> None:
+    def take(self, number: int, frame: FrameType | None) -> None:
         """Pass a signal on: this is the handler."""
         if self._child is None:
             self._early.append(number)
-        elif not self._is_known(number):
+        elif self._is_known(number):
+            return
+        elif not _has_ended(self._child.pid):
             self._child.send_signal(number)
+        elif callable(handler := self._before[signal.Signals(number)]):
+            handler(number, frame)
 
     def connect(self, child: _Child) -> None:
         """Name the child, which gets the signals that came until now."""
@@ -49,7 +60,18 @@ def signals_relayed(is_known: Callable[[int], bool] = lambda _: False) -> Iterat
 
     `is_known` says of a signal's number whether the child gets that signal from somebody else as well.
     """
-    relay = SignalRelay(is_known)
-    relayed = [number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.getsignal(number) for number in _PASSED_ON}
+    relay = SignalRelay(is_known, before)
+    relayed = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
     with handled(dict.fromkeys(relayed, relay.take)):
         yield relay
+
+
+def _has_ended(process: int) -> bool:
+    """Return whether a child has ended. Whoever waits for its exit code still gets that."""
+    try:
+        return os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:  # somebody has its exit code already
+        return True
+    except AttributeError:  # macOS before Python 3.13
+        return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
@@ -12,7 +11,7 @@ from overspill.cli.live_end import HURRIED_SECONDS, unstored
 from overspill.cli.stop_signals import StoppedAtOnce, StopSignals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from overspill.guard.guarded import Guarded
     from overspill.live.upload import LiveUpload
@@ -22,23 +21,28 @@ class StoppableEnd:
     """Takes signals in a `with` block, except while the command gets them.
 
     After the first one the output is stored without the service: in the spool. A second one ends that too:
-    what runs then raises `CommandFailure`, which says what is stored.
+    the block then raises `CommandFailure`, which says what is stored.
     """
 
     def __init__(self, upload: LiveUpload) -> None:
         self._upload = upload
         self._signals = StopSignals(partial(upload.hurry, HURRIED_SECONDS))
+        self._guarded: Guarded | None = None
+        self._is_all_stored = False
 
     def __enter__(self) -> Self:
         self._signals.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._signals.__exit__()
+        if isinstance(error, StoppedAtOnce):
+            self._upload.leave()
+            raise self._failure() from None
 
     def upload_ended(self, *, status: str, exit_code: int) -> wire.Entry | None:
         """Return what `LiveUpload.ended` returns. After a signal the service has 2 seconds for the rest."""
-        with self._given_up():
+        with self._signals.heeded():
             return self._upload.ended(status=status, exit_code=exit_code)
 
     def stored(self, store: Callable[[], Guarded], keep: Callable[[], Guarded]) -> Guarded:
@@ -46,31 +50,25 @@ class StoppableEnd:
 
         A signal that comes later lets `store` end: it asks no longer than the policy allows.
         """
-        with self._given_up():
-            return store() if self._signals.number is None else keep()
+        with self._signals.heeded():
+            guarded = self._guarded = store() if self._signals.number is None else keep()
+            self._is_all_stored = True
+        return guarded
 
     def is_printed(self) -> None:
         """Say that nothing is left to be stored: a signal now ends the command line."""
-        self._signals.first = self._interrupted
+        self._is_all_stored = True
+        self._signals.first = self.raise_if_stopped
 
-    def raise_if_stopped(self, guarded: Guarded | None) -> None:
-        """Raise `CommandFailure` if a signal has come. `guarded` is what became of a long output."""
-        if self._signals.number is None:
-            return
+    def raise_if_stopped(self) -> None:
+        """Raise `CommandFailure` if a signal has come."""
+        if self._signals.number is not None:
+            raise self._failure()
+
+    def _failure(self) -> CommandFailure:
         what = f"ended by {self._signals.name}"
-        if guarded is not None and guarded.outcome is wire.Outcome.TRUNCATED:
+        if not self._is_all_stored:
+            what = unstored(*self._upload.accepted)
+        elif self._guarded is not None and self._guarded.outcome is wire.Outcome.TRUNCATED:
             what += f"; {unstored(*self._upload.accepted)}"
-        raise CommandFailure(what, self._signals.code)
-
-    @contextmanager
-    def _given_up(self) -> Iterator[None]:
-        """Raise `CommandFailure` if a second signal ends the block."""
-        try:
-            with self._signals.heeded():
-                yield
-        except StoppedAtOnce:
-            self._upload.leave()
-            raise CommandFailure(unstored(*self._upload.accepted), self._signals.code) from None
-
-    def _interrupted(self) -> None:
-        raise CommandFailure(f"ended by {self._signals.name}", self._signals.code)
+        return CommandFailure(what, self._signals.code)
