@@ -74,7 +74,8 @@ def test_a_reader_that_takes_one_line_loses_nothing_of_what_is_stored(
     assert first.startswith(shown)
     assert code in {"3", "141"}  # the command's, or that of a write that nobody reads any more
     assert "Traceback" not in done.err
-    assert [each.lines for each in found] == ([] if count == 1_000 else [count])
+    # a short one is stored only if the machine is so busy that the command ran for two seconds
+    assert [each.lines for each in found] in ([[count], []] if count == 1_000 else [[count]])
 
 
 def test_a_service_that_is_killed_and_comes_back_has_the_whole_under_one_handle(tmp_path: Path) -> None:

@@ -51,11 +51,13 @@ async def api(start_api: Callable[..., Any], s3_server: S3Server, faulty_s3: Fau
 
 @contextmanager
 def failing(api: Api, proxy: FaultyProxy, method: str, fault: Fault) -> Iterator[None]:
-    """Requests of this method fail, and the service gives its store a second for each operation."""
+    """Requests of this method fail, each one twice. One that gets no answer is given a second."""
     retry = api.service.archive.store._inner._retry  # type: ignore[attr-defined]
     proxy.always(method, fault)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(retry, "deadline", 1)
+        patch.setattr(retry, "_attempts", 2)
+        if fault is stall:
+            patch.setattr(retry, "deadline", 1)
         yield
     proxy.heal()
 

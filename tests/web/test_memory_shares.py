@@ -61,12 +61,11 @@ async def begun(api: Api, requests: list[tuple[str, str]]) -> AsyncIterator[None
 async def test_bodies_of_one_tenant_leave_memory_for_those_of_others(
     start_api: Callable[..., Any], tenants_file: Path, requests: list[tuple[str, str]]
 ) -> None:
-    api: Api = await start_api(tenants=tenants_file, anonymous=None, memory=64 * 2**20)
+    api: Api = await start_api(tenants=tenants_file, anonymous=None, memory=64 * 2**20, idle_timeout=3600.0)
     content, memory = log(4_000_000), api.service.archive.memory
     async with begun(api, requests):
         await until(lambda: _is(memory.large.waiting))
-        async with asyncio.timeout(3):
-            response = await api.send("PUT", path_of(content), data=content, headers=bearer(QUIET))
+        response = await api.send("PUT", path_of(content), data=content, headers=bearer(QUIET))
 
         assert response.status == 201
         assert memory.large.waiting
