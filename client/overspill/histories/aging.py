@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from overspill.guard.assessment import assess
 from overspill.shapes.shape import examine, size_of
@@ -12,22 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from overspill.guard.policy import Policy
+    from overspill.histories.tool_results import ToolResult
     from overspill.shapes.shape import Shape
-
-
-class Result(Protocol):
-    """The result of a tool."""
-
-    @property
-    def value(self) -> Any:
-        """What the tool returned."""
-
-    @property
-    def tool(self) -> str:
-        """The name of the tool; empty if it is not known."""
-
-
-R = TypeVar("R", bound=Result)
 
 NEWEST: Final = 3
 """Results at the end of a history that stay whatever the budget is."""
@@ -50,8 +36,8 @@ def for_old_results(policy: Policy) -> Policy:
 
 
 def beyond_budget(
-    results: Sequence[R], policy: Policy, budget: int | None, newest: int
-) -> list[tuple[R, Shape]]:
+    results: Sequence[ToolResult], policy: Policy, budget: int | None, newest: int
+) -> list[tuple[ToolResult, Shape]]:
     """Choose results to replace, the oldest first, until all come to three quarters of `budget` bytes.
 
     Choose none while all are within `budget`, and never one of the `newest` last ones.
@@ -59,7 +45,7 @@ def beyond_budget(
     sizes = [_size(result) for result in results]
     if budget is None or sum(sizes) <= budget:
         return []
-    surplus, chosen = sum(sizes) - budget * _TARGET_SHARE, list[tuple[R, "Shape"]]()
+    surplus, chosen = sum(sizes) - budget * _TARGET_SHARE, list[tuple["ToolResult", "Shape"]]()
     for result, size in zip(results[: max(0, len(results) - newest)], sizes, strict=False):
         if surplus <= 0:
             break
@@ -70,7 +56,7 @@ def beyond_budget(
     return chosen
 
 
-def _size(result: Result) -> int:
+def _size(result: ToolResult) -> int:
     try:
         shape = examine(result.value)
     except Exception:  # noqa: BLE001  (a value that cannot be examined has no size)
@@ -78,7 +64,7 @@ def _size(result: Result) -> int:
     return 0 if shape is None else size_of(shape)
 
 
-def _assessed(result: Result, policy: Policy) -> Shape | None:
+def _assessed(result: ToolResult, policy: Policy) -> Shape | None:
     try:
         return assess(result.value, result.tool, policy)
     except Exception:  # noqa: BLE001  (a value that cannot be examined stays as it is)

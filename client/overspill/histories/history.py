@@ -22,7 +22,7 @@ from overspill.spools.store_request import Origin
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from overspill.guard.guard import Guard
     from overspill.guard.guarded import Guarded
@@ -91,10 +91,7 @@ async def spill_messages(
     `newest` are as in `clamp_messages`.
     """
     results = ResultGuard(guard, policy or guard.policy_for(session), session)
-    spilled = await _spilled(messages, results.process, results.too_long(messages), keep_copies=keep_copies)
-    results = results._replace(policy=for_old_results(results.policy))
-    chosen = results.beyond_budget(spilled, budget, newest)
-    return await _spilled(spilled, results.process, chosen, keep_copies=keep_copies)
+    return await _spilled(messages, results, budget, newest, keep_copies=keep_copies)
 
 
 def spill_messages_sync(
@@ -108,60 +105,45 @@ def spill_messages_sync(
     newest: int = NEWEST,
 ) -> list[Any]:
     """Do what `spill_messages` does, for code without an event loop."""
-    results = ResultGuard(guard, policy or guard.policy_for(session), session)
-    chosen = results.too_long(messages)
-    spilled = run_sync(_spilled(messages, results.process_sync, chosen, keep_copies=keep_copies))
-    results = results._replace(policy=for_old_results(results.policy))
-    chosen = results.beyond_budget(spilled, budget, newest)
-    return run_sync(_spilled(spilled, results.process_sync, chosen, keep_copies=keep_copies))
+    results = ResultGuard(guard, policy or guard.policy_for(session), session, is_sync=True)
+    return run_sync(_spilled(messages, results, budget, newest, keep_copies=keep_copies))
 
 
 class ResultGuard(NamedTuple):
-    """A guard for the results in a history, with a policy and a session."""
+    """A guard for the results in a history, with a policy and a session.
+
+    If it `is_sync`, its coroutines never suspend, so that `run_sync` can run them.
+    """
 
     guard: Guard
     policy: Policy
-    session: str | None = None
+    session: str | None
+    is_sync: bool = False
 
     async def process(self, result: ToolResult) -> Guarded:
         """Pass one result through the guard."""
-        return await self.guard.process(result.value, **self._call_facts(result))
-
-    async def process_sync(self, result: ToolResult) -> Guarded:
-        """Pass one result through the guard in this thread. The coroutine never suspends; see `run_sync`."""
-        return self.guard.process_sync(result.value, **self._call_facts(result))
-
-    def too_long(self, messages: list[Any]) -> list[ToolResult]:
-        """Return the results that are longer than the policy allows."""
-        return [result for result, _ in too_long(messages, self.policy)]
-
-    def beyond_budget(self, messages: list[Any], budget: int | None, newest: int) -> list[ToolResult]:
-        """Return the results to replace so that the history has `budget` bytes at most.
-
-        The `newest` results stay.
-        """
-        chosen = beyond_budget(tool_results(messages), self.policy, budget, newest)
-        return [result for result, _ in chosen]
-
-    def _call_facts(self, result: ToolResult) -> dict[str, Any]:
-        return {
+        facts: dict[str, Any] = {
             "tool": result.tool,
             "call_id": result.call_id,
             "session": self.session,
             "status": result.status,
             "policy": self.policy,
         }
+        if self.is_sync:
+            return self.guard.process_sync(result.value, **facts)
+        return await self.guard.process(result.value, **facts)
 
 
 async def _spilled(
-    messages: list[Any],
-    process: Callable[[ToolResult], Awaitable[Guarded]],
-    results: list[ToolResult],
-    *,
-    keep_copies: bool,
+    messages: list[Any], results: ResultGuard, budget: int | None, newest: int, *, keep_copies: bool
 ) -> list[Any]:
-    guarded = [(result, await process(result)) for result in results]
-    return with_spilled(messages, guarded, keep_copies=keep_copies)
+    """Spill the results that are too long, and then old ones until all are within the budget."""
+    guarded = [(each, await results.process(each)) for each, _ in too_long(messages, results.policy)]
+    spilled = with_spilled(messages, guarded, keep_copies=keep_copies)
+    results = results._replace(policy=for_old_results(results.policy))
+    old = beyond_budget(tool_results(spilled), results.policy, budget, newest)
+    guarded = [(each, await results.process(each)) for each, _ in old]
+    return with_spilled(spilled, guarded, keep_copies=keep_copies)
 
 
 def too_long(messages: Sequence[Any], policy: Policy) -> Iterator[tuple[ToolResult, Shape]]:

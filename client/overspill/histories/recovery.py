@@ -74,13 +74,9 @@ async def recover(
     Raises the provider's last error, with a note of what was tried. Every other exception of `call` and
     `compact` is raised at once.
     """
-    results_guard = ResultGuard(guard, _tight_policy(guard.policy), session)
+    usual = ResultGuard(guard, _tight_policy(guard.policy), session)
     compacting = None if compact is None else _awaiting(compact)
-    last = results_guard._replace(policy=_tightest_policy(guard.policy))
-    recovery = _Recovery(
-        _awaiting(call), compacting, results_guard.process, last.process, results_guard, last, window
-    )
-    return await recovery.run(messages, attempts)
+    return await _Recovery(_awaiting(call), compacting, usual, window).run(messages, attempts)
 
 
 def recover_sync(
@@ -94,13 +90,9 @@ def recover_sync(
     session: str | None = None,
 ) -> Recovered[T]:
     """Do what `recover` does, for code without an event loop."""
-    results_guard = ResultGuard(guard, _tight_policy(guard.policy), session)
+    usual = ResultGuard(guard, _tight_policy(guard.policy), session, is_sync=True)
     compacting = None if compact is None else _at_once(compact)
-    last = results_guard._replace(policy=_tightest_policy(guard.policy))
-    recovery = _Recovery(
-        _at_once(call), compacting, results_guard.process_sync, last.process_sync, results_guard, last, window
-    )
-    return run_sync(recovery.run(messages, attempts))
+    return run_sync(_Recovery(_at_once(call), compacting, usual, window).run(messages, attempts))
 
 
 def _tight_policy(policy: Policy) -> Policy:
@@ -151,10 +143,7 @@ class _Recovery:
 
     call: Callable[[list[Any]], Awaitable[Any]]
     compact: Callable[[list[Any]], Awaitable[Any]] | None
-    process: Callable[[ToolResult], Awaitable[Guarded]]
-    process_last: Callable[[ToolResult], Awaitable[Guarded]]
-    results_guard: ResultGuard
-    last_guard: ResultGuard
+    results: ResultGuard
     window: int | None
     compactions: int = 0
     rounds: int = 0
@@ -219,7 +208,7 @@ class _Recovery:
         while spilled is messages and (chosen := self._chosen(messages, refused)):
             for result in chosen:
                 self.given.append(result.value)
-                guarded = await self.process(result)
+                guarded = await self.results.process(result)
                 shorter = with_spilled(spilled, [(result, guarded)])
                 if shorter is not spilled:
                     self.spilled.append(guarded)
@@ -231,8 +220,9 @@ class _Recovery:
         if self.is_last:
             return messages
         self.is_last = True
-        results = [result for result, _ in too_long(self.unspilled or messages, self.last_guard.policy)]
-        spilled = [(result, await self.process_last(result)) for result in results]
+        last = self.results._replace(policy=_tightest_policy(self.results.guard.policy))
+        results = [result for result, _ in too_long(self.unspilled or messages, last.policy)]
+        spilled = [(result, await last.process(result)) for result in results]
         shorter = with_spilled(self.unspilled or messages, spilled)
         if total_chars(shorter) >= total_chars(messages):
             return messages
@@ -244,7 +234,7 @@ class _Recovery:
         """Choose the results of the next round, among those that the guard has not had."""
         candidates = [
             Candidate(size_of(content), result)
-            for result, content in too_long(messages, self.results_guard.policy)
+            for result, content in too_long(messages, self.results.policy)
             if not any(result.value is value for value in self.given)
         ]
         self.rounds += 1
