@@ -215,22 +215,25 @@ def test_an_empty_capture_has_a_summary() -> None:
     [
         (
             {"id": 1, "name": "a", "tags": ["x", "y"], "none": None},
-            "{id: int, name: str, tags: [2 of str], none: null}",
+            "object {id: number, name: string, tags: array of 2 strings, none: null}",
         ),
-        ([1, "a", 2.5, True, None], "[5 of int | str | float | …]"),
-        ([], "[]"),
-        ({}, "{}"),
-        ("text", "str"),
-        ([{"a": 1}, {"a": "b"}], "[2 of {a: int} | {a: str}]"),
-        ({"a": {"b": {"c": {"d": {"e": 1}}}}}, "{a: {b: {c: {d: {1 keys}}}}}"),
+        ([1, "a", 2.5, True, None], "array of 5 values (number|string|boolean|…)"),
+        ([], "array of 0 values"),
+        ({}, "object {}"),
+        ("text", "string"),
+        ([{"a": 1}, {"a": "b", "c": 2}], "array of 2 objects {a: number|string, c?: number}"),
+        ({"a": {"b": {"c": {"d": {"e": 1}}}}}, "object {a: object {b: object {c: object {d: object {…}}}}}"),
     ],
 )
 def test_the_shape_of_json_has_keys_and_types(value: object, shape: str) -> None:
     assert shape_of(json.dumps(value).encode(), is_whole=True) == shape
 
 
-def test_the_shape_of_json_lines_is_that_of_a_line() -> None:
-    assert shape_of(b'{"a": 1}\n{"a": 2}\n', is_whole=True) == "lines of {a: int}"
+def test_the_shape_of_json_lines_is_that_of_their_values() -> None:
+    lines = b'{"a": 1}\n{"a": 2, "b": 3}\n'
+
+    assert shape_of(lines, is_whole=True) == "lines of object {a: number, b?: number}"
+    assert shape_of(lines.rstrip(), is_whole=True) == "lines of object {a: number}"
 
 
 @given(st.integers(1, 5000))
@@ -239,7 +242,7 @@ def test_the_shape_of_a_beginning_is_found_wherever_it_was_cut(cut: int) -> None
     shape = shape_of(data[: cut + 40], is_whole=False)
 
     assert shape is None or re.fullmatch(
-        r"\{items: \[\d+\+? of \{id: int(, text: str)?\}( \| \{id: int\})?\]\}", shape
+        r"object \{items: array of \d+\+ objects? \{id: number(, text\??: string)?\}\}", shape
     )
 
 
@@ -252,4 +255,6 @@ def test_what_is_not_json_has_no_shape() -> None:
 def test_a_large_json_text_is_told_by_its_beginning() -> None:
     data = json.dumps([{"n": number} for number in range(WHOLE_BYTES // 8)]).encode()
 
-    assert re.fullmatch(r"\[\d,\d+\+ of \{n: int\}\]", summarize(data, 600_000, kind="json").json_shape or "")
+    shape = summarize(data, 600_000, kind="json").json_shape
+
+    assert re.fullmatch(r"array of \d,\d+\+ objects \{n: number\}", shape or "")
