@@ -16,11 +16,9 @@ import pytest
 from msgspec.structs import replace
 from overspill import wire
 from overspill_service.catalog.quotas import Quota
-from overspill_service.catalog.readers import ReadNote
 from overspill_service.catalog.records import Query
 from overspill_service.catalog.sqlite import listings, schema, worker
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
-from overspill_service.catalog.statistics import Cell
 from overspill_service.errors import CatalogFull, CatalogRefuses, CatalogUnavailable
 
 from tests.contracts.entries import NOW, TENANT, entry, listed, rebuilt, tombstone
@@ -153,20 +151,13 @@ async def test_what_was_acknowledged_survives_kill_9(path: Path) -> None:
     assert totals.captures == len(entries)
 
 
-async def test_a_file_of_the_first_version_is_upgraded_and_keeps_what_it_has(path: Path) -> None:
-    path.parent.mkdir()
+async def test_a_file_from_before_the_first_release_is_refused_with_what_to_do(path: Path) -> None:
+    await SqliteCatalog(path).close()
     with closing(sqlite3.connect(path)) as file:
-        file.executescript(f"{schema.TABLES} PRAGMA user_version = 1; INSERT INTO uses VALUES ('aa', 1.5);")
-        file.execute("INSERT INTO totals VALUES (?, 0, 0, 0)", (TENANT,))
-        file.commit()
-    catalog = SqliteCatalog(path)
-    await catalog.commit(entry(), Quota())
-    await catalog.note_readers(TENANT, [ReadNote(entry().id, entry().upload, "key", False, NOW)], most=1_000)
+        file.execute("PRAGMA user_version = 1")
 
-    assert await catalog.uses() == {"aa": 1.5}
-    assert [each.name for each in await catalog.readers(TENANT, entry().id)] == ["key"]
-    assert await catalog.add_sums(TENANT, {Cell("reads"): 1}, now=NOW, batch="one", memory=60)
-    await catalog.close()
+    with pytest.raises(CatalogUnavailable, match="from before the first release; stop the service, move it"):
+        SqliteCatalog(path)
 
 
 async def test_a_file_of_a_newer_version_is_refused(path: Path) -> None:

@@ -12,7 +12,7 @@ import time
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from overspill_service.catalog.sqlite.file import CatalogFile, reason
+from overspill_service.catalog.sqlite.file import ADVICE, CatalogFile, reason
 from overspill_service.errors import CatalogUnavailable
 from overspill_service.errors.system import failure
 from overspill_service.resources.private_files import make_private
@@ -32,33 +32,64 @@ CREATE TABLE captures (
     expires     REAL NOT NULL,
     state       TEXT,
     tool        TEXT,
-    session     BLOB,     -- digest, NULL where there is none
-    call_id     BLOB,     -- digest, NULL where there is none
+    session     BLOB,             -- digest, NULL where there is none
+    call_id     BLOB,             -- digest, NULL where there is none
     size        INTEGER,
     stored_size INTEGER,
     value       BLOB NOT NULL,
+    metadata    INTEGER,
     PRIMARY KEY (tenant, id)
 );
-CREATE INDEX captures_by_created ON captures (tenant, created, id) WHERE created IS NOT NULL;
-CREATE INDEX captures_by_session ON captures (tenant, session, created, id) WHERE session IS NOT NULL;
-CREATE INDEX captures_by_call    ON captures (tenant, call_id, created, id) WHERE call_id IS NOT NULL;
-CREATE INDEX captures_by_expiry  ON captures (tenant, expires, id) WHERE created IS NOT NULL;
-CREATE INDEX tombstones          ON captures (expires) WHERE created IS NULL;
+CREATE INDEX captures_by_created  ON captures (tenant, created, id) WHERE created IS NOT NULL;
+CREATE INDEX captures_by_session  ON captures (tenant, session, created, id) WHERE session IS NOT NULL;
+CREATE INDEX captures_by_call     ON captures (tenant, call_id, created, id) WHERE call_id IS NOT NULL;
+CREATE INDEX captures_by_tool     ON captures (tenant, tool, created, id) WHERE created IS NOT NULL;
+CREATE INDEX captures_by_expiry   ON captures (tenant, expires, id) WHERE created IS NOT NULL;
+CREATE INDEX captures_by_size     ON captures (tenant, size, id) WHERE created IS NOT NULL;
+CREATE INDEX tombstones           ON captures (expires) WHERE created IS NULL;
+CREATE INDEX tombstones_by_tenant ON captures (tenant, expires) WHERE created IS NULL;
 
 CREATE TABLE totals (
     tenant      TEXT PRIMARY KEY,
     captures    INTEGER NOT NULL,
     size        INTEGER NOT NULL,
-    stored_size INTEGER NOT NULL
+    stored_size INTEGER NOT NULL,
+    metadata    INTEGER NOT NULL DEFAULT 0,
+    tombstones  INTEGER NOT NULL DEFAULT 0,
+    readers     INTEGER NOT NULL DEFAULT 0  -- bytes of all readers
+) WITHOUT ROWID;
+
+CREATE TABLE readers (
+    tenant TEXT NOT NULL,
+    id     TEXT NOT NULL,
+    value  BLOB NOT NULL,
+    PRIMARY KEY (tenant, id)
+) WITHOUT ROWID;
+
+CREATE TABLE reservations (
+    tenant      TEXT NOT NULL,
+    upload      TEXT NOT NULL,
+    size        INTEGER NOT NULL,
+    stored_size INTEGER NOT NULL,
+    until       REAL NOT NULL,
+    captures    INTEGER NOT NULL DEFAULT 1,
+    PRIMARY KEY (tenant, upload)
 ) WITHOUT ROWID;
 
 CREATE TABLE leases (name TEXT PRIMARY KEY, holder TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE keys   (hash TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE uses   (hash TEXT PRIMARY KEY, used REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE facts  (name TEXT PRIMARY KEY) WITHOUT ROWID;
-"""
 
-STATISTICS: Final = """
+CREATE TABLE figures (            -- what processes tell each other
+    name   TEXT NOT NULL,
+    holder TEXT NOT NULL,
+    figure REAL NOT NULL,
+    until  REAL NOT NULL,
+    PRIMARY KEY (name, holder)
+) WITHOUT ROWID;
+CREATE INDEX figures_by_end ON figures (until);
+
 CREATE TABLE sums (
     tenant  TEXT NOT NULL,
     seconds INTEGER NOT NULL,     -- length of the bucket
@@ -67,9 +98,31 @@ CREATE TABLE sums (
     amount  INTEGER NOT NULL,
     PRIMARY KEY (tenant, seconds, start, cell)
 ) WITHOUT ROWID;
-"""
+CREATE TABLE sum_sizes (
+    tenant  TEXT NOT NULL,
+    seconds INTEGER NOT NULL,     -- length of the bucket
+    start   INTEGER NOT NULL,
+    size    INTEGER NOT NULL,     -- bytes of its sums
+    PRIMARY KEY (tenant, seconds, start)
+) WITHOUT ROWID;
+CREATE TABLE batches (
+    tenant TEXT NOT NULL,
+    name   TEXT NOT NULL,
+    number INTEGER NOT NULL,      -- counts the tenant's batches
+    until  REAL NOT NULL,
+    PRIMARY KEY (tenant, name)
+) WITHOUT ROWID;
+CREATE INDEX batches_by_number ON batches (tenant, number);
+CREATE INDEX batches_by_end    ON batches (until);
+CREATE TABLE rollups (
+    tenant TEXT NOT NULL,
+    name   TEXT NOT NULL,
+    value  BLOB NOT NULL,
+    until  REAL NOT NULL,
+    PRIMARY KEY (tenant, name)
+) WITHOUT ROWID;
+CREATE INDEX rollups_by_end ON rollups (until);
 
-BACKLOGS: Final = """
 CREATE TABLE backlogs (
     tenant   TEXT NOT NULL,
     spool    TEXT NOT NULL,
@@ -79,37 +132,7 @@ CREATE TABLE backlogs (
     until    REAL NOT NULL,
     PRIMARY KEY (tenant, spool)
 ) WITHOUT ROWID;
-"""
 
-LIMITS: Final = """
-ALTER TABLE captures ADD COLUMN metadata INTEGER;
-ALTER TABLE totals ADD COLUMN metadata INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE totals ADD COLUMN tombstones INTEGER NOT NULL DEFAULT 0;
-UPDATE totals SET tombstones = (
-    SELECT count(*) FROM captures WHERE captures.tenant = totals.tenant AND created IS NULL
-);
-CREATE TABLE reservations (
-    tenant      TEXT NOT NULL,
-    upload      TEXT NOT NULL,
-    size        INTEGER NOT NULL,
-    stored_size INTEGER NOT NULL,
-    until       REAL NOT NULL,
-    PRIMARY KEY (tenant, upload)
-) WITHOUT ROWID;
-CREATE TABLE batches (
-    tenant TEXT NOT NULL,
-    name   TEXT NOT NULL,
-    number INTEGER NOT NULL,     -- counts the tenant's batches
-    until  REAL NOT NULL,
-    PRIMARY KEY (tenant, name)
-) WITHOUT ROWID;
-CREATE INDEX batches_by_number ON batches (tenant, number);
-CREATE INDEX batches_by_end    ON batches (until);
-CREATE INDEX captures_by_tool     ON captures (tenant, tool, created, id) WHERE created IS NOT NULL;
-CREATE INDEX tombstones_by_tenant ON captures (tenant, expires) WHERE created IS NULL;
-"""
-
-LIVE: Final = """
 CREATE TABLE live (
     tenant   TEXT NOT NULL,
     id       TEXT NOT NULL,
@@ -123,8 +146,10 @@ CREATE TABLE live (
     ending   BLOB,
     marked   INTEGER NOT NULL DEFAULT 0,  -- when the last mark was made, in ms
     marks    BLOB NOT NULL DEFAULT x'',
+    reached  INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant, id)
 ) WITHOUT ROWID;
+CREATE INDEX live_unstored ON live (tenant, accepted, durable) WHERE accepted > durable;
 CREATE TABLE live_bytes (
     tenant TEXT NOT NULL,
     id     TEXT NOT NULL,
@@ -141,72 +166,8 @@ CREATE TABLE live_due (
 CREATE INDEX live_due_by_time ON live_due (at);
 CREATE TABLE live_news (number INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, id TEXT NOT NULL);
 """
-
-SIZES: Final = """
-CREATE INDEX captures_by_size ON captures (tenant, size, id) WHERE created IS NOT NULL;
-"""
-
-UNSTORED: Final = """
-CREATE INDEX live_unstored ON live (tenant, accepted, durable) WHERE accepted > durable;
-"""
-
-REACHED: Final = """
-ALTER TABLE live ADD COLUMN reached INTEGER NOT NULL DEFAULT 0;
-"""
-
-ROLLUPS: Final = """
-CREATE TABLE rollups (
-    tenant TEXT NOT NULL,
-    name   TEXT NOT NULL,
-    value  BLOB NOT NULL,
-    until  REAL NOT NULL,
-    PRIMARY KEY (tenant, name)
-) WITHOUT ROWID;
-CREATE INDEX rollups_by_end ON rollups (until);
-"""
-
-FIGURES: Final = """
-CREATE TABLE figures (
-    name   TEXT NOT NULL,
-    holder TEXT NOT NULL,
-    figure REAL NOT NULL,
-    until  REAL NOT NULL,
-    PRIMARY KEY (name, holder)
-) WITHOUT ROWID;
-CREATE INDEX figures_by_end ON figures (until);
-"""
-
-READERS: Final = """
-CREATE TABLE readers (
-    tenant TEXT NOT NULL,
-    id     TEXT NOT NULL,
-    value  BLOB NOT NULL,
-    PRIMARY KEY (tenant, id)
-) WITHOUT ROWID;
-ALTER TABLE totals ADD COLUMN readers INTEGER NOT NULL DEFAULT 0;  -- bytes of all readers
-"""
-
-SUM_SIZES: Final = """
-CREATE TABLE sum_sizes (
-    tenant  TEXT NOT NULL,
-    seconds INTEGER NOT NULL,     -- length of the bucket
-    start   INTEGER NOT NULL,
-    size    INTEGER NOT NULL,     -- bytes of its sums
-    PRIMARY KEY (tenant, seconds, start)
-) WITHOUT ROWID;
-"""
-
-GROWING: Final = """
-ALTER TABLE reservations ADD COLUMN captures INTEGER NOT NULL DEFAULT 1;
-"""
-
-STEPS: Final = (
-    *(TABLES, STATISTICS, BACKLOGS, LIMITS, LIVE, SIZES, UNSTORED, REACHED, ROLLUPS),
-    *(FIGURES, READERS, SUM_SIZES, GROWING),
-)
-"""What each version of the schema adds to the one before."""
-VERSION: Final = len(STEPS)
-"""The schema's version, in `user_version`."""
+VERSION: Final = 13
+"""The version of these tables, in `user_version`. No release has had an earlier one."""
 
 
 def prepare(path: Path | None) -> tuple[CatalogFile, sqlite3.Connection]:
@@ -269,8 +230,8 @@ def _create(connection: sqlite3.Connection) -> None:
     _use_write_ahead_log(connection)
     connection.execute("BEGIN IMMEDIATE")  # of several processes that start at once, one creates the tables
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version < VERSION:
-        for statement in "".join(STEPS[version:]).split(";"):
+    if not version:
+        for statement in TABLES.split(";"):
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
@@ -278,6 +239,8 @@ def _create(connection: sqlite3.Connection) -> None:
         raise CatalogUnavailable(
             f"the catalog file is of version {version}, from a newer Overspill; this one reads {VERSION}"
         )
+    if 0 < version < VERSION:
+        raise CatalogUnavailable(f"the catalog file is from before the first release; {ADVICE}")
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
