@@ -18,10 +18,26 @@ ROWS = {
     "required": ["rows", "kind"],
     "additionalProperties": False,
 }
+TABLE = {
+    "type": "object",
+    "properties": {
+        "items": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"name": {"type": "string"}, "size": {"type": "integer"}},
+                "required": ["name", "size"],
+                "additionalProperties": False,
+            },
+        },
+    },
+    "additionalProperties": False,
+}
 TOOLS = [
     {"name": "long", "inputSchema": {"type": "object"}},
     {"name": "echo", "inputSchema": {"type": "object"}, "x-unknown": {"number": 1e2}},
     {"name": "rows", "inputSchema": {"type": "object"}, "outputSchema": ROWS},
+    {"name": "table", "inputSchema": {"type": "object"}, "outputSchema": TABLE},
     {"name": "inspect_output", "inputSchema": {"type": "object"}},
 ]
 
@@ -44,6 +60,12 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:  # noqa
         case "rows":
             rows = {"rows": [f"row {number} " + "y" * 300 for number in range(1_000)], "kind": "x" * 300}
             return text(json.dumps(rows), structuredContent=rows)
+        case "file":
+            content = "".join(f"line {number} of a file\n" for number in range(9_000))
+            return text(content, structuredContent={"content": content, "mtime": 1})
+        case "table":
+            table = {"items": [{"name": f"item {number}", "size": number} for number in range(9_000)]}
+            return text("9000 items", structuredContent=table)
         case "noise":
             send("this is not JSON")
             send('{"half": ')
@@ -89,7 +111,7 @@ def answer(request: dict[str, Any]) -> Any:  # noqa: PLR0911  (a case each)
             return {"tools": [], "nextCursor": "2"}
         case "tools/list" if "listless" not in sys.argv:
             cursor = params.get("cursor")
-            return {"tools": TOOLS[3:]} if cursor else {"tools": TOOLS[:3], "nextCursor": "2"}
+            return {"tools": TOOLS[4:]} if cursor else {"tools": TOOLS[:4], "nextCursor": "2"}
         case "tasks/result":
             return text(LINE * 10_000)
         case "tasks/get":

@@ -146,6 +146,7 @@ def test_the_reading_tools_are_on_the_last_page_under_names_that_are_free(peer: 
         "long",
         "echo",
         "rows",
+        "table",
         "inspect_output",
         "overspill_inspect_output",
         "list_captures",
@@ -170,6 +171,30 @@ def test_a_result_with_an_output_schema_stays_valid(peer: Peer) -> None:
     jsonschema.validate(result["structuredContent"], schema)
     assert len(json.dumps(result)) < 60_000
     assert result["_meta"]["overspill"]["capture"]
+
+
+def test_a_text_that_structured_content_repeats_is_stored_once(peer: Peer) -> None:
+    status = peer.call("file")["_meta"]["overspill"]
+    reader = status["read_with"]
+    tail = peer.call(reader["tool"], **reader["arguments"], mode="tail", lines=1)["structuredContent"]
+
+    assert status["total_lines"] == 9_000
+    assert tail["content"] == "line 8999 of a file\n"
+    assert tail["start_line"] == 9_000
+
+
+def test_a_program_that_shows_structured_content_alone_shows_the_notice(peer: Peer) -> None:
+    result = peer.call("file")
+
+    assert result["structuredContent"] == {"content": result["content"][0]["text"], "mtime": 1}
+
+
+def test_the_notice_is_an_item_of_a_list_whose_schema_has_room_for_it_nowhere_else(peer: Peer) -> None:
+    schema = peer.tools()["table"]["outputSchema"]
+    table = peer.call("table")["structuredContent"]
+
+    jsonschema.validate(table, schema)
+    assert table["items"][-1]["name"].startswith("[overspill] Output of table")
 
 
 def test_a_result_is_valid_for_a_client_that_asks_for_the_schemas_afterwards(peer: Peer) -> None:

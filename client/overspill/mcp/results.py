@@ -9,6 +9,7 @@ from overspill.execution import threads
 from overspill.guard.exemption import policy_for_foreign_tool
 from overspill.guard.guarded import METADATA
 from overspill.mcp.request import CALL, Request
+from overspill.mcp.structured_notices import with_notice
 from overspill.mcp.tool_names import ToolNames
 from overspill.mcp.valid_results import shortened, validator
 from overspill.previews.notice_marks import is_marked, rewritten
@@ -78,29 +79,39 @@ async def _guarded(
     reader = names.name_of(_READER)
     if found.capture is not None:
         status["read_with"] = {"tool": reader, "arguments": {"capture": found.capture}}
-    value = _renamed(found.value, f'{_READER}("{found.capture}"', f'{reader}("{found.capture}"')
+    ours, named = f'{_READER}("{found.capture}"', f'{reader}("{found.capture}"'
+    value = _renamed(found.value, ours, named)
     if isinstance(result.get(_STRUCTURED), dict | list):
-        structured = await threads.run(_valid, policy or guard.policy, names, request, result, value)
+        notice = _renamed(str(found.notice), ours, named)
+        structured = await threads.run(_valid, policy or guard.policy, names, request, result, value, notice)
         value = {**value, _STRUCTURED: structured}
     meta = value.get("_meta")
     return {**value, "_meta": {**(meta if isinstance(meta, dict) else {}), METADATA: status}}
 
 
 def _valid(
-    policy: Policy, names: ToolNames, request: Request, result: dict[str, Any], value: dict[str, Any]
+    policy: Policy,
+    names: ToolNames,
+    request: Request,
+    result: dict[str, Any],
+    value: dict[str, Any],
+    notice: str,
 ) -> Any:
-    """Return structured content that keeps to the tool's output schema."""
+    """Return structured content that keeps to the tool's output schema. If it is cut, the notice is in it."""
     schema = names.schemas.get(request.tool)
     ours = value.get(_STRUCTURED)
-    if schema is None:
-        return ours
-    is_valid = validator(schema)
-    if is_valid(ours) or not is_valid(result[_STRUCTURED]):
-        return ours
-    limits = policy.limits(request.tool)
-    return shortened(
-        result[_STRUCTURED], min(limits.max_bytes, limits.max_chars or limits.max_bytes), is_valid
-    )
+    is_valid = _any_is_valid if schema is None else validator(schema)
+    if not is_valid(ours):
+        if not is_valid(result[_STRUCTURED]):
+            return ours
+        limits = policy.limits(request.tool)
+        most = min(limits.max_bytes, limits.max_chars or limits.max_bytes)
+        ours = shortened(result[_STRUCTURED], most, is_valid)
+    return ours if ours == result[_STRUCTURED] else with_notice(ours, notice, is_valid)
+
+
+def _any_is_valid(_content: Any) -> bool:
+    return True
 
 
 def _renamed(value: Any, old: str, new: str) -> Any:

@@ -116,12 +116,13 @@ def notices_among(texts: Iterable[str]) -> list[str]:
         if is_notice(text):
             if len(text) <= room and text not in notices:
                 notices[text], room = None, room - len(text)
-        elif len(placeholders) < _MAX_PLACEHOLDERS and _is_placeholder(text):
+        elif len(placeholders) < _MAX_PLACEHOLDERS and is_placeholder(text):
             placeholders.append(text)
     return [*notices, *placeholders] if notices else []
 
 
-def _is_placeholder(text: str) -> bool:
+def is_placeholder(text: str) -> bool:
+    """Return whether `text` reads like `placeholder`'s. Any tool can print one."""
     return text.startswith("[overspill") and _PLACEHOLDER.fullmatch(text) is not None
 
 

@@ -7,6 +7,7 @@ first part that is cut. No object is ever changed.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -14,9 +15,11 @@ import msgspec
 from overspill.previews.notice_forms import MAX_NOTICE, is_notice_dict, notices_among
 from overspill.reading.lock_free import cached_property
 from overspill.shapes import data_view, part_cutting
+from overspill.shapes.data_view import size_within
 from overspill.shapes.field_copies import Unchangeable
 from overspill.shapes.fields import Part
 from overspill.shapes.replacing import REMOVED, with_values
+from overspill.shapes.short_copy import LONG_BYTES
 from overspill.shapes.writer import as_text, render
 from overspill.text import measure
 from overspill.text.limit_arithmetic import left_beside
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 _FEW_VALUES: Final = 2_000
 _QUICK_CHARS: Final = 64 * 1024
 """Measuring a part of up to this many characters takes well under a millisecond."""
+_MAX_FIELDS: Final = 64
+"""A dict with more entries is no record."""
 _NOTICE_MARKS: Final = ("overspill", "...")
 """Each notice has one of them."""
 
@@ -259,15 +264,26 @@ def _texts_with_notices(value: Any) -> Iterable[str]:
 def _repeats(texts: list[str], part: Part) -> bool:
     """Return whether `texts` say the same as a part, as MCP servers send it for clients that read text only.
 
-    A function's result that is not an object stands in the only field, `result`. A list has a text for each
-    item.
+    A result that is not an object stands in the only field of one, often `result` or `content`, or in a field
+    beside short ones. A list has a text for each item.
     """
     value = part.value
-    wrapped = value["result"] if type(value) is dict and value.keys() == {"result"} else value
-    if len(texts) == 1 and (_says(texts[0], wrapped) or _says(texts[0], value)):
+    fields = list(islice(value.values(), _MAX_FIELDS)) if type(value) is dict else []
+    wrapped = fields[0] if len(fields) == 1 else value
+    if len(texts) == 1 and (_says(texts[0], wrapped) or _says(texts[0], value) or _holds(fields, texts[0])):
         return True
     is_list = type(wrapped) is list and len(wrapped) == len(texts)
     return is_list and all(map(_says, texts, wrapped))
+
+
+def _holds(fields: list[Any], text: str) -> bool:
+    """Return whether one of the fields is `text`, and the others are so short that they stay."""
+    others = [field for field in fields if not (type(field) is str and field == text)]
+    return (
+        len(others) < len(fields) < _MAX_FIELDS
+        and len(text) > LONG_BYTES
+        and all(size_within(field, LONG_BYTES) <= LONG_BYTES for field in others)
+    )
 
 
 def _says(text: str, value: Any) -> bool:

@@ -25,7 +25,8 @@ _MAX_RECORD_FIELDS: Final = 64
 """A dict with more entries is a mapping of many things, none of which has to stay."""
 _MAX_TUPLE_ITEMS: Final = 8
 """In a tuple, or a list within a list, of up to this length each item has a meaning of its own."""
-_LONG_BYTES: Final = 200
+LONG_BYTES: Final = 200
+"""A field of a record that has more is long."""
 _OMITTED: Final = "[not shown]"
 _MAX_DEPTH: Final = 6
 _TEXT_FACTOR: Final = 4
@@ -111,7 +112,7 @@ class _Shortener:
         new = {
             name: self._part(field, depth, is_notice=name == chosen)
             for name, field in fields.items()
-            if name == chosen or size_within(field, _LONG_BYTES) > _LONG_BYTES
+            if name == chosen or size_within(field, LONG_BYTES) > LONG_BYTES
         }
         return _changed(value, new)
 
@@ -123,7 +124,7 @@ class _Shortener:
     def _part(self, part: Any, depth: int, *, is_notice: bool) -> Any:
         if is_notice:
             return self.short(part, depth + 1)
-        if size_within(part, _LONG_BYTES) <= _LONG_BYTES:
+        if size_within(part, LONG_BYTES) <= LONG_BYTES:
             return part
         return _Shortener(_OMITTED, _OMITTED).short(part, depth + 1, 0)
 
@@ -146,7 +147,7 @@ class _Shortener:
         long = {
             name: self._part(field, depth, is_notice=False)
             for name, field in fields.items()
-            if size_within(field, _LONG_BYTES) > _LONG_BYTES
+            if size_within(field, LONG_BYTES) > LONG_BYTES
         }
         if not texts:
             return self._with_entry(item, long)

@@ -1,0 +1,47 @@
+"""Puts the notice into structured content: Claude Code and Codex show that, and not the text beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from overspill.previews.notice_forms import is_placeholder
+from overspill.shapes.field_copies import Unchangeable
+from overspill.shapes.short_copy import ENTRY_NAME, short_copy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def with_notice(content: Any, notice: str, is_valid: Callable[[Any], bool]) -> Any:
+    """Return content that was cut, with the notice in it once, if the schema allows a text anywhere."""
+    if notice in _texts(content):
+        return content
+    return next((each for each in _attempts(content, notice) if is_valid(each)), content)
+
+
+def _attempts(content: Any, notice: str) -> Iterator[Any]:
+    short = next((text for text in _texts(content) if is_placeholder(text)), None)
+    if short is not None:
+        yield _exchanged(content, short, notice)
+    if isinstance(content, dict):
+        yield {ENTRY_NAME: notice, **content}
+    try:
+        yield short_copy(content, notice, notice)
+    except Unchangeable:
+        return
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts(each)
+
+
+def _exchanged(value: Any, old: str, new: str) -> Any:
+    if isinstance(value, dict):
+        return {name: _exchanged(each, old, new) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_exchanged(each, old, new) for each in value]
+    return new if value == old else value
