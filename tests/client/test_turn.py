@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from overspill.guard.duplicates import Earlier
+from overspill.guard.gain import NOTICE_BYTES
 from overspill.guard.guard import Guard
-from overspill.guard.notice_size import NOTICE_BYTES
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.guard.turn import PendingResult, Turn, choose_spills, current, notice_limits

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from overspill import wire
 from overspill.guard import gain
 from overspill.guard.exemption import is_exempt
-from overspill.guard.notice_size import DATA_BYTES, NOTICE_BYTES, escape_factor, notice_overhead
+from overspill.guard.gain import DATA_BYTES, NOTICE_BYTES, escape_factor, notice_overhead
 from overspill.guard.output import name_text
 from overspill.guard.spill import Spill
 from overspill.guard.turn import PendingResult

@@ -1,15 +1,18 @@
-"""One output on its way through the guard."""
+"""One output on its way through the guard: its call, its session, its policy, and its cohort."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from overspill.guard import call_context
+from overspill.shapes.status import status_of
+from overspill.spools.store_request import Origin
 from overspill.text.rendering import printable
 
 if TYPE_CHECKING:
     from overspill.delivery.stream_upload import StreamUpload
     from overspill.guard.policy import Policy
-    from overspill.guard.trial import Assignment
+    from overspill.guard.trial import Assignment, Trial
     from overspill.guard.turn import RunningCall
 
 
@@ -31,6 +34,61 @@ class Output(NamedTuple):
     is_minted: bool = False
     assignment: Assignment | None = None
     live: StreamUpload | None = None
+
+
+class Intake:
+    """What outputs of one guard have in common: `policy`, the `session` of calls that name none, a trial."""
+
+    def __init__(self, policy: Policy, session: str, trial: Trial | None = None) -> None:
+        self._policy = policy
+        self._session = session
+        self._trial = trial
+
+    def output(
+        self,
+        result: Any,
+        tool: str,
+        policy: Policy | None = None,
+        call_id: str | None = None,
+        session: str | None = None,
+        status: str = "",
+        matches_dropped: int | None = None,
+    ) -> Output:
+        """Return the output of a call. One with a `policy` of its own has no part in an experiment."""
+        if session is not None and type(session) is not str:
+            session = name_text(session)  # it is a key of queues
+        if policy is None and self._trial is not None:
+            assigned = self._trial.assignment(self.session_of(session), tool)
+            if assigned is not None:
+                given = Output(result, tool, assigned.policy, call_id, session, status, matches_dropped)
+                return given._replace(assignment=assigned)
+        policy = self._policy if policy is None else policy
+        return Output(result, tool, policy, call_id, session, status, matches_dropped)
+
+    def session_of(self, session: str | None) -> str:
+        """Return the given session, else that of `calling`, else the guard's own."""
+        if session is None:
+            call = call_context.current()
+            session = self._session if call is None or call.session is None else call.session
+        return name_text(session)
+
+    def origin(self, output: Output) -> Origin:
+        """Return the given call and session, else those of `calling`, else a random id and the guard's."""
+        call = call_context.current()
+        call_id, is_minted = output.call_id, output.is_minted
+        if call_id is None:
+            is_minted = call is None
+            call_id = call_context.minted() if call is None else call.id
+        status = name_text(output.status) or status_of(output.result)
+        cohort = "" if output.assignment is None else output.assignment.cohort.encode()
+        session = self.session_of(output.session)
+        capture = "" if call is None else call.capture
+        beginning = None if call is None else call.beginning
+        live = beginning if output.live is None else output.live
+        if live is not None:
+            capture = live.id
+        called = output.tool, name_text(call_id), session, status, is_minted
+        return Origin(*called, cohort, capture=capture, live=live)
 
 
 def name_text(name: Any) -> str:

@@ -17,7 +17,7 @@ from overspill.guard.counts.report_job import ReportJob
 from overspill.guard.counts.tally import Tally
 from overspill.guard.fast_path import FastPath
 from overspill.guard.guarded import Guarded
-from overspill.guard.intake import Intake
+from overspill.guard.output import Intake
 from overspill.guard.results import (
     as_read,
     inline,

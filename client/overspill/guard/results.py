@@ -65,14 +65,8 @@ def left_whole(output: Output, shape: Shape, problem: Unchangeable) -> Guarded:
 
 def unmeasured(output: Output, error: Exception) -> Guarded:
     """Return an output that passes as it is, because it could not be measured."""
-    return Guarded(
-        value=output.result,
-        outcome=Outcome.INLINE,
-        bytes_before=0,
-        bytes_after=0,
-        reason=one_safe_line(f"the output could not be measured: {reason(error)}"),
-        matches_dropped=output.matches_dropped,
-    )
+    why = one_safe_line(f"the output could not be measured: {reason(error)}")
+    return replace(inline(output, 0), reason=why)
 
 
 def lost(output: Output, shape: Shape, error: Exception) -> Guarded:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from overspill import wire
 from overspill.guard import gain
-from overspill.guard.notice_size import cut_to_fit, escape_factor, notice_overhead, within_room
+from overspill.guard.gain import cut_to_fit, escape_factor, notice_overhead, within_room
 from overspill.guard.policy_defaults import MODES, READER
 from overspill.guard.redacting import masked_content
 from overspill.previews.case import Case
@@ -184,7 +184,7 @@ class Spill:
                 room=left._replace(max_bytes=min(left.max_bytes, extent.size)),
                 shown=self._preview_limits(left, is_lost=is_lost),
                 strategy=self.policy.cut_strategy(self.origin.tool),
-                read=self._read,
+                read=self.shape.read,
                 fits=self.gains_by,
                 previews=self.previews,
             )
@@ -210,9 +210,10 @@ class Spill:
 
     def is_too_long(self, value: Any) -> bool:
         """Return whether `value`, which stands for the output, is not enough shorter than the output."""
-        least = 0.0 if self.policy.notice_style.fills else self.policy.least_gain
-        if self.policy.least_gain is None or least is None or not self.is_small:
+        least = self.policy.least_gain
+        if least is None or not self.is_small:
             return False
+        least = 0.0 if self.policy.notice_style.fills else least
         return not gain.is_gain(self.shape, value, self.policy.limits(self.origin.tool), least)
 
     @property
@@ -228,10 +229,6 @@ class Spill:
         """Choose the text to preview. Include an exception's traceback only if errors are searched for."""
         is_searched = self.policy.cut_strategy(self.origin.tool).head is None
         return self.shape.body if is_searched else visible_text(self.shape)
-
-    def _read(self, made: Notice) -> str:
-        """Return the text that a model reads once the notice is in its place."""
-        return self.shape.read(made)
 
     def _limits(self) -> Limits:
         """Return the limits of the notice.

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from overspill.delivery.slot_wait import Slot
     from overspill.delivery.storage import Storage
     from overspill.guard.executors import Executor
-    from overspill.guard.intake import Intake
-    from overspill.guard.output import Output
+    from overspill.guard.output import Intake, Output
     from overspill.previews.remembered import Previews
     from overspill.shapes.shape import Shape
     from overspill.spools.store_request import Origin

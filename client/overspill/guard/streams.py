@@ -11,7 +11,7 @@ from overspill.guard import call_context
 from overspill.guard.assessment import reserve
 from overspill.guard.band import all_go_to_service
 from overspill.guard.executors import run_sync
-from overspill.guard.guarded import Guarded
+from overspill.guard.results import inline
 from overspill.guard.trial import PassedChunks
 from overspill.live.ports import Description
 from overspill.shapes.chunk_stream import ChunkStream
@@ -19,7 +19,6 @@ from overspill.shapes.guarded_chunks import aclose_source, close_source, guarded
 from overspill.shapes.records import is_opaque_record
 from overspill.text import measure
 from overspill.transfer.live_calls import new_id
-from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from overspill.delivery.storage import Storage
     from overspill.delivery.stream_upload import StreamUpload
     from overspill.guard.executors import AsyncExecutor, Executor
+    from overspill.guard.guarded import Guarded
     from overspill.guard.output import Output
     from overspill.guard.pipeline import Pipeline
     from overspill.guard.policy import Policy
@@ -237,14 +237,7 @@ class GuardedStream:
             self._pipeline.count(self._output, guarded, above)
 
     def _inline(self, value: Any) -> Guarded:
-        size = self._chunks.size or self._size
-        return Guarded(
-            value=value,
-            outcome=Outcome.INLINE,
-            bytes_before=size,
-            bytes_after=size,
-            matches_dropped=self._output.matches_dropped,
-        )
+        return inline(self._output._replace(result=value), self._chunks.size or self._size)
 
 
 class _ReadItems:

@@ -17,6 +17,7 @@ from overspill.shapes.guarded_chunks import is_async_chunk_iterator, is_chunk_it
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 
+    from overspill.guard.output import Output
     from overspill.guard.pipeline import Pipeline
     from overspill.guard.turn import RunningCall
 
@@ -119,20 +120,24 @@ class Wrapper:
 
     async def _value(self, result: Any, name: str, call: RunningCall | None) -> Any:
         output = self._pipeline.intake.output(result, name)._replace(call=call)
-        if is_async_chunk_iterator(result):
-            return GuardedStream(self._pipeline, _ASYNC, output).chunks_async()
-        if is_chunk_iterator(result):
-            return GuardedStream(self._pipeline, _SYNC, output).chunks()
+        if (chunks := self._chunks(output)) is not None:
+            return chunks
         await pacing.wait_to_begin()
         return (await self._pipeline.process(_ASYNC, output)).value
 
     def _value_sync(self, result: Any, name: str, call: RunningCall | None) -> Any:
         output = self._pipeline.intake.output(result, name)._replace(call=call)
-        if is_async_chunk_iterator(result):
-            return GuardedStream(self._pipeline, _ASYNC, output).chunks_async()
-        if is_chunk_iterator(result):
-            return GuardedStream(self._pipeline, _SYNC, output).chunks()
+        if (chunks := self._chunks(output)) is not None:
+            return chunks
         return run_sync(self._pipeline.process(_SYNC, output)).value
+
+    def _chunks(self, output: Output) -> Any:
+        """Return the guarded chunks of a result that comes in chunks, None for any other."""
+        if is_async_chunk_iterator(output.result):
+            return GuardedStream(self._pipeline, _ASYNC, output).chunks_async()
+        if is_chunk_iterator(output.result):
+            return GuardedStream(self._pipeline, _SYNC, output).chunks()
+        return None
 
 
 def _as_raised(error: Exception) -> Exception:

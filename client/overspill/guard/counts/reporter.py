@@ -29,8 +29,8 @@ INTERVAL: Final = 60.0
 """Seconds between reports."""
 SOON: Final = 5.0
 """Seconds between reports while outputs spill, because then there is a connection anyway."""
-_MOST_INTERVALS: Final = 16
-"""How many intervals lie between reports, at most, while reports fail."""
+_BACKOFF: Final = Backoff(first=INTERVAL, longest=16 * INTERVAL)
+"""How reports are spread out while they fail."""
 _MOST: Final = 250
 """Observations in a batch. With the longest tool names it is still below what the service reads."""
 
@@ -53,13 +53,11 @@ class Reporter:
         cohorts: CohortTally | None = None,
         *,
         backlog: Callable[[], wire.SpoolBacklog | None] = lambda: None,
-        interval: float = INTERVAL,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._tally = tally
         self._cohorts = cohorts
         self._backlog = backlog
-        self._interval = interval
         self._clock = clock
         self.reset_after_fork()
         forks.register(self)
@@ -80,7 +78,7 @@ class Reporter:
 
     def pause(self) -> float:
         """Return the seconds until a report is due. Outputs that spill before then make it due sooner."""
-        wait = Backoff(self._interval, _MOST_INTERVALS * self._interval).bound(self._failures)
+        wait = _BACKOFF.bound(self._failures)
         if self._failures == 0 and self._tally.spilled != self._spilled:
             wait = min(SOON, wait)
         return max(0.0, self._last + wait - self._clock())

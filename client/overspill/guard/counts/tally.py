@@ -62,10 +62,9 @@ class OutputCount:
 
 
 class Names:
-    """Keeps the first `most` tool names, long ones shortened as metadata is. All others become one."""
+    """Keeps the first 500 tool names, long ones shortened as metadata is. All others become one."""
 
-    def __init__(self, most: int = _MOST_TOOLS) -> None:
-        self._most = most
+    def __init__(self) -> None:
         self._known: set[str] = set()
 
     def __call__(self, tool: str) -> str:
@@ -74,7 +73,7 @@ class Names:
             return tool
         name = fit(tool, MAX_COUNTED_NAME)
         if name not in self._known:
-            if len(self._known) >= self._most:
+            if len(self._known) >= _MOST_TOOLS:
                 return OTHER_TOOLS
             self._known.add(name)
         return name
