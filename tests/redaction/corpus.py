@@ -64,10 +64,10 @@ _TOKENS: dict[str, list[tuple[str, str, int]]] = {
     "openrouter-key": [("sk-or-v1-", HEX, 64)],
     "langsmith-key": [("lsv2_pt_", HEX, 43)],
     "groq-key": [("gsk_", WORD, 52)],
-    "xai-key": [("xai-", WORD, 80)],
+    "xai-key": [("xai-", WORD + "_", 80)],
     "perplexity-key": [("pplx-", WORD, 48)],
     "nvidia-key": [("nvapi-", DASHED, 64)],
-    "replicate-token": [("r8_", WORD, 37)],
+    "replicate-token": [("r8_", DASHED, 37)],
     "huggingface-token": [("hf_", string.ascii_letters, 34)],
     "tavily-key": [("tvly-", WORD, 32)],
     "npm-token": [("npm_", WORD, 36)],
@@ -76,12 +76,12 @@ _TOKENS: dict[str, list[tuple[str, str, int]]] = {
     "docker-token": [("dckr_pat_", DASHED, 27)],
     "sendinblue-key": [("xkeysib-", HEX, 64)],
     "twilio-key": [("SK", HEX, 32)],
-    "mailgun-key": [("key-", HEX, 32)],
+    "mailgun-key": [("key-", HEX, 32), ("key-", "abcdefghijklmnopqrstuvwxyz0123456789", 32)],
     "digitalocean-token": [("dop_v1_", HEX, 64), ("doo_v1_", HEX, 64)],
     "shopify-token": [("shpat_", HEX, 32), ("shpss_", HEX, 32)],
     "square-token": [("sq0atp-", DASHED, 22)],
     "vault-token": [("hvs.", DASHED, 95)],
-    "doppler-token": [("dp.pt.", WORD, 43)],
+    "doppler-token": [("dp.pt.", WORD, 43), ("dp.st.dev.", WORD, 43), ("dp.st.prd_eu-1.", WORD, 43)],
     "pulumi-token": [("pul-", HEX, 40)],
     "grafana-token": [("glc_", WORD, 80)],
     "newrelic-key": [("NRAK-", string.ascii_uppercase + string.digits, 27)],
@@ -118,7 +118,7 @@ _TOKENS: dict[str, list[tuple[str, str, int]]] = {
     "jfrog-token": [("cmVmdGtuOj", WORD, 54)],
     "mongodb-atlas-key": [("mdb_sa_sk_", DASHED, 40)],
     "neon-key": [("napi_", WORD, 64)],
-    "posthog-key": [("phx_", WORD, 43)],
+    "posthog-key": [("phx_", WORD, 43), ("phx_", WORD + "_", 43)],
     "readme-key": [("rdme_", "abcdefghij0123456789", 70)],
     "shippo-token": [("shippo_live_", HEX, 40)],
     "sonar-token": [("squ_", HEX, 40), ("sqp_", HEX, 40)],
@@ -144,6 +144,23 @@ _TOKENS: dict[str, list[tuple[str, str, int]]] = {
         ("FLWSECK-", "abcdefgh0123456789", 32),
         ("FLWSECK_TEST-", "abcdefgh0123456789", 12),
     ],
+    "google-hmac-key": [("GOOG1E", BASE32, 55)],
+    "lob-key": [("live_", HEX, 35), ("test_", HEX, 35)],
+    "salad-key": [("salad_cloud_user_", WORD, 40)],
+    "teamwork-token": [("tkn.v1_", BASE64, 71)],
+    "pubnub-key": [("sec-c-", BASE64, 48)],
+    "dependency-track-key": [("odt_", WORD, 32)],
+    "flexport-key": [("shltm_", DASHED, 40)],
+    "aiven-password": [("AVNS_", DASHED, 19)],
+    "firecrawl-key": [("fc-", HEX, 32)],
+    "llamacloud-key": [("llx-", WORD, 48)],
+    "inngest-key": [("signkey-prod-", HEX, 64)],
+    "intercom-token": [("dG9rO", WORD, 55)],
+    "trello-token": [("ATTA", HEX, 72)],
+    "n8n-key": [("n8n_api_", HEX, 80)],
+    "logfire-token": [("pylf_v1_eu_", WORD, 43)],
+    "polar-token": [("polar_oat_", WORD, 43)],
+    "segment-token": [("sgp_", WORD, 64)],
     "overspill-key": [(prefix, "abcdefghijklmnopqrstuvwxyz234567", 39) for prefix in ("ovs_", "ovl_")],
 }
 
@@ -181,8 +198,57 @@ def _made(random_: random.Random) -> dict[str, Callable[[], str]]:
         "harness-key": lambda: (
             f"pat.{_of(random_, DASHED, 22)}.{_of(random_, HEX, 24)}.{_of(random_, WORD, 20)}"
         ),
+        "clickup-token": lambda: f"pk_{random_.randrange(10**7, 10**8)}_{_of(random_, BASE32, 32)}",
+        "klaviyo-key": lambda: f"pk_{_of(random_, WORD, 6)}_{_of(random_, HEX, 34)}",
+        "zoho-token": lambda: f"1000.{_of(random_, HEX, 32)}.{_of(random_, HEX, 32)}",
+        "newrelic-key": lambda: random_.choice(
+            [f"{_of(random_, HEX, 32)}FFFFNRAL", f"AA{_of(random_, HEX, 40)}-NRMA"]
+        ),
+        "stripe-client-secret": lambda: f"pi_{_of(random_, WORD, 24)}_secret_{_of(random_, WORD, 25)}",
+        "resend-key": lambda: f"re_{_of(random_, WORD, 8)}_{_of(random_, WORD, 24)}",
+        "snyk-token": lambda: f"snyk_uat.{_of(random_, HEX, 8)}.{_of(random_, DASHED, 60)}",
+        "telnyx-key": lambda: f"KEY0{_of(random_, '0123456789ABCDEF', 31)}_{_of(random_, WORD, 22)}",
+        "circleci-token": lambda: f"CCIPRJ_{_of(random_, WORD, 22)}_{_of(random_, HEX, 40)}",
+        "openvsx-token": lambda: f"ovsxat_{_uuid(random_)}",
         "maxmind-key": lambda: f"{_of(random_, WORD, 6)}_{_of(random_, WORD, 29)}_mmk",
     }
+
+
+_AZURE = (
+    ("+ASt", 76, BASE64, "A==", 5),
+    ("ACDb", 76, BASE64, "Q==", 5),
+    ("APIM", 76, BASE64, "g==", 5),
+    ("AIoTC", 33, BASE64, "=", 5),
+    ("+ASbB", 33, BASE64, "=", 5),
+    ("+AEhA", 33, BASE64, "=", 5),
+    ("+ACRB", 42, BASE64, "", 5),
+    ("AzSeA", 42, WORD, "", 5),
+    ("AzCaP", 33, WORD, "=", 5),
+    ("AzFu", 44, DASHED, "w==", 5),
+    ("AZDO", 76, WORD, "", 4),
+    ("JQQJ99BKAC", 52, WORD, "", 22),
+)
+"""Marks in keys of Azure: what stands before, of which characters, at the end, and how many before that."""
+
+
+def _azure(random_: random.Random) -> Iterator[Planted]:
+    for mark, before, characters, end, size in _AZURE:
+        key = f"a1{_of(random_, characters, before - 2)}{mark}{_of(random_, WORD, size - 1)}x{end}"
+        for text in _frames(random_, key):
+            yield Planted("azure-key", key.rstrip("="), text)
+    for text in _frames(random_, token := f"1.A{_of(random_, DASHED, 80)}.Ag{_of(random_, DASHED, 400)}"):
+        yield Planted("microsoft-token", token, text)
+
+
+def _signed(random_: random.Random) -> Iterator[Planted]:
+    """Yield URLs whose signatures are not hexadecimal digits."""
+    short, long = f"a1{_of(random_, WORD, 25)}", f"a1{_of(random_, WORD + '~-', 340)}__"
+    for signature, url in (
+        (short, "https://b.s3.amazonaws.com/k?AWSAccessKeyId=x&Expires=1767225600&Signature={}%3D"),
+        (long, "https://d1.cloudfront.net/k?Expires=1767225600&Signature={}&Key-Pair-Id=K2JCJMDEHXQW5F"),
+        (_of(random_, WORD, 43), "https://prod-0.eu.logic.azure.com/workflows/1?sp=%2Frun&sv=1.0&sig={}"),
+    ):
+        yield Planted("signed-url", signature, f"GET {url.format(signature)} 200\n")
 
 
 def _frames(random_: random.Random, secret: str) -> Iterator[str]:
@@ -440,5 +506,5 @@ def planted(seed: int = 0) -> list[Planted]:
         for text_number in range(6):
             secret = make()
             found.append(Planted(kind, secret, list(_frames(random_, secret))[text_number]))
-    contexts = (_in_context, _in_files, _in_commands, _wrapped_tokens, _keys, _encoded_keys)
+    contexts = (_azure, _signed, _in_context, _in_files, _in_commands, _wrapped_tokens, _keys, _encoded_keys)
     return [*found, *(each for context in contexts for each in context(random_))]

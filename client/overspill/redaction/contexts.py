@@ -92,7 +92,7 @@ _FILES: Final = (
     ),
     SecretRule(
         "registry-password",
-        (":_authToken", ":_password", "identitytoken", "dockerconfigjson"),
+        (":_authToken", '"_authToken', ":_password", "identitytoken", "dockerconfigjson"),
         rf"{IS}([\w.+/=~-]{{8,64}})",
         r"[\w.+/=~-]{1,64}",
         is_bounded=False,

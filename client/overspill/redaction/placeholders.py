@@ -182,6 +182,12 @@ def is_signature(text: str, start: int, end: int) -> bool:
     return any(each in query for each in ("se=", "sv=", "sp=")) and is_mixed(text, start, end)
 
 
+def is_expiring_signature(text: str, start: int, end: int) -> bool:
+    """Return whether a signature stands in the query of a URL, beside the instant at which it ends."""
+    query = text[max(0, start - _CONNECTION_CHARS) : start]
+    return any(each in query for each in ("Expires=", "Policy=")) and is_mixed(text, start, end)
+
+
 def is_user_and_password(text: str, start: int, end: int) -> bool:
     """Return whether it is base64 of a user and a password."""
     try:

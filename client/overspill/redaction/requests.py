@@ -8,6 +8,7 @@ from overspill.redaction.placeholders import (
     has_random_cookie,
     is_before_host,
     is_credential,
+    is_expiring_signature,
     is_mixed,
     is_no_placeholder,
     is_random,
@@ -117,7 +118,7 @@ _URLS: Final = (
     SecretRule(
         "signed-url",
         ("sig=",),
-        r"([A-Za-z0-9+/%]{40,80}(?:%3[Dd]|=))",
+        r"([A-Za-z0-9+/%_-]{40,80}(?:%3[Dd]|=|(?![\w+/%-])))",
         is_bounded=False,
         check=is_signature,
     ),
@@ -129,14 +130,23 @@ _URLS: Final = (
         is_bounded=False,
         check=is_random,
     ),
+    # The older forms of S3 and Google, and CloudFront.
+    SecretRule(
+        "signed-url",
+        ("Signature=",),
+        r"([A-Za-z0-9+/%~_-]{26,64})",
+        r"[A-Za-z0-9+/%~_=-]{1,64}",
+        is_bounded=False,
+        check=is_expiring_signature,
+    ),
 )
 
 _TOKENS: Final = (
     # RFC 7519 and 7516: two or four dots, the first part is the JSON of the header. It may be wrapped.
     SecretRule(
         "jwt",
-        ("eyJ",),
-        r"[\w-]{8,4000}+\.(?:eyJ[\w-]{8}|[\w-]{0,700}+\.[\w-]{10,64}+\.[\w-]{16})",
+        ("eyJ", "ewog", "ewoJ"),
+        r"[\w-]{8,4000}+\.(?:e(?:yJ|wo)[\w-]{8}|[\w-]{0,700}+\.[\w-]{10,64}+\.[\w-]{16})",
         r"[\w-]{1,64}|\.(?=[\w-])|(?<=[\w.-]{20})\\?\r?\n(?=[\w-]{40})",
     ),
     # The same in base64, as Kubernetes holds secrets. It begins with `{"alg":`, `{"typ":` or `{"kid":`.
