@@ -20,7 +20,7 @@ from overspill.redaction.redactor import Redactor
 from overspill.redaction.rule import Probe, SecretRule
 from overspill.redaction.rules import RULES
 
-from tests.redaction.corpus import Planted, pem, planted
+from tests.redaction.corpus import BASE64, Planted, pem, planted
 from tests.redaction.harmless import code, logs
 
 DEFAULT = Redactor()
@@ -316,6 +316,26 @@ def test_a_pause_before_the_last_line_of_a_long_key_leaves_nothing_of_it() -> No
 
     assert given == DEFAULT.redact(text).text
     assert lines[-2] not in given
+
+
+@pytest.mark.parametrize(
+    ("text", "pause"),
+    [
+        ("---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n{}\n---- END SSH2 ENCRYPTED PRIVATE KEY ----\n", 5),
+        ("---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n{}\n---- END SSH2 ENCRYPTED PRIVATE KEY ----\n", 8),
+        ("Private-Lines: 2\n{}\nPrivate-MAC: 00ff\n", len("Private-Lines: 2\n") + 65),
+        ("> Cookie: theme=dark; sid=Zk4Zm9vYmFyQ2RlZk7x7; lang=en\n{}\n", len("> Cookie: theme=dark; ")),
+    ],
+)
+def test_a_pause_in_a_secret_with_spaces_leaves_nothing_of_it(text: str, pause: int) -> None:
+    random_ = random.Random(3)
+    text = text.format("\n".join("".join(random_.choices(BASE64, k=64)) for _ in range(2)))
+    stream = DEFAULT.stream(str)
+
+    given = stream.feed(text[:pause]) + stream.settle() + stream.finish(text[pause:])
+
+    assert given == DEFAULT.redact(text).text
+    assert given != text
 
 
 def test_a_long_key_without_an_end_is_masked_line_by_line() -> None:

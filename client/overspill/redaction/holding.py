@@ -1,8 +1,8 @@
 """Finds where the end of a text may be the beginning of a secret. That end is held back until more comes.
 
 A text that comes with pauses, such as a terminal's, cannot wait for thousands of characters. So only the last
-word is held back: most secrets have no spaces. Private keys, a user's own patterns and literal values may
-have spaces; what may be the beginning of one of these is held back, too.
+word is held back: most secrets have no spaces. Private keys, cookies, a user's own patterns and literal
+values may have spaces; what may be the beginning of one of these is held back, too.
 """
 
 from __future__ import annotations
@@ -22,6 +22,13 @@ _ENCODED_KEY: Final = "LS0tLS1CRUdJTi"
 _ENCODED_CERTIFICATE: Final = _ENCODED_KEY + "BDRVJU"
 _ENCODED_HEADING_CHARS: Final = 64
 _ENCODED_END: Final = re.compile(r"(?:LS0tLS0[=K]|0tLS0t(?:Cg==)?|tLS0tLQ[=o]=)(?=[^A-Za-z0-9+/=])")
+_HALF_HEADING: Final = re.compile(
+    r"----? ?(?:B|BE|BEG|BEGI|BEGIN)?\Z"
+    r"|[Cc]ookie['\"\\]{0,5}[ \t]{0,8}[:=][^\r\n]*\Z"
+)
+"""The end of a text behind which a key of SSH2 may begin, or a header may go on with a cookie."""
+_PUTTY_KEY: Final = "Private-Lines: "
+_PUTTY_END: Final = "Private-MAC: "
 _WRAPPED: Final = re.compile(r"\\?(?:\r?\n?|\r?\n[\w-]{1,40})\Z", re.ASCII)
 
 
@@ -40,6 +47,8 @@ def held_from(text: str, start: int, known: int, values: Sequence[str], *, is_by
         _line(text, start) if is_by_line else _last_word(text, start),
         _private_key(text, known),
         _encoded_key(text, known),
+        _putty_key(text, known),
+        _half_heading(text, start),
         *(_value(text, start, value) for value in values),
     )
 
@@ -71,6 +80,16 @@ def _encoded_key(text: str, start: int) -> int:
         return len(text)
     has_ended = _ENCODED_END.search(text, at + _ENCODED_HEADING_CHARS) is not None
     return len(text) if has_ended else at
+
+
+def _putty_key(text: str, start: int) -> int:
+    at = text.rfind(_PUTTY_KEY, start)
+    return len(text) if at < 0 or _PUTTY_END in text[at:] else at
+
+
+def _half_heading(text: str, start: int) -> int:
+    found = _HALF_HEADING.search(text, start)
+    return len(text) if found is None else found.start()
 
 
 def _value(text: str, start: int, value: str) -> int:
