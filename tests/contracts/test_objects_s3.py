@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import socket
 import ssl
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -17,6 +18,7 @@ from aiohttp import web
 from overspill_service.errors import StoreFull, StoreUnavailable
 from overspill_service.objects.s3 import Location, S3Store
 
+from tests.leaks import open_files
 from tests.servers.faulty_proxy import halve_reply, hold, lose_reply, refuse, reset, running, stall
 
 if TYPE_CHECKING:
@@ -272,6 +274,22 @@ async def test_a_cancelled_put_frees_its_place(store: S3Store, faulty_s3: Faulty
 
     await store.put(KEY, [b"x"])
     assert await store.read(KEY, 0, 1) == b"x"
+
+
+async def test_a_put_that_is_given_up_leaves_no_connection_to_a_store_that_hangs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "me")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "mine")
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        url = f"s3://bucket?endpoint=http://127.0.0.1:{hanging.getsockname()[1]}&region=us-east-1"
+        async with opened(url, deadline=0.1) as store:
+            before = open_files()
+            with pytest.raises(StoreUnavailable):
+                await store.put(KEY, [bytes(16 * 2**20)])
+            await asyncio.sleep(0)
+
+            assert open_files() == before
 
 
 async def refusals(store: S3Store) -> list[str]:

@@ -13,10 +13,9 @@ import weakref
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final, Self
 
-import aiohttp
-
 from overspill.execution import forks
 from overspill.transfer import closing
+from overspill.transfer.connector import Connector
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -34,7 +33,7 @@ class Connections:
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         self.loop = loop
-        self.connector: aiohttp.TCPConnector = aiohttp.TCPConnector(limit=0)
+        self.connector: Connector = Connector()
         self.process: int = os.getpid()
         self.users: int = 0
         self._limits: dict[str, asyncio.Semaphore] = {}

@@ -13,6 +13,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from overspill_service.errors import StoreUnavailable
+from overspill_service.objects.s3.connector import Connector
 from overspill_service.objects.s3.failures import NO_HOST, NO_TRUST, is_transient
 from overspill_service.objects.s3.retry import TransientFailure
 from overspill_service.resources.fair_places import FairPlaces
@@ -161,7 +162,7 @@ class HttpClient:
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
+                connector=Connector(
                     limit=self._concurrency, keepalive_timeout=KEEPALIVE_SECONDS, ssl=self._tls or True
                 ),
                 timeout=aiohttp.ClientTimeout(
