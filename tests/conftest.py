@@ -26,6 +26,7 @@ _FOLDER = tempfile.TemporaryDirectory(prefix="overspill-tests-")
 os.environ["OVERSPILL_KEY_FILE"] = f"{_FOLDER.name}/local-key"
 
 pytest_plugins = [
+    "tests.leaks",
     "tests.servers.balancer",
     "tests.servers.overspill",
     "tests.servers.swift",
