@@ -36,15 +36,10 @@ class FollowedText:
         return printable(text.removesuffix(self._return) if self._return else text)
 
 
-def follow(
-    invocation: Invocation, ref: str, session: str | None, *, lines: int | None, offset: int | None = None
-) -> None:
+def follow(invocation: Invocation, ref: str, session: str | None, *, lines: int | None) -> None:
     """Print the last `lines` lines and then what comes, until the capture ends. Raises as following does."""
     text = FollowedText()
-    with (
-        invocation.client() as client,
-        client.follow(ref, lines=lines, offset=offset, session=session) as events,
-    ):
+    with invocation.client() as client, client.follow(ref, lines=lines, session=session) as events:
         for each in events:
             if invocation.json:
                 invocation.answer(each)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from overspill import wire
     from overspill.cli import (
         exit_codes,
         file_put,
@@ -50,7 +49,6 @@ __all__ = [
     "spool_upload",
     "story",
     "table_run",
-    "wire",
 ]
 
 _MODULES = {
@@ -73,7 +71,6 @@ _MODULES = {
     "spool_upload": "overspill.cli.spool_upload",
     "story": "overspill.cli.demo.story",
     "table_run": "overspill.cli.top.table_run",
-    "wire": "overspill.wire",
 }
 
 

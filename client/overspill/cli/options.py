@@ -61,6 +61,7 @@ Since = Annotated[
         help="Only what came after this: 30s, 5m, 2h or 1d ago, or ISO 8601 (UTC without a zone).",
     ),
 ]
+Span = Annotated[int, option("--since", metavar="DURATION", type=seconds, help="How far back: 12h, 7d, 4w.")]
 Session = Annotated[
     str | None,
     option("--session", metavar="SESSION", help="The session (else OVERSPILL_SESSION)."),

@@ -1,4 +1,4 @@
-"""Rows in columns. Every text in them is made printable.
+"""Rows in columns, and facts with their names. Every text in them is made printable.
 
 A terminal gets a header, and no line is wider than it: long cells are cut, long texts wrap, and columns
 without room or without news are left out. A pipe gets every cell whole, and no header.
@@ -118,6 +118,14 @@ class Table:
             if _line_width(least) > room and self._columns[at].rank:
                 widths[at] = least[at] = 0
         return _with_free_room(widths, least, room)
+
+
+def print_facts(facts: dict[str, str]) -> None:
+    """Print each fact that has a value behind its name, aligned. Raises `OSError`."""
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        if value:
+            output.line(f"{printable_line(name):<{width}}  {printable_line(value)}")
 
 
 def _line_width(widths: Sequence[int]) -> int:

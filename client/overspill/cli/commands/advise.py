@@ -12,9 +12,8 @@ from overspill.cli import output
 from overspill.cli.color import Paint
 from overspill.cli.declaration import command
 from overspill.cli.exit_codes import CommandFailure, ExitCode, os_error_text
-from overspill.cli.options import COLORED
+from overspill.cli.options import COLORED, Span
 from overspill.cli.parameters import option
-from overspill.cli.parsers import seconds
 from overspill.cli.table import Column, Table
 from overspill.guard.policy import Policy
 from overspill.guard.policy_file import OTHER_LIMITS
@@ -34,9 +33,7 @@ if TYPE_CHECKING:
 def advise(
     invocation: "Invocation",
     *,
-    since: Annotated[
-        int, option("--since", metavar="DURATION", type=seconds, help="How far back: 12h, 7d, 4w.")
-    ] = "7d",  # type: ignore[assignment]  # the parser reads the default too
+    since: Span = "7d",  # type: ignore[assignment]  # the parser reads the default too
     policy: Annotated[
         Path | None,
         option(

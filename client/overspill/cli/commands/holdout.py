@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 from overspill.advice.comparison import compare_arms
 from overspill.cli import output
 from overspill.cli.declaration import command
-from overspill.cli.parameters import argument, option
-from overspill.cli.parsers import seconds
+from overspill.cli.options import Span
+from overspill.cli.parameters import argument
 
 if TYPE_CHECKING:
     from overspill.advice.comparison import ArmReport, Comparison, ExperimentReport
@@ -25,9 +25,7 @@ def holdout(
     invocation: "Invocation",
     name: Annotated[str | None, argument(metavar="NAME", help="The experiment (else all).")] = None,
     *,
-    since: Annotated[
-        int, option("--since", metavar="DURATION", type=seconds, help="How far back: 12h, 7d, 4w.")
-    ] = "30d",  # type: ignore[assignment]  # the parser reads the default too
+    since: Span = "30d",  # type: ignore[assignment]  # the parser reads the default too
 ) -> None:
     """Compare the two arms of an experiment.
 

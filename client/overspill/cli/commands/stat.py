@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import asdict
 
 from overspill.cli.declaration import command
-from overspill.cli.facts import print_facts
 from overspill.cli.options import Ref, SessionFilter
-from overspill.cli.table import instant
+from overspill.cli.table import instant, print_facts
 from overspill.errors import Forbidden, NoRoute
 from overspill.text.quantities import plural
 

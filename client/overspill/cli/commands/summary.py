@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Any
 from overspill.cli import output
 from overspill.cli.color import Paint, Style
 from overspill.cli.declaration import command
-from overspill.cli.facts import print_facts
 from overspill.cli.options import COLORED, Ref, SessionFilter
 from overspill.cli.printable import printable
-from overspill.cli.table import fitting
+from overspill.cli.table import fitting, print_facts
 from overspill.text.quantities import plural
 
 if TYPE_CHECKING:

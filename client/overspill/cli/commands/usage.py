@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 from overspill.cli import output
 from overspill.cli.declaration import command
-from overspill.cli.facts import print_facts
-from overspill.cli.table import instant
+from overspill.cli.table import instant, print_facts
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
-import shutil
 import sys
 import sysconfig
 from importlib import metadata
@@ -16,10 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SKIPPED: Final = (
-    *("node_modules", ".git", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache", ".pytest_cache"),
-    *("dist", "build", ".next", ".nuxt", "site-packages", "dist-packages"),
-)
+_SKIPPED: Final = frozenset({"__pycache__", "site-packages", "dist-packages"})
 TESTS: Final = '''\
 import unittest
 
@@ -49,12 +44,8 @@ for number in range(1, 1501):
 
 async def grep_search(pattern: str) -> str:
     """Lines of Python's standard library that contain `pattern`."""
-    folder = sysconfig.get_path("stdlib")
-    grep = shutil.which("grep")
-    if grep is None:
-        return await asyncio.to_thread(lambda: "".join(_search(Path(folder), pattern)))
-    skipped = [f"--exclude-dir={name}" for name in SKIPPED]
-    return await _output(grep, "-rnF", "--include=*.py", *skipped, "--", pattern, folder)
+    folder = Path(sysconfig.get_path("stdlib"))
+    return await asyncio.to_thread(lambda: "".join(_search(folder, pattern)))
 
 
 async def describe_python() -> dict[str, Any]:
@@ -104,13 +95,12 @@ def _environment() -> dict[str, str]:
 
 
 def _search(folder: Path, pattern: str) -> Iterator[str]:
-    """Return what `grep -rnF` would print. For machines without grep."""
-    wanted = re.compile(re.escape(pattern))
+    """Return what `grep -rnF` would print."""
     for path, names, files in os.walk(folder):
-        names[:] = sorted(set(names).difference(SKIPPED))
+        names[:] = sorted(set(names).difference(_SKIPPED))
         for file in (Path(path, name) for name in sorted(files) if name.endswith(".py")):
             for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").split("\n"), 1):
-                if wanted.search(line):
+                if pattern in line:
                     yield f"{file}:{number}:{line}\n"
 
 

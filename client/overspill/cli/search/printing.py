@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from overspill.cli import output
 from overspill.cli.color import Style
 from overspill.cli.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from overspill.cli.color import Paint
     from overspill.cli.search.spans import Matcher
@@ -23,13 +23,6 @@ _GROUP_MARK: Final = "--"
 _ELLIPSIS: Final = "…"
 _LEAST_CUT_BYTES: Final = 1024
 """The least size of a line that the service has cut."""
-
-
-class Lines(Protocol):
-    """Looks up single lines by number."""
-
-    def __getitem__(self, number: int) -> str:
-        """Return the whole line of that number."""
 
 
 class _NumberedLine(NamedTuple):
@@ -70,16 +63,19 @@ class LineFormat(NamedTuple):
 
 
 class MatchPrinter:
-    """Prints the pages of one search. Without a matcher it does not show where lines match."""
+    """Prints the pages of one search. `line_of` returns a whole line by its number.
+
+    Without a matcher it does not show where lines match.
+    """
 
     def __init__(
         self,
         paint: Paint,
-        lines: Lines,
+        line_of: Callable[[int], str],
         matcher: Matcher | None,
         form: LineFormat,
     ) -> None:
-        self._paint, self._lines, self._matcher, self._form = paint, lines, matcher, form
+        self._paint, self._line_of, self._matcher, self._form = paint, line_of, matcher, form
         self._last_number = 0
         self._waiting_lines: list[_NumberedLine] = []
 
@@ -114,7 +110,7 @@ class MatchPrinter:
             for near in range(number - self._form.before, number + self._form.after + 1)
             if self._last_number < near <= total
         }
-        missing = (_NumberedLine(number, "-", self._lines[number]) for number in wanted - numbers)
+        missing = (_NumberedLine(number, "-", self._line_of(number)) for number in wanted - numbers)
         return sorted([*found, *missing])
 
     def _new_lines(self, found: Sequence[_NumberedLine], *, is_last: bool) -> Iterator[_NumberedLine]:
@@ -146,7 +142,7 @@ class MatchPrinter:
             output.line(self._paint(_GROUP_MARK, Style.SEPARATOR))
         self._last_number = line.number
         if self._form.is_only:
-            whole = self._lines[line.number] if _is_cut(line.text) else line.text
+            whole = self._line_of(line.number) if _is_cut(line.text) else line.text
             for start, end in self._spans(whole):
                 output.line(self._prefix(line) + self._safe(whole[start:end]))
         else:

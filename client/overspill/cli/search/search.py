@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill import wire
@@ -119,7 +120,7 @@ class Search:
         paint = Paint(invocation.color)
         return MatchPrinter(
             paint,
-            _Lines(source, self.ref, self.query.session, is_raw=invocation.raw),
+            partial(_whole_line, source, self.ref, session=self.query.session, ansi=invocation.raw),
             self._matcher(paint),
             self._form(is_raw=invocation.raw),
         )
@@ -145,19 +146,14 @@ class Search:
             return None
 
 
-class _Lines:
-    """Whole lines of a capture by number. An answer to a search has only the beginning of a long line."""
-
-    def __init__(self, source: Any, ref: str, session: str | None, *, is_raw: bool) -> None:
-        self._source, self._ref, self._session, self._is_raw = source, ref, session, is_raw
-
-    def __getitem__(self, number: int) -> str:
-        text = self._source.lines(self._ref, number, number, ansi=self._is_raw, session=self._session)
-        parts = [text.content]
-        while text.next and len(parts) < _MAX_ANSWERS_PER_LINE:
-            text = self._source.lines(self._ref, **text.place, ansi=self._is_raw, session=self._session)
-            parts.append(text.content)
-        return "".join(parts).removesuffix("\n")
+def _whole_line(source: Any, ref: str, number: int, **how: Any) -> str:
+    """Return a line of a capture. An answer to a search has only the beginning of a long one."""
+    text = source.lines(ref, number, number, **how)
+    parts = [text.content]
+    while text.next and len(parts) < _MAX_ANSWERS_PER_LINE:
+        text = source.lines(ref, **text.place, **how)
+        parts.append(text.content)
+    return "".join(parts).removesuffix("\n")
 
 
 def targets(first: str, second: str | None, patterns: Sequence[str]) -> tuple[str, Sequence[str]]:
