@@ -101,6 +101,33 @@ def test_a_refusal_of_two_durations_has_their_units() -> None:
         load({"default_ttl": "100d"}, {})
 
 
+def test_keys_of_an_issuer_without_its_name_are_refused() -> None:
+    with pytest.raises(SettingError, match="jwt_keys is set, and jwt_issuer is not"):
+        load({"jwt_keys": "keys.json"}, {})
+
+
+@pytest.mark.parametrize(
+    "name", ["http://a.example", "a.example:8750", "*", "*.example", "a b", "user@a.example"]
+)
+def test_what_no_request_could_name_as_its_host_is_refused(name: str) -> None:
+    with pytest.raises(SettingError, match="is not a host name"):
+        load({"hosts": f"b.example, {name}"}, {})
+
+
+def test_hosts_are_names_and_addresses_as_people_write_them() -> None:
+    given = "A.example, b.example., 192.0.2.7, ::1, [2001:db8::7],"
+
+    assert load({"hosts": given}, {}).answered_hosts == frozenset(
+        {
+            "a.example",
+            "b.example",
+            "192.0.2.7",
+            "::1",
+            "2001:db8::7",
+        }
+    )
+
+
 def test_memory_with_which_no_large_upload_could_begin_is_refused() -> None:
     assert load({"memory": "32MiB"}, {}).memory == 32 * 2**20
     assert load({"memory": "0"}, {}).memory == 0

@@ -60,7 +60,7 @@ class Proxied:
 async def proxied(
     request: pytest.FixtureRequest, start_api: Callable[..., Any], tmp_path: Path
 ) -> AsyncIterator[Proxied]:
-    made = Proxied(request.param, await start_api(hosts="*"), tmp_path)
+    made = Proxied(request.param, await start_api(hosts="localhost"), tmp_path)
     await made.start()
     yield made
     await made.stop()
@@ -142,7 +142,7 @@ async def test_the_sdk_follows_and_appends_through_a_proxy(proxied: Proxied) -> 
 async def test_a_wait_outlasts_what_the_balancer_waits_for_other_answers(
     start_api: Callable[..., Any], tmp_path: Path, client: ClientSession
 ) -> None:
-    proxied = Proxied("haproxy", await start_api(hosts="*"), tmp_path)
+    proxied = Proxied("haproxy", await start_api(hosts="localhost"), tmp_path)
     await proxied.start()
     producer = Producer(proxied.api)
     await producer.begin()

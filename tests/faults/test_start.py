@@ -205,6 +205,13 @@ def test_hosts_that_nobody_knows_are_named(tmp_path: Path) -> None:
     assert "Traceback" not in listening.stderr + redis.stderr
 
 
+def test_a_folder_may_be_named_from_the_working_directory(tmp_path: Path, service_in: StartIn) -> None:
+    service = service_in({}, data=os.path.relpath(tmp_path / "here"))
+
+    assert service.stop() == 0
+    assert f"store={(tmp_path / 'here/objects').resolve().as_uri()}" in service.logged()
+
+
 def test_a_folder_that_others_may_write_to_is_said(tmp_path: Path, service_in: StartIn) -> None:
     data = tmp_path / "open"
     data.mkdir()

@@ -155,6 +155,11 @@ def signed_with_the_public_key() -> str:
     return token(secret, algorithm="HS256")
 
 
+def with_a_null_session() -> str:
+    claims = jwt.decode(token(), options={"verify_signature": False})
+    return jwt.encode(claims | {"session": None}, RSA, algorithm="RS256", headers={"kid": "one"})
+
+
 WRONG: dict[str, Callable[[], str]] = {
     "expired": lambda: token(exp=time.time() - 120),
     "not yet valid": lambda: token(nbf=time.time() + 3600),
@@ -176,6 +181,7 @@ WRONG: dict[str, Callable[[], str]] = {
     "a tenant that is none": lambda: token(tenant="../acme"),
     "a tenant that is a list": lambda: token(tenant=["acme"]),
     "a session that is none": lambda: token(session=7),
+    "a session that nobody has filled in": with_a_null_session,
     "a changed claim": lambda: ".".join(
         [token().split(".")[0], token(tenant="x").split(".")[1], token().split(".")[2]]
     ),

@@ -245,7 +245,7 @@ def _start_fields(
         "version": release(),
         "process": os.getpid(),
         "workers": settings.workers,
-        "store": without_password(settings.store or (settings.data / "objects").as_uri()),
+        "store": without_password(settings.store or (settings.data / "objects").resolve().as_uri()),
         "catalog": without_password(settings.catalog),
         "keys": "none needed" if is_open else "needed",
     } | ({"certificate_expires": certificate.expires} if certificate else {})

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 from overspill.wire import DEFAULT_TTL, is_loopback
 
-from overspill_service.settings.addresses import Network, networks_of, parse_address
+from overspill_service.settings.addresses import Network, hosts_of, networks_of, parse_address
 from overspill_service.settings.data_directory import data_directory
 from overspill_service.settings.units import BYTES, LONGEST_TTL, SECONDS
 
@@ -281,8 +281,11 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     @property
     def answered_hosts(self) -> frozenset[str] | None:
-        """The host names that requests may be sent to, besides loopback's; None if any name is allowed."""
-        names = frozenset(name.strip().lower().strip("[]") for name in self.hosts.split(",")) - {""}
+        """The host names that requests may be sent to, besides loopback's; None if any name is allowed.
+
+        Raises `ValueError`.
+        """
+        names = hosts_of(self.hosts)
         return names if names or self.is_loopback else None
 
     @property

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args, get_type_hints
 
 import msgspec
 
-from overspill_service.settings.addresses import networks_of, parse_address
+from overspill_service.settings.addresses import hosts_of, networks_of, parse_address
 from overspill_service.settings.errors import SettingError
 from overspill_service.settings.help import allowed
 from overspill_service.settings.settings import Settings
@@ -106,6 +106,9 @@ def _build(values: Mapping[str, tuple[Any, str]]) -> Settings:
         raise SettingError(f"{listen_source}: {error}, such as 127.0.0.1:8750") from error
     for name in "trusted_proxies", "metrics_from":
         _require_networks(settings, name)
+    _require_hosts(settings)
+    if settings.jwt_keys and not settings.jwt_issuer:
+        raise SettingError("jwt_keys is set, and jwt_issuer is not, so no token would be taken: name it too")
     if settings.default_ttl > settings.max_ttl:
         default, most = (format_value(each, "seconds") for each in (settings.default_ttl, settings.max_ttl))
         raise SettingError(f"default_ttl ({default}) is longer than max_ttl ({most})")
@@ -142,4 +145,14 @@ def _require_networks(settings: Settings, name: str) -> None:
     except ValueError as error:
         raise SettingError(
             f"{name}: {error}; write addresses and networks, such as 10.0.0.5, 192.168.7.0/24"
+        ) from error
+
+
+def _require_hosts(settings: Settings) -> None:
+    try:
+        hosts_of(settings.hosts)
+    except ValueError as error:
+        raise SettingError(
+            f"hosts: {error}; write names as browsers send them, without scheme and port, such as "
+            "captures.example, 192.0.2.7"
         ) from error

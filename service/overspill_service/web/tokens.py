@@ -119,8 +119,9 @@ class Tokens:
         tenant = claims.get(settings.jwt_tenant_claim)
         if not isinstance(tenant, str) or not re.fullmatch(TENANT_PATTERN, tenant):
             raise Unauthorized(f"{_REFUSED}: its claim {settings.jwt_tenant_claim} names no tenant")
+        is_bound = settings.jwt_session_claim in claims
         session = claims.get(settings.jwt_session_claim)
-        if session is not None and not isinstance(session, str):
+        if is_bound and not isinstance(session, str):  # null too: the issuer knew of no session
             raise Unauthorized(f"{_REFUSED}: its claim {settings.jwt_session_claim} is not text")
         words = claims.get(settings.jwt_scopes_claim, "")
         words = words.split() if isinstance(words, str) else words if isinstance(words, list) else []
