@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -168,6 +169,15 @@ def test_a_command_with_a_wrong_policy_does_not_begin(
 
 def test_a_command_keeps_to_the_policy_of_the_environment(shell: Shell) -> None:
     assert "cap_" in shell("run", "--no-live", "--", "seq", "1000").out
+
+
+def test_a_notice_names_a_command_that_works_where_the_path_has_none(service: ServiceProcess) -> None:
+    shell = Shell(service.url, PATH="/usr/bin:/bin")
+    notice = shell("run", "--no-live", "--", "seq", "100000").out
+    read_more = notice.partition("Read more: ")[2].partition(". Do not rerun")[0]
+    read = subprocess.run(["sh", "-c", read_more], env=shell.environment, capture_output=True, check=False)
+
+    assert read.stdout.decode().splitlines() == [str(number) for number in range(1, 201)]
 
 
 def test_a_command_prints_no_more_than_its_host_shows(service: ServiceProcess) -> None:

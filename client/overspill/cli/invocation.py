@@ -95,9 +95,11 @@ class Invocation:
         output.line(text if self.raw else printable_json(text))
 
     def command(self, *words: str) -> str:
-        """Return a command line that asks the same service. It never has the key."""
+        """Return a command line that asks the same service, in a shell like ours. It never has the key."""
+        from overspill.integrations.agent_programs.own_command import shell_command  # noqa: PLC0415  (seldom needed)
+
         url = [] if self.url is None else ["--url", self.url]
-        return shlex.join(["overspill", *words[:1], *url, *words[1:]])
+        return shlex.join([*shell_command(), *words[:1], *url, *words[1:]])
 
 
 def _not_uploaded(spooled: "Spooled") -> str:

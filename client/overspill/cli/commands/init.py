@@ -3,7 +3,6 @@
 import difflib
 import json
 import shlex
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ from overspill.cli import output
 from overspill.cli.declaration import command
 from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.cli.parameters import argument, flag
-from overspill.integrations.agent_programs.own_command import own_command
+from overspill.integrations.agent_programs.own_command import shell_command
 from overspill.integrations.agent_programs.programs import PROGRAMS, AgentProgram, WrongSettings
 from overspill.integrations.agent_programs.settings_file import SettingsFile
 
@@ -125,6 +124,4 @@ def _snippet(program: AgentProgram) -> str:
 
 
 def _command(program: AgentProgram) -> str:
-    """Return the command line of the hook: the name alone if the PATH has it."""
-    ours = ["overspill"] if shutil.which("overspill") else own_command()
-    return shlex.join([*ours, "hook", program.name])
+    return shlex.join([*shell_command(), "hook", program.name])
