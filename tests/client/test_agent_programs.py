@@ -197,7 +197,7 @@ def test_codex_runs_the_same_command_in_ours(overspill: Shell, command: str, tmp
 
     assert specific["permissionDecision"] == "allow"
     options = ["--tool", "bash", "--call-id", "call_1", "--session", "s-1"]
-    assert rewritten[1:11] == ["run", "--no-live", "--host", "codex", *options]
+    assert rewritten[1:10] == ["run", "--host", "codex", *options]
     assert (code, out) == (run.returncode, run.stdout)
 
 

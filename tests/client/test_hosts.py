@@ -13,7 +13,7 @@ from overspill.guard.hosts import HOSTS, Host, host_of_client
 from overspill.integrations.agent_programs import hook
 from overspill.text.limits import Limits, exceeds
 
-from tests.client.shell import Shell
+from tests.client.shell import OVERSPILL, SECONDS, Shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -188,3 +188,26 @@ def test_a_command_prints_no_more_than_its_host_shows(service: ServiceProcess) -
     assert shell("run", "--host", "opencode", *command).out.endswith("1950\n")
     assert "cap_" in shell("run", "--host", "cline", *command).out
     assert "there are claude-code, cline" in shell("run", "--host", "emacs", *command).err
+
+
+def test_an_agent_sees_what_a_command_says_that_runs_on(service: ServiceProcess) -> None:
+    words = ["run", "--host", "codex", "--", "sh", "-c", "echo ready; read line; echo got $line"]
+    with OVERSPILL.piped(words, Shell(service.url).environment, seconds=SECONDS) as piped:
+        first = piped.stdout.readline()
+        piped.stdin.write(b"it\n")
+        piped.stdin.flush()
+        rest = piped.stdout.read()
+
+    assert (first, rest) == (b"ready\n", b"got it\n")
+
+
+def test_an_agent_is_told_where_the_rest_of_a_command_is_that_runs_on(service: ServiceProcess) -> None:
+    words = ["run", "--host", "codex", "--call-id", "c-1", "--", "sh", "-c", "seq 30000; read line"]
+    with OVERSPILL.piped(words, Shell(service.url).environment, seconds=SECONDS) as piped:
+        shown = [piped.stdout.readline().decode() for _ in range(101)]
+        piped.stdin.close()
+        rest = piped.stdout.read().decode()
+
+    assert shown[:100] == [f"{number}\n" for number in range(1, 101)]
+    assert shown[100].endswith(" tail -n 200 call:c-1\n")
+    assert rest.startswith("[overspill] Output of sh (c-1, ")

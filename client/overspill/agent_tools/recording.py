@@ -96,9 +96,8 @@ class Recording:
             self._last += rest
             del self._last[: -self._most_last]
 
-    def pieces(self) -> Iterator[bytes]:
-        """Yield all of it, with a line in the place of what is missing. Raises `OSError`."""
-        offset = 0
+    def pieces(self, offset: int = 0) -> Iterator[bytes]:
+        """Yield all from `offset` on, with a line in the place of what is missing. Raises `OSError`."""
         while piece := self.read(offset, _PIECE_BYTES):
             offset += len(piece)
             yield piece

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from overspill.agent_tools.masked_recording import MaskedRecording
     from overspill.agent_tools.recording import Recording
     from overspill.cli.command_output.command_call import CommandCall
+    from overspill.cli.command_output.slow_output import SlowOutput
     from overspill.cli.command_output.stoppable_end import StoppableEnd
     from overspill.cli.invocation import Invocation
     from overspill.delivery.broken_capture import LiveOutcome
@@ -62,10 +63,22 @@ class CommandGuard(Guard):
 
 
 class FinishedOutput:
-    """An output whose command has ended. `is_seen`: standard output has shown it already."""
+    """An output whose command has ended.
 
-    def __init__(self, invocation: Invocation, recording: Recording, *, is_seen: bool, notice: bool) -> None:
+    `is_seen`: standard output has shown it already. `slow` has shown the beginning of it.
+    """
+
+    def __init__(
+        self,
+        invocation: Invocation,
+        recording: Recording,
+        slow: SlowOutput,
+        *,
+        is_seen: bool,
+        notice: bool,
+    ) -> None:
         self._invocation, self._recording, self._is_seen = invocation, recording, is_seen
+        self._slow = slow
         self._has_notice = notice or not is_seen
         self._masked: StreamShape | None = None
 
@@ -141,7 +154,7 @@ class FinishedOutput:
     def _print(self) -> None:
         if self._is_seen:
             return
-        output.content(self._recording.pieces(), raw=self._invocation.raw)
+        output.content(self._recording.pieces(self._slow.shown_bytes), raw=self._invocation.raw)
 
     def _complete_notice(self, made: Notice | None) -> Notice | None:
         """Return the notice. It says so if the middle is missing from what is stored."""
@@ -151,6 +164,7 @@ class FinishedOutput:
 
     def _print_notice(self, guarded: Guarded) -> None:
         if self._has_notice:
+            self._slow.end_line()
             output.line(str(self._complete_notice(guarded.notice)))
         if guarded.outcome is wire.Outcome.TRUNCATED:
             what = "is too long for a conversation" if self._is_seen else "was cut"

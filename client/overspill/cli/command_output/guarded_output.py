@@ -20,6 +20,7 @@ from overspill.cli.command_output.child_process import run_command
 from overspill.cli.command_output.command_call import CommandCall
 from overspill.cli.command_output.live_output import LiveOutput
 from overspill.cli.command_output.person_terminal import is_on_terminal
+from overspill.cli.command_output.slow_output import SlowOutput
 from overspill.cli.command_output.stoppable_end import StoppableEnd
 from overspill.cli.command_output.terminal_process import run_on_terminal
 from overspill.cli.exit_codes import CommandFailure, ExitCode
@@ -69,12 +70,13 @@ def run(
     *,
     live: bool | None,
     notice: bool = False,
+    is_for_agent: bool = False,
 ) -> int:
     """Run the command `words`, print its output or a notice, and return the command's exit code.
 
-    With `notice` an output that was shown is followed by its notice. Raises `ProgramNotStarted`. Raises
-    `CommandFailure` before anything runs if the options are wrong, and after a signal that came while the
-    output was stored.
+    With `notice` an output that was shown is followed by its notice. An agent is shown the output of a
+    command that takes long: see `SlowOutput`. Raises `ProgramNotStarted`. Raises `CommandFailure` before
+    anything runs if the options are wrong, and after a signal that came while the output was stored.
     """
     with (
         invocation.client() as client,
@@ -86,18 +88,21 @@ def run(
         after = policy.limits(origin.tool).max_bytes
         new_capture = _live_capture(client, words, origin, policy, copy)
         upload = LiveUpload(recording, new_capture, after_bytes=after)
+        slow = _slow_output(invocation, origin, policy, is_wanted=is_for_agent and shown is None)
         with upload, StoppableEnd(upload) as end:
-            with _end_loaded():
-                code = _executed(words, _all(recording.take, upload.take), shown)
+            with _end_loaded(), slow:
+                code = _executed(words, _all(recording.take, upload.take, slow.take), shown)
             if shown is not None:
                 shown.end()
             is_seen = shown is not None and shown.is_standard_output
             try:  # while the rest is sent
                 from overspill.cli.command_output import finished_output  # noqa: PLC0415
             except ImportError as error:
-                _print_unstored(invocation, recording, error, is_seen=is_seen)
+                _print_unstored(invocation, recording, error, None if is_seen else slow.shown_bytes)
                 return code
-            ended = finished_output.FinishedOutput(invocation, recording, is_seen=is_seen, notice=notice)
+            ended = finished_output.FinishedOutput(
+                invocation, recording, slow, is_seen=is_seen, notice=notice
+            )
             ended.prepare()
             stored = end.upload_ended(status=f"exit {code}", exit_code=code)
             policy = replace(policy, reader=_reader(invocation))
@@ -132,11 +137,11 @@ def _load_end() -> None:
 
 
 def _print_unstored(
-    invocation: Invocation, recording: Recording, error: ImportError, *, is_seen: bool
+    invocation: Invocation, recording: Recording, error: ImportError, seen: int | None
 ) -> None:
-    """Print the output whole, unless it `is_seen`, because nothing else can be loaded. Raises `OSError`."""
-    if not is_seen:
-        output.content(recording.pieces(), raw=invocation.raw)
+    """Print all behind the bytes that are `seen`, because nothing else can be loaded. Raises `OSError`."""
+    if seen is not None:
+        output.content(recording.pieces(seen), raw=invocation.raw)
     output.say(f"the output could NOT be stored: a part of Overspill is gone or was replaced: {error}")
 
 
@@ -144,6 +149,15 @@ def _shown(invocation: Invocation, *, live: bool | None) -> LiveOutput | None:
     """Return where the output is shown as it comes: as it is, if the command has a terminal of its own."""
     is_own = live is not False and is_on_terminal()
     return LiveOutput.where_wanted(wanted=live, raw=invocation.raw or is_own)
+
+
+def _slow_output(
+    invocation: Invocation, origin: CommandCall, policy: Policy, *, is_wanted: bool
+) -> SlowOutput:
+    session = ("--session", origin.session) if origin.session else ()
+    reader = invocation.command("tail", "-n", "200", *session, f"call:{origin.call_id}")
+    goes_on = f"[overspill] The command runs on, and more is shown when it ends. Until then: {reader}"
+    return SlowOutput(policy.limits(origin.tool) if is_wanted else Limits(0, 0), goes_on)
 
 
 def _executed(words: Sequence[str], take: Callable[[bytes], None], shown: LiveOutput | None) -> int:

@@ -39,7 +39,8 @@ _Host = Annotated[
     str | None,
     option(
         metavar="PROGRAM",
-        help="The agent program that reads this, such as codex: print no more than it shows.",
+        help="The agent program that reads this, such as codex: print no more than it shows, "
+        "and as it comes if that takes long.",
     ),
 ]
 _Live = Annotated[
@@ -95,7 +96,9 @@ def run(  # noqa: PLR0913  (one option for each decision)
     call = guarded_output.minted() if call_id is None else call_id
     origin = guarded_output.CommandCall(tool=name, call_id=call, session=session)
     try:
-        code = guarded_output.run(invocation, words, origin, policy, live=live, notice=notice)
+        code = guarded_output.run(
+            invocation, words, origin, policy, live=live, notice=notice, is_for_agent=host is not None
+        )
     except ProgramNotStarted as error:
         output.say(str(error))
         code = error.code

@@ -58,5 +58,5 @@ def _run_by_overspill(command: str, event: Mapping[str, Any]) -> str:
     names = {"--call-id": event.get("tool_use_id"), "--session": event.get("session_id")}
     known = {name: str(value) for name, value in names.items() if value and str(value).isprintable()}
     options = [word for pair in known.items() for word in pair]
-    words = ["run", "--no-live", "--host", "codex", "--tool", _SHELL, *options, "--", _SHELL, "-c", command]
+    words = ["run", "--host", "codex", "--tool", _SHELL, *options, "--", _SHELL, "-c", command]
     return shlex.join([*own_command(), *words])  # by its path: a login shell may have another PATH
