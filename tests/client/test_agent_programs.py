@@ -291,6 +291,34 @@ def test_streams_that_are_closed_or_full_are_no_failure(redirected: str, answer:
     assert (done.returncode, done.stdout) == (0, answer)
 
 
+CUT = f"Exit code 3\n{OUTPUT[:5_000]}\n\n... [20012 characters truncated] ...\n\n{OUTPUT[25_000:30_000]}"
+
+
+def failed(error: str, command: str = "seq 30000; exit 3") -> dict[str, Any]:
+    given = {"tool_name": "Bash", "tool_input": {"command": command}, "tool_use_id": "toolu_1"}
+    return {**COMMON, "hook_event_name": "PostToolUseFailure", **given, "error": error}
+
+
+def test_claude_code_is_told_how_to_get_the_output_of_a_failed_command_that_it_cut(
+    overspill: Shell,
+) -> None:
+    answer = answered("claude-code", failed(CUT))["hookSpecificOutput"]
+    command = shlex.split(answer["additionalContext"].partition("notice: ")[2])
+    code, out, _ = overspill(*command[1:])
+
+    assert answer["hookEventName"] == "PostToolUseFailure"
+    assert code == 3
+    assert b"[overspill] Output of bash (" in out
+    assert b"\n30000\n" in out
+
+
+@pytest.mark.parametrize(
+    "event", [failed("Exit code 3\nno"), failed("x" * 9_000), failed(CUT) | {"tool_name": "Read"}]
+)
+def test_what_claude_code_shows_whole_of_a_failure_needs_no_word(event: dict[str, Any]) -> None:
+    assert answered("claude-code", event) == {}
+
+
 def test_a_number_that_json_has_not_leaves_the_result(service_of_the_environment: ServiceProcess) -> None:
     event = json.dumps(claude({"stdout": OUTPUT, "n": 0})).replace('"n": 0', '"n": 1e999')
 
@@ -337,10 +365,11 @@ def test_the_hook_is_put_in_once_and_taken_out_again(name: str, settings: dict[s
     program = PROGRAMS[name]
     once = program.with_hook(settings, f"overspill hook {name}")
     twice = program.with_hook(once, f"/elsewhere/overspill hook {name}")
-    commands = [each["hooks"][0]["command"] for each in twice["hooks"][program.event]]
+    events = [[each["hooks"][0]["command"] for each in twice["hooks"][event]] for event in program.events]
 
-    assert commands.count(f"/elsewhere/overspill hook {name}") == 1
-    assert f"overspill hook {name}" not in commands
+    for commands in events:
+        assert commands.count(f"/elsewhere/overspill hook {name}") == 1
+        assert f"overspill hook {name}" not in commands
     assert program.without_hook(twice) == program.without_hook(settings)
     assert {key: once[key] for key in settings if key != "hooks"} == {
         key: settings[key] for key in settings if key != "hooks"

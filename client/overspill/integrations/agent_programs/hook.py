@@ -22,6 +22,7 @@ _NAMES_A_FILE: Final = (b"persistedOutputPath", b"Output has been saved to")
 MAX_EVENT_BYTES: Final = 512 * 1024 * 1024
 _NOTHING: Final = "{}"
 _CLAUDE_CODE: Final = "claude-code"
+_FAILURE: Final = "PostToolUseFailure"
 _GEMINI_CLI: Final = "gemini-cli"
 _CODEX: Final = "codex"
 
@@ -74,6 +75,10 @@ def _answer(program: str, event: Mapping[str, Any]) -> dict[str, Any]:
         from overspill.integrations.agent_programs.codex import before_tool_use  # noqa: PLC0415
 
         return before_tool_use(event)
+    if program == _CLAUDE_CODE and event.get("hook_event_name") == _FAILURE:
+        from overspill.integrations.agent_programs.claude_failures import after_failure  # noqa: PLC0415
+
+        return after_failure(event)
     from overspill.integrations.agent_programs.results import answered  # noqa: PLC0415
 
     if program == _CLAUDE_CODE:

@@ -22,16 +22,17 @@ class WrongSettings(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class AgentProgram:
-    """A program with a hook at `event`. `settings` is its file below the home or the project's folder.
+    """A program with a hook at each of `events`.
 
-    `executable` is its name on the PATH. `matcher` chooses the tools. `timeout` is in the program's own unit.
+    `settings` is its file below the home or the project's folder. `executable` is its name on the PATH.
+    `matcher` chooses the tools. `timeout` is in the program's own unit.
     """
 
     name: str
     title: str
     executable: str
     settings: str
-    event: str
+    events: tuple[str, ...]
     matcher: str
     timeout: int
 
@@ -42,29 +43,33 @@ class AgentProgram:
     def with_hook(self, settings: dict[str, Any], command: str) -> dict[str, Any]:
         """Return the settings with our hook, once. Raises `WrongSettings`."""
         changed = self.without_hook(settings)
-        groups = changed.setdefault("hooks", {}).setdefault(self.event, [])
-        hook = {"type": "command", "command": command, "timeout": self.timeout}
-        groups.append({"matcher": self.matcher, "hooks": [hook]})
+        for event in self.events:
+            groups = changed.setdefault("hooks", {}).setdefault(event, [])
+            hook = {"type": "command", "command": command, "timeout": self.timeout}
+            groups.append({"matcher": self.matcher, "hooks": [hook]})
         return changed
 
     def without_hook(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Return the settings without our hook; all else stays. Raises `WrongSettings`."""
         changed = copy.deepcopy(settings)
         events = _table(changed, "hooks")
-        if self.event not in events:
-            return changed
-        groups = events[self.event]
+        known = [event for event in self.events if event in events]
+        for event in known:
+            events[event] = self._others(event, events[event])
+            if not events[event]:
+                del events[event]
+        if known and not events:
+            del changed["hooks"]
+        return changed
+
+    def _others(self, event: str, groups: Any) -> list[Any]:
+        """Return the groups of an event without our hook. Raises `WrongSettings`."""
         if not isinstance(groups, list):
-            raise WrongSettings(f"hooks.{self.event} is not a list")
+            raise WrongSettings(f"hooks.{event} is not a list")
         for group in groups:
             if isinstance(group, dict) and isinstance(group.get("hooks"), list):
                 group["hooks"] = [hook for hook in group["hooks"] if not self._is_ours(hook)]
-        events[self.event] = [group for group in groups if not isinstance(group, dict) or group.get("hooks")]
-        if not events[self.event]:
-            del events[self.event]
-        if not events:
-            del changed["hooks"]
-        return changed
+        return [group for group in groups if not isinstance(group, dict) or group.get("hooks")]
 
     def _is_ours(self, hook: Any) -> bool:
         command = hook.get("command") if isinstance(hook, dict) else None
@@ -85,7 +90,7 @@ CLAUDE_CODE: Final = AgentProgram(
     title="Claude Code",
     executable="claude",
     settings=".claude/settings.json",
-    event="PostToolUse",
+    events=("PostToolUse", "PostToolUseFailure"),
     matcher="*",
     timeout=30,
 )
@@ -94,7 +99,7 @@ GEMINI_CLI: Final = AgentProgram(
     title="Gemini CLI",
     executable="gemini",
     settings=".gemini/settings.json",
-    event="AfterTool",
+    events=("AfterTool",),
     matcher=".*",
     timeout=30_000,  # milliseconds
 )
@@ -103,7 +108,7 @@ CODEX: Final = AgentProgram(
     title="Codex",
     executable="codex",
     settings=".codex/hooks.json",
-    event="PreToolUse",
+    events=("PreToolUse",),
     matcher="Bash",
     timeout=30,
 )
