@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
@@ -187,3 +188,12 @@ def test_line_ends_are_the_commands_own_in_any_pieces(data: bytes, cuts: list[in
     ends.end()
 
     assert b"".join(found) == data.replace(b"\r\n", b"\n")
+
+
+def test_a_recording_of_a_command_has_the_size_of_its_terminal(overspill: Shell) -> None:
+    terminal = overspill.terminal("run", "--max-bytes", "99", "--", "seq", "3000", columns=132)
+    terminal.ended()
+    handle = CAPTURE_ID.findall(terminal.shown.decode())[0]
+    recording = overspill("cat", handle, "--format", "asciicast").out
+
+    assert json.loads(recording.split("\n")[0])["term"] == {"cols": 132, "rows": 24}

@@ -68,7 +68,7 @@ class LineRead:
     ) -> None:
         self._mode, self._first, self._last, self._offset = mode, first, last, offset
         self._extent, self._caps = extent, caps
-        self._decode = partial(decode, ansi=ansi, is_terminal=extent.is_terminal)
+        self._decode = partial(decode, ansi=ansi, columns=extent.columns)
         self._end = min(extent.lines, extent.lines if last is None else last)
         self._stop = min(self._end, first + caps.lines - 1)
         self._origin: int | None = None
@@ -162,7 +162,7 @@ class TailRead:
         self._asked = min(lines, extent.lines)
         self._lines = min(self._asked, caps.lines)
         self._extent, self._caps = extent, caps
-        self._decode = partial(decode, ansi=ansi, is_terminal=extent.is_terminal)
+        self._decode = partial(decode, ansi=ansi, columns=extent.columns)
         self._data = b""
         self.wanted: Wanted | None = None
         if extent.lines:
@@ -209,12 +209,16 @@ def _count_lines(data: bytes) -> int:
 def _fit(
     size: int, decode: Callable[[bytes], Decoded], choose: Callable[[int], bytes]
 ) -> tuple[bytes, Decoded]:
-    """Return what `choose` gives for the largest cap whose text has `size` bytes: U+FFFD makes it longer."""
+    """Return what `choose` gives for the largest cap whose text has `size` bytes.
+
+    U+FFFD makes a text longer, and so do the blanks that a terminal shows where its cursor jumped over.
+    """
     cap = size
     while True:
         raw = choose(cap)
         decoded = decode(raw)
-        taken = len(decoded.text.encode()) if decoded.replaced else 0
+        may_be_longer = decoded.replaced or decoded.rewritten
+        taken = len(decoded.text.encode()) if may_be_longer else 0
         if taken <= size or cap == 1:
             return raw, decoded
         cap = max(1, min(cap - 1, cap * size // taken))

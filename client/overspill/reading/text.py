@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from overspill.reading.terminal_line import MOVES, shown_lines
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -28,12 +30,8 @@ _ESCAPES: Final = re.compile(
 # All of a line before its last carriage return that something follows.
 _REWRITTEN: Final = re.compile(rb"^[^\n]*\r(?=[^\r\n])", re.MULTILINE)
 
-# How zsh (`%` or `#`) and fish (`⏎`) say that an output has no line end: the sign, blanks up to the edge of
-# the terminal, and back. A terminal goes on in its next row, so the prompt overwrites nothing.
-_NO_LINE_END: Final = re.compile(rb"(?<=[^\r\n])(?:[%#] {8,}+\r \r|\xe2\x8f\x8e {8,}+\r\xe2\x8f\x8e \r)\r*")
-_NO_LINE_END_SIGN: Final = "⏎ ".encode()
-
-_BACKSPACES: Final = re.compile(rb"(\x08+)")
+_TO_START: Final = re.compile(rb"\x1b\[[01]?G")
+r"""To the first column, as `\r`."""
 
 LONGEST_ESCAPE: Final = 4_200
 """Bytes that an escape sequence can have, at least."""
@@ -56,24 +54,28 @@ class Decoded(NamedTuple):
     replaced: bool
     """Whether U+FFFD stands for bytes that are not UTF-8."""
     rewritten: bool = False
-    r"""Whether what was overwritten after a `\r`, or erased by backspaces, was left out."""
+    """Whether what a terminal has overwritten or erased was left out."""
 
 
-def decode(data: bytes, *, ansi: bool = False, is_terminal: bool = False) -> Decoded:
-    r"""Return `data` as text, without escape sequences unless `ansi`.
+def decode(data: bytes, *, ansi: bool = False, columns: int | None = None) -> Decoded:
+    """Return `data` as text, without escape sequences unless `ansi`.
 
-    If a terminal has shown it, what `\r` has overwritten and backspaces have erased goes with them.
+    If a terminal has shown it, which has `columns` (0 if nobody knows how many), its lines are as it shows
+    them in the end. None is for what no terminal has shown.
     """
-    rewritten = False
-    if not ansi:
-        data = strip_escapes(data)
-    if is_terminal and not ansi:
-        size, data = len(data), last_written(data)
-        rewritten = len(data) < size
+    given = data if ansi else strip_escapes(data)
+    text, replaced = _text(given)
+    if columns is None or ansi:
+        return Decoded(text, replaced)
+    shown = shown_lines(_text(_strip_all_but_moves(data))[0], columns)
+    return Decoded(shown, replaced, rewritten=shown != text)
+
+
+def _text(data: bytes) -> tuple[str, bool]:
     try:
-        return Decoded(data.decode(), replaced=False, rewritten=rewritten)
+        return data.decode(), False
     except UnicodeDecodeError:
-        return Decoded(data.decode(errors="replace"), replaced=True, rewritten=rewritten)
+        return data.decode(errors="replace"), True
 
 
 def normalize_lines(data: bytes, *, ansi: bool, utf8: bool) -> bytes:
@@ -132,42 +134,13 @@ def strip_escapes(data: bytes) -> bytes:
     return _ESCAPES.sub(b"", data) if b"\x1b" in data else data
 
 
-def last_written(data: bytes) -> bytes:
-    r"""Return lines without what was overwritten: progress bars go back to the start of a line with `\r`.
-
-    Of each line stays what follows its last `\r`. Those at its end overwrite nothing. An output without a
-    line end stays before the prompt of zsh or fish, with `⏎` between them. What backspaces erase goes, too.
-    """
-    if b"\r" in data:
-        parts = _NO_LINE_END.split(data)
-        data = _NO_LINE_END_SIGN.join(_REWRITTEN.sub(b"", part) for part in parts)
-    if b"\x08" not in data:
+def _strip_all_but_moves(data: bytes) -> bytes:
+    """Return `data` without the escape sequences that `terminal_line` does not know."""
+    if b"\x1b" not in data:
         return data
-    return b"\n".join(_erased(line) if b"\x08" in line else line for line in data.split(b"\n"))
-
-
-def _erased(line: bytes) -> bytes:
-    """Return a line without backspaces, and without the characters before them that they go back over."""
-    first, *rest = _BACKSPACES.split(line)
-    kept = bytearray(first)
-    for backspaces, text in zip(rest[::2], rest[1::2], strict=True):
-        count = min(len(backspaces), len(kept))
-        if kept[len(kept) - count :].isascii():
-            del kept[len(kept) - count :]
-        else:
-            for _ in range(count):
-                del kept[_last_character(kept) :]
-        kept += text
-    return bytes(kept)
-
-
-def _last_character(data: bytearray) -> int:
-    """Return the start of the last character. One that is cut counts, as does a byte that is not UTF-8."""
-    for start in range(len(data) - 1, max(len(data) - 1 - _LONGEST_CHARACTER, -1), -1):
-        if data[start] not in _CONTINUATION:
-            is_one = data[start] >= _LEAD and start + _length(data[start]) >= len(data)
-            return start if is_one else len(data) - 1
-    return max(len(data) - 1, 0)
+    return _ESCAPES.sub(
+        lambda found: found[0] if MOVES.fullmatch(found[0]) else b"", _TO_START.sub(b"\r", data)
+    )
 
 
 def written_at(line: bytes, at: int | None) -> tuple[int, int]:

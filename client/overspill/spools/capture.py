@@ -16,7 +16,7 @@ from overspill import wire
 from overspill.errors import error_of
 from overspill.reading import content_kind
 from overspill.reading import lines as by_number
-from overspill.reading.chunks import DEFAULT_CAPS, TerminalExtent
+from overspill.reading.chunks import DEFAULT_CAPS
 from overspill.reading.errors import InvalidQuery
 from overspill.reading.grep import Search
 from overspill.reading.summary import Summarizer
@@ -188,8 +188,7 @@ class LocalCapture:
 
     @property
     def _extent(self) -> Extent:
-        extent = self._chunks.extent
-        return TerminalExtent(*extent) if wire.TERMINAL_LABEL in self.spooled.labels else extent
+        return self._chunks.extent.shown_in(wire.terminal_columns(self.spooled.labels))
 
     def _answer(self, query: wire.ReadQuery, begin: Callable[[], Read[wire.Text]]) -> wire.Text:
         with _problems():

@@ -72,6 +72,7 @@ from overspill.wire.live import (
     Timeline,
     Waited,
     WaitQuery,
+    terminal_columns,
 )
 from overspill.wire.local_key import UnsafeKeyFile, local_key_file, read_local_key
 from overspill.wire.observations import (
@@ -237,4 +238,5 @@ __all__ = [
     "local_key_file",
     "read_local_key",
     "require_own_origin",
+    "terminal_columns",
 ]

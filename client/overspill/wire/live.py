@@ -6,6 +6,8 @@ Appends carry their CRC32C as `Content-Digest: crc32c=:BASE64:` (RFC 9530).
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping  # noqa: TC003  (msgspec resolves annotations at run time)
 from datetime import datetime  # noqa: TC003  (msgspec resolves annotations at run time)
 from typing import Annotated, Final, Literal
 
@@ -34,6 +36,16 @@ _LABEL: Final = "^[a-z0-9][a-z0-9_.-]{0,62}" + END
 
 SIZE_LABEL: Final = "overspill.terminal_size"
 """The label of a capture of a terminal: columns and rows, as `80x24`."""
+_COLUMNS: Final = re.compile(r"([1-9][0-9]{0,4})x[1-9][0-9]{0,4}", re.ASCII)
+
+
+def terminal_columns(labels: Mapping[str, str]) -> int | None:
+    """Return the columns of the terminal that has shown a capture: 0 if nobody knows, None if none has."""
+    if TERMINAL_LABEL not in labels:
+        return None
+    size = _COLUMNS.fullmatch(labels.get(SIZE_LABEL, ""))
+    return 0 if size is None else int(size[1])
+
 
 Offset = Annotated[int, Meta(ge=0, le=2**53)]
 ExitCode = Annotated[int, Meta(ge=-(2**31), lt=2**32)]

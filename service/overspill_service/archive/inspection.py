@@ -8,9 +8,9 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from overspill.reading import errors
-from overspill.reading.chunks import Extent, TerminalExtent
+from overspill.reading.chunks import Extent
 from overspill.reading.patterns import compile_pattern
-from overspill.wire import TERMINAL_LABEL
+from overspill.wire import terminal_columns
 
 from overspill_service.errors import InvalidParameter, InvalidPattern
 from overspill_service.resources.cpu import INLINE
@@ -84,8 +84,7 @@ async def inspect(
 
 def extent_of(entry: Entry) -> Extent:
     """Return the whole of a capture, as the bounded readers see it."""
-    kind = TerminalExtent if TERMINAL_LABEL in entry.labels else Extent
-    return kind(entry.size, entry.lines)
+    return Extent(entry.size, entry.lines).shown_in(terminal_columns(entry.labels))
 
 
 async def compiled(query: GrepQuery, scan: Scan) -> Pattern:

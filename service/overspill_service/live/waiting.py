@@ -178,8 +178,8 @@ class Wait:
         if shown.end_line < entry.lines:
             cursor = await offset_of_line(await self._archive.reader(entry), shown.end_line + 1)
         elif unfinished := await self._unfinished(entry):
-            is_terminal = extent_of(entry).is_terminal
-            rest = decode(unfinished, ansi=self._query.ansi, is_terminal=is_terminal).text
+            columns = extent_of(entry).columns
+            rest = decode(unfinished, ansi=self._query.ansi, columns=columns).text
             content, cursor = content.removesuffix(rest), cursor - len(unfinished)
         return wire.Waited(
             reason=found.reason,

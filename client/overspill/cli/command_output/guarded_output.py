@@ -19,7 +19,7 @@ from overspill.cli import output
 from overspill.cli.command_output.child_process import run_command
 from overspill.cli.command_output.command_call import CommandCall
 from overspill.cli.command_output.live_output import LiveOutput
-from overspill.cli.command_output.person_terminal import is_on_terminal
+from overspill.cli.command_output.person_terminal import is_on_terminal, terminal_size
 from overspill.cli.command_output.slow_output import SlowOutput
 from overspill.cli.command_output.stoppable_end import StoppableEnd
 from overspill.cli.command_output.terminal_process import run_on_terminal
@@ -86,7 +86,7 @@ def run(
         _check_settings()
         shown = _shown(invocation, live=live)
         after = policy.limits(origin.tool).max_bytes
-        new_capture = _live_capture(client, words, origin, policy, copy)
+        new_capture = _live_capture(client, words, origin, policy, copy, shown)
         upload = LiveUpload(recording, new_capture, after_bytes=after)
         slow = _slow_output(invocation, origin, policy, is_wanted=is_for_agent and shown is None)
         with upload, StoppableEnd(upload) as end:
@@ -163,16 +163,28 @@ def _slow_output(
 def _executed(words: Sequence[str], take: Callable[[bytes], None], shown: LiveOutput | None) -> int:
     if shown is None:
         return run_command(words, take)
-    if shown.is_standard_output and is_on_terminal():
+    if _gives_terminal(shown):
         return run_on_terminal(words, take, show=shown.show)
     return run_command(words, _all(take, shown.show))
 
 
+def _gives_terminal(shown: LiveOutput | None) -> bool:
+    """Return whether the command has a terminal of its own."""
+    return shown is not None and shown.is_standard_output and is_on_terminal()
+
+
 def _live_capture(
-    client: SyncClient, words: Sequence[str], origin: CommandCall, policy: Policy, copy: MaskedRecording
+    client: SyncClient,
+    words: Sequence[str],
+    origin: CommandCall,
+    policy: Policy,
+    copy: MaskedRecording,
+    shown: LiveOutput | None,
 ) -> Callable[[], SyncLiveCapture]:
     redactor = policy.redactor()
     terminal = {wire.TERMINAL_LABEL: wire.fit(origin.tool, LABEL_BYTES)}
+    if _gives_terminal(shown):
+        terminal[wire.SIZE_LABEL] = terminal_size()
     return partial(
         client.live,
         tool=origin.tool,

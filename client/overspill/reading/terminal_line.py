@@ -1,0 +1,262 @@
+r"""What a terminal shows of a line that was written to more than once: progress bars, edited commands.
+
+    BS  CSI n D    to the left              CR  CSI n G    to the start of the row, to a column
+        CSI n C    to the right                 CSI n A B  a row up, down
+    CSI n K  J     erase from here on (0), to here (1), or all (2)
+    CSI n P @ X    delete, insert or erase characters
+    ESC 7 … CSI r;c H … ESC 8                   drawn elsewhere, as the progress of apt
+
+The sequences are those of ECMA-48, as xterm understands them. A line is longer than a row if the terminal has
+wrapped it. Only the line itself is known here: what is drawn above it is left out if the cursor comes back.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+MOVES: Final = re.compile(rb"\x1b(?:\[[0-9;]*[@-DGHJKPXf]|[78])")
+"""The sequences that are understood here. All others are to be removed before."""
+_TOKEN: Final = re.compile(r"\x1b(?:\[([0-9]*)[0-9;]*([@-DGHJKPXf])|([78]))|([\r\x08\t])|[^\x1b\r\x08\t]+")
+_BACK: Final = re.compile(r"\r(?=[^\r])|[\x08\x1b]")
+"""In a line without it, nothing is written twice."""
+_EDITED: Final = re.compile(r"\x08|\x1b\[[0-9;]*[@-DGPX]|\x1b7\x1b\[[0-9;]*[Hf]")
+"""In a line without it, the cursor goes nowhere but to the start."""
+_LAST_RETURN: Final = re.compile(r"(?<!\r)(?<!\x1b\[[JK])(?<!\x1b\[[0-2][JK])\r(?:\r|\x1b\[[0-2]?[JK])*+\Z")
+"""A return at the end overwrites nothing. A bar that is erased then stays."""
+
+# How zsh (`%` or `#`) and fish (`⏎`) say that an output has no line end: the sign, blanks up to the edge of
+# the terminal, and back. A terminal goes on in its next row, so the prompt overwrites nothing.
+_NO_LINE_END: Final = re.compile(r"(?:[%#] {8,}+\r \r|\u23ce {8,}+\r\u23ce \r)\r*")
+_NO_LINE_END_SIGN: Final = "⏎ "
+
+_TAB: Final = 8
+MOST_COLUMNS: Final = 1_000
+"""Columns of a row that are believed; and how far a row reaches if its columns are not known."""
+_ZERO_WIDTH: Final = frozenset({"Cc", "Cf", "Me", "Mn"})
+
+
+def shown_lines(text: str, columns: int) -> str:
+    """Return the lines of a terminal of so many `columns`, 0 if that is not known, as it shows them last.
+
+    Lines stay lines. An output without a line end stays before the prompt of zsh or fish, with `⏎` between.
+    """
+    return "\n".join(_shown(line, columns) if _BACK.search(line) else line for line in text.split("\n"))
+
+
+def _shown(line: str, columns: int) -> str:
+    *outputs, last = _NO_LINE_END.split(line)
+    before = [shown for output in outputs if (shown := _Line(columns).draw(output))]
+    end = _LAST_RETURN.search(last)
+    returns = "" if end is None else "\r" * end[0].count("\r")
+    drawn = _Line(columns).draw(last if end is None else last[: end.start()])
+    return _NO_LINE_END_SIGN.join([*before, drawn + returns])
+
+
+class _Line:
+    """A line on a screen: one cell for each column, in one row after another."""
+
+    def __init__(self, columns: int) -> None:
+        self._cells: list[str] = []
+        self._at = 0
+        self._columns = columns if columns <= MOST_COLUMNS else 0
+        self._is_at_edge = False
+        """Whether the last column is written, so that the next character wraps."""
+        self._has_only_returns = False
+        self._is_anew = False
+        self._room = 0
+        """Where the last cell may be: moves over blanks make a line no longer than some times its bytes."""
+        self._saved: int | None = None
+        self._rows_above = 0
+        self._elsewhere: list[str] | None = None
+        """What is drawn outside of the line, while the cursor is there."""
+
+    def draw(self, text: str) -> str:
+        """Write the text on the line, and return what is there then."""
+        self._has_only_returns = _EDITED.search(text) is None
+        self._room = 2 * len(text) + MOST_COLUMNS
+        for token in _TOKEN.finditer(text):
+            number, letter, cursor, control = token.groups()
+            if letter is None and cursor is None and control is None:
+                self._write(token[0])
+            else:
+                self._move(control or cursor or letter, number or "")
+        self._cells += self._elsewhere or []
+        while len(self._cells) > self._at and self._cells[-1] == " " and self._elsewhere is None:
+            self._cells.pop()
+        return "".join(self._cells)
+
+    def _write(self, text: str) -> None:
+        cells = list(text) if text.isascii() and text.isprintable() else _cells(text)
+        if self._elsewhere is not None:
+            self._elsewhere += cells
+            self._at += len(cells)
+            return
+        if self._is_anew:
+            del self._cells[self._at :]
+        self._put(cells)
+        self._is_anew = False
+        self._is_at_edge = bool(self._columns and cells and self._at % self._columns == 0)
+
+    def _put(self, cells: list[str]) -> None:
+        self._pad(self._at)
+        stop = self._at + len(cells)
+        if cells:
+            self._split(self._at)
+            self._split(stop)
+        self._cells[self._at : stop] = cells
+        self._at = stop
+
+    def _split(self, at: int) -> None:
+        """Make blanks of a wide character or a tab that has this column, but does not begin there."""
+        if self._cells[at : at + 1] != [""]:
+            return
+        start = stop = at
+        while start and not self._cells[start]:
+            start -= 1
+        while stop < len(self._cells) and not self._cells[stop]:
+            stop += 1
+        self._cells[start:stop] = [" "] * (stop - start)
+
+    def _move(self, what: str, number: str) -> None:
+        amount = min(int(number or 0), MOST_COLUMNS)
+        if self._is_at_edge:
+            if what in "KJ" and not amount:
+                return
+            self._at, self._is_at_edge = self._at - 1, False
+        if what in "78Hf":
+            self._save(what)
+        elif what in "\rKJP@X" and self._elsewhere is not None:
+            self._begin_elsewhere(what)
+        elif what in "KJ":
+            self._erase(what, amount)
+        elif what in "P@X":
+            self._change(what, amount or 1)
+        elif what == "\r":
+            self._return()
+        elif what in "AB":
+            self._go_up(amount or 1) if what == "A" else self._go_down(amount or 1)
+        else:
+            self._go(what, amount or 1)
+
+    def _return(self) -> None:
+        r"""Go to the start of the row. Where nothing else moves, to that of the line: a bar begins anew.
+
+        Shells write a blank and `\r` to go on in the next row, at the edge of this one.
+        """
+        start = self._row_start()
+        is_wrapped = start > 0 and self._at == start + 1 == len(self._cells) and self._cells[start] == " "
+        self._at = start if is_wrapped or not self._has_only_returns else 0
+        self._is_anew = self._has_only_returns
+
+    def _go(self, what: str, amount: int) -> None:
+        start, at = self._row_start(), self._at
+        most = min(start + (self._columns or len(self._cells) + MOST_COLUMNS) - 1, self._room)
+        if what == "\t":
+            self._tab(min(at + _TAB - (at - start) % _TAB, most))
+        elif what in "\x08D":
+            self._at = max(start, at - (1 if what == "\x08" else amount))
+        elif what == "C":
+            self._at = min(at + amount, most)
+        else:
+            self._at = min(start + amount - 1, most)
+
+    def _go_up(self, rows: int) -> None:
+        in_line = min(rows, self._row_start() // self._columns) if self._columns else 0
+        self._at -= in_line * self._columns
+        self._rows_above += rows - in_line
+        if self._rows_above and self._elsewhere is None:
+            self._elsewhere = []
+
+    def _go_down(self, rows: int) -> None:
+        if self._rows_above:
+            back = min(rows, self._rows_above)
+            self._rows_above, rows = self._rows_above - back, rows - back
+            self._elsewhere = self._elsewhere if self._rows_above else None
+        if self._columns:
+            below = max(0, len(self._cells) - 1 - self._row_start()) // self._columns
+            self._at += self._columns * min(rows, below)
+
+    def _tab(self, stop: int) -> None:
+        """Go to the next stop. A tab behind all that is written is kept."""
+        if self._elsewhere is not None:
+            self._at = stop
+            return
+        if self._is_anew:
+            del self._cells[self._at :]
+            self._is_anew = False
+        if self._at >= len(self._cells):
+            self._pad(self._at)
+            self._cells += ["\t", *[""] * (stop - self._at - 1)]
+        self._at = max(stop, self._at)
+
+    def _erase(self, what: str, amount: int) -> None:
+        """Erase from the cursor on, up to it, or all: of the row (K), or of it and all below (J)."""
+        is_to_end = what == "J" or not self._columns
+        start, stop = self._at, len(self._cells) if is_to_end else self._row_stop()
+        if amount == 1:
+            start, stop = max(self._row_start(), self._at - MOST_COLUMNS), min(stop, self._at + 1)
+        elif amount:
+            start = 0 if what == "J" else self._row_start()
+        if what == "J" and amount > 1:
+            self._at = 0
+        if stop == len(self._cells):
+            del self._cells[start:]
+        else:
+            self._cells[start:stop] = [" "] * (stop - start)
+
+    def _change(self, what: str, amount: int) -> None:
+        start, stop = self._at, self._row_stop()
+        if start >= stop:
+            return
+        row = self._cells[start:stop]
+        blanks = [" "] * amount
+        if what == "@":
+            row = blanks + row
+        elif what == "P":
+            row = row[amount:] + (blanks if stop < len(self._cells) else [])
+        else:
+            row = blanks[: len(row)] + row[amount:]
+        self._cells[start:stop] = row[: self._columns - (start - self._row_start())] if self._columns else row
+
+    def _begin_elsewhere(self, what: str) -> None:
+        """Begin the row outside of the line anew, if it is erased or returned to."""
+        if what in "\rKJ":
+            self._elsewhere = []
+        if what == "\r":
+            self._at = self._row_start()
+
+    def _save(self, what: str) -> None:
+        if what == "7":
+            self._saved = self._at
+        elif what == "8":
+            self._at = self._at if self._saved is None else self._saved
+            self._saved = self._elsewhere = None
+            self._rows_above = 0
+        elif self._saved is not None:
+            self._elsewhere = []
+
+    def _pad(self, stop: int) -> None:
+        self._cells += [" "] * (stop - len(self._cells))
+
+    def _row_start(self) -> int:
+        return self._at - self._at % self._columns if self._columns else 0
+
+    def _row_stop(self) -> int:
+        """Return where the row ends, or what was written in it; no more is changed of a long row."""
+        stop = self._row_start() + self._columns if self._columns else self._at + MOST_COLUMNS
+        return min(stop, len(self._cells))
+
+
+def _cells(text: str) -> list[str]:
+    """Return what each column has: wide characters take two, marks and controls none."""
+    cells: list[str] = []
+    for character in text:
+        if cells and unicodedata.category(character) in _ZERO_WIDTH:
+            cells[-1] += character
+        else:
+            cells.append(character)
+            if unicodedata.east_asian_width(character) in "WF":
+                cells.append("")
+    return cells

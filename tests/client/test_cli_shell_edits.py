@@ -1,0 +1,55 @@
+"""`overspill shell`: a command line that its person has edited is shown to others as it was in the end."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.client.shell import CAPTURE_ID, Shell
+from tests.client.test_cli_shell import START_FILES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.client.shell import Terminal
+    from tests.servers.overspill import ServiceProcess
+
+LEFT = b"\x1b[D"
+START = b"\x01"
+
+
+@pytest.mark.parametrize("name", START_FILES)
+def test_an_edited_command_is_shown_as_the_terminal_shows_it(
+    service: ServiceProcess, tmp_path: Path, name: str
+) -> None:
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    file, text = START_FILES[name]
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).write_text(text)
+    overspill = Shell(service.url, HOME=str(tmp_path), OVERSPILL_SPOOL="off")
+    terminal = overspill.terminal("shell", "--shell", name, LANG="C.UTF-8")
+    terminal.wait_for(b"ready> ")
+    handle = CAPTURE_ID.findall(terminal.shown.decode())[0]
+    enter(terminal, b"echo abcdef", LEFT * 3 + b"X")
+    enter(terminal, b"echo 12", START + b"true; : ;")
+    terminal.press(b"exit\r")
+    terminal.ended()
+    shown = [line.strip() for line in overspill("head", handle).out.split("\n")]
+
+    assert "ready> echo abcXdef" in shown
+    assert "ready> true; : ;echo 12" in shown
+
+
+def enter(terminal: Terminal, *keys: bytes) -> None:
+    """Press keys, the next ones when the last of these is shown, and wait for the next prompt."""
+    for each in keys:
+        shown = len(terminal.shown)
+        terminal.press(each)
+        terminal.wait_for(each[-1:], after=shown)
+    shown = len(terminal.shown)
+    terminal.press(b"\r")
+    terminal.wait_for(b"133;D;", after=shown)
+    terminal.wait_for(b"ready> ", after=terminal.shown.index(b"133;D;", shown))
