@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from overspill_service.catalog import encoding
-from overspill_service.catalog.sqlite import listings, steps
+from overspill_service.catalog.sqlite import entry_steps, listings
 from overspill_service.catalog.sqlite.access import SqliteAccess
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 class SqliteEntries(SqliteAccess):
     async def commit(self, entry: Entry, quota: Quota) -> Entry | Tombstone:
-        return await self._writer.run(partial(steps.commit, entry, quota, self._clock()))
+        return await self._writer.run(partial(entry_steps.commit, entry, quota, self._clock()))
 
     async def reserve(
         self,
@@ -31,16 +31,16 @@ class SqliteEntries(SqliteAccess):
     ) -> None:
         now = self._clock()
         row = tenant, upload, captures, size, stored_size, now + keep
-        await self._writer.run(partial(steps.reserve, row, quota, now))
+        await self._writer.run(partial(entry_steps.reserve, row, quota, now))
 
     async def free(self, tenant: str, upload: str) -> None:
-        await self._writer.run(partial(steps.free, tenant, upload))
+        await self._writer.run(partial(entry_steps.free, tenant, upload))
 
     async def get(self, tenant: str, capture: str) -> Entry | Tombstone | None:
-        return await self._points.run(partial(steps.get, tenant, capture, self._clock()))
+        return await self._points.run(partial(entry_steps.get, tenant, capture, self._clock()))
 
     async def restore(self, entry: Entry) -> bool:
-        return await self._writer.run(partial(steps.restore, entry))
+        return await self._writer.run(partial(entry_steps.restore, entry))
 
     def damaged(self) -> list[tuple[str, str]]:
         return self._damaged.take()
@@ -60,11 +60,11 @@ class SqliteEntries(SqliteAccess):
         return await self._reader.run(partial(listings.largest, self._damaged, tenant, now, limit))
 
     async def amend(self, entry: Entry, *, expires: float, marker: str | None) -> Entry | None:
-        return await self._writer.run(partial(steps.amend, entry, expires, marker))
+        return await self._writer.run(partial(entry_steps.amend, entry, expires, marker))
 
     async def note_read(self, entry: Entry, at: float, reader: str = "") -> bool:
-        return await self._writer.run(partial(steps.note_read, entry, at, reader))
+        return await self._writer.run(partial(entry_steps.note_read, entry, at, reader))
 
     async def remove(self, entry: Entry, tombstone: Tombstone, *, keep: float) -> bool:
         now = self._clock()
-        return await self._writer.run(partial(steps.remove, entry, tombstone, now, now + keep))
+        return await self._writer.run(partial(entry_steps.remove, entry, tombstone, now, now + keep))

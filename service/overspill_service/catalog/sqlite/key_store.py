@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from overspill_service.catalog import encoding
 from overspill_service.catalog.key_records import AccessMode
-from overspill_service.catalog.sqlite import steps
 from overspill_service.catalog.sqlite.access import SqliteAccess
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Mapping
 
     from overspill_service.catalog.key_records import KeyRecord
@@ -37,10 +37,19 @@ class SqliteKeyStore(SqliteAccess):
         return AccessMode(rows[0][0].removeprefix("access:")) if rows else None
 
     async def set_access_mode(self, mode: AccessMode) -> None:
-        await self._writer.run(partial(steps.set_access_mode, mode.value))
+        await self._writer.run(partial(_set_access_mode, mode.value))
 
     async def note_uses(self, uses: Mapping[str, float]) -> None:
-        await self._writer.run(partial(steps.note_uses, uses))
+        await self._writer.run(partial(_note_uses, uses))
 
     async def uses(self) -> dict[str, float]:
         return dict(await self._rows("SELECT hash, used FROM uses"))
+
+
+def _note_uses(uses: Mapping[str, float], db: sqlite3.Connection) -> None:
+    db.executemany("INSERT OR REPLACE INTO uses VALUES (?, ?)", [*uses.items()])
+
+
+def _set_access_mode(mode: str, db: sqlite3.Connection) -> None:
+    db.execute("DELETE FROM facts WHERE name LIKE 'access:%'")
+    db.execute("INSERT INTO facts VALUES (?)", (f"access:{mode}",))

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from overspill_service.catalog.quotas import Totals
-from overspill_service.catalog.sqlite import steps
+from overspill_service.catalog.sqlite import listings
 from overspill_service.catalog.sqlite.access import SqliteAccess
 
 if TYPE_CHECKING:
@@ -39,4 +39,4 @@ class SqliteLedger(SqliteAccess):
         return Totals(*rows[0]) if rows else Totals()
 
     async def expired(self, tenant: str, *, now: float, limit: int) -> list[Entry]:
-        return await self._reader.run(partial(steps.expired, self._damaged, tenant, now, limit))
+        return await self._reader.run(partial(listings.expired, self._damaged, tenant, now, limit))

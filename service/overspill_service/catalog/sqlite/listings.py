@@ -12,6 +12,7 @@ from overspill_service.catalog import encoding
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Iterable
 
     from overspill_service.catalog.records import Entry, Query
 
@@ -95,12 +96,30 @@ def largest(
     damaged: encoding.SkippedRecords, tenant: str, now: float, limit: int, db: sqlite3.Connection
 ) -> list[Entry]:
     """Return the largest captures, of those that have not expired among the `MAX_SCANNED` largest."""
-    page = encoding.Page(limit)
     rows = db.execute(
         "SELECT id, CASE WHEN expires > ? THEN value END FROM captures INDEXED BY captures_by_size"
         " WHERE tenant = ? AND created IS NOT NULL ORDER BY size DESC, id DESC LIMIT ?",
         (now, tenant, MAX_SCANNED),
     )
+    return _first_page(damaged, tenant, limit, rows)
+
+
+def expired(
+    damaged: encoding.SkippedRecords, tenant: str, now: float, limit: int, db: sqlite3.Connection
+) -> list[Entry]:
+    """Return the captures that have expired, the earliest first."""
+    rows = db.execute(
+        "SELECT id, value FROM captures WHERE tenant = ? AND created IS NOT NULL AND expires <= ?"
+        " ORDER BY expires, id",
+        (tenant, now),
+    )
+    return _first_page(damaged, tenant, limit, rows)
+
+
+def _first_page(
+    damaged: encoding.SkippedRecords, tenant: str, limit: int, rows: Iterable[tuple[str, bytes | None]]
+) -> list[Entry]:
+    page = encoding.Page(limit)
     for capture, value in rows:
         entry = damaged.entry(tenant, capture, value)
         if entry is not None and not page.add(entry):

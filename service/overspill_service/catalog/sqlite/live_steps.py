@@ -1,4 +1,4 @@
-"""The steps of live captures on their tables. Each function is one step, as in `steps`."""
+"""The steps of live captures on their tables. Each function is one step, as in `entry_steps`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from overspill_service.catalog.live import (
     LiveRecord,
 )
 from overspill_service.catalog.quotas import Charge
-from overspill_service.catalog.sqlite import steps
+from overspill_service.catalog.sqlite import entry_steps
 
 if TYPE_CHECKING:
     import sqlite3
@@ -151,21 +151,21 @@ def end(name: Name, offset: int, ending: bytes, db: sqlite3.Connection) -> bool:
 
 
 def replace(old: Entry, new: Entry, db: sqlite3.Connection) -> Entry | None:
-    stored = steps.stored_entry(old.tenant, old.id, db)
+    stored = entry_steps.stored_entry(old.tenant, old.id, db)
     if stored is None or stored not in (old, new):
         return stored
     if stored == old != new and _has_ended_before(new, db):
         return stored
     if stored == old:
-        steps.insert(new, db)
+        entry_steps.insert(new, db)
         growth = [after - before for after, before in zip(new.charge, old.charge, strict=True)]
-        steps.count(new.tenant, Charge(*growth), 1, db)
+        entry_steps.count(new.tenant, Charge(*growth), 1, db)
     name = new.tenant, new.id
     if new.state is State.LIVE:
         _trim(name, new.size, db)
     else:
         forget(name, db)
-        steps.free(old.tenant, old.upload, db)
+        entry_steps.free(old.tenant, old.upload, db)
     return new
 
 

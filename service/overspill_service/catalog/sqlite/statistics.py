@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from overspill_service.catalog.sqlite import steps
+from overspill_service.catalog.sqlite import entry_steps
 from overspill_service.catalog.sqlite.access import SqliteAccess
 from overspill_service.catalog.statistics import (
     MAX_BATCHES,
@@ -82,7 +82,7 @@ def _read(statement: str, values: tuple[object, ...], db: sqlite3.Connection) ->
 def _keep_rollup(row: tuple[object, ...], now: float, db: sqlite3.Connection) -> None:
     """Replace a roll-up, and forget some of those whose time is over."""
     ended = "SELECT tenant, name FROM rollups WHERE until <= ? LIMIT ?"
-    db.execute(f"DELETE FROM rollups WHERE (tenant, name) IN ({ended})", (now, steps.MAX_PURGED))  # noqa: S608  (constants)
+    db.execute(f"DELETE FROM rollups WHERE (tenant, name) IN ({ended})", (now, entry_steps.MAX_PURGED))  # noqa: S608  (constants)
     db.execute("INSERT OR REPLACE INTO rollups VALUES (?, ?, ?, ?)", row)
 
 
@@ -91,7 +91,7 @@ def _remember(batch: tuple[str, str], now: float, until: float, db: sqlite3.Conn
     db.execute(
         "DELETE FROM batches WHERE (tenant, name) IN"
         " (SELECT tenant, name FROM batches WHERE until <= ? LIMIT ?)",
-        (now, steps.MAX_PURGED),
+        (now, entry_steps.MAX_PURGED),
     )
     tenant, name = batch
     select = "SELECT coalesce(max(number), 0) + 1 FROM batches WHERE tenant = ?"

@@ -1,4 +1,4 @@
-"""The steps of the catalog on its tables. Each function is one step; the worker runs it in a transaction."""
+"""The steps of entries on their tables. Each function is one step; the worker runs it in a transaction."""
 
 from __future__ import annotations
 
@@ -10,21 +10,17 @@ from msgspec.structs import replace
 from overspill_service.catalog import encoding
 from overspill_service.catalog.quotas import TOTALS_INCOMPLETE, Charge
 from overspill_service.catalog.records import Entry, Tombstone
-from overspill_service.catalog.sqlite import reader_steps
+from overspill_service.catalog.sqlite import readers
 from overspill_service.errors import CatalogIncomplete
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from overspill_service.catalog.quotas import Quota
 
-CLOCK_TOLERANCE_SECONDS: Final = 60.0
-"""A lease that ends later than its length and this many seconds was taken by a clock that is ahead: it is
-free.
-"""
 MAX_PURGED: Final = 100
-"""Lapsed tombstones or leases that one step deletes."""
+"""Rows whose time is over that one step deletes."""
 
 
 def commit(entry: Entry, quota: Quota, now: float, db: sqlite3.Connection) -> Entry | Tombstone:
@@ -161,7 +157,7 @@ def remove(entry: Entry, tombstone: Tombstone, now: float, until: float, db: sql
         (until, value, entry.tenant, entry.id),
     )
     count(entry.tenant, stored.charge, -1, db)
-    reader_steps.forget(entry.tenant, entry.id, db)
+    readers.forget(entry.tenant, entry.id, db)
     kept = _count_tombstones(entry.tenant, 1, db)
     # Old tombstones are deleted here, a few at a time: nothing else visits them.
     lapsed = "SELECT rowid, tenant FROM captures WHERE created IS NULL AND expires <= ? LIMIT ?"
@@ -187,51 +183,6 @@ def _count_tombstones(tenant: str, change: int, db: sqlite3.Connection) -> int:
     db.execute("UPDATE totals SET tombstones = tombstones + ? WHERE tenant = ?", (change, tenant))
     row = db.execute("SELECT tombstones FROM totals WHERE tenant = ?", (tenant,)).fetchone()
     return row[0] if row else 0
-
-
-def expired(
-    damaged: encoding.SkippedRecords, tenant: str, now: float, limit: int, db: sqlite3.Connection
-) -> list[Entry]:
-    select = (
-        "SELECT id, value FROM captures WHERE tenant = ? AND created IS NOT NULL AND expires <= ?"
-        " ORDER BY expires, id"
-    )
-    page = encoding.Page(limit)
-    for capture, value in db.execute(select, (tenant, now)):
-        entry = damaged.entry(tenant, capture, value)
-        if entry is not None and not page.add(entry):
-            break
-    return page.entries
-
-
-def lease(name: str, holder: str, now: float, until: float, db: sqlite3.Connection) -> bool:
-    lapsed = "SELECT name FROM leases WHERE until <= ? LIMIT ?"
-    db.execute(f"DELETE FROM leases WHERE name IN ({lapsed})", (now, MAX_PURGED))  # noqa: S608  (a constant)
-    taken = db.execute(
-        "INSERT INTO leases VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET holder = excluded.holder,"
-        " until = excluded.until WHERE leases.holder = excluded.holder OR leases.until <= ?"
-        " OR leases.until > ?",
-        (name, holder, until, now, until + CLOCK_TOLERANCE_SECONDS),
-    )
-    return taken.rowcount > 0
-
-
-def tell(name: str, holder: str, figure: float, now: float, until: float, db: sqlite3.Connection) -> float:
-    lapsed = "SELECT name, holder FROM figures WHERE until <= ? LIMIT ?"
-    db.execute(f"DELETE FROM figures WHERE (name, holder) IN ({lapsed})", (now, MAX_PURGED))  # noqa: S608  (a constant)
-    db.execute("INSERT OR REPLACE INTO figures VALUES (?, ?, ?, ?)", (name, holder, figure, until))
-    others = "SELECT total(figure) FROM figures WHERE name = ? AND holder != ? AND until > ? AND until <= ?"
-    (found,) = db.execute(others, (name, holder, now, until + CLOCK_TOLERANCE_SECONDS)).fetchone()
-    return float(found)
-
-
-def note_uses(uses: Mapping[str, float], db: sqlite3.Connection) -> None:
-    db.executemany("INSERT OR REPLACE INTO uses VALUES (?, ?)", [*uses.items()])
-
-
-def set_access_mode(mode: str, db: sqlite3.Connection) -> None:
-    db.execute("DELETE FROM facts WHERE name LIKE 'access:%'")
-    db.execute("INSERT INTO facts VALUES (?)", (f"access:{mode}",))
 
 
 def _digest(text: str) -> bytes | None:
