@@ -46,7 +46,7 @@ GOAL: Final = Goal(0.95, is_least=True)
 
 
 def ours(text: str) -> str:
-    return preview(text, PREVIEW_BYTES).text
+    return preview(text, PREVIEW_BYTES)
 
 
 def head_only(text: str) -> str:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import pydantic
 import pytest
 from overspill.guard.guard import Guard
-from overspill.previews import notice
 from overspill.previews.notice_facts import Facts
 from overspill.shapes.exceptions import ExceptionShape
 from overspill.shapes.shape import examine
 from overspill.text.limits import Limits
 from overspill.wire import Outcome
 
+from tests import notices
 from tests.lazy import LazyModule
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ else:
     pydantic_ai = LazyModule("pydantic_ai")
 
 ID = "cap_abcdefghij234567abcd"
-NOTICE = notice.captured(
+NOTICE = notices.captured(
     Facts(id=ID, tool="t", size=9_999, lines=99, preview="shown", reader="read {id}"),
     datetime(2026, 11, 22, tzinfo=UTC),
 )

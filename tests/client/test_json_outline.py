@@ -21,7 +21,7 @@ ORDER = "{id: number, name: string, tags: array of 0-3 strings, paid: boolean, n
 def sketched(value: Any, *, indent: int | None = None) -> list[str]:
     """The lines before the text itself."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
-    shown = preview(text, 2_048).text
+    shown = preview(text, 2_048)
     return shown[: shown.index(text[:10])].splitlines()
 
 
@@ -48,7 +48,7 @@ def test_an_indented_text_has_the_same_shape() -> None:
 
 def test_the_first_items_follow_the_shape() -> None:
     text = json.dumps(orders(1_000))
-    head = preview(text, 2_048).text.splitlines()[1]
+    head = preview(text, 2_048).splitlines()[1]
 
     assert len(head) > 800
     assert text.startswith(head)
@@ -95,14 +95,14 @@ def test_an_error_that_says_there_is_none_is_not_shown(value: Any) -> None:
 def test_json_lines_are_told_from_json() -> None:
     text = "".join(json.dumps(order) + "\n" for order in orders(900))
 
-    assert preview(text, 2_048).text.startswith("JSON Lines: 900 of object " + ORDER + '\n{"id": 0, ')
+    assert preview(text, 2_048).startswith("JSON Lines: 900 of object " + ORDER + '\n{"id": 0, ')
 
 
 def test_of_a_long_text_the_beginning_is_sketched() -> None:
     text = json.dumps({"rows": orders(60_000)})
     assert len(text) > 4_000_000
 
-    assert preview(text, 2_048).text.startswith(
+    assert preview(text, 2_048).startswith(
         "JSON (from its beginning): object {rows: array of 395+ objects {id: number, name: string, "
         "tags: array of 0-3 strings, paid: boolean, note: null}}\n"
     )
@@ -122,22 +122,22 @@ def test_hostile_keys_stay_on_their_line_and_within_bounds() -> None:
 def test_deep_nesting_is_no_trouble() -> None:
     deep = "[" * 100_000 + "]" * 100_000
 
-    assert len(preview(deep, 2_048).text) <= 2_048
-    assert preview('{"a":' * 900 + "1" + "}" * 900 + " " * 9_000, 2_048).text.startswith(
+    assert len(preview(deep, 2_048)) <= 2_048
+    assert preview('{"a":' * 900 + "1" + "}" * 900 + " " * 9_000, 2_048).startswith(
         "JSON: object {a: object {a: object {a: object {a: object {…}}}}}\n"
     )
 
 
 def test_what_only_begins_like_json_is_shown_as_text() -> None:
-    assert preview("[info] all is well here\n" * 500, 1_000).text.startswith("[info] all is well here\n…")
+    assert preview("[info] all is well here\n" * 500, 1_000).startswith("[info] all is well here\n…")
 
 
 @given(JSON.filter(lambda value: isinstance(value, (list, dict))), st.integers(0, 3_000), st.integers(0, 60))
 def test_a_sketch_keeps_within_the_budgets(value: Any, max_bytes: int, max_lines: int) -> None:
     for indent in None, 1:
         text = json.dumps([value] * 30, indent=indent, ensure_ascii=False)
-        shown = preview(text, max_bytes, max_lines).text
+        shown = preview(text, max_bytes, max_lines)
 
         assert len(shown.encode()) <= max_bytes
         assert measure.count_lines(shown) <= max_lines
-        assert shown == preview(text, max_bytes, max_lines).text
+        assert shown == preview(text, max_bytes, max_lines)

@@ -17,6 +17,7 @@ from overspill.text.reasons import for_model, one_safe_line
 from overspill.text.tokens import Basis, TokenCount
 from overspill.wire import Outcome
 
+from tests import notices
 from tests.lazy import LazyModule
 from tests.notice_marks import bare
 
@@ -50,7 +51,7 @@ HOW = f'Read more: inspect_output("{ID}"); modes: tail, range, grep, summary. Do
 
 
 def test_the_text_that_a_model_sees_of_a_captured_output() -> None:
-    assert bare(str(notice.captured(facts(), EXPIRES))) == (
+    assert bare(str(notices.captured(facts(), EXPIRES))) == (
         f"[overspill] Output of run_command too long: {SIZES}. "
         f"Stored whole until 22 Nov 10:30 UTC.\n{HOW}\n{PREVIEW}"
     )
@@ -69,7 +70,7 @@ def test_the_text_that_a_model_sees_of_a_captured_output() -> None:
     ],
 )
 def test_a_notice_says_which_call_it_was_and_how_that_ended(call_id: str, status: str, told: str) -> None:
-    text = str(notice.captured(facts(call_id=call_id, status=status), EXPIRES))
+    text = str(notices.captured(facts(call_id=call_id, status=status), EXPIRES))
 
     assert text.startswith(f"[overspill] Output of run_command{told} too long: ")
 
@@ -105,7 +106,7 @@ def test_no_terse_notice_has_more_than_200_bytes_beside_its_preview(
 
 
 def test_where_no_preview_fits_the_notice_promises_none() -> None:
-    stored = str(notice.captured(facts(preview=""), EXPIRES))
+    stored = str(notices.captured(facts(preview=""), EXPIRES))
     assert "Stored whole until" in stored
     lost = str(notice.truncated(facts(preview=""), "no space"))
     assert "\nAll of it is lost. " in lost
@@ -127,7 +128,7 @@ def test_the_text_that_a_model_sees_of_an_output_that_was_lost_names_no_handle()
 
 
 def test_a_placeholder_says_where_its_text_is() -> None:
-    stored, lost = notice.captured(facts(), EXPIRES), notice.truncated(facts(), "down")
+    stored, lost = notices.captured(facts(), EXPIRES), notice.truncated(facts(), "down")
 
     assert notice_forms.placeholder(stored, 1_234) == f"[overspill {ID}: 1,234 bytes of text, in the capture]"
     assert notice_forms.placeholder(lost, 1) == "[overspill: 1 byte of text, not stored]"
@@ -136,31 +137,31 @@ def test_a_placeholder_says_where_its_text_is() -> None:
 def test_the_expiry_is_in_utc_whatever_zone_it_came_in() -> None:
     elsewhere = EXPIRES.astimezone(timezone(timedelta(hours=5, minutes=30)))
 
-    assert str(notice.captured(facts(), elsewhere)) == str(notice.captured(facts(), EXPIRES))
+    assert str(notices.captured(facts(), elsewhere)) == str(notices.captured(facts(), EXPIRES))
 
 
 def test_a_preview_without_a_last_newline_leaves_the_end_mark_on_a_line_of_its_own() -> None:
-    assert bare(str(notice.captured(facts(preview="x"), EXPIRES))).endswith(
+    assert bare(str(notices.captured(facts(preview="x"), EXPIRES))).endswith(
         "--- preview ---\nx\n[/overspill]"
     )
 
 
 def test_the_reader_can_be_another() -> None:
-    text = str(notice.captured(facts(reader="read_capture({id})", modes=""), EXPIRES))
+    text = str(notices.captured(facts(reader="read_capture({id})", modes=""), EXPIRES))
 
     assert f"Read more: read_capture({ID}). Do not rerun.\n" in text
 
 
 @pytest.mark.parametrize("mark", ["[/overspill]", f"[overspill {ID}]", "[OVERSPILL cap_x]"])
 def test_a_preview_cannot_fake_a_mark(mark: str) -> None:
-    text = str(notice.captured(facts(preview=f"a\n{mark}\nb"), EXPIRES))
+    text = str(notices.captured(facts(preview=f"a\n{mark}\nb"), EXPIRES))
 
     assert mark not in text.partition("--- preview ---")[2].removesuffix("[/overspill]")
     assert f"({mark[1:]}" in text
 
 
 def test_a_tool_name_cannot_break_the_first_line_or_fake_a_mark() -> None:
-    text = str(notice.captured(facts(tool="x\x1b[2J\n[/overspill cap]" + "y" * 1_000), EXPIRES))
+    text = str(notices.captured(facts(tool="x\x1b[2J\n[/overspill cap]" + "y" * 1_000), EXPIRES))
     first = text.splitlines()[0]
 
     assert first.startswith('[overspill] Output of "x (/overspill cap]yyy')
@@ -168,7 +169,7 @@ def test_a_tool_name_cannot_break_the_first_line_or_fake_a_mark() -> None:
 
 
 def test_an_output_of_an_unnamed_tool_is_the_output_of_the_tool() -> None:
-    assert "Output of the tool too long" in str(notice.captured(facts(tool=""), EXPIRES))
+    assert "Output of the tool too long" in str(notices.captured(facts(tool=""), EXPIRES))
 
 
 @pytest.mark.parametrize(
@@ -205,14 +206,14 @@ def test_a_very_long_reason_costs_no_time_and_is_cut() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        str(notice.captured(facts(), EXPIRES)),
+        str(notices.captured(facts(), EXPIRES)),
         str(notice.truncated(facts(), "down")),
-        notice_forms.placeholder(notice.captured(facts(), EXPIRES), 1_234),
+        notice_forms.placeholder(notices.captured(facts(), EXPIRES), 1_234),
         notice_forms.placeholder(notice.truncated(facts(), "down"), 1),
     ],
 )
 def test_notices_and_the_placeholders_beside_them_are_recognised(text: Any) -> None:
-    made = str(notice.captured(facts(preview="another"), EXPIRES))
+    made = str(notices.captured(facts(preview="another"), EXPIRES))
 
     assert notice_forms.notices_among([made, text]) == [made, text]
 
@@ -220,11 +221,11 @@ def test_notices_and_the_placeholders_beside_them_are_recognised(text: Any) -> N
 @pytest.mark.parametrize(
     "text",
     [
-        bare(str(notice.captured(facts(), EXPIRES))),
-        str(notice.captured(facts(), EXPIRES)).replace("first", "fjrst"),
-        str(notice.captured(facts(), EXPIRES)) + "\n",
-        re.sub(r"\d{12}\]$", "123456789012]", str(notice.captured(facts(), EXPIRES))),
-        notice_forms.placeholder(notice.captured(facts(), EXPIRES), 1_234),
+        bare(str(notices.captured(facts(), EXPIRES))),
+        str(notices.captured(facts(), EXPIRES)).replace("first", "fjrst"),
+        str(notices.captured(facts(), EXPIRES)) + "\n",
+        re.sub(r"\d{12}\]$", "123456789012]", str(notices.captured(facts(), EXPIRES))),
+        notice_forms.placeholder(notices.captured(facts(), EXPIRES), 1_234),
         "",
         "a text",
         "[overspill]",
@@ -241,7 +242,7 @@ def test_what_only_looks_like_a_notice_is_none(text: Any) -> None:
 
 
 def test_as_a_dict_the_notice_comes_first_and_has_status_handle_totals_and_preview() -> None:
-    value = notice_forms.as_dict(notice.captured(facts(), EXPIRES))
+    value = notice_forms.as_dict(notices.captured(facts(), EXPIRES))
 
     assert list(value) == [
         *("notice", "status", "capture", "total_bytes", "total_lines", "read_more", "preview", "mark")
@@ -265,7 +266,7 @@ def test_as_a_dict_the_notice_of_what_was_lost_has_nothing_to_call() -> None:
 
 
 def test_the_text_that_a_model_sees_of_an_output_that_waits_for_the_service() -> None:
-    made = notice.spooled(facts(), EXPIRES, "http://127.0.0.1:8750 refused the connection")
+    made = notices.spooled(facts(), EXPIRES, "http://127.0.0.1:8750 refused the connection")
 
     assert bare(str(made)) == (
         f"[overspill] Output of run_command too long: {SIZES}. "
@@ -312,7 +313,7 @@ def test_no_status_request_id_or_time_of_day_reaches_a_model(reason: str, told: 
 
 
 def test_the_text_that_a_model_sees_of_an_output_in_its_workspace() -> None:
-    made = notice.spooled(facts(preview=""), None, "", "/workspace/.overspill/out put.txt")
+    made = notices.spooled(facts(preview=""), None, "", "/workspace/.overspill/out put.txt")
 
     assert bare(str(made)) == (
         f"[overspill] Output of run_command too long: {SIZES}. "
@@ -326,7 +327,7 @@ def test_the_text_that_a_model_sees_of_an_output_in_its_workspace() -> None:
 def test_an_output_like_an_earlier_one_names_that_ones_handle() -> None:
     same = facts(same_as="cap_zyxwvutsrqponm765432")
 
-    for text in (notice.captured(same, EXPIRES), notice.spooled(same, EXPIRES, "down")):
+    for text in (notices.captured(same, EXPIRES), notices.spooled(same, EXPIRES, "down")):
         assert (
             "Do not rerun. It is byte for byte an earlier output of this session, "
             "whose handle is cap_zyxwvutsrqponm765432.\n--- preview ---\n"
@@ -334,7 +335,7 @@ def test_an_output_like_an_earlier_one_names_that_ones_handle() -> None:
 
 
 def test_the_reason_why_an_output_is_not_shown_can_be_another() -> None:
-    text = str(notice.captured(facts(why="does not fit beside the other results of this turn"), EXPIRES))
+    text = str(notices.captured(facts(why="does not fit beside the other results of this turn"), EXPIRES))
 
     assert "Output of run_command does not fit beside the other results of this turn: 4194" in text
 
@@ -352,7 +353,7 @@ def test_an_output_that_nobody_could_store_needs_no_handle() -> None:
 
 
 def test_tokens_that_were_counted_are_said_exactly() -> None:
-    text = str(notice.captured(facts(tokens=TokenCount(68_123, Basis.EXACT, 0.0)), EXPIRES))
+    text = str(notices.captured(facts(tokens=TokenCount(68_123, Basis.EXACT, 0.0)), EXPIRES))
 
     assert "50123 lines, 68123 tokens. Stored" in text
 

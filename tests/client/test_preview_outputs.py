@@ -43,7 +43,7 @@ def service() -> str:
 
 
 def test_the_preview_of_a_build_has_its_error_with_what_surrounds_it() -> None:
-    assert preview(build(), 1_200).text == (
+    assert preview(build(), 1_200) == (
         "cc -O2 -Wall -Iinclude -c src/lex_core.c -o build/lex_core.o\n"
         "cc -O2 -Wall -Iinclude -c src/lex_util.c -o build/lex_util.o\n"
         "cc -O2 -Wall -Iinclude -c src/lex_text.c -o build/lex_text.o\n"
@@ -69,7 +69,7 @@ def test_the_preview_of_a_build_has_its_error_with_what_surrounds_it() -> None:
 
 
 def test_the_preview_of_a_log_has_its_exception_and_folds_what_repeats() -> None:
-    assert preview(service(), 1_024).text == (
+    assert preview(service(), 1_024) == (
         "2026-11-12T10:00:00Z INFO  served /items/0 in 0 ms\n"
         "2026-11-12T10:00:01Z INFO  served /items/37 in 7 ms\n"
         "2026-11-12T10:00:02Z INFO  served /items/74 in 14 ms\n"

@@ -43,7 +43,7 @@ def numbers(label: str) -> list[int]:
 @given(LINES, st.integers(200, 3_000))
 def test_each_line_that_is_told_of_is_in_the_preview(lines: list[str], size: int) -> None:
     text = "\n".join(lines)
-    shown = preview(text, size).text
+    shown = preview(text, size)
     told = numbers(seen_lines(shown, excerpt_of_text(text)))
     known = shown.split("\n")
 
@@ -63,7 +63,7 @@ def test_both_ends_and_lines_that_stand_out_are_told_of() -> None:
     text = "\n".join(lines)
 
     assert re.fullmatch(
-        r"1-\d+,1087,2087,3087,\d+-5000", seen_lines(preview(text, 2_000).text, excerpt_of_text(text))
+        r"1-\d+,1087,2087,3087,\d+-5000", seen_lines(preview(text, 2_000), excerpt_of_text(text))
     )
 
 

@@ -9,15 +9,17 @@ import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill.previews import notice, notice_forms
+from overspill.previews import notice_forms
 from overspill.previews.notice_facts import Facts
 from overspill.shapes.envelope import Envelope, joined
 from overspill.shapes.shape import Shape, examine
 from overspill.shapes.writer import as_text
 from overspill.text.rendering import is_utf8
 
+from tests import notices
+
 ID = "cap_abcdefghij234567abcd"
-NOTICE = notice.captured(
+NOTICE = notices.captured(
     Facts(id=ID, tool="t", size=9_999, lines=99, preview="shown", reader="read {id}"),
     datetime(2026, 11, 22, tzinfo=UTC),
 )

@@ -12,13 +12,13 @@ from unittest.mock import ANY
 import pydantic
 import pytest
 from overspill.guard.guard import Guard
-from overspill.previews import notice
 from overspill.previews.notice_facts import Facts
 from overspill.previews.notice_forms import is_notice, notices_among
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.field_copies import Unchangeable
 from overspill.shapes.shape import Shape, examine
 
+from tests import notices
 from tests.lazy import LazyModule
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ else:
     pydantic_ai = LazyModule("pydantic_ai")
 
 ID = "cap_abcdefghij234567abcd"
-NOTICE = notice.captured(
+NOTICE = notices.captured(
     Facts(id=ID, tool="t", size=9_999, lines=99, preview="shown", reader="read {id}"),
     datetime(2026, 11, 22, tzinfo=UTC),
 )

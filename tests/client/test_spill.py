@@ -9,7 +9,6 @@ from overspill.guard.duplicates import Earlier
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.previews.notice_facts import StoreResult
-from overspill.previews.preview import Preview
 from overspill.previews.remembered import Previews
 from overspill.reading.chunks import Extent
 from overspill.shapes import data_view
@@ -100,9 +99,9 @@ def test_the_data_of_a_picture_is_not_measured_with_plain_data() -> None:
 def test_a_preview_is_made_once_however_often_a_notice_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Body] = []
 
-    def make(body: Body, *_: Any, **__: Any) -> Preview:
+    def make(body: Body, *_: Any, **__: Any) -> str:
         made.append(body)
-        return Preview("text", 0, 0)
+        return "text"
 
     monkeypatch.setattr("overspill.previews.remembered.preview_body", make)
     previews, extent = Previews(), Extent(3, 1)

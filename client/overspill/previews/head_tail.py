@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.previews import folding
-from overspill.reading.chunks import Extent
 from overspill.text import measure
 from overspill.text.limits import MAX_BYTES_PER_CHARACTER
 from overspill.text.sanitize import cut_after, cut_before, longest_fitting, sanitize
@@ -21,18 +20,13 @@ HUGE_LINE_CHARS: Final = 8 * 1024
 _WINDOW: Final = 2
 """Characters looked at for each byte of budget: text with colour codes shrinks when it is shown."""
 _MIN_LINE_BYTES: Final = 40
-_NOTHING: Final = Extent(0, 0)
 
 
 class CutEnd(NamedTuple):
-    """One end as it is shown.
-
-    The head stops at `edge`, or the tail starts there; `hidden` is left out within.
-    """
+    """One end as it is shown. The head stops at `edge`, or the tail starts there."""
 
     edge: int
     text: str
-    hidden: Extent
     rows: int
 
     @property
@@ -100,7 +94,6 @@ class _Replayed:
 class _Row(NamedTuple):
     edge: int
     text: str
-    hidden: Extent = _NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,19 +126,14 @@ class _Side:
         line = self.text[begin:end]
         first, last = _parted(line, most)
         hidden = measure.size(line) - measure.size(first) - measure.size(last)
-        return _Row(
-            far, f"{sanitize(first)}… [{hidden:,} bytes of this line] …{sanitize(last)}", Extent(hidden, 1)
-        )
+        return _Row(far, f"{sanitize(first)}… [{hidden:,} bytes of this line] …{sanitize(last)}")
 
     def _fold(self, group: Group) -> _Row:
         hidden = group.spans[group.shown :]
         begin, end = min(hidden)[0], max(hidden)[1]
         is_empty = not self.text[begin:end].strip()
         last = None if self.is_tail else measure.count_newlines(self.text, 0, end)
-        text = folding.marker(len(hidden), last, is_empty=is_empty)
-        return _Row(
-            begin if self.is_tail else end, text, Extent(measure.size(self.text[begin:end]), len(hidden))
-        )
+        return _Row(begin if self.is_tail else end, folding.marker(len(hidden), last, is_empty=is_empty))
 
     def part(self, edge: int, limit: int, room: int) -> tuple[int, str]:
         """Return as much of the huge line at `edge` as there is room for, behind where that ends."""
@@ -162,21 +150,17 @@ class _Side:
 
 def _filled(side: _Side, groups: Iterator[Group], edge: int, limit: int) -> CutEnd:
     texts: list[str] = []
-    used = hidden_bytes = hidden_lines = 0
-    is_full = False
+    used = 0
     for row in side.rows(groups):
         cost = measure.size(row.text)
-        is_full = len(texts) == side.max_rows or used + cost > side.budget
-        if is_full:
+        if len(texts) == side.max_rows or used + cost > side.budget:
             break
         texts.append(row.text)
         edge, used = row.edge, used + cost
-        hidden_bytes, hidden_lines = hidden_bytes + row.hidden.size, hidden_lines + row.hidden.lines
     if len(texts) < side.max_rows and used * 2 <= side.budget and _is_huge(side, edge, limit):
         edge, part = side.part(edge, limit, side.budget - used)
         texts.append(part)
-    shown = "".join(reversed(texts) if side.is_tail else texts)
-    return CutEnd(edge, shown, Extent(hidden_bytes, hidden_lines), len(texts))
+    return CutEnd(edge, "".join(reversed(texts) if side.is_tail else texts), len(texts))
 
 
 def _is_huge(side: _Side, edge: int, limit: int) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import UTC
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from overspill.previews.call_status import status_words
 from overspill.previews.notice_facts import Facts, Notice, StoreResult
@@ -26,9 +26,6 @@ from overspill.text.reasons import for_model
 from overspill.text.sanitize import sanitize
 from overspill.text.tokens import estimate_from_size
 from overspill.wire import Outcome
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 _MAX_TOOL: Final = 100
 _MAX_CALL_ID: Final = 64
@@ -57,19 +54,6 @@ def make_notice(facts: Facts, stored: StoreResult, *, is_terse: bool = False) ->
         f"Read more: {how}. {DO_NOT_RERUN}{repeat_words(facts)}"
     )
     return _notice(facts, stored.outcome, head, how_to_read(facts, stored), stored.path)
-
-
-def captured(facts: Facts, expires: datetime) -> Notice:
-    """Return the notice of an output that the service has whole until `expires`."""
-    return make_notice(facts, StoreResult(outcome=Outcome.CAPTURED, expires=expires))
-
-
-def spooled(facts: Facts, expires: datetime | None, reason: str, path: str = "") -> Notice:
-    """Return the notice of an output that is whole on this machine, at `path` if its agent can open that.
-
-    `reason` says why the service does not have it; empty if nobody meant it to.
-    """
-    return make_notice(facts, StoreResult(outcome=Outcome.SPOOLED, expires=expires, reason=reason, path=path))
 
 
 def truncated(facts: Facts, reason: str) -> Notice:

@@ -6,7 +6,6 @@ Cuts fall on line ends, or inside a line if that alone outgrows the budget.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.previews import excerpt, head_tail, json_outline
@@ -39,28 +38,16 @@ _EXCEPT_HIGHLIGHTS: Final = " but for lines that stand out:"
 _END_OF_HIGHLIGHTS: Final = "…\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """`text` is safe to show.
-
-    The omitted bytes and lines, also partly omitted ones, are those of the original.
-    """
-
-    text: str
-    omitted_lines: int
-    omitted_bytes: int
-
-
 def preview(
     text: str, max_bytes: int, max_lines: int = 100, extent: Extent | None = None, *, has_failed: bool = False
-) -> Preview:
-    """Return `text` whole if it fits into both budgets, else its head, highlights and tail.
+) -> str:
+    """Return `text` if it fits into both budgets, else its head, highlights and tail. It is safe to show.
 
     `extent` is the size of `text`, if the caller has measured it. If the call `has_failed`, more of the end
     is shown.
     """
     if _fits(text, max_bytes, max_lines):
-        return Preview(sanitize(text), 0, 0)
+        return sanitize(text)
     return _shortened(
         excerpt.excerpt_of_text(text, extent), max_bytes, max_lines, _share(has_failed=has_failed)
     )
@@ -75,7 +62,7 @@ def preview_body(
     *,
     has_failed: bool = False,
     find: Callable[[Body, Extent, int], Excerpt | None] = excerpt.excerpt_of_body,
-) -> Preview:
+) -> str:
     """Return the preview of `body`, or a description of bytes that are not text. Reads both ends of a file.
 
     `extent` is the size of the body. If the call `has_failed`, more of the end is shown. `find` returns the
@@ -84,10 +71,9 @@ def preview_body(
     found = find(body, extent, max_bytes * _WINDOW)
     if found is None:
         description = excerpt.describe_binary(body, content_type)
-        shown = description if len(description.encode()) <= max_bytes and max_lines else ""
-        return Preview(shown, extent.lines, extent.size)
+        return description if len(description.encode()) <= max_bytes and max_lines else ""
     if found.is_whole and _fits(found.text, max_bytes, max_lines):
-        return Preview(sanitize(found.text), 0, 0)
+        return sanitize(found.text)
     return _shortened(found, max_bytes, max_lines, _share(has_failed=has_failed))
 
 
@@ -114,12 +100,12 @@ def _fits(text: str, max_bytes: int, max_lines: int) -> bool:
     return measure.size(sanitize(text)) <= max_bytes and measure.count_lines(text) <= max_lines
 
 
-def _shortened(found: Excerpt, max_bytes: int, max_lines: int, head_share: float) -> Preview:
+def _shortened(found: Excerpt, max_bytes: int, max_lines: int, head_share: float) -> str:
     whole = found.whole
     gap = max(measure.size(_gap(whole, within_line=inside)) for inside in (True, False))
     room = _Budget(max_bytes - gap - len("\n") - len("\n"), max_lines - 1)
     if room.size <= 0 or room.rows < _MIN_ROWS:
-        return Preview("", whole.lines, whole.size)
+        return ""
     both = head_tail.HeadAndTail(found.text, found.first_stop, found.last_start)
     if room.size < _MIN_FOR_HIGHLIGHTS:
         return _assembled(found, "", _both_ends(both, found, room, head_share), [])
@@ -157,11 +143,10 @@ def _both_ends(both: HeadAndTail, found: Excerpt, room: _Budget, head_share: flo
     return head, both.tail(start, room.size - head.cost, max(1, room.rows - head.rows))
 
 
-def _assembled(found: Excerpt, outline: str, both: tuple[CutEnd, CutEnd], items: list[Highlight]) -> Preview:
+def _assembled(found: Excerpt, outline: str, both: tuple[CutEnd, CutEnd], items: list[Highlight]) -> str:
     head, tail = both
-    folded = Extent(head.hidden.size + tail.hidden.size, head.hidden.lines + tail.hidden.lines)
     if head.edge == tail.edge and found.is_whole:
-        return Preview(outline + head.text + tail.text, folded.lines, folded.size)
+        return outline + head.text + tail.text
     text, before, after = found.text, found.text[: head.edge], found.text[tail.edge :]
     newlines = found.newlines_between(head.edge, tail.edge)
     size = found.whole.size - measure.size(before) - measure.size(after)
@@ -170,7 +155,7 @@ def _assembled(found: Excerpt, outline: str, both: tuple[CutEnd, CutEnd], items:
     parts += [_gap(omitted, within_line=not newlines, highlighted=bool(items)), "\n"]
     parts += [f"{item.text}\n" for item in items]
     parts += [_END_OF_HIGHLIGHTS if items else "", tail.text]
-    return Preview("".join(parts), omitted.lines + folded.lines, omitted.size + folded.size)
+    return "".join(parts)
 
 
 def _gap(omitted: Extent, *, within_line: bool, highlighted: bool = False) -> str:

@@ -53,14 +53,7 @@ class Previews:
         """
         found = self._made.get((shown, has_failed))
         if found is None or found[0] is not body:
-            made = preview_body(
-                body,
-                content_type,
-                shown.max_bytes,
-                shown.max_lines,
-                extent,
-                has_failed=has_failed,
-                find=self.excerpt,
-            )
-            found = self._made[shown, has_failed] = body, made.text
+            budget = shown.max_bytes, shown.max_lines
+            made = preview_body(body, content_type, *budget, extent, has_failed=has_failed, find=self.excerpt)
+            found = self._made[shown, has_failed] = body, made
         return found[1]

@@ -243,20 +243,6 @@ class SyncClient:
     ready: Final = _method(Client.ready)
 
 
-def begin(
-    client: SyncClient,
-    method: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]],
-    *args: P.args,
-    **kwargs: P.kwargs,
-) -> Reply[T]:
-    """Begin a coroutine method of `Client` without waiting for it; return what becomes its result.
-
-    Cancelling that cancels the call. Raises `ClientClosed`.
-    """
-    calls, asynchronous = running(client)
-    return calls.submit(method(asynchronous, *args, **kwargs))
-
-
 def running(client: SyncClient) -> tuple[Calls, Client]:
     """Return the asynchronous client, for code inside the loop thread, and where to begin its calls.
 
