@@ -27,7 +27,7 @@ _KEPT_THEN: Final = "; after a minute without it, or soon after Ctrl-C, that is 
 
 
 @contextmanager
-def told_if_slow(signals: StopSignals, *, has_spool: bool) -> Iterator[None]:
+def note_if_slow(signals: StopSignals, *, has_spool: bool) -> Iterator[None]:
     """Say it if the end of the block is long in coming. With a spool that is where the rest goes."""
 
     def tell() -> None:

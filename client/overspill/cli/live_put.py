@@ -10,7 +10,7 @@ from overspill import wire
 from overspill.cli import output
 from overspill.cli.asciicast.reader import CastReader
 from overspill.cli.exit_codes import CommandFailure, ExitCode
-from overspill.cli.live_end import ended_by_signals, told_if_slow
+from overspill.cli.live_end import ended_by_signals, note_if_slow
 from overspill.spools.spool import Spool
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def put_live(
         with ended_by_signals(out, out.close) as signals:
             out.write(first)
             _copy(out, cast, signals)
-            with told_if_slow(signals, has_spool=spool is not None), signals.heeded():
+            with note_if_slow(signals, has_spool=spool is not None), signals.deliverable():
                 _end(out, cast, signals, metadata.status)
     if out.spooled:
         output.say(f"{out.id} is on this machine only, until it is uploaded: {out.spooled}")

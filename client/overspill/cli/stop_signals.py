@@ -72,8 +72,8 @@ class StopSignals:
         return bool(select.select([descriptor], [], [], 0)[0])
 
     @contextmanager
-    def heeded(self) -> Iterator[None]:
-        """In the block, heed them although the main thread sleeps.
+    def deliverable(self) -> Iterator[None]:
+        """In the block, let them reach the main thread although it sleeps.
 
         If several come at once, the system may give all of them to another thread, and wake only that.
         """

@@ -1,8 +1,8 @@
 """The two ways of waiting: on an event loop, and in the caller's own thread.
 
 The guard is written once for both: its coroutines wait through an `Executor` alone. With a `SyncExecutor`
-they never suspend, and `run_sync` runs them without an event loop. Either way, what is stored is stored by
-the loop thread of this process, which answers with a `Reply`.
+they never suspend, and `waiting.run_sync` runs them without an event loop. Either way, what is stored is
+stored by the loop thread of this process, which answers with a `Reply`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from overspill.execution import threads, waiting
-from overspill.execution.waiting import run_sync
 from overspill.shapes.shape import is_quick, is_too_long
 
 if TYPE_CHECKING:
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from overspill.guard.turn import PendingResult, RunningCall
     from overspill.shapes.shape import Shape
     from overspill.text.limits import Limits
-
-__all__ = ["AsyncExecutor", "Executor", "SyncExecutor", "run_sync"]
 
 R = TypeVar("R")
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 from overspill.delivery.storage import Storage
 from overspill.execution import pacing, threads
+from overspill.execution.waiting import run_sync
 from overspill.guard import argument_checks, call_context, output_capture, turn
-from overspill.guard.executors import AsyncExecutor, SyncExecutor, run_sync
+from overspill.guard.executors import AsyncExecutor, SyncExecutor
 from overspill.guard.output import name_text
 from overspill.guard.partial_updates import clamp_update
 from overspill.guard.pipeline import Pipeline

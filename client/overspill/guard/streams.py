@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec.structs import replace
 
+from overspill.execution.waiting import run_sync
 from overspill.guard import call_context
 from overspill.guard.assessment import reserve
 from overspill.guard.band import all_go_to_service
-from overspill.guard.executors import run_sync
 from overspill.guard.results import inline
 from overspill.guard.trial import PassedChunks
 from overspill.live.ports import Description

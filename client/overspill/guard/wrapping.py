@@ -8,8 +8,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, ParamSpec
 
 from overspill.execution import pacing
+from overspill.execution.waiting import run_sync
 from overspill.guard import turn
-from overspill.guard.executors import AsyncExecutor, SyncExecutor, run_sync
+from overspill.guard.executors import AsyncExecutor, SyncExecutor
 from overspill.guard.return_types import keep_return_type
 from overspill.guard.streams import GuardedStream
 from overspill.shapes.guarded_chunks import is_async_chunk_iterator, is_chunk_iterator

@@ -9,8 +9,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from overspill.execution.waiting import run_sync
 from overspill.guard.assessment import assess
-from overspill.guard.executors import run_sync
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.histories.aging import NEWEST, beyond_budget, for_old_results

@@ -11,7 +11,7 @@ import inspect
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
-from overspill.guard.executors import run_sync
+from overspill.execution.waiting import run_sync
 from overspill.histories.history import ResultGuard, too_long
 from overspill.histories.overflow import overflow
 from overspill.histories.replacement import with_spilled

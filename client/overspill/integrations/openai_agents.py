@@ -108,7 +108,7 @@ class _AgentGuard:
         return tool
 
     def _with_invoker(self, tool: FunctionTool | CustomTool) -> Any:
-        if type(tool.on_invoke_tool) in {_Invoker, _Reader}:
+        if type(tool.on_invoke_tool) in {_Invoker, _ReadingInvoker}:
             return tool
         guarded = _changed(tool, "on_invoke_tool", _Invoker, self)
         guarded.custom_data_extractor = self._extractor(tool.custom_data_extractor)
@@ -160,7 +160,7 @@ class _AgentGuard:
         """Return a copy that guards the agent that it names: only when called does it say which."""
         if not isinstance(handoff, Handoff):
             return handoff
-        return _changed(handoff, "on_invoke_handoff", _Handing, self)
+        return _changed(handoff, "on_invoke_handoff", _HandoffInvoker, self)
 
 
 class _Invoker(StandIn):
@@ -199,7 +199,7 @@ class _Executor(StandIn):
         return guarded.value
 
 
-class _Handing(StandIn):
+class _HandoffInvoker(StandIn):
     """The `on_invoke_handoff` of a handoff."""
 
     async def __call__(self, context: Any, arguments: Any) -> Any:
@@ -220,7 +220,7 @@ class _Capability(StandIn):
 
 
 @dataclass(frozen=True)
-class _Reader:
+class _ReadingInvoker:
     """The `on_invoke_tool` of a tool that reads captures."""
 
     tool: AgentTool
@@ -234,7 +234,7 @@ def _reading_tool(tool: AgentTool) -> FunctionTool:
         name=tool.name,
         description=tool.description,
         params_json_schema=copy.deepcopy(dict(tool.parameters)),
-        on_invoke_tool=_Reader(tool),
+        on_invoke_tool=_ReadingInvoker(tool),
         strict_json_schema=False,
     )
 

@@ -1,6 +1,6 @@
 """The shapes of outputs that are one text or one value: a string, bytes, an object that prints.
 
-An object's own methods may raise here: `content.examine` catches whatever they raise.
+An object's own methods may raise here: `shape.examine` catches whatever they raise.
 """
 
 from __future__ import annotations

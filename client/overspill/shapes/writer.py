@@ -72,7 +72,7 @@ def text_of(body: Body) -> str:
 
 
 class Writer:
-    """Writes one value to `write`. `is_whole` tells whether all of it was written."""
+    """Writes one value to `write`."""
 
     def __init__(self, write: Callable[[str], object], *, max_values: int = MAX_VALUES) -> None:
         self._write = write
@@ -81,10 +81,9 @@ class Writer:
         self._inside: set[int] = set()
         self._records = 0
         self._large: dict[int, _LargeContainer] = {}
-        self.is_whole: bool = True
 
     def value(self, value: Any) -> None:
-        """Write a value, as far as there is room. Clears `is_whole` if not all of it was written."""
+        """Write a value, as far as there is room. A last line says so if not all of it was written."""
         self._begin(value, "")
         while self._open and self._left > 0:
             holder = self._open[-1]
@@ -93,7 +92,6 @@ class Writer:
             elif holder.at < holder.one_by_one or not self._slice(holder):
                 self._item(holder)
         if self._open:
-            self.is_whole = False
             self._write("\n… the rest is left out: there are too many values …\n")
 
     def _slice(self, holder: _OpenContainer) -> bool:

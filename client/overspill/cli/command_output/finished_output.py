@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from overspill import wire
 from overspill.cli import output
+from overspill.execution.waiting import run_sync
 from overspill.guard.call_context import calling
-from overspill.guard.executors import SyncExecutor, run_sync
+from overspill.guard.executors import SyncExecutor
 from overspill.guard.guard import Guard
 from overspill.previews import notice
 from overspill.previews.preview import preview
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
 
 _SPOOL: Final[tuple[DestinationName, ...]] = ("spool",)
 _DISK_NEARLY_FULL: Final = "the disk for temporary files is nearly full"
-_TRIED_BYTES: Final = 64 * 1024
+_WARM_UP_BYTES: Final = 64 * 1024
 """Bytes of the output of which a preview is made that nobody sees."""
-_TRIED_PREVIEW_BYTES: Final = 2048
+_WARM_UP_PREVIEW_BYTES: Final = 2048
 
 
 class CommandGuard(Guard):
@@ -82,7 +83,7 @@ class FinishedOutput:
         self._has_notice = notice or not is_seen
         self._masked: StreamShape | None = None
 
-    def prepare(self) -> None:
+    def warm_up(self) -> None:
         """Make a preview of the beginning of a long output, which nobody sees.
 
         It compiles patterns that the notice needs. Call this while the end of the output is sent: the
@@ -90,8 +91,8 @@ class FinishedOutput:
         """
         if not self._recording.is_short:
             with suppress(OSError):  # a file that cannot be read: `finish` says so
-                beginning = self._recording.read(0, _TRIED_BYTES).decode("utf-8", "replace")
-                preview(beginning, _TRIED_PREVIEW_BYTES)
+                beginning = self._recording.read(0, _WARM_UP_BYTES).decode("utf-8", "replace")
+                preview(beginning, _WARM_UP_PREVIEW_BYTES)
 
     def finish(
         self,

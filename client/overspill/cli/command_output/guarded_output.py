@@ -103,7 +103,7 @@ def run(
             ended = finished_output.FinishedOutput(
                 invocation, recording, slow, is_seen=is_seen, notice=notice
             )
-            ended.prepare()
+            ended.warm_up()
             stored = end.upload_ended(status=f"exit {code}", exit_code=code)
             policy = replace(policy, reader=_reader(invocation))
             guard = finished_output.CommandGuard(client, policy, session=origin.session)

@@ -22,9 +22,9 @@ from overspill.execution.child_programs import shell_exit_code
 
 STOPPED: Final = b"s"
 _TERMINAL: Final = 0
-_TRIED: Final = 4096
+_MOST_DESCRIPTORS: Final = 4096
 """Descriptors are below this, where the system does not list them."""
-_STAYS: Final = frozenset({signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
+_IGNORED: Final = frozenset({signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
 """Signals that would stop the leader too."""
 
 
@@ -55,7 +55,7 @@ def _lead(child: int, news: int) -> NoReturn:
     code = 1
     try:
         command = _Command(child)
-        for number in _STAYS:
+        for number in _IGNORED:
             signal.signal(number, signal.SIG_IGN)
         signal.signal(signal.SIGCONT, lambda *_: command.go_on())
         with signals_relayed() as relay:
@@ -71,7 +71,7 @@ def _close_all_but(*kept: int) -> None:
     try:
         names = os.listdir("/dev/fd")  # noqa: PTH208  (names are all that is wanted)
     except OSError:
-        names = [str(number) for number in range(_TRIED)]
+        names = [str(number) for number in range(_MOST_DESCRIPTORS)]
     for descriptor in set(map(int, names)).difference(kept):
         with suppress(OSError):
             os.close(descriptor)

@@ -14,7 +14,7 @@ from overspill.cli.command_output.person_terminal import is_on_terminal, termina
 from overspill.cli.command_output.shell_integration import integrated
 from overspill.cli.command_output.terminal_process import run_on_terminal
 from overspill.cli.exit_codes import CommandFailure, ExitCode
-from overspill.cli.live_end import ended_by_signals, told_if_slow
+from overspill.cli.live_end import ended_by_signals, note_if_slow
 from overspill.live.upload import LiveUpload
 from overspill.spools.spool import Spool
 
@@ -50,8 +50,8 @@ def run_shell(invocation: Invocation, shell: str, *, name: str, session: str | N
             code = _run(shell, take, capture.id)
             with (
                 ended_by_signals(capture, upload.leave) as signals,
-                told_if_slow(signals, has_spool=spool is not None),
-                signals.heeded(),
+                note_if_slow(signals, has_spool=spool is not None),
+                signals.deliverable(),
             ):
                 upload.ended(status=f"exit {code}", exit_code=code)
         output.say(_outcome(capture))

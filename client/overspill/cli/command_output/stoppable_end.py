@@ -42,7 +42,7 @@ class StoppableEnd:
 
     def upload_ended(self, *, status: str, exit_code: int) -> wire.Entry | None:
         """Return what `LiveUpload.ended` returns. After a signal the service has 2 seconds for the rest."""
-        with self._signals.heeded():
+        with self._signals.deliverable():
             return self._upload.ended(status=status, exit_code=exit_code)
 
     def stored(self, store: Callable[[], Guarded], keep: Callable[[], Guarded]) -> Guarded:
@@ -50,7 +50,7 @@ class StoppableEnd:
 
         A signal that comes later lets `store` end: it asks no longer than the policy allows.
         """
-        with self._signals.heeded():
+        with self._signals.deliverable():
             guarded = self._guarded = store() if self._signals.number is None else keep()
             self._is_all_stored = True
         return guarded
