@@ -79,9 +79,8 @@ class InspectRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def of(cls, arguments: Mapping[str, Any]) -> InspectRequest:
         """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
         try:
-            return _checked(
-                msgspec.convert(lenient_arguments.with_implied_mode(arguments), cls, strict=False)
-            )
+            meant = lenient_arguments.with_implied_mode(arguments, cls)
+            return _checked(msgspec.convert(meant, cls, strict=False))
         except msgspec.ValidationError as error:
             raise InvalidArguments(_error_text(error)) from error
 

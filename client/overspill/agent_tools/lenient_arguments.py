@@ -7,7 +7,8 @@ mean is plain in these cases, and an error would cost the agent a call.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 import msgspec
 
@@ -15,7 +16,7 @@ from overspill import wire
 from overspill.agent_tools.error_answers import InvalidArguments
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from msgspec import Struct
 
@@ -27,19 +28,13 @@ _HANDLE: Final = re.compile(rf"(?<![A-Za-z0-9]){wire.CAPTURE_ID.pattern}(?![A-Za
 _NUMBER: Final = re.compile(r"([+-]?[0-9][0-9,]{0,20})(?:\.0*)?")
 _LONGEST: Final = 1_000
 """Characters of a text in which a handle is searched for."""
-_NUMBERS: Final = frozenset(
-    {
-        *("lines", "context_lines", "start", "end", "max_matches", "offset", "max_chars"),
-        *("limit", "timeout_seconds"),
-    }
-)
 _IMPLIED_MODES: Final = (("pattern", "grep"), ("start", "range"), ("end", "range"))
 """The mode that an argument implies if no mode is given."""
 
 
-def with_implied_mode(given: Mapping[str, Any]) -> dict[str, Any]:
+def with_implied_mode(given: Mapping[str, Any], kind: type[Struct]) -> dict[str, Any]:
     """Return the arguments of `inspect_output`, cleaned, with the mode that they imply if they name none."""
-    meant = cleaned(given)
+    meant = cleaned(given, kind)
     if "mode" not in meant:
         meant |= next(({"mode": mode} for name, mode in _IMPLIED_MODES if name in meant), {})
     return meant
@@ -50,13 +45,21 @@ def without_punctuation(text: str) -> str:
     return text.strip(_PUNCTUATION)
 
 
-def cleaned(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments without nulls, and with plain numbers, modes and handles."""
+def cleaned(given: Mapping[str, Any], kind: type[Struct]) -> dict[str, Any]:
+    """Return the arguments for a request of this kind: no nulls, and plain numbers, modes and handles."""
+    numbers = _numbers_of(kind)
     return {
-        name: _cleaned_value(name, value) if isinstance(value, str) else _as_text(name, value)
+        name: _cleaned_value(name, value, numbers) if isinstance(value, str) else _as_text(name, value)
         for name, value in given.items()
         if value is not None
     }
+
+
+@cache
+def _numbers_of(kind: type[Struct]) -> frozenset[str]:
+    """Return the names of the arguments that are numbers."""
+    found = msgspec.structs.fields(kind)
+    return frozenset(field.name for field in found if {int, float} & {field.type, *get_args(field.type)})
 
 
 def _as_text(name: str, value: Any) -> Any:
@@ -64,10 +67,10 @@ def _as_text(name: str, value: Any) -> Any:
     return str(value) if name == "cursor" and type(value) is int else value
 
 
-def _cleaned_value(name: str, text: str) -> str | int:
+def _cleaned_value(name: str, text: str, numbers: Collection[str]) -> str | int:
     if name == "mode":
         return text.strip(_PUNCTUATION).lower()
-    if name in _NUMBERS:
+    if name in numbers:
         found = _NUMBER.fullmatch(text.strip(_PUNCTUATION))
         return text if found is None else int(found[1].replace(",", ""))
     return handle_in(text) if name == "capture" else text
@@ -76,7 +79,7 @@ def _cleaned_value(name: str, text: str) -> str | int:
 def request_of(kind: type[T], arguments: Mapping[str, Any], tool: str) -> T:
     """Return the request of a tool from a model's arguments. Raises `InvalidArguments`."""
     try:
-        return msgspec.convert(cleaned(arguments), kind, strict=False)
+        return msgspec.convert(cleaned(arguments, kind), kind, strict=False)
     except msgspec.ValidationError as error:
         allowed = ", ".join(field.name for field in msgspec.structs.fields(kind))
         raise InvalidArguments(f"{error}; {tool} takes {allowed}".replace("`$.", "`")) from error

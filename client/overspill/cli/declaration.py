@@ -1,7 +1,7 @@
 """How a command is declared: the common options, its examples, and what happens when it ends."""
 
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -11,7 +11,7 @@ import click
 from overspill.cli import lazy
 from overspill.cli.command_types import Command
 from overspill.cli.options import ANSWER, COMMON
-from overspill.cli.parameters import click_parameters
+from overspill.cli.parameters import click_parameters, parameters_of
 
 
 def command(
@@ -62,12 +62,6 @@ def _grouped(function: Callable[..., None], given: dict[str, Any]) -> dict[str, 
     return given
 
 
-def _options(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
-    """Yield what is asked for a parameter: itself, or the fields of its dataclass."""
-    if not is_dataclass(parameter.annotation):
-        yield parameter
-        return
-    for field in fields(parameter.annotation):
-        yield inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
-        )
+def _options(parameter: inspect.Parameter) -> Iterable[inspect.Parameter]:
+    """Return what is asked for a parameter: itself, or the fields of its dataclass."""
+    return parameters_of(parameter.annotation) if is_dataclass(parameter.annotation) else [parameter]

@@ -1,7 +1,8 @@
 """Declares options and arguments: as annotations of the parameters that take their values."""
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
 from typing import Any
 
 import click
@@ -49,6 +50,14 @@ def argument(*, metavar: str, **settings: Any) -> Maker:
         return click.Argument([parameter.name], required=is_required, metavar=shown, **values)
 
     return make
+
+
+def parameters_of(group: Any) -> Iterator[inspect.Parameter]:
+    """Yield the fields of a dataclass as parameters, each of which is an option."""
+    for field in fields(group):
+        yield inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
+        )
 
 
 def click_parameters(parameters: Iterable[inspect.Parameter]) -> list[click.Parameter]:

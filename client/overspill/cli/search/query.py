@@ -1,23 +1,16 @@
 """What to search for: the options of `grep`."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Final
 
 import click
 
 from overspill.cli.options import SessionFilter, Since
-from overspill.cli.parameters import flag, option
+from overspill.cli.parameters import click_parameters, flag, option, parameters_of
 
-_SWITCHES: Final = {
-    "fixed": "-F",
-    "ignore_case": "-i",
-    "word": "-w",
-    "invert": "-v",
-    "only": "-o",
-    "count": "-c",
-    "from_end": "--from-end",
-}
-_VALUES: Final = {"context": "-C", "before": "-B", "after": "-A", "session": "--session"}
+_NOT_REPEATED: Final = frozenset({"patterns", "max_matches", "everything", "cursor"})
+"""Options that the command which goes on has anew: see `Search.words`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,11 +99,14 @@ class Query:
 
     def words(self) -> list[str]:
         """Return the options as they are typed, without the patterns and how far the search goes."""
-        words = [switch for name, switch in _SWITCHES.items() if getattr(self, name)]
-        words += [] if self.numbers else ["-N"]
-        words += [] if self.since is None else ["--since", self.since.isoformat()]
-        for name, spelled in _VALUES.items():
-            value = getattr(self, name)
-            if value is not None and (value or name != "context"):
-                words += [spelled, str(value)]
+        words: list[str] = []
+        for parameter in parameters_of(Query):
+            value = getattr(self, parameter.name)
+            if value == parameter.default or parameter.name in _NOT_REPEATED:
+                continue
+            (typed,) = click_parameters([parameter])
+            if isinstance(value, bool):
+                words.append(typed.opts[0] if value else typed.secondary_opts[0])
+            else:
+                words += [typed.opts[0], value.isoformat() if isinstance(value, datetime) else str(value)]
         return words
