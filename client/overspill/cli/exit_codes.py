@@ -116,6 +116,16 @@ def _shortages_as_failures() -> Iterator[None]:
         raise CommandFailure(why, ExitCode.FAILED) from None
 
 
+@contextmanager
+def usage_errors(*kinds: type[Exception], before: str = "") -> Iterator[None]:
+    """Raise `CommandFailure` for errors of these kinds in the block: settings are wrong."""
+    try:
+        yield
+    except kinds as error:
+        said = os_error_text(error) if isinstance(error, OSError) else str(error)
+        raise CommandFailure(f"{before}{said}", ExitCode.USAGE) from error
+
+
 def require_yes(question: str, what: str, *, otherwise: str) -> None:
     """Ask the person at the terminal. Raises `CommandFailure`, which says `otherwise`, unless they say yes.
 

@@ -10,7 +10,7 @@ import msgspec
 
 from overspill.cli import output
 from overspill.cli.color import ColorMode
-from overspill.cli.exit_codes import CommandFailure, ExitCode, os_error_text
+from overspill.cli.exit_codes import usage_errors
 from overspill.cli.printable import printable_json
 from overspill.delivery.partitions import partition_for
 from overspill.transfer.client import Client
@@ -44,21 +44,15 @@ class Invocation:
         return self._client_of(Client, **limits)
 
     def _client_of(self, kind: type[C], **limits: Any) -> C:
-        try:
+        with usage_errors(ValueError):
             return kind(self.url, self.key, **limits)
-        except ValueError as error:
-            raise CommandFailure(str(error), ExitCode.USAGE) from error
 
     def policy(self) -> "Policy":
         """Return the policy that the environment names. Raises `CommandFailure`."""
         from overspill.guard.environment_policy import environment_policy  # noqa: PLC0415  (for few commands)
 
-        try:
+        with usage_errors(OSError, ValueError, before="OVERSPILL_POLICY: "):
             return environment_policy()
-        except OSError as error:
-            raise CommandFailure(f"OVERSPILL_POLICY: {os_error_text(error)}", ExitCode.USAGE) from error
-        except ValueError as error:
-            raise CommandFailure(f"OVERSPILL_POLICY: {error}", ExitCode.USAGE) from error
 
     def session(self) -> str:
         """Return the session of the environment, empty if it names none. Raises `CommandFailure`."""
@@ -70,10 +64,8 @@ class Invocation:
 
         Raises `CommandFailure`.
         """
-        try:
+        with usage_errors(ValueError):
             return partition_for(self.client())
-        except ValueError as error:
-            raise CommandFailure(str(error), ExitCode.USAGE) from error
 
     @contextmanager
     def source(self, ref: str, session: str | None) -> Iterator["SyncSource"]:

@@ -55,12 +55,9 @@ def _wide_pipe() -> tuple[int, int]:
 
 
 def _is_from_terminal(number: int) -> bool:
-    """Return whether the terminal has sent this signal to the child as well."""
-    return number in FROM_TERMINAL and _is_foreground()
-
-
-def _is_foreground() -> bool:
-    """Return whether the terminal sends the signals of its keys to this process and its child."""
+    """Return whether the terminal has sent this signal to the child as well: both are in its foreground."""
+    if number not in FROM_TERMINAL:
+        return False
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
     except OSError:

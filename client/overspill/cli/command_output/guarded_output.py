@@ -23,7 +23,7 @@ from overspill.cli.command_output.person_terminal import is_on_terminal, termina
 from overspill.cli.command_output.slow_output import SlowOutput
 from overspill.cli.command_output.stoppable_end import StoppableEnd
 from overspill.cli.command_output.terminal_process import run_on_terminal
-from overspill.cli.exit_codes import CommandFailure, ExitCode
+from overspill.cli.exit_codes import usage_errors
 from overspill.delivery.broken_capture import LiveOutcome
 from overspill.guard.call_context import minted
 from overspill.guard.hosts import fitting_chars
@@ -200,10 +200,8 @@ def _live_capture(
 
 def _check_settings() -> None:
     """Raise `CommandFailure` if a variable that the guard will read has a wrong value."""
-    try:
+    with usage_errors(ValueError):
         location.waiting_bytes()
-    except ValueError as error:
-        raise CommandFailure(str(error), ExitCode.USAGE) from error
 
 
 def _reader(invocation: Invocation) -> str:

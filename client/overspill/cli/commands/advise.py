@@ -11,7 +11,7 @@ from overspill.advice.policy_text import toml_of
 from overspill.cli import output
 from overspill.cli.color import Paint
 from overspill.cli.declaration import command
-from overspill.cli.exit_codes import CommandFailure, ExitCode, os_error_text
+from overspill.cli.exit_codes import usage_errors
 from overspill.cli.options import COLORED, Span
 from overspill.cli.parameters import option
 from overspill.cli.table import Column, Table
@@ -50,7 +50,8 @@ def advise(
     The advice comes from counts: captures that nobody read, captures that were read at once, and what the
     reads asked for. With -o it is written as a file for `Policy.load`, together with the tools of --policy.
     """
-    now = _policy(policy)
+    with usage_errors(OSError, ValueError):
+        now = Policy() if policy is None else Policy.load(policy)
     with invocation.client() as client:
         found = client.stats(since=datetime.now(UTC) - timedelta(seconds=since), total=True)
     advice = [advice_on(each, _now(now, each.tool)) for each in figures_of(found)]
@@ -62,15 +63,6 @@ def advise(
         output.say("no tool was counted in this time; guards report theirs once a minute")
     if target is not None:
         write_policy(target, advice, now, since)
-
-
-def _policy(path: Path | None) -> Policy:
-    try:
-        return Policy() if path is None else Policy.load(path)
-    except OSError as error:
-        raise CommandFailure(os_error_text(error), ExitCode.USAGE) from error
-    except ValueError as error:
-        raise CommandFailure(str(error), ExitCode.USAGE) from error
 
 
 def _now(policy: Policy, tool: str) -> Now:

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from overspill.cli import lazy, output
+from overspill.cli import output
 from overspill.cli.declaration import command
+from overspill.cli.exit_codes import code_of, message_of, require_yes
 from overspill.cli.options import Refs, WholeSession
 from overspill.cli.parameters import flag
 from overspill.cli.printable import printable_line
@@ -46,8 +47,8 @@ def _remove(invocation: "Invocation", refs: tuple[str, ...], session: str | None
             try:
                 removed = client.delete(ref, session=session)
             except ProblemError as error:
-                output.say(lazy.exit_codes.message_of(error))
-                code = code or lazy.exit_codes.code_of(error)
+                output.say(message_of(error))
+                code = code or code_of(error)
             else:
                 if invocation.json:
                     invocation.answer(removed)
@@ -58,7 +59,7 @@ def _remove(invocation: "Invocation", refs: tuple[str, ...], session: str | None
 def _remove_session(invocation: "Invocation", session: str, *, yes: bool) -> None:
     if not yes:
         question = f"Remove every capture of session {printable_line(session)!r}?"
-        lazy.exit_codes.require_yes(question, "removing a whole session", otherwise="nothing was removed")
+        require_yes(question, "removing a whole session", otherwise="nothing was removed")
     with invocation.client() as client:
         removed = client.delete_session(session)
     if invocation.json:

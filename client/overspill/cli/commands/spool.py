@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from overspill import wire
-from overspill.cli import lazy, output
+from overspill.cli import output
 from overspill.cli.color import Paint
 from overspill.cli.command_types import Commands
 from overspill.cli.declaration import command
+from overspill.cli.exit_codes import CommandFailure, ExitCode, code_of, message_of, require_yes
 from overspill.cli.options import COLORED, Refs
 from overspill.cli.parameters import flag, option
 from overspill.cli.table import Column, Table, instant, period, short, size
@@ -94,10 +95,10 @@ def flush(
     flushed = _flush_all(invocation, _partitions(invocation, everything=everything))
     output.say(_summary_of(flushed))
     if flushed.failure is not None:
-        output.say(lazy.exit_codes.message_of(flushed.failure))
-        raise click.exceptions.Exit(lazy.exit_codes.code_of(flushed.failure))
+        output.say(message_of(flushed.failure))
+        raise click.exceptions.Exit(code_of(flushed.failure))
     if flushed.refused:
-        raise click.exceptions.Exit(lazy.exit_codes.ExitCode.REFUSED)
+        raise click.exceptions.Exit(ExitCode.REFUSED)
 
 
 def _flush_all(invocation: "Invocation", partitions: "list[Partition]") -> "Flushed":
@@ -163,7 +164,7 @@ def _drop_all(partition: "Partition", session: str | None, *, yes: bool) -> None
     ids = [entry.id for entry in partition.entries() if wanted is None or entry.session == wanted]
     if ids and not yes:
         question = f"Drop {quantities.plural(len(ids), 'capture')} that nobody else has?"
-        lazy.exit_codes.require_yes(question, "dropping everything", otherwise="nothing was dropped")
+        require_yes(question, "dropping everything", otherwise="nothing was dropped")
     _drop(partition, ids)
 
 
@@ -173,9 +174,7 @@ def _drop_some(partition: "Partition", refs: tuple[str, ...], session: str) -> N
     _drop(partition, [entry.id for entry in found.values() if entry is not None])
     missing = [ref for ref, entry in found.items() if entry is None]
     if missing:
-        raise lazy.exit_codes.CommandFailure(
-            f"not in the spool: {', '.join(missing)}", lazy.exit_codes.ExitCode.ABSENT
-        )
+        raise CommandFailure(f"not in the spool: {', '.join(missing)}", ExitCode.ABSENT)
 
 
 def _drop(partition: "Partition", ids: list[str]) -> None:
@@ -196,8 +195,8 @@ def _single_match(partition: "Partition", ref: str, session: str) -> "Spooled | 
     same = [each for each in partition.entries() if each.call_id == entry.call_id]
     if len({each.session for each in same}) > 1:
         named = ", ".join(f"{each.id} ({short(each.session) or 'no session'})" for each in same)
-        raise lazy.exit_codes.CommandFailure(
-            f"{ref} is in several sessions: use --session, or one of {named}", lazy.exit_codes.ExitCode.USAGE
+        raise CommandFailure(
+            f"{ref} is in several sessions: use --session, or one of {named}", ExitCode.USAGE
         )
     return entry
 
@@ -218,9 +217,7 @@ def _own_partition(invocation: "Invocation") -> "Partition":
     """
     own = invocation.partition()
     if own is None:
-        raise lazy.exit_codes.CommandFailure(
-            "there is no local spool: OVERSPILL_SPOOL is off", lazy.exit_codes.ExitCode.USAGE
-        )
+        raise CommandFailure("there is no local spool: OVERSPILL_SPOOL is off", ExitCode.USAGE)
     if not own.spool.exists():
         _check_can_be_made(own.spool.path)
     return own

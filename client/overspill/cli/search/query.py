@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Final
 
 import click
@@ -9,6 +10,7 @@ import click
 from overspill.cli.options import SessionFilter, Since
 from overspill.cli.parameters import click_parameters, flag, option, parameters_of
 
+_context: Final = partial(option, metavar="NUM", type=click.IntRange(min=0, max=100))
 _NOT_REPEATED: Final = frozenset({"patterns", "max_matches", "everything", "cursor"})
 """Options that the command which goes on has anew: see `Search.words`."""
 
@@ -40,36 +42,14 @@ class Query:
         ),
     ] = True
     context: Annotated[
-        int,
-        option(
-            "-C",
-            "--context",
-            metavar="NUM",
-            help="Show NUM lines around each match; also -NUM.",
-            type=click.IntRange(min=0, max=100),
-        ),
+        int, _context("-C", "--context", help="Show NUM lines around each match; also -NUM.")
     ] = 0
     before: Annotated[
         int | None,
-        option(
-            "-B",
-            "--before-context",
-            "--before",
-            metavar="NUM",
-            help="Show NUM lines before each match.",
-            type=click.IntRange(min=0, max=100),
-        ),
+        _context("-B", "--before-context", "--before", help="Show NUM lines before each match."),
     ] = None
     after: Annotated[
-        int | None,
-        option(
-            "-A",
-            "--after-context",
-            "--after",
-            metavar="NUM",
-            help="Show NUM lines after each match.",
-            type=click.IntRange(min=0, max=100),
-        ),
+        int | None, _context("-A", "--after-context", "--after", help="Show NUM lines after each match.")
     ] = None
     max_matches: Annotated[
         int | None,
