@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from overspill.shapes.block_types import listed
+from overspill.shapes.block_types import ITEMS, TEXT_FIELDS, listed
 from overspill.shapes.fields import get, text_field
 
 if TYPE_CHECKING:
@@ -47,16 +47,14 @@ class _Item(NamedTuple):
 
 
 _ITEMS: Final[Mapping[str, _Item]] = {
-    "function_call_output": _Item(("output",)),
-    "custom_tool_call_output": _Item(("output",)),
+    **{kind: _Item((TEXT_FIELDS[kind],)) for kind in ITEMS - {_TOOL_RESULT}},
     "local_shell_call_output": _Item(("output",), "local_shell", _OWN_ID),
     "shell_call_output": _Item((), "shell"),
     "apply_patch_call_output": _Item(("output",), "apply_patch"),
     "mcp_call": _Item(("output",), ids=_OWN_ID),
     "program_output": _Item(("result",), "program"),
-    _FUNCTION_RESULT: _Item(("result",)),
 }
-"""Items of OpenAI's Responses; the last one is of Gemini's Interactions."""
+"""Items of OpenAI's Responses and of Gemini's Interactions."""
 
 
 class ToolResult(NamedTuple):
