@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _BEFORE: Final = pytest.StashKey[int]()
+_YOUNG: Final = 1
+"""The generation of the garbage collector with what a test made. All take a hundred times as long."""
 
 
 def open_files() -> int:
@@ -30,12 +32,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
-    """Collect garbage after a test only if more is open than before it: collecting takes 30 ms."""
+    """Collect garbage after a test if more is open than before it."""
     yield
     if open_files() <= item.stash.get(_BEFORE, 0):
         return
     with warnings.catch_warnings(record=True) as left:
         warnings.simplefilter("always", ResourceWarning)
-        gc.collect()
+        gc.collect(_YOUNG)
     if left:
         pytest.fail("left open: " + "; ".join(str(each.message) for each in left), pytrace=False)
