@@ -29,6 +29,13 @@ def overspill(service: ServiceProcess) -> Shell:
     return Shell(service.url)
 
 
+@pytest.fixture
+def patient(service: ServiceProcess, tmp_path: Path) -> Shell:
+    """One that waits for the service however busy the machine is."""
+    (tmp_path / "policy.toml").write_text("version = 1\nwait = 600\n")
+    return Shell(service.url, OVERSPILL_POLICY=str(tmp_path / "policy.toml"))
+
+
 def output_of(*words: str) -> bytes:
     return subprocess.run(words, capture_output=True, check=True).stdout
 
@@ -193,11 +200,11 @@ def test_a_command_that_closes_its_outputs_is_waited_for(overspill: Shell) -> No
     assert overspill("run", "--", "sh", "-c", script) == (9, b"told\n", "")
 
 
-def test_a_full_disk_costs_the_middle_of_a_huge_output_and_the_command_nothing(overspill: Shell) -> None:
+def test_a_full_disk_costs_the_middle_of_a_huge_output_and_the_command_nothing(patient: Shell) -> None:
     huge = f"echo the beginning; yes line | head -c {64 * 1024 * 1024}; echo the end; exit 7"
     # a bound on files' sizes is a full disk that needs no disk; in 1,024 bytes
-    result = overspill.script(f"ulimit -S -f 20000; overspill run -- sh -c '{huge}'")
-    kept = overspill("cat", result.capture).data
+    result = patient.script(f"ulimit -S -f 20000; overspill run -- sh -c '{huge}'")
+    kept = patient("cat", result.capture).data
 
     assert result.code == 7
     assert "overspill: the middle of the output is missing from what is kept: File too large\n" in result.err
@@ -208,10 +215,10 @@ def test_a_full_disk_costs_the_middle_of_a_huge_output_and_the_command_nothing(o
     assert f"Stored without {gap[1].decode()} of its middle (File too large) until " in result.out
 
 
-def test_where_no_file_can_be_made_some_megabytes_are_stored_whole_all_the_same(overspill: Shell) -> None:
+def test_where_no_file_can_be_made_some_megabytes_are_stored_whole_all_the_same(patient: Shell) -> None:
     ten = f"yes line | head -c {10 * 1024 * 1024}; echo the end"
-    result = overspill.script(f"ulimit -S -f 0; overspill run -- sh -c '{ten}'")
-    kept = overspill("cat", result.capture).data
+    result = patient.script(f"ulimit -S -f 0; overspill run -- sh -c '{ten}'")
+    kept = patient("cat", result.capture).data
 
     assert (result.code, result.err, "Stored whole until" in result.out) == (0, "", True)
     assert kept == output_of("sh", "-c", ten)
