@@ -180,6 +180,22 @@ def test_gemini_gets_the_notice_as_the_reason(service_of_the_environment: Servic
         assert stored(service_of_the_environment, answer["reason"]) == OUTPUT
 
 
+PAGE = "".join(f"{number}\n" for number in range(1, 2_501))
+
+
+@pytest.mark.parametrize(
+    ("program", "event"),
+    [
+        ("gemini-cli", gemini(PAGE, tool_name="read_file")),
+        ("claude-code", claude({"type": "text", "file": {"content": PAGE}}, tool_name="Read")),
+    ],
+)
+def test_a_page_of_a_file_is_as_long_as_the_program_makes_it(
+    service_of_the_environment: ServiceProcess, program: str, event: dict[str, Any]
+) -> None:
+    assert answered(program, event) == {}
+
+
 def test_a_result_of_gemini_with_an_image_stays(service_of_the_environment: ServiceProcess) -> None:
     image = {"inlineData": {"mimeType": "image/png", "data": "A" * 100_000}}
 

@@ -14,10 +14,10 @@ from mcp.server import Server
 from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
 
 from overspill.agent_tools.inspect_request import MOST_CHARS
-from overspill.guard.environment_policy import environment_policy
 from overspill.guard.guard import Guard
 from overspill.integrations.adapter import Adapter
 from overspill.integrations.claude_code import post_tool_use_async
+from overspill.integrations.host_policy import host_policy
 from overspill.reading.latest import Latest
 from overspill.transfer.sync import SyncClient
 
@@ -46,7 +46,7 @@ def guarded_options(
     if _is_guarded(given):
         return given
     if guard is None:
-        guard = Guard(SyncClient(), environment_policy().for_host("claude-code"))
+        guard = Guard(SyncClient(), host_policy("claude-code"))
     hooks = _Hooks(Adapter(guard))
     known: dict[Any, list[HookMatcher]] = dict(given.hooks or {})
     known["PreToolUse"] = [*known.get("PreToolUse", []), HookMatcher(f"mcp__{SERVER}__.*", [hooks.begin])]

@@ -6,9 +6,9 @@ import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.guard.environment_policy import environment_policy
 from overspill.guard.guard import Guard
 from overspill.integrations.agent_programs.own_command import shell_command
+from overspill.integrations.host_policy import host_policy
 from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
@@ -28,6 +28,6 @@ def answered(
     program: str, answer: Callable[[Guard, Mapping[str, Any]], dict[str, Any]], event: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return what `answer` makes of the event of a program, with a guard for the environment's service."""
-    policy = replace(environment_policy().for_host(program), reader=f"{shlex.join(shell_command())} {_READ}")
+    policy = replace(host_policy(program), reader=f"{shlex.join(shell_command())} {_READ}")
     with SyncClient() as client, _HookGuard(client, policy) as guard:
         return answer(guard, event)
