@@ -403,11 +403,19 @@ def test_hostile_text_takes_time_in_proportion_to_its_length(hostile: str, redac
     assert any(took(100_000) < limit for _ in range(3))
 
 
-def test_a_pause_behind_a_long_word_takes_no_longer_than_masking_it() -> None:
-    text = "LS0tLS1CRUdJTi" * 400 + " "
+LONG_VALUES = Redactor(
+    values=["".join(random.Random(1).choices(BASE64, k=4_000)) + f"{each:02}" for each in range(20)]
+)
 
+
+@pytest.mark.parametrize(
+    ("redactor", "text"),
+    [(DEFAULT, "LS0tLS1CRUdJTi" * 400 + " "), (LONG_VALUES, LONG_VALUES._values[0][0] * 5_600)],
+    ids=["half a key in base64", "the first character of many long values"],
+)
+def test_a_pause_behind_a_long_word_takes_no_longer_than_masking_it(redactor: Redactor, text: str) -> None:
     def took(*, is_paused: bool) -> float:
-        stream = DEFAULT.stream(str)
+        stream = redactor.stream(str)
         start = time.process_time()
         stream.feed(text)
         if is_paused:

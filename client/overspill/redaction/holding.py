@@ -27,6 +27,8 @@ _HALF_HEADING: Final = re.compile(
     r"|[Cc]ookie['\"\\]{0,5}[ \t]{0,8}[:=][^\r\n]*\Z"
 )
 """The end of a text behind which a key of SSH2 may begin, or a header may go on with a cookie."""
+_HEAD_CHARS: Final = 16
+"""Characters at the beginning of a value by which it is looked for."""
 _PUTTY_KEY: Final = "Private-Lines: "
 _PUTTY_END: Final = "Private-MAC: "
 _WRAPPED: Final = re.compile(r"\\?(?:\r?\n?|\r?\n[\w-]{1,40})\Z", re.ASCII)
@@ -94,9 +96,13 @@ def _half_heading(text: str, start: int) -> int:
 
 def _value(text: str, start: int, value: str) -> int:
     """Return where the longest beginning of the value begins that the text ends with; else its length."""
-    at = text.find(value[0], max(start, len(text) - len(value) + 1))
+    least, head = max(start, len(text) - len(value) + 1), value[:_HEAD_CHARS]
+    at = text.find(head, least)  # one character alone may come thousands of times
     while at >= 0:
         if value.startswith(text[at:]):
             return at
-        at = text.find(value[0], at + 1)
+        at = text.find(head, at + 1)
+    for size in range(min(len(head), len(value) - 1, len(text) - least), 0, -1):
+        if text.endswith(head[:size]):
+            return len(text) - size
     return len(text)
