@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from overspill_service.telemetry import logs
@@ -28,10 +28,37 @@ def record(**fields: object) -> logging.LogRecord:
         ('say "x"', r'"say \"x\""'),
         ("line\nforged status=200", r'"line\nforged status=200"'),
         ("\x1b[31m", '"\\u001b[31m"'),
+        ("\x9b31mgrün", '"\\u009b31mgrün"'),
+        ("a\u202eb\u2028c\x7f\u200b\U000e0041", '"a\\u202eb\\u2028c\\u007f\\u200b\\udb40\\udc41"'),
+        ("\ud800", '"\\ud800"'),
     ],
 )
 def test_a_value_is_one_word_of_a_line(value: object, shown: str) -> None:
     assert logs.formatter_of("text").format(record(name=value)).endswith(f"[-] said this name={shown}")
+
+
+UNSEEN: Final = "a\x9b31m\u202eb\u2028c\x7f\u200b\U000e0041\ud800"
+"""What a terminal obeys, or nobody sees: a control of 8 bits, marks of direction, tags, half a character."""
+
+
+def test_a_line_of_json_has_nothing_that_a_terminal_obeys_and_says_the_same() -> None:
+    line = logs.formatter_of("json").format(record(name=UNSEEN))
+
+    assert line.isprintable()
+    assert json.loads(line)["name"] == UNSEEN
+
+
+def test_a_message_and_a_traceback_have_nothing_that_a_terminal_obeys() -> None:
+    made = record()
+    made.msg, made.args = "no such thing: %s\n", (UNSEEN,)
+    try:
+        int(UNSEEN)
+    except ValueError as error:
+        made.exc_info = ValueError, ValueError(UNSEEN), error.__traceback__
+    text = logs.formatter_of("text").format(made)
+
+    assert text.replace("\n", "").isprintable()
+    assert "test_logs.py" in text
 
 
 def test_fields_of_what_is_under_way_come_with_every_record_and_go_with_it() -> None:

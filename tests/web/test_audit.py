@@ -203,12 +203,13 @@ async def test_reads_are_written_for_tenants_that_want_them(
 
 
 async def test_hostile_names_cannot_forge_a_line(api: Api, file: Path) -> None:
-    session = '"}\n{"event":{"action":"forged"}}\u2028\r'
+    session = '"}\n{"event":{"action":"forged"}}\u2028\r\x9b2J\u202e'
     answer = await api.send("DELETE", f"/v1/sessions/{quote(session)}")
     assert answer.status == 200, await answer.text()
     (line,) = lines(file)
 
     assert line["overspill"] == {"session": session, "captures": 0, "stored_size": 0}
+    assert file.read_text().removesuffix("\n").isprintable()
     assert line["event"]["action"] == "session.delete"
 
 

@@ -13,6 +13,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from overspill_service.audit.visible_text import visible
+
 SCHEMA: Final = "8.17"
 SERVICE: Final = "overspill-service"
 
@@ -149,7 +151,7 @@ class Event(Struct, frozen=True, kw_only=True):
             "trace": {"id": self.trace_id},
             "overspill": self.about,
         }
-        return msgspec.json.encode(_without_empty(document)) + b"\n"
+        return visible(msgspec.json.encode(_without_empty(document)).decode()).encode() + b"\n"
 
     def _event(self) -> dict[str, Any]:
         return {

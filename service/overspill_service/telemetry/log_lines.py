@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
+from overspill_service.audit.visible_text import visible, visible_lines
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -76,7 +78,7 @@ class LineFormatter(logging.Formatter, ABC):
             fields["exception"] = exception
         line = self.line(record.created, record.levelname, record.name, record.getMessage(), fields)
         if exception and not self.has_exception_field:
-            line += "\n" + without_secrets(exception)
+            line += "\n" + without_secrets(visible_lines(exception))
         return line
 
     has_exception_field: ClassVar[bool]
@@ -94,13 +96,13 @@ class JsonFormatter(LineFormatter):
         fields["logger"] = logger
         fields["process"] = os.getpid()
         fields["message"] = message
-        return without_secrets(_json(fields))
+        return without_secrets(visible(_json(fields)))
 
 
 def _json(line: Fields) -> str:
     try:
         return _ENCODER.encode(line).decode()
-    except UnicodeEncodeError:  # a lone surrogate, which is escaped where the line is written
+    except UnicodeEncodeError:  # a lone surrogate
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
@@ -112,7 +114,7 @@ class TextFormatter(LineFormatter):
         second = int(at)
         time_ = f"{self._seconds.of(second)},{int((at - second) * 1000):03d}"
         request_id = fields.pop("request_id", "-")
-        words = [f"{time_} {level} {logger} [{request_id}] {message}"]
+        words = [f"{time_} {level} {logger} [{request_id}] {visible_lines(message)}"]
         words += [f"{name}={_quoted_word(value)}" for name, value in fields.items()]
         return without_secrets(" ".join(words))
 
@@ -125,7 +127,7 @@ def _quoted_word(value: object) -> object:
     if _is_word(text):
         return text
     is_word = text.isprintable() and not any(mark in text for mark in ' "=')
-    return text if text and is_word else json.dumps(text, ensure_ascii=False)
+    return text if text and is_word else visible(json.dumps(text, ensure_ascii=False))
 
 
 class RequestRecord(logging.LogRecord):
