@@ -31,14 +31,14 @@ class AgentTool:
         """Answer a call with these arguments: an object, or its JSON text. `session` is that of the call."""
         try:
             return self._answer(_object(arguments), session)
-        except InvalidArguments as error:
+        except Exception as error:  # noqa: BLE001  (the boundary: a tool never breaks its agent)
             return error_answer(error)
 
     async def acall(self, arguments: Any, *, session: str | None = None) -> Answer:
         """Do the same as `call`, for asynchronous code."""
         try:
             return await self._answer_async(_object(arguments), session)
-        except InvalidArguments as error:
+        except Exception as error:  # noqa: BLE001  (as above)
             return error_answer(error)
 
 

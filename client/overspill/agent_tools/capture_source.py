@@ -9,7 +9,6 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from overspill.agent_tools.agent_tool import AgentTool, Answer, Arguments
-from overspill.agent_tools.error_answers import error_answer
 from overspill.delivery.loop_calls import LoopCalls
 from overspill.delivery.partitions import partition_for
 from overspill.execution.waiting import result, wait_blocking
@@ -65,24 +64,14 @@ class CaptureSource:
             description,
             parameters,
             lambda given, session: self.run(work(given, session)),
-            lambda given, session: self.run_async(work(given, session)),
+            lambda given, session: result(self._begin(work(given, session))),
         )
 
     def run(self, work: Work) -> Answer:
-        """Return the answer of `work`, or one that says what went wrong. Raises nothing."""
-        try:
-            reply = self._begin(work)
-            wait_blocking(reply)
-            return reply.result()
-        except Exception as error:  # noqa: BLE001  (the boundary: a tool never breaks its agent)
-            return error_answer(error)
-
-    async def run_async(self, work: Work) -> Answer:
-        """Do the same as `run`, for asynchronous code. Raises only `CancelledError`, which ends the work."""
-        try:
-            return await result(self._begin(work))
-        except Exception as error:  # noqa: BLE001  (the boundary: a tool never breaks its agent)
-            return error_answer(error)
+        """Return the answer of `work`. Raises what that raises, and what `_begin` does."""
+        reply = self._begin(work)
+        wait_blocking(reply)
+        return reply.result()
 
     def _begin(self, work: Work) -> Reply[Answer]:
         """Begin in the loop thread. Raises `RuntimeError` if there is none, and `ClientClosed`."""

@@ -178,7 +178,10 @@ def inspection_tool(
         return _presented(inspect_output)
 
     def inspect_output_sync(*args: Any, **named: Any) -> InspectAnswer:
-        return source.run(lambda client: inspect(client, source.holder, session, looks, *args, **named))
+        try:
+            return source.run(lambda client: inspect(client, source.holder, session, looks, *args, **named))
+        except Exception as error:  # noqa: BLE001  (there is no loop thread, or the client is closed)
+            return error_answer(error)
 
     return _presented(inspect_output_sync)
 

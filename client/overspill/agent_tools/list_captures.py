@@ -73,19 +73,12 @@ class ListRequest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
 async def list_captures(
     source: CaptureSource, client: Client | None, session: str, arguments: Mapping[str, Any], max_chars: int
 ) -> Answer:
-    """Answer one call with at most `max_chars` characters. Raises nothing but `CancelledError`."""
-    try:
-        asked = ListRequest.of(arguments)
-        waiting = [] if asked.cursor else await run_blocking(_spooled, source, session, asked)
-        return await _answer(client, session, asked, waiting, max_chars)
-    except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
-        return error_answer(error)
+    """Answer one call with as many captures as fit in `max_chars`. Those on this machine come first.
 
-
-async def _answer(
-    client: Client | None, session: str, asked: ListRequest, waiting: list[Entry], max_chars: int
-) -> Answer:
-    """Return as many captures as fit in `max_chars`. Those that wait on this machine come first."""
+    Raises `InvalidArguments`, and what listing raises.
+    """
+    asked = ListRequest.of(arguments)
+    waiting = [] if asked.cursor else await run_blocking(_spooled, source, session, asked)
     limit = asked.limit
     while True:
         shown = waiting[:limit]

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from overspill.agent_tools import lenient_arguments
 from overspill.agent_tools.child_output import leave, read_until_end
-from overspill.agent_tools.error_answers import InvalidArguments, error_answer
+from overspill.agent_tools.error_answers import InvalidArguments
 from overspill.agent_tools.guarded_recording import answer_limits, guarded_answer
 from overspill.agent_tools.live_command import LiveCommand
 from overspill.agent_tools.recording import Recording
@@ -88,22 +88,19 @@ class CommandRun:
         self._is_stopped = False
 
     def answer(self, arguments: Arguments, session: str | None) -> Answer:
-        """Run the command; return its answer. Raises nothing."""
-        try:
-            asked = RunRequest.of(arguments)
-            with Recording() as recording:
-                with self._live(asked.command, recording, session) as live:
-                    code, is_timed_out = self._run(asked, live.take)
-                    status = "timed out" if is_timed_out else f"exit {code}"
-                    shown = shell_exit_code(code)
-                    outcome = live.ended(status=status, exit_code=shown)
-                return {
-                    "exit_code": shown,
-                    "timed_out": is_timed_out,
-                    **guarded_answer(self._guard, recording, NAME, status, session, outcome),
-                }
-        except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
-            return error_answer(error)
+        """Run the command; return its answer. Raises `InvalidArguments`, and `OSError`."""
+        asked = RunRequest.of(arguments)
+        with Recording() as recording:
+            with self._live(asked.command, recording, session) as live:
+                code, is_timed_out = self._run(asked, live.take)
+                status = "timed out" if is_timed_out else f"exit {code}"
+                shown = shell_exit_code(code)
+                outcome = live.ended(status=status, exit_code=shown)
+            return {
+                "exit_code": shown,
+                "timed_out": is_timed_out,
+                **guarded_answer(self._guard, recording, NAME, status, session, outcome),
+            }
 
     def _live(self, command: str, recording: Recording, session: str | None) -> LiveCommand:
         limits = answer_limits(self._guard, NAME)

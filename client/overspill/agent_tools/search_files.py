@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from overspill.agent_tools import lenient_arguments
-from overspill.agent_tools.error_answers import InvalidArguments, error_answer
+from overspill.agent_tools.error_answers import InvalidArguments
 from overspill.agent_tools.file_matches import FileQuery, by_python, by_ripgrep
 from overspill.agent_tools.guarded_recording import guarded_answer
 from overspill.agent_tools.recording import Recording
@@ -83,14 +83,11 @@ class FileSearch:
         self._is_stopped = threading.Event()
 
     def answer(self, arguments: Arguments, session: str | None) -> Answer:
-        """Search; return the answer. Raises nothing."""
-        try:
-            asked = SearchRequest.of(arguments)
-            with Recording() as recording:
-                counts = self._search(asked, recording)
-                return {**counts, **guarded_answer(self._guard, recording, NAME, "ok", session)}
-        except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
-            return error_answer(error)
+        """Search; return the answer. Raises `InvalidArguments`, `InvalidPattern`, and `OSError`."""
+        asked = SearchRequest.of(arguments)
+        with Recording() as recording:
+            counts = self._search(asked, recording)
+            return {**counts, **guarded_answer(self._guard, recording, NAME, "ok", session)}
 
     def stop(self) -> None:
         """End the search, or do not begin it."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 from overspill import wire
 from overspill.agent_tools import lenient_arguments
 from overspill.agent_tools.capture_source import CaptureSource
-from overspill.agent_tools.error_answers import InvalidArguments, error_answer
+from overspill.agent_tools.error_answers import InvalidArguments
 from overspill.agent_tools.inspect_output import NAME as READER
 from overspill.agent_tools.inspect_output import answered
 from overspill.agent_tools.inspect_request import USUAL_CHARS, InspectRequest
@@ -112,16 +112,16 @@ def terminal_tool(guard: Guard, *, max_chars: int = USUAL_CHARS) -> AgentTool:
 async def terminal_output(
     client: Client | None, session: str, arguments: Mapping[str, Any], max_chars: int, looks: RepeatedLooks
 ) -> Answer:
-    """Answer one call with at most `max_chars` characters. Raises nothing but `CancelledError`."""
+    """Answer one call with at most `max_chars` characters.
+
+    Raises `InvalidArguments`, and what reading raises.
+    """
     if client is None:
-        return error_answer(InvalidArguments("there is no service to ask, and terminals are only there"))
-    try:
-        asked = TerminalRequest.of(arguments)
-        entry = await _find_terminal(client, session, asked.terminal)
-        request = asked.inspect_request(entry.id, max_chars, datetime.now(UTC))
-        return {**_described(entry), **await answered(request, client, session, looks)}
-    except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
-        return error_answer(error)
+        raise InvalidArguments("there is no service to ask, and terminals are only there")
+    asked = TerminalRequest.of(arguments)
+    entry = await _find_terminal(client, session, asked.terminal)
+    request = asked.inspect_request(entry.id, max_chars, datetime.now(UTC))
+    return {**_described(entry), **await answered(request, client, session, looks)}
 
 
 def _instant(text: str, now: datetime) -> datetime:

@@ -182,11 +182,6 @@ def _width_of_character(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def short(text: str, most: int = 32) -> str:
-    """Return `text`, cut to `most` characters."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
 def instant(when: datetime) -> str:
     """Return a time in UTC, as programs read it."""
     return f"{when:%Y-%m-%dT%H:%M:%SZ}"

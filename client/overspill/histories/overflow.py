@@ -24,6 +24,7 @@ from overspill.histories.provider_errors import (
     single_request,
     sized,
 )
+from overspill.shapes.fields import get
 
 __all__ = ["Overflow", "OverflowKind", "is_overflow", "overflow"]
 
@@ -119,8 +120,8 @@ class _Evidence:
         evidence.names = [kind.__name__ for kind in type(error).__mro__]
         evidence.texts.append(_text(error))
         for name in _FIELDS:
-            evidence.add_field(name, _attribute(error, name))
-        evidence.add_response(_attribute(error, "response"))
+            evidence.add_field(name, get(error, name))
+        evidence.add_response(get(error, "response"))
         is_local = isinstance(error, OSError) and evidence.status is None
         evidence.is_foreign = isinstance(error, OverspillError) or is_local
         return evidence
@@ -135,8 +136,8 @@ class _Evidence:
             self.add_body(response)
         elif response is not None:
             for name in ("status_code", "status"):
-                self.add_field(name, _attribute(response, name))
-            self.add_body(_attribute(response, "_content"))
+                self.add_field(name, get(response, name))
+            self.add_body(get(response, "_content"))
 
     def add_body(self, body: object, depth: int = 0) -> None:
         """Add an error body in any form. JSON in a text is parsed."""
@@ -151,7 +152,7 @@ class _Evidence:
             body = _parsed(body)
         if isinstance(body, Mapping):
             for name in _FIELDS:
-                self.add_field(name, _item(body, name), depth)
+                self.add_field(name, get(body, name), depth)
         elif isinstance(body, (list, tuple)):
             for item in body[:_MOST_FIELDS]:
                 self.add_body(item, depth + 1)
@@ -222,20 +223,6 @@ class _Evidence:
 
     def _named(self, pattern: re.Pattern[str]) -> bool:
         return any(pattern.search(name) for name in self.names)
-
-
-def _attribute(owner: object, name: str) -> Any:
-    try:
-        return getattr(owner, name, None)
-    except Exception:  # noqa: BLE001  (the property of an error that is not ours)
-        return None
-
-
-def _item(body: Mapping[Any, Any], name: str) -> Any:
-    try:
-        return body.get(name)
-    except Exception:  # noqa: BLE001  (the mapping of an error that is not ours)
-        return None
 
 
 def _text(error: BaseException) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from overspill.guard.call_context import is_program, minted
 from overspill.guard.guarded import METADATA
 from overspill.integrations.stand_in import StandIn
+from overspill.shapes.fields import get
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -77,8 +78,7 @@ def session_of(context: Any) -> str | None:
 
 def is_from_program(tool_call: Any) -> bool:
     """Return whether code made the call, and not the model."""
-    caller = tool_call.get("caller") if isinstance(tool_call, dict) else getattr(tool_call, "caller", None)
-    return is_program(caller)
+    return is_program(get(tool_call, "caller"))
 
 
 async def extended(

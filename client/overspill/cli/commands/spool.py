@@ -15,7 +15,7 @@ from overspill.cli.declaration import command
 from overspill.cli.exit_codes import CommandFailure, ExitCode, code_of, message_of, require_yes
 from overspill.cli.options import COLORED, Refs
 from overspill.cli.parameters import flag, option
-from overspill.cli.table import Column, Table, instant, period, short, size
+from overspill.cli.table import Column, Table, cut, instant, period, size
 from overspill.spools import flush as uploads
 from overspill.spools.own_directory import NotSpooled
 from overspill.text import quantities
@@ -194,7 +194,7 @@ def _single_match(partition: "Partition", ref: str, session: str) -> "Spooled | 
         return entry
     same = [each for each in partition.entries() if each.call_id == entry.call_id]
     if len({each.session for each in same}) > 1:
-        named = ", ".join(f"{each.id} ({short(each.session) or 'no session'})" for each in same)
+        named = ", ".join(f"{each.id} ({cut(each.session, 32) or 'no session'})" for each in same)
         raise CommandFailure(
             f"{ref} is in several sessions: use --session, or one of {named}", ExitCode.USAGE
         )

@@ -16,6 +16,7 @@ from agents.items import ToolCallItem, ToolCallOutputItem
 from agents.run_config import ModelInputData
 
 from overspill.integrations.directives.directives import NAMES, THINK_PROMPT, Directives, report
+from overspill.shapes.fields import get
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, MutableMapping
@@ -56,11 +57,7 @@ def answer(result: RunResultBase, metadata: MutableMapping[str, Any]) -> Any:
     if not Directives.read(metadata).verbose or not isinstance(result.final_output, str):
         return result.final_output
     calls = [each.raw_item for each in result.new_items if isinstance(each, ToolCallItem)]
-    names = {_field(each, "call_id"): _field(each, "name") for each in calls}
+    names = {get(each, "call_id"): get(each, "name") for each in calls}
     outputs = [each for each in result.new_items if isinstance(each, ToolCallOutputItem)]
-    shown = report((str(names.get(_field(each.raw_item, "call_id"))), str(each.output)) for each in outputs)
+    shown = report((str(names.get(get(each.raw_item, "call_id"))), str(each.output)) for each in outputs)
     return result.final_output + shown
-
-
-def _field(item: Any, name: str) -> Any:
-    return item.get(name) if isinstance(item, dict) else getattr(item, name, None)
