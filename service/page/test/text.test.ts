@@ -37,10 +37,36 @@ test("a line of a terminal is what it was last rewritten to", () => {
   assert.equal(lastWritten("plain"), "plain");
 });
 
-test("a line of a terminal is without what backspaces went back over, and keeps its colours", () => {
-  assert.equal(lastWritten("$ \x1b[32me\x1b[39m\becho\x1b=\b\b\b\bls 😀\bx"), "$ \x1b[32m\x1b[39m\x1b=ls x");
-  assert.equal(lastWritten("\b\ba\b\b\bb"), "b");
-  assert.equal(lastWritten(`${"\x1b[1m".repeat(20_000)}${"a\b".repeat(20_000)}`).length, 80_000);
+test("a line of a terminal is as it was left, in its colours", () => {
+  const long = "echo abcdefghijabcdefghijabcdefg";
+  const edited: [string, string][] = [
+    ["$ echo abcdef\b\b\bXdef\b\b\b", "$ echo abcXdef"],
+    ["$ echo a\r\x1b[C\x1b[Ctrue; echo a\r\x1b[8C", "$ true; echo a"],
+    [`$ echo one two three${"\b".repeat(9)}\x1b[4P\x1b[5C`, "$ echo one three"],
+    ["$ ls tmp\x1b[3D\x1b[4@/usr\x1b[3C", "$ ls /usrtmp"],
+    ["$ e\r\x1b[3C\x1b[38;5;240mxit\r\x1b[3C\x1b[30m\x1b(B\x1b[mcho\x1b[K new\r\x1b[10C", "$ echo new"],
+    [`ready>  ${long} \rhij\b\b\bXhij\b\b\b`, `ready>  ${long}Xhij`],
+    [`ready>  ${long} \rhij\x1b[A\r\x1b[8Cshow\x1b[4D`, `ready>  show${long.slice(4)}hij`],
+    ["\x1b[1G\x1b[36m|\x1b[39m Loading\x1b[1G\x1b[0K/ Loading\x1b[1G\x1b[0K\x1b[32mok\x1b[39m Done", "ok Done"],
+    ["Unpacking a ...\x1b7\x1b[24;0f\x1b[42mProgress: [ 50%]\x1b[49m [###...] \x1b8", "Unpacking a ..."],
+    ["search: x\x1b[A\x1b[3Cdrawn above\x1b[1B\r\x1b[Kdone", "done"],
+    ["xé中!\b\by", "xé y!"],
+    ["a\tb\b\bc", "a      cb"],
+  ];
+
+  for (const [written, shown] of edited) assert.equal(plain(lastWritten(written, 40)), shown);
+  assert.deepEqual(spans(lastWritten("$ \x1b[32mlx\x1b[m\b\x1b[31ms", 80)), [
+    { text: "$ ", styles: [] },
+    { text: "l", styles: ["a-fg-green"] },
+    { text: "s", styles: ["a-fg-red"] },
+  ]);
+});
+
+test("a line that is written to very often takes no long time", () => {
+  const begun = performance.now();
+  for (const part of ["a\b", "\r\x1b[K", "x\x1b[@", "\x1b[999Cx", "\x1b[A \r", "\r"]) lastWritten(part.repeat(20_000) + "x", 80);
+
+  assert.ok(performance.now() - begun < 5_000);
 });
 
 test("keypad modes and character sets, which shells send, are not shown", () => {

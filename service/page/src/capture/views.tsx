@@ -9,7 +9,7 @@ import { Matches } from "../viewer/matches.tsx";
 import type { Marks } from "../viewer/minimap.tsx";
 import { Preview } from "../viewer/preview.tsx";
 import type { Range } from "../viewer/seen.ts";
-import { TERMINAL_LABEL } from "../viewer/text.ts";
+import { terminalColumns } from "../viewer/text.ts";
 import { View, type ViewHandle } from "../viewer/view.tsx";
 import type { Asked } from "./asked.ts";
 
@@ -48,7 +48,7 @@ function AllLines({ entry, view: { wanted, selected }, handle, seen, marks, high
       reference={entry.id}
       total={entry.lines}
       size={entry.size}
-      isTerminal={TERMINAL_LABEL in entry.labels}
+      columns={terminalColumns(entry.labels)}
       isWrapped={isWrapped}
       startsAtEnd={entry.state === "live" && !selected && !wanted.pattern}
       selected={selected}

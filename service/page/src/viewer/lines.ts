@@ -42,7 +42,7 @@ export class Lines {
     readonly reference: string,
     public total: number,
     public size: number,
-    private readonly isTerminal: boolean,
+    private readonly columns: number | undefined,
     private changed: (problem?: Error) => void,
   ) {}
 
@@ -162,7 +162,7 @@ export class Lines {
   }
 
   private shown(line: string): string {
-    return this.isTerminal ? lastWritten(line) : line;
+    return this.columns === undefined ? line : lastWritten(line, this.columns);
   }
 
   private keep(block: number, lines: Map<number, Line>): void {

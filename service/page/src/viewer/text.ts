@@ -1,10 +1,20 @@
 // Captured text is untrusted: what would move the cursor, change the direction of text or hide becomes visible, and of
 // escape sequences only colours and styles count.
 
+import { shownLine } from "./terminal.ts";
+
 /** The label of a capture of a terminal: the terminal's name. */
 export const TERMINAL_LABEL = "overspill.terminal";
+/** The label of its columns and rows, as `80x24`. */
+const SIZE_LABEL = "overspill.terminal_size";
 /** The label with the command that runs there. */
 export const COMMAND_LABEL = "overspill.command";
+
+/** Return the columns of the terminal that has shown a capture: 0 if nobody knows, undefined if none has. */
+export function terminalColumns(labels: Record<string, string>): number | undefined {
+  if (!(TERMINAL_LABEL in labels)) return undefined;
+  return Number(/^([1-9][0-9]{0,4})x[1-9][0-9]{0,4}$/.exec(labels[SIZE_LABEL] ?? "")?.[1] ?? 0);
+}
 
 export interface Span {
   text: string;
@@ -26,7 +36,6 @@ export function visible(text: string): string {
 
 // CSI sequences, OSC strings up to BEL or ST, other strings, character sets, and two-character escapes (ECMA-48, section 5).
 const ESCAPE = /\u001b(?:\[([0-?]*)[ -/]*([@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[PX^_][^\u001b]*(?:\u001b\\)?|[ -/]+[0-~]|[0-Z\\-~])/g;
-const PART = new RegExp(`${ESCAPE.source}|[^]`, "gu");
 
 // How zsh (`%` or `#`) and fish (`⏎`) say that an output has no line end: the sign, blanks up to the edge of the terminal, and
 // back. A terminal goes on in its next row, so the prompt overwrites nothing.
@@ -34,36 +43,11 @@ const PART = new RegExp(`${ESCAPE.source}|[^]`, "gu");
 const STYLE = "(?:\\u001b(?:\\[[0-?]*[ -/]*[@-~]|[ -/]+[0-~])){0,8}";
 const NO_LINE_END = new RegExp(`${STYLE}(?:[%#]${STYLE} {8,}\\r \\r|⏎${STYLE} {8,}\\r⏎ \\r)\\r*`);
 
-/** Return what a line of a terminal was last rewritten to, with `⏎` between an output without a line end and a prompt. */
-export function lastWritten(line: string): string {
-  const [first, ...others] = line.split(NO_LINE_END).map(lastOf);
+/** Return a line as a terminal showed it in the end, with `⏎` between an output without a line end and a prompt. */
+export function lastWritten(line: string, columns = 0): string {
+  const [first, ...others] = line.split(NO_LINE_END).map((part) => shownLine(part, columns));
   const shown = first!.replace(ESCAPE, "") || !others.length ? [first!, ...others] : others;
   return shown.join("⏎ ");
-}
-
-/** Return what was written last: progress bars go back to the start of a line with `\r`. */
-function lastOf(line: string): string {
-  const writings = line.split("\r");
-  let last = writings.length - 1;
-  while (last > 0 && !writings[last]!.replace(ESCAPE, "")) last -= 1;
-  return overwritten(writings[last]!);
-}
-
-/** Return a line without what backspaces went back over: so a shell draws a command anew while it is typed. */
-function overwritten(line: string): string {
-  if (!line.includes("\b")) return line;
-  const parts: string[] = [];
-  const characters: number[] = [];
-  for (const [part] of line.matchAll(PART)) {
-    if (part === "\b") {
-      const gone = characters.pop();
-      if (gone !== undefined) parts[gone] = "";
-    } else {
-      if (!part.startsWith("\u001b")) characters.push(parts.length);
-      parts.push(part);
-    }
-  }
-  return parts.join("");
 }
 
 const COLOURS = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];

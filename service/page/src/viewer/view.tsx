@@ -29,7 +29,7 @@ interface Source {
   total: number;
   /** Bytes of the output: a live one grows inside its last line too. */
   size: number;
-  isTerminal: boolean;
+  columns: number | undefined;
 }
 
 /** What is marked in the lines. */
@@ -152,13 +152,13 @@ function useRowsOf(box: RefObject<HTMLDivElement | null>): number {
 }
 
 /** Return the lines of an output, which draw the view anew when they come, and the problem with the last ones. */
-function useLines({ reference, total, size, isTerminal }: Source) {
+function useLines({ reference, total, size, columns }: Source) {
   const [problem, setProblem] = useState<Error>();
   const [, redraw] = useState(0);
   const kept = useRef<Lines | undefined>(undefined);
   if (kept.current?.reference !== reference) {
     kept.current?.close();
-    kept.current = new Lines(reference, total, size, isTerminal, (failed) => {
+    kept.current = new Lines(reference, total, size, columns, (failed) => {
       setProblem(failed);
       redraw((before) => before + 1);
     });
