@@ -50,7 +50,7 @@ def hanging() -> Iterator[str]:
 def nothing_left_in_the_background() -> Iterator[None]:
     yield
     module = sys.modules.get("overspill.delivery.backgrounds")
-    for background in list(module._all.of_addresses.values()) if module else ():
+    for background in list(module.backgrounds.of_addresses.values()) if module else ():
         background.close()
         background.job_thread.join(10)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from overspill.delivery.background import Background
-from overspill.delivery.backgrounds import _all, background_for, release
+from overspill.delivery.backgrounds import backgrounds
 from overspill.errors import Unreachable
 from overspill.guard.guard import Guard
 from overspill.transfer.address import Address
@@ -195,16 +195,16 @@ def test_a_job_that_ends_after_its_end_does_not_run_again(background: Background
 
 def test_a_process_does_one_thing_after_another_for_a_service_which_ends_with_its_last_user() -> None:
     first, second = (
-        background_for(address("http://127.0.0.1:8")),
-        background_for(address("http://127.0.0.1:8")),
+        backgrounds.acquire(address("http://127.0.0.1:8")),
+        backgrounds.acquire(address("http://127.0.0.1:8")),
     )
     job = Job(3600.0, None)
     first.register("job", job)
     first.schedule("job")
     assert until(lambda: job.runs == 1)
-    release(first)
+    backgrounds.release(first)
     still = second.is_running
-    release(second)
+    backgrounds.release(second)
 
     assert first is second
     assert still
@@ -213,14 +213,14 @@ def test_a_process_does_one_thing_after_another_for_a_service_which_ends_with_it
 
 def test_guards_that_are_dropped_unclosed_leave_no_jobs_and_need_no_thread() -> None:
     with SyncClient("http://127.0.0.1:7", retries=0) as client:
-        background = background_for(client.address)
+        background = backgrounds.acquire(client.address)
         for _ in range(200):
             Guard(client, spool=False).process_sync("short", tool="t")
         gc.collect()
         Guard(client, spool=False).process_sync("short", tool="t")
         gc.collect()
-        left = len(background._jobs), len(background._due), _all.users[client.address]
-        release(background)
+        left = len(background._jobs), len(background._due), backgrounds.users[client.address]
+        backgrounds.release(background)
 
     assert max(left) <= 3
 
@@ -231,10 +231,10 @@ def test_the_thread_of_guards_that_were_all_dropped_ends_with_the_next_ones() ->
         gc.collect()
         with Guard(client, spool=False) as guard:
             guard.process_sync("short", tool="t")
-            background = _all.of_addresses[client.address]
+            background = backgrounds.of_addresses[client.address]
 
     assert until(lambda: not background.is_running)
-    assert client.address not in _all.users
+    assert client.address not in backgrounds.users
 
 
 def test_a_forked_child_has_a_thread_of_its_own(background: Background) -> None:

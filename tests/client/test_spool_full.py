@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import pytest
-from overspill.spools.claim import Claim
 from overspill.spools.ledger import UNKNOWN
+from overspill.spools.order import Claim
 from overspill.spools.own_directory import NotSpooled
 from overspill.spools.partition import Partition, PartitionedSpool
 from overspill.spools.spool import Spool

@@ -21,11 +21,10 @@ from overspill.guard.spill import Spill
 from overspill.previews.notice_facts import StoreResult
 from overspill.shapes.single_values import TextShape
 from overspill.spools import flush, own_directory
-from overspill.spools.claim import Claim
 from overspill.spools.entries import Spooled
 from overspill.spools.flush import Flushed
 from overspill.spools.folder import Folder
-from overspill.spools.order import Order
+from overspill.spools.order import Claim, Order
 from overspill.spools.partition import Partition
 from overspill.spools.spool import Spool
 from overspill.spools.store_request import Origin, StoreRequest

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from overspill.transfer.address import Address
 
 
-class _Backgrounds:
+class Backgrounds:
     """All background work of this process, with the number of its users."""
 
     def __init__(self) -> None:
@@ -26,9 +26,11 @@ class _Backgrounds:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
+        """In a forked child, use a new lock."""
         self._lock = threading.RLock()
 
     def acquire(self, address: Address) -> Background:
+        """Return the background work for a service and a key. `release` it afterwards."""
         with self._lock:
             if address not in self.of_addresses:
                 job_thread = self._job_threads.setdefault(address.url, JobThread())
@@ -39,6 +41,7 @@ class _Backgrounds:
         return background
 
     def release(self, background: Background) -> bool:
+        """Close the background work if nobody else needs it. Return whether nobody does."""
         address = background.address
         with self._lock:
             self.users[address] -= 1
@@ -53,6 +56,7 @@ class _Backgrounds:
         return not is_needed
 
     def abandon(self, background: Background) -> None:
+        """Release it soon, without taking a lock: the garbage collector may call this at any moment."""
         self._abandoned.append(background)
 
     def _release_abandoned(self) -> None:
@@ -61,19 +65,4 @@ class _Backgrounds:
                 self.release(self._abandoned.popleft())
 
 
-_all: Final = _Backgrounds()
-
-
-def background_for(address: Address) -> Background:
-    """Return the background work for a service and a key, shared by this process. `release` it afterwards."""
-    return _all.acquire(address)
-
-
-def release(background: Background) -> bool:
-    """Close the background work if nobody else needs it. Return whether nobody does."""
-    return _all.release(background)
-
-
-def abandon(background: Background) -> None:
-    """Release it soon, without taking a lock: the garbage collector may call this at any moment."""
-    _all.abandon(background)
+backgrounds: Final = Backgrounds()

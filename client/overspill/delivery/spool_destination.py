@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 from overspill.delivery.destinations import Failure
 from overspill.execution.waiting import wait
 from overspill.previews.notice_facts import StoreResult
-from overspill.spools.claim import Claim
-from overspill.spools.order import Order
+from overspill.spools.order import Claim, Order
 from overspill.spools.own_directory import NotSpooled, disk_reason
 from overspill.spools.writer import writer_for
 from overspill.wire import Outcome

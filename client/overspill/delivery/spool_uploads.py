@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.delivery.backgrounds import abandon, background_for, release
+from overspill.delivery.backgrounds import backgrounds
 from overspill.execution import forks, threads
 from overspill.spools import flush_job
 from overspill.spools.own_directory import NotSpooled
@@ -49,8 +49,8 @@ class SpoolUploads:
             return None
         with self._lock:
             if self._background is None:
-                self._background = background_for(self._client.address)
-                self._end = weakref.finalize(self, abandon, self._background)
+                self._background = backgrounds.acquire(self._client.address)
+                self._end = weakref.finalize(self, backgrounds.abandon, self._background)
                 self._end.atexit = False
                 if self._partition is not None and self.is_on:
                     self._background.register(
@@ -78,7 +78,7 @@ class SpoolUploads:
             end, self._end = self._end, None
         if end is not None:
             end.detach()
-        return background is None or release(background)
+        return background is None or backgrounds.release(background)
 
     def finish(self, seconds: float) -> None:
         """Upload what waits in the spool, for at most `seconds`. Raises nothing."""

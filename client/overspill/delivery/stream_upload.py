@@ -17,7 +17,7 @@ import os
 import time
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from msgspec import structs
 
@@ -82,20 +82,13 @@ class GrowingStream(Protocol):
         """Return up to `most` bytes from `offset` on, for another thread. Raises `OSError`."""
 
 
-class LiveRoute:
+class LiveRoute(NamedTuple):
     """How the streams of one guard get to the service. `slots` are those of the loop that it is called in."""
 
-    def __init__(
-        self,
-        client: Callable[[], SyncClient],
-        health: ServiceHealth,
-        loop: LoopCalls,
-        slots: Callable[[], Slots],
-    ) -> None:
-        self.client: Callable[[], SyncClient] = client
-        self.health: ServiceHealth = health
-        self.loop: LoopCalls = loop
-        self.slots: Callable[[], Slots] = slots
+    client: Callable[[], SyncClient]
+    health: ServiceHealth
+    loop: LoopCalls
+    slots: Callable[[], Slots]
 
 
 class StreamUpload:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import time
 from contextlib import contextmanager
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import msgspec
@@ -25,7 +26,6 @@ from overspill.transfer.request import encode_query
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from datetime import datetime
 
     from msgspec import Struct
 
@@ -108,33 +108,31 @@ class LocalCapture:
             raise error_of(wire.Code.RANGE_NOT_SATISFIABLE, detail)
         return self._chunks.pieces(part.start, part.stop)
 
+    # The `options` of the bounded readers are the parameters that a client's methods of the same names take.
+
     def head(
         self,
         _ref: str = "",
         lines: int = 50,
         *,
-        ansi: bool = False,
-        max_bytes: int | None = None,
-        since: datetime | None = None,
         session: str | None = None,  # noqa: ARG002
+        **options: Any,
     ) -> wire.Text:
-        """Return the first `lines` lines, in `max_bytes` bytes at most. Raises `OSError`."""
-        query = _checked(wire.HeadQuery(lines=lines, ansi=ansi, max_bytes=max_bytes, since=since))
-        return self._answer(query, lambda: by_number.head(lines, self._extent, caps=_caps(query), ansi=ansi))
+        """Return the first `lines` lines. Raises `OSError`."""
+        query = _checked(wire.HeadQuery(lines=lines, **options))
+        return self._answer(query, partial(by_number.head, lines))
 
     def tail(
         self,
         _ref: str = "",
         lines: int = 50,
         *,
-        ansi: bool = False,
-        max_bytes: int | None = None,
-        since: datetime | None = None,
         session: str | None = None,  # noqa: ARG002
+        **options: Any,
     ) -> wire.Text:
-        """Return the last `lines` lines, in `max_bytes` bytes at most. Raises `OSError`."""
-        query = _checked(wire.TailQuery(lines=lines, ansi=ansi, max_bytes=max_bytes, since=since))
-        return self._answer(query, lambda: by_number.tail(lines, self._extent, caps=_caps(query), ansi=ansi))
+        """Return the last `lines` lines. Raises `OSError`."""
+        query = _checked(wire.TailQuery(lines=lines, **options))
+        return self._answer(query, partial(by_number.tail, lines))
 
     def lines(
         self,
@@ -142,26 +140,15 @@ class LocalCapture:
         start: int = 1,
         end: int | None = None,
         *,
-        offset: int = 0,
-        ansi: bool = False,
-        max_bytes: int | None = None,
-        since: datetime | None = None,
         session: str | None = None,  # noqa: ARG002
+        **options: Any,
     ) -> wire.Text:
-        """Return the lines `start` to `end`, from 1 and inclusive, in `max_bytes` bytes at most.
-
-        `offset` bytes of the first one are left out. Raises `OSError`.
-        """
-        query = _checked(
-            wire.LinesQuery(start=start, end=end, offset=offset, ansi=ansi, max_bytes=max_bytes, since=since)
-        )
-        return self._answer(
-            query,
-            lambda: by_number.between(start, end, self._extent, offset=offset, caps=_caps(query), ansi=ansi),
-        )
+        """Return the lines `start` to `end`, from 1 and inclusive. Raises `OSError`."""
+        query = _checked(wire.LinesQuery(start=start, end=end, **options))
+        return self._answer(query, partial(by_number.between, start, end, offset=query.offset))
 
     def grep(self, _ref: str, pattern: str, *, session: str | None = None, **options: Any) -> wire.Text:  # noqa: ARG002
-        """Return the lines that match. `options` are those of `Client.grep`. Raises `OSError`."""
+        """Return the lines that match. Raises `OSError`."""
         query = _checked(wire.GrepQuery(pattern=pattern, **options))
         with _problems():
             search = Search(query, self._extent, caps=_caps(query), expired=_deadline())
@@ -190,9 +177,10 @@ class LocalCapture:
     def _extent(self) -> Extent:
         return self._chunks.extent.shown_in(wire.terminal_columns(self.spooled.labels))
 
-    def _answer(self, query: wire.ReadQuery, begin: Callable[[], Read[wire.Text]]) -> wire.Text:
+    def _answer(self, query: wire.ReadQuery, begin: Callable[..., Read[wire.Text]]) -> wire.Text:
         with _problems():
-            return _with_whole_query(self._chunks.inspect(begin()), query)
+            read = begin(self._extent, caps=_caps(query), ansi=query.ansi)
+            return _with_whole_query(self._chunks.inspect(read), query)
 
 
 def entry_of(spooled: Spooled, kind: str) -> wire.Entry:

@@ -20,11 +20,11 @@ from overspill.text import quantities
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from overspill.spools.claim import Claim
     from overspill.spools.draft import Draft
     from overspill.spools.entries import Spooled
     from overspill.spools.folder import Folder
     from overspill.spools.ledger import Ledger
+    from overspill.spools.order import Claim
     from overspill.spools.room import Room
     from overspill.text.body import FileBody
 

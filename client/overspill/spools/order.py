@@ -1,7 +1,8 @@
-"""One output for a spool's writer."""
+"""One output for a spool's writer, and who decides whether it is kept."""
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,23 @@ from overspill.execution.waiting import Reply
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from overspill.spools.claim import Claim
     from overspill.spools.entries import Spooled
     from overspill.spools.store_request import StoreRequest
+
+
+class Claim:
+    """Belongs to the first that takes it: the attempt just before it publishes, or the waiter that gives up.
+
+    So an output that was given up is never found on the disk afterwards, and an output on the disk is never
+    given up.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def take(self) -> bool:
+        """Take the claim. Return False if somebody else has it."""
+        return self._lock.acquire(blocking=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
     from pathlib import Path
 
-    from overspill.spools.claim import Claim
     from overspill.spools.folder import Folder
-    from overspill.spools.order import Order
+    from overspill.spools.order import Claim, Order
     from overspill.spools.room import Room
     from overspill.spools.store_request import StoreRequest
     from overspill.text.body import FileBody

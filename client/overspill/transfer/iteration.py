@@ -25,35 +25,6 @@ class Closable(Protocol[T_co]):
         """End the iteration early."""
 
 
-class Followed:
-    """Iterates over the output of a live capture in the loop thread. `end` says how it ended, once it has."""
-
-    def __init__(self, calls: Calls, source: Following) -> None:
-        self._following = source
-        self._items = Iteration(calls, source)
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> wire.FollowedOutput:
-        return next(self._items)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def end(self) -> wire.FollowedEnd | None:
-        """How the capture ended; None if it has not."""
-        return self._following.end
-
-    def close(self) -> None:
-        """End the iteration early. Does nothing the second time."""
-        self._items.close()
-
-
 class Iteration(Generic[T]):
     """Iterates over an async iterator in the loop thread. `close`, or the end of its block, ends it early."""
 
@@ -82,6 +53,19 @@ class Iteration(Generic[T]):
 
     def __del__(self) -> None:
         self._calls.spawn(self._source.aclose())
+
+
+class Followed(Iteration["wire.FollowedOutput"]):
+    """Iterates over the output of a live capture in the loop thread."""
+
+    def __init__(self, calls: Calls, source: Following) -> None:
+        super().__init__(calls, source)
+        self._following = source
+
+    @property
+    def end(self) -> wire.FollowedEnd | None:
+        """How the capture ended; None if it has not."""
+        return self._following.end
 
 
 async def _next(source: Closable[T]) -> T | object:
