@@ -128,6 +128,12 @@ def test_hosts_are_names_and_addresses_as_people_write_them() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["live_flush_seconds", "grace", "default_ttl"])
+def test_a_duration_beyond_all_dates_is_refused(name: str) -> None:
+    with pytest.raises(SettingError, match="this is longer than 100 years"):
+        load({name: "99999999999999999999"}, {})
+
+
 def test_memory_with_which_no_large_upload_could_begin_is_refused() -> None:
     assert load({"memory": "32MiB"}, {}).memory == 32 * 2**20
     assert load({"memory": "0"}, {}).memory == 0

@@ -20,7 +20,7 @@ from overspill_service.settings.addresses import hosts_of, networks_of, parse_ad
 from overspill_service.settings.errors import SettingError
 from overspill_service.settings.help import allowed
 from overspill_service.settings.settings import Settings
-from overspill_service.settings.units import format_value, parse_value
+from overspill_service.settings.units import LONGEST_TTL, format_value, parse_value, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -128,6 +128,8 @@ def _convert(value: Any, hint: Any, source: str) -> Any:
         raise SettingError(str(error)) from error
     if isinstance(converted, float) and not math.isfinite(converted):
         raise SettingError(f"{source}={value}: {_wrong(hint)}")
+    if unit_of(hint) == "seconds" and converted > LONGEST_TTL:  # no date is that far away
+        raise SettingError(f"{source}={value}: this is longer than 100 years")
     return converted
 
 
