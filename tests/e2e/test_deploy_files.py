@@ -272,6 +272,15 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
+def test_systemd_leaves_the_service_nothing_of_the_machine_that_it_does_not_need() -> None:
+    analyze = program("systemd-analyze")
+    rated = run(analyze, "security", "--offline=true", "--threshold=20", DEPLOY / "overspill.service")
+    if "unrecognized option" in rated.stderr:
+        pytest.skip("this systemd rates no files")
+
+    assert rated.returncode == 0, rated.stdout
+
+
 def test_systemd_waits_for_as_long_as_a_stop_takes_with_the_drain_delay_that_the_page_names() -> None:
     unit = (DEPLOY / "overspill.service").read_text(encoding="utf-8")
     stack = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))
