@@ -16,10 +16,19 @@ REGION = {"type": "string", "x-mcp-header": "Region"}
 TOOL = {"name": "region", "inputSchema": {"type": "object", "properties": {"region": REGION}}}
 
 
+LOST = {"code": -32000, "message": "Bad Request: No valid session ID provided"}
+
+
 class Handler(BaseHTTPRequestHandler):
+    lost_status: int | None = None
+    """How a request of a session that is not known is answered; None if there are no sessions."""
+    begun, session = 0, ""
+
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        if "id" not in asked:
+        if not self.is_of_session(asked["method"]):
+            self.answer(json.dumps({"jsonrpc": "2.0", "id": None, "error": LOST}), status=self.lost_status)
+        elif "id" not in asked:
             self.answer("", status=202)
         elif asked["method"] == "tools/call":
             self.call(asked["id"], asked["params"]["name"])
@@ -27,6 +36,12 @@ class Handler(BaseHTTPRequestHandler):
             self.result(asked["id"], {"tools": [TOOL]})
         else:
             self.result(asked["id"], {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {}})
+
+    def is_of_session(self, method: str) -> bool:
+        kind = type(self)
+        if self.lost_status is not None and method == "initialize":
+            kind.begun, kind.session = self.begun + 1, f"session-{self.begun}"
+        return self.lost_status is None or self.headers.get("mcp-session-id", self.session) == self.session
 
     def call(self, number: int, tool: str) -> None:
         match tool:
@@ -43,6 +58,9 @@ class Handler(BaseHTTPRequestHandler):
                 content = [{"type": "text", "text": LINE * 100_000}]
                 message = {"jsonrpc": "2.0", "id": number, "result": {"content": content}}
                 self.answer(f"event: message\ndata: {json.dumps(message)}\n\n", kind="text/event-stream")
+            case "restart":
+                self.text(number, "bye")
+                type(self).session = "none"
             case "region":
                 self.text(number, self.headers.get("Mcp-Param-Region", "none"))
             case _:
@@ -55,9 +73,16 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(json.dumps({"jsonrpc": "2.0", "id": number, "result": result}))
 
     def answer(
-        self, body: str, *, kind: str = "application/json", status: int = 200, length: int | None = None
+        self,
+        body: str,
+        *,
+        kind: str = "application/json",
+        status: int | None = 200,
+        length: int | None = None,
     ) -> None:
-        self.send_response(status)
+        self.send_response(status or 200)
+        if self.session:
+            self.send_header("mcp-session-id", self.session)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(length or len(body)))
         self.end_headers()
@@ -68,9 +93,10 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def running() -> Iterator[str]:
+def running(lost_status: int | None = None) -> Iterator[str]:
     """The URL of a server."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    handler = type("SessionHandler", (Handler,), {"lost_status": lost_status})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/mcp"
         server.shutdown()

@@ -394,6 +394,18 @@ def test_a_server_at_a_url_that_is_down_is_said_and_the_proxy_lives(service: Ser
     assert all("the MCP server at 127.0.0.1 cannot be reached" in each for each in said)
 
 
+@pytest.mark.parametrize("status", [404, 400])
+def test_a_server_at_a_url_that_was_restarted_is_called_in_a_new_session(
+    service: ServiceProcess, status: int
+) -> None:
+    with bad_http_server.running(lost_status=status) as url, proxied(service.url, remote=url) as peer:
+        peer.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={})
+        peer.send({"method": "notifications/initialized"})
+        said = [peer.call(tool)["content"][0]["text"] for tool in ("fine", "restart", "fine", "fine")]
+
+    assert said == ["fine", "bye", "fine", "fine"]
+
+
 def test_an_event_of_more_than_a_megabyte_is_guarded(service: ServiceProcess) -> None:
     with bad_http_server.running() as url, proxied(service.url, remote=url) as peer:
         peer.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={})

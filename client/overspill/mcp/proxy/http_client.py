@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
 
+from overspill.mcp.proxy.http_session import HttpSession
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
@@ -22,16 +24,28 @@ class ProxyClient(httpx2.AsyncClient):
 
     def __init__(self, headers: dict[str, str]) -> None:
         super().__init__(headers=headers, timeout=httpx2.Timeout(_CONNECT_SECONDS, read=None))
+        self._session = HttpSession(super().send)
 
     async def send(self, request: httpx2.Request, **more: Any) -> httpx2.Response:
         """Send a request, as the transport of the SDK does. Raises nothing for a network error."""
         try:
-            response = await super().send(request, **more)
+            response = await self._sent(request, **more)
         except httpx2.TransportError as error:
             return _unreachable(request, error)
         if isinstance(response.stream, httpx2.AsyncByteStream):
             response.stream = _BreakableBody(response.stream)
         return response
+
+    async def _sent(self, request: httpx2.Request, **more: Any) -> httpx2.Response:
+        """Send a request in the session of now; once more in a new one if the server has lost that."""
+        response = await super().send(self._session.current(request), **more)
+        self._session.note(request, response)
+        if not await self._session.is_lost(request, response):
+            return response
+        if not await self._session.begin_again(request.headers["mcp-session-id"]):
+            return response
+        await response.aclose()
+        return await super().send(self._session.current(request), **more)
 
 
 class _BreakableBody(httpx2.AsyncByteStream):

@@ -1,0 +1,82 @@
+"""The session of an MCP server over HTTP, begun anew where the server has lost it: it was restarted.
+
+The client of the proxy knows nothing of it: it began once, on our standard input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx2
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+_HEADER: Final = "mcp-session-id"
+_NOT_FOUND: Final = 404
+_BAD_REQUEST: Final = 400
+_INITIALIZED: Final = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+
+
+class HttpSession:
+    """What began the session, its id as the transport knows it, and as the server knows it now.
+
+    `send` sends a request as it is.
+    """
+
+    def __init__(self, send: Callable[[httpx2.Request], Awaitable[httpx2.Response]]) -> None:
+        self._send = send
+        self._first: httpx2.Request | None = None
+        self._id = ""
+        self._beginning = asyncio.Lock()
+
+    def note(self, request: httpx2.Request, response: httpx2.Response) -> None:
+        """Remember the request that began the session."""
+        if _HEADER in response.headers and _is_first(request):
+            self._first, self._id = request, response.headers[_HEADER]
+
+    def current(self, request: httpx2.Request) -> httpx2.Request:
+        """Return the request with the session's id of now."""
+        if self._first is not None and _HEADER in request.headers:
+            request.headers[_HEADER] = self._id
+        return request
+
+    async def is_lost(self, request: httpx2.Request, response: httpx2.Response) -> bool:
+        """Return whether the server does not know the session: 404, or as its SDK's examples say it, 400."""
+        if self._first is None or _HEADER not in request.headers:
+            return False
+        if response.status_code == _BAD_REQUEST:
+            return b"session" in (await response.aread()).lower()
+        return response.status_code == _NOT_FOUND
+
+    async def begin_again(self, lost: str) -> bool:
+        """Begin another session, unless the one of now is not the `lost` one. Return whether there is one."""
+        async with self._beginning:
+            if self._first is None or self._id != lost:
+                return self._first is not None
+            answer = await self._send(_copy(self._first, self._first.content))
+            await answer.aread()
+            if _HEADER not in answer.headers:
+                return False
+            self._id = answer.headers[_HEADER]
+            told = _copy(self._first, _INITIALIZED)
+            told.headers[_HEADER] = self._id
+            await (await self._send(told)).aread()
+            return True
+
+
+def _copy(request: httpx2.Request, content: bytes) -> httpx2.Request:
+    kept = {name: value for name, value in request.headers.items() if name.lower() != "content-length"}
+    return httpx2.Request(
+        request.method, request.url, headers=kept, content=content, extensions=request.extensions
+    )
+
+
+def _is_first(request: httpx2.Request) -> bool:
+    try:
+        asked: Any = json.loads(request.content)
+    except (ValueError, httpx2.RequestNotRead):
+        return False
+    return isinstance(asked, dict) and asked.get("method") == "initialize"
