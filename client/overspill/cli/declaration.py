@@ -1,7 +1,7 @@
 """How a command is declared: the common options, its examples, and what happens when it ends."""
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from contextlib import nullcontext
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -29,8 +29,8 @@ def command(
         @click.pass_context
         def run(context: click.Context, /, **given: Any) -> None:
             uploads = lazy.spool_upload.uploaded_afterwards if flushes and options else nullcontext
-            common = {option: given.pop(option) for option in options}
-            invocation = lazy.invocation.Invocation(**{**(context.obj or {}), **_given_options(common)})
+            typed = {option: value for option in options if (value := given.pop(option))}
+            invocation = lazy.invocation.Invocation(**{**(context.obj or {}), **typed})
             with lazy.exit_codes.failures_reported(), uploads(invocation):
                 function(invocation, **_grouped(function, given))
 
@@ -40,11 +40,6 @@ def command(
         return Command(examples, callback=run, params=click_parameters([*own, *common]), **named)
 
     return declare
-
-
-def _given_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that were given a value."""
-    return {name: value for name, value in options.items() if value}
 
 
 def _own_parameters(function: Callable[..., None]) -> list[inspect.Parameter]:

@@ -49,7 +49,7 @@ def beyond_budget(
     for result, size in zip(results[: max(0, len(results) - newest)], sizes, strict=False):
         if surplus <= 0:
             break
-        shape = _assessed(result, policy)
+        shape = assessed(result, policy)
         if shape is not None:
             chosen.append((result, shape))
             surplus -= max(0, size - _NOTICE_BYTES)
@@ -64,7 +64,8 @@ def _size(result: ToolResult) -> int:
     return 0 if shape is None else size_of(shape)
 
 
-def _assessed(result: ToolResult, policy: Policy) -> Shape | None:
+def assessed(result: ToolResult, policy: Policy) -> Shape | None:
+    """Return the shape of a result that has to spill, None for any other."""
     try:
         return assess(result.value, result.tool, policy)
     except Exception:  # noqa: BLE001  (a value that cannot be examined stays as it is)

@@ -10,10 +10,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from overspill.execution.waiting import run_sync
-from overspill.guard.assessment import assess
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
-from overspill.histories.aging import NEWEST, beyond_budget, for_old_results
+from overspill.histories.aging import NEWEST, assessed, beyond_budget, for_old_results
 from overspill.histories.replacement import shortened, with_new_values, with_spilled
 from overspill.histories.tool_results import tool_results
 from overspill.previews.notice_facts import StoreResult
@@ -149,9 +148,6 @@ async def _spilled(
 def too_long(messages: Sequence[Any], policy: Policy) -> Iterator[tuple[ToolResult, Shape]]:
     """Yield the results that have to spill, each with its content."""
     for result in tool_results(messages):
-        try:
-            shape = assess(result.value, result.tool, policy)
-        except Exception:  # noqa: BLE001, S112  (a value that cannot be examined stays as it is)
-            continue
+        shape = assessed(result, policy)
         if shape is not None:
             yield result, shape

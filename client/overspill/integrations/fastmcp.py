@@ -74,7 +74,9 @@ class OverspillMiddleware(Middleware):
         try:
             result = await call_next(context)
         except Exception as error:
-            value = (await self._process(error, request, session)).value
+            guard = self.adapter.guard
+            found = await guard.process(error, tool=request.tool, call_id=request.call_id, session=session)
+            value = found.value
             if value is error:
                 raise
             raise value from None
@@ -85,11 +87,6 @@ class OverspillMiddleware(Middleware):
         dumped = _dumped(result)
         new = await guarded(self.adapter.guard, policy, names, request, dumped, session)
         return result if new is dumped else _tool_result(new)
-
-    async def _process(self, error: Exception, request: Request, session: str | None) -> Any:
-        return await self.adapter.guard.process(
-            error, tool=request.tool, call_id=request.call_id, session=session
-        )
 
     async def _read(
         self, names: ToolNames, request: Request, session: str | None, client_name: str
@@ -107,7 +104,8 @@ class OverspillMiddleware(Middleware):
 
     def _named(self, tools: Sequence[Tool]) -> ToolNames:
         names = ToolNames(self.adapter.reading_tools, drops_schemas=self._drops_schemas)
-        names.listed({"tools": [_described(tool) for tool in tools]}, SDK_REVISION)
+        described = [{"name": tool.name, "outputSchema": tool.output_schema} for tool in tools]
+        names.listed({"tools": described}, SDK_REVISION)
         return names
 
     def _session(self, context: Context | None) -> str | None:
@@ -127,10 +125,6 @@ def _request(context: MiddlewareContext[CallToolRequestParams]) -> Request:
 def _client_name(context: Context | None) -> str:
     request = None if context is None else context.request_context
     return "" if request is None else client_name_of(request.session)
-
-
-def _described(tool: Tool) -> dict[str, Any]:
-    return {"name": tool.name, "outputSchema": tool.output_schema}
 
 
 def _tool(tool: Any, name: str) -> Tool:

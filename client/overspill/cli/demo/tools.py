@@ -50,10 +50,11 @@ async def grep_search(pattern: str) -> str:
 
 async def describe_python() -> dict[str, Any]:
     """Say how this Python was built, and what is installed in it."""
+    found = sorted(metadata.distributions(), key=lambda each: each.name.lower())
     return await asyncio.to_thread(
         lambda: {
             "version": sys.version,
-            "distributions": [_described(each) for each in _distributions()],
+            "distributions": [_described(each) for each in found],
             "configuration": sysconfig.get_config_vars(),
         }
     )
@@ -102,10 +103,6 @@ def _search(folder: Path, pattern: str) -> Iterator[str]:
             for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").split("\n"), 1):
                 if pattern in line:
                     yield f"{file}:{number}:{line}\n"
-
-
-def _distributions() -> list[metadata.Distribution]:
-    return sorted(metadata.distributions(), key=lambda each: each.name.lower())
 
 
 def _described(distribution: metadata.Distribution) -> dict[str, Any]:
