@@ -19,6 +19,7 @@ from aiohttp import web
 from msgspec import structs
 from overspill import Client, SyncClient, errors
 from overspill.delivery.storage import Storage
+from overspill.errors import verdicts
 from overspill.spools import flush, flush_job, own_directory
 from overspill.spools.flush import Flushed
 from overspill.spools.partition import Partition
@@ -207,7 +208,7 @@ async def test_a_bit_that_flips_on_the_way_is_no_refusal(service: ServiceProcess
     "code", [Code.DAMAGED_ENCODING, Code.DIGEST_MISMATCH, Code.INCOMPLETE_BODY, Code.UNSUPPORTED_ENCODING]
 )
 async def test_damage_on_the_way_is_tried_again_whatever_it_is_called(code: Code) -> None:
-    assert not flush.is_permanent(errors.error_of(code, "damaged"))
+    assert not verdicts.is_permanent(errors.error_of(code, "damaged"))
 
 
 # --- what is said of an output whose answer is lost ---

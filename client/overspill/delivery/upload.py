@@ -14,21 +14,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.delivery.destinations import Failure, reason
-from overspill.errors import (
-    Denied,
-    Internal,
-    OverspillError,
-    ProblemError,
-    ProtocolError,
-    QuotaExceeded,
-    StoreFull,
-    TooManyRequests,
-    Unavailable,
-    Unreachable,
-)
+from overspill.errors import ProblemError, verdicts
 from overspill.execution import threads
 from overspill.previews.notice_facts import StoreResult
-from overspill.spools import flush
 from overspill.spools.own_directory import NotSpooled
 from overspill.text.body import FileBody
 from overspill.transfer.sync import running
@@ -46,12 +34,6 @@ if TYPE_CHECKING:
     from overspill.transfer.sync import SyncClient
     from overspill.wire import Entry
 
-_FAILING: Final = (Unreachable, ProtocolError, Unavailable, Internal, TooManyRequests)
-"""Failures of the service as a whole; all other problems concern the one capture, the key or a limit."""
-_DOUBTFUL: Final = (ProtocolError, Internal, Unavailable)
-"""After these the service may have stored a capture all the same; after `Unreachable`, if it was sent."""
-_REFUSING: Final = (Denied, QuotaExceeded, StoreFull)
-"""Refusals that last until somebody changes a key or a limit."""
 _SMALL: Final = 512 * 1024
 """Bytes that a socket's buffer takes at once, however slow the link is: they are no sign of progress."""
 _BUFFERED: Final = 8 * 1024 * 1024
@@ -207,13 +189,10 @@ def captured(entry: Entry, health: ServiceHealth) -> StoreResult:
 def failure_of(error: BaseException, health: ServiceHealth) -> Failure:
     """Return why an upload failed. If the service itself failed, note that for the next outputs."""
     why = reason(error)
-    if isinstance(error, _FAILING):
+    if isinstance(error, verdicts.FAILING):
         health.failed(why, slow=False)
     elif isinstance(error, ProblemError):
         health.answered()
-    is_final = isinstance(error, OverspillError) and flush.is_permanent(error)
-    return Failure(why, is_final, _is_doubtful(error), is_final or isinstance(error, _REFUSING))
-
-
-def _is_doubtful(error: BaseException) -> bool:
-    return error.was_sent if isinstance(error, Unreachable) else isinstance(error, _DOUBTFUL)
+    is_final = verdicts.is_permanent(error)
+    is_refused = is_final or isinstance(error, verdicts.FORBIDDING)
+    return Failure(why, is_final, verdicts.may_be_done(error), is_refused)

@@ -10,10 +10,10 @@ from msgspec import structs
 
 from overspill import wire
 from overspill.errors import OverspillError
+from overspill.errors.verdicts import may_pass
 from overspill.execution import threads
 from overspill.live.buffered_copy import BufferedCopy
 from overspill.live.ending import check_ending, redacted_label
-from overspill.live.patience import may_pass
 from overspill.live.pending_writes import PendingWrites, bytes_of
 from overspill.live.ports import Beginning, WholeStream
 from overspill.live.producer import Producer

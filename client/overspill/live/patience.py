@@ -6,7 +6,8 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from overspill.errors import OverspillError, ProblemError, Unreachable
+from overspill.errors import OverspillError, Unreachable
+from overspill.errors.verdicts import may_pass
 from overspill.execution.backoff import Backoff
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ T = TypeVar("T")
 _ANSWER_SECONDS: Final = 5.0
 """The least time that the service has to answer the request that begins the capture."""
 _BACKOFF: Final = Backoff(first=0.2, longest=5.0)
-_PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Statuses after which the same request may succeed."""
 
 
 class Patience:
@@ -114,10 +113,3 @@ class Patience:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._ending.wait()
-
-
-def may_pass(error: OverspillError) -> bool:
-    """Return whether the same request may succeed later."""
-    if isinstance(error, ProblemError):
-        return error.status in _PASSING
-    return isinstance(error, Unreachable)

@@ -17,23 +17,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from overspill.errors import (
-    BadRequest,
-    DamagedEncoding,
-    Deleted,
-    Denied,
-    DigestMismatch,
-    Expired,
-    IncompleteBody,
-    MethodNotAllowed,
-    OverspillError,
-    ProtocolError,
-    QuotaExceeded,
-    Refused,
-    StoreFull,
-    TooManyRequests,
-    UnsupportedEncoding,
-)
+from overspill.errors import OverspillError, ProtocolError, TooManyRequests, verdicts
 from overspill.execution import tracing
 from overspill.execution.backoff import Backoff
 from overspill.spools.own_directory import LockedFile
@@ -47,18 +31,7 @@ if TYPE_CHECKING:
     from overspill.spools.partition import Partition
     from overspill.transfer.sync import SyncClient
 
-_PERMANENT: Final = (BadRequest, Refused, Deleted, Expired)
-_PASSING: Final = (
-    DigestMismatch,
-    DamagedEncoding,
-    IncompleteBody,
-    UnsupportedEncoding,
-    MethodNotAllowed,
-    TooManyRequests,
-    QuotaExceeded,
-)
-"""Exceptions to `_PERMANENT`, which may pass: damage on the way, another server in between, load, a limit."""
-_SERVICE_FAILURES: Final = (Denied, QuotaExceeded, StoreFull, TooManyRequests)
+_SERVICE_FAILURES: Final = (*verdicts.FORBIDDING, TooManyRequests)
 """Failures that the next capture would meet too."""
 _MOST_FAILED_IN_A_ROW: Final = 3
 """After this many failed captures in a row, the service itself counts as failing."""
@@ -95,11 +68,6 @@ class Flushed:
             left=self.left + other.left,
             failure=self.failure or other.failure,
         )
-
-
-def is_permanent(error: Exception) -> bool:
-    """Return whether the service will never take the capture, however often it is sent."""
-    return isinstance(error, _PERMANENT) and not isinstance(error, _PASSING)
 
 
 def flush(partition: Partition, client: SyncClient, *, again: bool = False) -> Flushed:
@@ -167,7 +135,7 @@ class Flush:
 
     def _note_failure(self, error: OverspillError, entry: Spooled) -> bool:
         """Refuse or postpone the capture, or stop the flush. Return whether to go on with the next."""
-        if is_permanent(error):
+        if verdicts.is_permanent(error):
             self._refuse(entry, str(error))
             self.done.refused += 1
             return True

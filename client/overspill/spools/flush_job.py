@@ -14,7 +14,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from overspill.errors import Denied, OverspillError, QuotaExceeded, StoreFull
+from overspill.errors import OverspillError, verdicts
 from overspill.spools import files, own_directory
 from overspill.spools.absence import Absence
 from overspill.spools.flush import Flush, Flushed
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from overspill.transfer.sync import SyncClient
 
 _LOCK: Final = ".flush"
-_FORBIDDEN: Final = (Denied, QuotaExceeded, StoreFull)
 FORBIDDEN_RETRY_SECONDS: Final = 300.0
 """Seconds until uploads that a key or a limit forbids are tried again."""
 RETRY_SECONDS: Final = 30.0
@@ -53,7 +52,7 @@ def job(partition: Partition, client: SyncClient) -> float | None:
     flushed = None
     with suppress(NotSpooled):
         flushed = _flushed(partition, client)
-    if flushed is None or isinstance(flushed.failure, _FORBIDDEN):
+    if flushed is None or isinstance(flushed.failure, verdicts.FORBIDDING):
         return RETRY_SECONDS if flushed is None else FORBIDDEN_RETRY_SECONDS
     if flushed.failure is not None:
         raise flushed.failure

@@ -6,14 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
-from overspill.errors import (
-    DamagedEncoding,
-    DigestMismatch,
-    IncompleteBody,
-    OverspillError,
-    ProblemError,
-    Unreachable,
-)
+from overspill.errors import OverspillError, ProblemError, Unreachable, verdicts
 from overspill.execution.backoff import Backoff
 
 if TYPE_CHECKING:
@@ -25,9 +18,6 @@ if TYPE_CHECKING:
 
 _PRECISION: Final = 0.01
 """A deadline is moved only by more than this part of its seconds: a timer costs as much as a piece."""
-_STATUSES: Final = frozenset({429, 502, 503, 504})
-_DAMAGED: Final = (DamagedEncoding, DigestMismatch, IncompleteBody)
-"""Problems of a body that was damaged on its way."""
 _BACKOFF: Final = Backoff(first=0.1, longest=5.0, least=0.0)
 
 
@@ -90,12 +80,10 @@ def _wait_before(attempt: int, error: OverspillError) -> float | None:
 
     They are what the service asks for with `Retry-After`, plus a random time from a `Backoff`.
     """
-    jitter = _BACKOFF.pause(attempt - 1)
-    if isinstance(error, (Unreachable, *_DAMAGED)):
-        return jitter
-    if isinstance(error, ProblemError) and error.status in _STATUSES:
-        return (error.retry_after or 0) + jitter
-    return None
+    if not verdicts.may_pass_soon(error):
+        return None
+    asked = error.retry_after if isinstance(error, ProblemError) else None
+    return (asked or 0) + _BACKOFF.pause(attempt - 1)
 
 
 @asynccontextmanager
