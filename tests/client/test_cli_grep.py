@@ -10,10 +10,14 @@ import shutil
 import subprocess
 import sys
 import unicodedata
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import pytest
+from overspill.cli.commands.grep import grep
+from overspill.cli.parameters import parameters_of
+from overspill.cli.search.query import Query
 from overspill.cli.search.spans import Matcher, combined
 from overspill.spools.partition import Partition
 from overspill.spools.spool import Spool
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
 
 LINES: Final = 3_000
 ABSENT: Final = "cap_aaaaaaaaaaaaaaaaaaaa"
+PLACE: Final = frozenset({"patterns", "max_matches", "everything", "cursor"})
+"""Options that say what to search for and how far: the command that goes on has others."""
 UTF_8: Final = {"LC_ALL": "C.UTF-8"}
 WORDS: Final = (
     *(
@@ -189,6 +195,22 @@ def test_a_search_that_stops_says_the_same_search_further_on(
 
     assert pages > 2
     assert printed == printed_by("grep", "-owi", "-e", "error", "-e", "-5", stdin=content)
+
+
+def test_the_command_that_goes_on_has_every_option_of_the_search() -> None:
+    others: dict[type, Any] = {bool: True, int: 7, str: "run-42", datetime: datetime(2026, 5, 1, tzinfo=UTC)}
+    searched = [each for each in parameters_of(Query) if each.name not in PLACE]
+    given: dict[str, Any] = {each.name: others[kind_of(each.annotation)] for each in searched}
+    given["numbers"] = False  # it is on by default
+    typed = grep.make_context("grep", [ABSENT, *Query(**given).words()]).params
+
+    assert {name: typed[name] for name in given} == given
+
+
+def kind_of(annotation: Any) -> type:
+    """Return the type of an option's value, which may also be None."""
+    kind = annotation.__origin__
+    return kind if isinstance(kind, type) else get_args(kind)[0]
 
 
 def test_what_matches_at_the_end_of_a_long_line_is_found_whole(overspill: Shell) -> None:
