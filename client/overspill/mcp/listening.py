@@ -15,7 +15,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
         raise OSError(number, os.strerror(number), f"{host}:{port}") from error
 
 
-def port_of(listener: socket.socket) -> int:
-    """Return the port that it listens on."""
-    port: int = listener.getsockname()[1]
-    return port
+def url_of(host: str, listener: socket.socket) -> str:
+    """Return the URL at which clients find it, without a path."""
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{listener.getsockname()[1]}"

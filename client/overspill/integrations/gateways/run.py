@@ -8,7 +8,7 @@ from aiohttp import web
 
 from overspill.guard.guard import Guard
 from overspill.integrations.gateways.interceptor import PATH, application
-from overspill.mcp.listening import listening_socket, port_of
+from overspill.mcp.listening import listening_socket, url_of
 from overspill.wire import is_loopback
 
 if TYPE_CHECKING:
@@ -40,10 +40,9 @@ def run(
         raise TokenNeeded(f"{host} can be reached from other machines")
     with client, Guard(client, policy) as guard:
         app = application(guard, callers)
-        shown = f"[{host}]" if ":" in host else host
         query = f"?token={callers.token}" if callers.is_token_made else ""
         with listening_socket(host, port) as listener:
-            option = f"--interceptor=after:http:http://{shown}:{port_of(listener)}{PATH}{query}"
+            option = f"--interceptor=after:http:{url_of(host, listener)}{PATH}{query}"
             web.run_app(app, sock=listener, print=_once(announce, option), access_log=None)
 
 

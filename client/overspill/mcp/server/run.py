@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 
 from overspill.guard.guard import Guard
-from overspill.mcp.listening import listening_socket, port_of
+from overspill.mcp.listening import listening_socket, url_of
 from overspill.mcp.server.server import server
 from overspill.wire import ForeignRequest, is_loopback, require_own_origin
 
@@ -49,7 +49,7 @@ def run(
             host, port = listen
             app = _CallerCheck(server(guard).streamable_http_app(host="127.0.0.1"), callers)
             with listening_socket(host, port) as listener:
-                announce(_announcement(host, port_of(listener), callers))
+                announce(_announcement(url_of(host, listener), callers))
                 uvicorn.Server(uvicorn.Config(app, log_level="warning")).run([listener])
 
 
@@ -82,12 +82,11 @@ def _caller(scope: Scope) -> tuple[str, tuple[str, int] | None, tuple[str, int]]
     return token.strip() if kind.lower() == "bearer" else "", scope["client"], scope["server"]
 
 
-def _announcement(host: str, port: int, callers: Callers) -> str:
-    url = f"http://[{host}]:{port}/mcp" if ":" in host else f"http://{host}:{port}/mcp"
+def _announcement(url: str, callers: Callers) -> str:
     if not callers.token:
-        return url
+        return f"{url}/mcp"
     shown = callers.token if callers.is_token_made else "and the token"
-    return f"{url} with the header Authorization: Bearer {shown}"
+    return f"{url}/mcp with the header Authorization: Bearer {shown}"
 
 
 async def _serve_stdio(guard: Guard) -> None:
