@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack
+from contextlib import ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,15 +25,18 @@ if TYPE_CHECKING:
 
 __all__ = ["start_api"]
 
-IDLE_SECONDS = 1.6
-"""How long nothing comes: longer than the proxies wait for a side that is silent."""
+PROXIES = ["haproxy", "nginx"]
+HASTY_SECONDS = 3
+"""How long a proxy waits for a side that is silent: on a busy machine, any side is silent for a second."""
+IDLE_SECONDS = HASTY_SECONDS + 0.4
+"""How long nothing comes."""
 
 
 class Proxied:
-    """A service behind a proxy that gives up a side that is silent for a second."""
+    """A service behind a proxy that gives up a side that is silent for `patience` seconds."""
 
-    def __init__(self, kind: str, api: Api, folder: Path) -> None:
-        self._kind, self._folder, self.api = kind, folder, api
+    def __init__(self, kind: str, api: Api, folder: Path, *, patience: int = 60) -> None:
+        self._kind, self._folder, self.api, self._patience = kind, folder, api, patience
         self._stack, self._started = ExitStack(), 0
         self.url = ""
 
@@ -46,24 +49,31 @@ class Proxied:
 
     def _start(self, folder: Path) -> str:
         if self._kind == "nginx":
-            port = self._stack.enter_context(nginx.passing_on(folder, self.api.port, patience=1))
+            port = self._stack.enter_context(nginx.passing_on(folder, self.api.port, patience=self._patience))
             return f"http://127.0.0.1:{port}"
         balancer.executable()
-        running = self._stack.enter_context(balancer.run_balancer(folder, [self.api.port], patience="1s"))
-        return running.url
+        made = balancer.run_balancer(folder, [self.api.port], patience=f"{self._patience}s")
+        return self._stack.enter_context(made).url
 
     async def stop(self) -> None:
         await asyncio.to_thread(self._stack.close)
 
 
-@pytest.fixture(params=["haproxy", "nginx"])
+@asynccontextmanager
+async def running(made: Proxied) -> AsyncIterator[Proxied]:
+    await made.start()
+    try:
+        yield made
+    finally:
+        await made.stop()
+
+
+@pytest.fixture(params=PROXIES)
 async def proxied(
     request: pytest.FixtureRequest, start_api: Callable[..., Any], tmp_path: Path
 ) -> AsyncIterator[Proxied]:
-    made = Proxied(request.param, await start_api(hosts="localhost"), tmp_path)
-    await made.start()
-    yield made
-    await made.stop()
+    async with running(Proxied(request.param, await start_api(hosts="localhost"), tmp_path)) as made:
+        yield made
 
 
 @pytest.fixture
@@ -92,11 +102,22 @@ async def test_each_event_comes_before_the_next_one_is_there(
         assert (await rest_of(events))[1]["state"] == "complete"
 
 
+@pytest.mark.parametrize("kind", PROXIES)
 async def test_signs_of_life_keep_an_idle_follower_connected(
-    proxied: Proxied, producer: Producer, client: ClientSession, monkeypatch: pytest.MonkeyPatch
+    kind: str,
+    start_api: Callable[..., Any],
+    tmp_path: Path,
+    client: ClientSession,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(wire, "KEEP_ALIVE_SECONDS", 0.2)
-    async with client.get(f"{proxied.url}{producer.path}/follow") as response:
+    api = await start_api(hosts="localhost")
+    producer = Producer(api)
+    await producer.begin()
+    async with (
+        running(Proxied(kind, api, tmp_path, patience=HASTY_SECONDS)) as proxied,
+        client.get(f"{proxied.url}{producer.path}/follow") as response,
+    ):
         events = parsed(response.content)
         await producer.append(b"one\n")
         assert await text_until(events, 4) == "one\n"
@@ -142,17 +163,16 @@ async def test_the_sdk_follows_and_appends_through_a_proxy(proxied: Proxied) -> 
 async def test_a_wait_outlasts_what_the_balancer_waits_for_other_answers(
     start_api: Callable[..., Any], tmp_path: Path, client: ClientSession
 ) -> None:
-    proxied = Proxied("haproxy", await start_api(hosts="localhost"), tmp_path)
-    await proxied.start()
-    producer = Producer(proxied.api)
+    api = await start_api(hosts="localhost")
+    producer = Producer(api)
     await producer.begin()
-    asked = f"{proxied.url}{producer.path}/wait?lines=1&timeout=60"
-    waiting = asyncio.create_task(client.get(asked))
-    await asyncio.sleep(IDLE_SECONDS)
-    await producer.append(b"one\n")
-    async with await waiting as response:
-        answer = await response.text()
-    await proxied.stop()
+    async with running(Proxied("haproxy", api, tmp_path, patience=HASTY_SECONDS)) as proxied:
+        asked = f"{proxied.url}{producer.path}/wait?lines=1&timeout=60"
+        waiting = asyncio.create_task(client.get(asked))
+        await asyncio.sleep(IDLE_SECONDS)
+        await producer.append(b"one\n")
+        async with await waiting as response:
+            answer = await response.text()
 
     assert response.status == 200, answer
     assert '"reason":"lines"' in answer
