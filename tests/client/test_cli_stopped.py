@@ -251,6 +251,7 @@ def signalled(*given, **named):
     os.kill(os.getpid(), signal.SIGTERM)
     return done
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a background job ignores
 module, name = import_module(sys.argv[1]), sys.argv[2]
 sys.argv[1:] = ["run", "--", "seq", "3000"]
 original = getattr(module, name)
