@@ -28,6 +28,8 @@ FLAGS = [
 """Chromium runs as root here, and must ask nobody but the service."""
 SHELL = "chromium-headless-shell"
 """Chromium without all that draws windows: the same engine for half of the CPU."""
+LONGEST_WAIT = 120_000
+"""Milliseconds to wait for what a page is to show: long, for a busy machine draws slowly."""
 AXE = Path(__file__).parents[2] / "service" / "page" / "node_modules" / "axe-core" / "axe.min.js"
 
 
@@ -73,6 +75,7 @@ class Watched:
         self.page, self.url = page, url
         self.troubles: list[str] = []
         self.fetched = 0
+        page.set_default_timeout(LONGEST_WAIT)
         page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
         page.on("request", lambda asked: self._note(asked.url))
         page.on("console", lambda message: self._note_console(message.text, message.type))
