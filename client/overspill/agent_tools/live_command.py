@@ -10,7 +10,7 @@ from overspill.delivery.broken_capture import LiveOutcome
 from overspill.delivery.stream_upload import LIVE_BYTES, LIVE_SECONDS
 from overspill.guard import call_context
 from overspill.guard.band import all_go_to_service
-from overspill.live.commands import command_label
+from overspill.live.labels import command_label
 from overspill.live.upload import PATIENCE_SECONDS, LiveUpload
 from overspill.transfer.sync import SyncClient, synchronous_like
 

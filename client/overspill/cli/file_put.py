@@ -16,7 +16,7 @@ from overspill.cli import output
 from overspill.cli.masked_file import masked_file
 from overspill.cli.progress import file_with_progress
 from overspill.cli.spool_fallback import SERVICE_AWAY, keep_in_spool
-from overspill.live.ending import redacted_label
+from overspill.live.labels import redacted_label
 from overspill.redaction.masking import counts_text
 
 if TYPE_CHECKING:

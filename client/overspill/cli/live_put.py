@@ -11,6 +11,7 @@ from overspill.cli import output
 from overspill.cli.asciicast.reader import CastReader
 from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.cli.live_end import ended_by_signals, note_if_slow
+from overspill.live.labels import LABEL_BYTES
 from overspill.spools.spool import Spool
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from overspill.redaction.redactor import Redactor
 
 _READ_BYTES: Final = 256 * 1024
-_LABEL_BYTES: Final = 256
 _RECORDING: Final = "recording"
 """The name of a recorded terminal that has no title."""
 
@@ -113,4 +113,4 @@ def _labels(cast: CastReader, redactor: Redactor | None) -> dict[str, str]:
         wire.SIZE_LABEL: cast.header.size,
     }
     masked = said if redactor is None else {name: redactor.redact(text).text for name, text in said.items()}
-    return {name: wire.fit(text, _LABEL_BYTES) for name, text in masked.items() if text}
+    return {name: wire.fit(text, LABEL_BYTES) for name, text in masked.items() if text}

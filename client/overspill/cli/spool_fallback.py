@@ -12,9 +12,10 @@ from overspill.cli.exit_codes import CommandFailure, ExitCode, message_of
 from overspill.errors import Internal, OverspillError, TooManyRequests, Unavailable, Unreachable
 from overspill.live.ports import Description
 from overspill.spools.capture import LocalCapture
-from overspill.spools.new_entry import Digested, bytes_of, new_entry
+from overspill.spools.new_entry import Digested, new_entry
 from overspill.spools.own_directory import NotSpooled
 from overspill.text.buffer import Buffer, CannotBuffer
+from overspill.text.encoding import bytes_of
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation

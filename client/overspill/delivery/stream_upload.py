@@ -27,7 +27,7 @@ from overspill.errors import OverspillError, ProblemError
 from overspill.errors.verdicts import may_pass
 from overspill.execution import threads
 from overspill.execution.backoff import Backoff
-from overspill.live.ending import has_room
+from overspill.live.labels import has_room
 from overspill.live.resender import PIECE_BYTES, Resender
 from overspill.text import encoding
 from overspill.text.body import FileBody

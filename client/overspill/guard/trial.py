@@ -165,12 +165,6 @@ class PassedChunks:
     def oversized(self, limits: Limits, size: int) -> Oversized | None:
         """Return the digest of an oversized stream of `size` bytes; a stream of records has none."""
         if self._chunks:
-            shape = examine(self._body())
+            shape = examine(encoding.joined(self._chunks))
             return None if shape is None else oversized(shape, limits)
         return Oversized() if size > limits.max_bytes else None
-
-    def _body(self) -> str | bytes:
-        texts = [chunk for chunk in self._chunks if isinstance(chunk, str)]
-        if len(texts) == len(self._chunks):
-            return "".join(texts)
-        return b"".join(encoding.encode(chunk) if isinstance(chunk, str) else chunk for chunk in self._chunks)

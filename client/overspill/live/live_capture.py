@@ -13,7 +13,7 @@ from overspill.errors import OverspillError
 from overspill.errors.verdicts import may_pass
 from overspill.execution import threads
 from overspill.live.buffered_copy import BufferedCopy
-from overspill.live.ending import check_ending, redacted_label
+from overspill.live.labels import redacted_label
 from overspill.live.pending_writes import PendingWrites, bytes_of
 from overspill.live.ports import Beginning, WholeStream
 from overspill.live.producer import Producer
@@ -31,6 +31,8 @@ CANCELLED_SECONDS: Final = 5.0
 """The longest time that a cancelled producer takes to end its capture."""
 WRITE_BYTES: Final = 256 * 1024
 """A longer write is taken in pieces of this size, as there is room for them."""
+_EXIT_CODES: Final = range(-(2**31), 2**32)
+"""The exit codes that `wire.Completion` takes."""
 
 
 class LiveCapture:
@@ -214,7 +216,7 @@ class LiveCapture:
 
         Raises `TypeError` or `ValueError` if they are invalid.
         """
-        check_ending(status, exit_code)
+        _check_ending(status, exit_code)
         self._status, self._exit_code = status, exit_code
 
     async def complete(self, *, status: str | None = None, exit_code: int | None = None) -> wire.Entry | None:
@@ -229,7 +231,7 @@ class LiveCapture:
 
     async def abort(self, status: str | None = None) -> wire.Entry | None:
         """Send what is left and end the capture as `partial`. Raises as `complete` does."""
-        check_ending(status, None)
+        _check_ending(status, None)
         return await self._end(wire.State.PARTIAL, status)
 
     async def aclose(self) -> None:
@@ -297,3 +299,15 @@ class LiveCapture:
         masked = redacted_label(self._pending.masked, self._description)
         coded = {} if self._exit_code is None else {wire.EXIT_CODE_LABEL: str(self._exit_code)}
         return {**self._description.labels, **masked, **coded}
+
+
+def _check_ending(status: object, exit_code: object) -> None:
+    """Check what a live capture is to end with. Raises `TypeError` and `ValueError`."""
+    if status is not None and not isinstance(status, str):
+        raise TypeError(f"status must be text (str), not {type(status).__name__}")
+    if exit_code is None:
+        return
+    if isinstance(exit_code, bool) or not isinstance(exit_code, int):
+        raise TypeError(f"exit_code must be a whole number, not {exit_code!r}")
+    if exit_code not in _EXIT_CODES:
+        raise ValueError(f"exit_code must be that of a process, in 32 bits, not {exit_code}")

@@ -12,7 +12,7 @@ from overspill import wire
 from overspill.live.ports import Description
 from overspill.spools.entries import Spooled
 from overspill.text.body import FileBody
-from overspill.text.encoding import encode
+from overspill.text.encoding import bytes_of
 from overspill.text.measure import extent_of
 
 if TYPE_CHECKING:
@@ -35,11 +35,6 @@ class Digested(NamedTuple):
         """Measure a body. Raises `OSError` if its file cannot be read."""
         digest = body.sha256 if isinstance(body, FileBody) else hashlib.sha256(bytes_of(body)).digest()
         return cls(*extent_of(body), digest)
-
-
-def bytes_of(body: str | bytes) -> bytes:
-    """Return a body that is in memory as bytes. A buffer that took nothing finishes as an empty text."""
-    return encode(body) if isinstance(body, str) else body
 
 
 def new_entry(

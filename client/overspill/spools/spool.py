@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any
 from overspill.spools import location, own_directory
 from overspill.spools.folder import Folder
 from overspill.spools.location import FINGERPRINT, fingerprint
-from overspill.spools.new_entry import bytes_of, stream_entry
+from overspill.spools.new_entry import stream_entry
 from overspill.spools.own_directory import NotSpooled
 from overspill.spools.partition import LONG_LOCK_TIMEOUT_SECONDS, Partition
 from overspill.spools.room import Room
 from overspill.text.body import FileBody
+from overspill.text.encoding import bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

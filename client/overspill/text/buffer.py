@@ -66,7 +66,7 @@ class Buffer:
                 for part in encoding.encoded_pieces(piece):
                     self._write(part, part)
             else:
-                self._write(piece, _bytes_of(piece))
+                self._write(piece, encoding.bytes_of(piece))
         except CannotBuffer as error:
             self.missing = str(error)
             raise
@@ -87,7 +87,7 @@ class Buffer:
         """Return up to `most` bytes from `offset` on of what was written until now. Raises `OSError`."""
         if self._file is not None:
             return self._file.read(offset, most)
-        return b"".join(map(_bytes_of, self._pieces))[offset : offset + most]
+        return b"".join(map(encoding.bytes_of, self._pieces))[offset : offset + most]
 
     def add_remark(self, text: str) -> None:
         """Add a line in brackets that says why there is no more."""
@@ -108,7 +108,7 @@ class Buffer:
         Raises `OSError`.
         """
         if self._file is None:
-            return _concatenated(self._pieces)
+            return encoding.joined(self._pieces)
         file, self._file = self._file, None
         body = file.finish()
         self.missing = self.missing or file.missing
@@ -131,7 +131,7 @@ class Buffer:
         try:
             file = _TempFile(self._folder)
             for piece in self._pieces:
-                file.write(_bytes_of(piece))
+                file.write(encoding.bytes_of(piece))
             file.flush()
         except (OSError, CannotBuffer) as error:
             if file is not None:
@@ -274,17 +274,6 @@ class _Totals:
         self.sha256.update(data)
         self._newlines += data.count(b"\n")
         self._ends_line = data.endswith(b"\n") if data else self._ends_line
-
-
-def _concatenated(pieces: list[str | bytes]) -> str | bytes:
-    texts = [piece for piece in pieces if isinstance(piece, str)]
-    if len(texts) == len(pieces):
-        return "".join(texts)
-    return b"".join(map(_bytes_of, pieces))
-
-
-def _bytes_of(piece: str | bytes) -> bytes:
-    return encoding.encode(piece) if isinstance(piece, str) else piece
 
 
 def _reason(error: OSError) -> str:

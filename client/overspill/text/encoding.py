@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from overspill.text.body import FileBody
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from overspill.text.body import Body
 
@@ -30,12 +30,22 @@ def encode(text: str) -> bytes:
     return text.encode() if text.isascii() else b"".join(encoded_pieces(text))
 
 
+def bytes_of(body: str | bytes) -> bytes:
+    """Return a body that is in memory as the bytes that are stored."""
+    return encode(body) if isinstance(body, str) else body
+
+
+def joined(pieces: Sequence[str | bytes]) -> str | bytes:
+    """Return the pieces of a body as one: a text if all are texts, otherwise bytes."""
+    texts = [piece for piece in pieces if isinstance(piece, str)]
+    return "".join(texts) if len(texts) == len(pieces) else b"".join(map(bytes_of, pieces))
+
+
 def part(body: Body, offset: int, most: int) -> bytes:
     """Return up to `most` of the bytes that are stored, from `offset` on. Raises `OSError`."""
     if isinstance(body, FileBody):
         return body.read(offset, most)
-    data = encode(body) if isinstance(body, str) else body
-    return data[offset : offset + most]
+    return bytes_of(body)[offset : offset + most]
 
 
 def encoded_pieces(text: str) -> Iterator[bytes]:

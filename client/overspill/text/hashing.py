@@ -34,4 +34,4 @@ def _encoded(text: str) -> bytes | FileBody:
     body = buffer.finish()
     if buffer.missing:  # no room on the disk, found out at the end
         return encoding.encode(text)
-    return encoding.encode(body) if isinstance(body, str) else body
+    return body if isinstance(body, FileBody) else encoding.bytes_of(body)

@@ -274,12 +274,11 @@ def sniff_media_type(data: bytes) -> str | None:
 
 def is_utf8(data: bytes) -> bool:
     """Return whether all of `data` is UTF-8. Works in steps, which let other threads run between."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    view = memoryview(data)
+    at, view = 0, memoryview(data)
     try:
-        for at in range(0, len(data), _STEP):
-            decoder.decode(view[at : at + _STEP])
-        decoder.decode(b"", final=True)
+        while at < len(data):
+            is_last = at + _STEP >= len(data)
+            at += codecs.utf_8_decode(view[at : at + _STEP], "strict", is_last)[1]
     except UnicodeDecodeError:
         return False
     return True

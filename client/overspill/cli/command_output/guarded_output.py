@@ -27,7 +27,7 @@ from overspill.cli.exit_codes import usage_errors
 from overspill.delivery.broken_capture import LiveOutcome
 from overspill.guard.call_context import minted
 from overspill.guard.hosts import fitting_chars
-from overspill.live.commands import LABEL_BYTES, command_label
+from overspill.live.labels import LABEL_BYTES, command_label
 from overspill.live.upload import PATIENCE_SECONDS, LiveUpload
 from overspill.spools import location
 from overspill.text.limits import Limits
