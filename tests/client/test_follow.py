@@ -8,13 +8,13 @@ import shlex
 import subprocess
 import threading
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill import Client, SyncClient
-from overspill.cli.following import FollowedText
+from overspill.cli.following import FollowedTerminal, FollowedText
 from overspill.errors import NotFound
 from overspill.transfer.connections import MOST_CALLS
 
@@ -150,6 +150,56 @@ def test_followed_text_is_the_same_in_any_pieces(parts: list[str], data: st.Data
 
     assert shown + pieces.feed("", is_last=True) == whole
     assert "\x1b" not in whole
+
+
+TYPED: Final = [
+    "$ ",
+    "echo abcdef",
+    "\b\b\b",
+    "Xdef\b\b\b",
+    "\r\nabcXdef\r\n",
+    "1%\r",
+    "2%",
+    "\r3",
+    "%\n",
+    "name? ",
+]
+"""What a shell writes while a command is typed, edited and run."""
+
+
+@pytest.mark.parametrize("is_drawn", [False, True])
+def test_a_followed_terminal_shows_each_line_as_it_was_left(*, is_drawn: bool) -> None:
+    terminal = FollowedTerminal(80, is_drawn=is_drawn)
+    shown = "".join(terminal.feed(each, is_last=each == TYPED[-1]) for each in TYPED)
+    left = [line.rpartition("\r\x1b[K")[2] for line in shown.split("\n")]
+
+    assert left == ["$ echo abcXdef", "abcXdef", "3%", "name? "]
+    assert ("\x1b" in shown) == is_drawn
+
+
+def test_a_line_of_a_followed_terminal_is_drawn_while_it_is_written(
+    overspill: Shell, service: ServiceProcess
+) -> None:
+    labels = {"overspill.terminal": "t", "overspill.terminal_size": "80x24"}
+    with SyncClient(service.url) as client, client.live(labels=labels) as out:
+        out.write("$ echo abc\b\bX")
+        out.flush()
+        terminal = overspill.terminal("tail", "-f", out.id)
+        terminal.wait_for(b"$ echo aXc")
+        out.write("d\nname? ")
+        out.flush()
+        terminal.wait_for(b"name? ")
+        out.complete()
+        terminal.ended()
+
+    assert b"\r\x1b[K$ echo aXd\r\nname? " in terminal.shown
+
+
+def test_a_followed_terminal_without_an_end_of_line_is_not_kept() -> None:
+    terminal = FollowedTerminal(80, is_drawn=False)
+    shown = [terminal.feed("x" * 10_000) for _ in range(20)]
+
+    assert len("".join(shown)) > 100_000
 
 
 def test_put_live_prints_the_handle_before_its_input_ends(overspill: Shell, service: ServiceProcess) -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import re
 from typing import TYPE_CHECKING, Final
 
+from overspill import wire
 from overspill.cli import output
 from overspill.cli.printable import printable
-from overspill.reading.text import seam, strip_escapes
+from overspill.cli.table import fitting
+from overspill.reading.text import decode, seam, strip_escapes
 
 if TYPE_CHECKING:
-    from overspill import wire
     from overspill.cli.invocation import Invocation
 
 _MOST_HELD: Final = 64 * 1024
+_LINE_END: Final = re.compile(r"\r*\n")
+_ERASE: Final = "\r\x1b[K"
 
 
 class FollowedText:
@@ -36,10 +41,40 @@ class FollowedText:
         return printable(text.removesuffix(self._return) if self._return else text)
 
 
+class FollowedTerminal:
+    """Shows the lines of a terminal of so many `columns` as it showed them in the end.
+
+    The line that is still written to is drawn over and over if `is_drawn`, else it waits until it is whole.
+    """
+
+    def __init__(self, columns: int, *, is_drawn: bool) -> None:
+        self._columns, self._is_drawn = columns, is_drawn
+        self._held, self._drawn = b"", ""
+
+    def feed(self, content: str, *, is_last: bool = False) -> str:
+        """Return the text that can be shown, whose beginning erases what was drawn before."""
+        data = self._held + content.encode()
+        cut = len(data) if is_last or len(data) > _MOST_HELD else data.rfind(b"\n") + 1
+        self._held = data[cut:]
+        whole, erased = self._shown(data[:cut]), _ERASE if self._drawn else ""
+        self._drawn = fitting(self._shown(self._held.rstrip(b"\r")), 1) if self._is_drawn else ""
+        return erased + whole + self._drawn
+
+    def _shown(self, data: bytes) -> str:
+        return printable(_LINE_END.sub("\n", decode(data, columns=self._columns).text))
+
+
+def _text_of(entry: wire.Entry) -> FollowedText | FollowedTerminal:
+    columns = wire.terminal_columns(entry.labels)
+    if columns is None:
+        return FollowedText()
+    return FollowedTerminal(columns, is_drawn=output.is_terminal() and os.environ.get("TERM") != "dumb")
+
+
 def follow(invocation: Invocation, ref: str, session: str | None, *, lines: int | None) -> None:
     """Print the last `lines` lines and then what comes, until the capture ends. Raises as following does."""
-    text = FollowedText()
     with invocation.client() as client, client.follow(ref, lines=lines, session=session) as events:
+        text = _text_of(client.get(ref, session=session))
         for each in events:
             if invocation.json:
                 invocation.answer(each)
