@@ -205,11 +205,9 @@ class InspectRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def _next(self, text: wire.Text) -> InspectAnswer | None:
         """Return the arguments of the call that reads on, or None if there is nothing more to read."""
         if self.mode == "grep":
-            return (
-                {**msgspec.to_builtins(self), "mode": "grep", "cursor": text.next["cursor"]}
-                if text.next
-                else None
-            )
+            if not text.next:
+                return None
+            return {**msgspec.to_builtins(self), "mode": "grep", "cursor": text.next["cursor"]}
         is_open = self.mode != "tail" and self.end is None
         if text.next:
             place = text.place

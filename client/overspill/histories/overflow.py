@@ -160,9 +160,9 @@ class _Evidence:
     def add_field(self, name: str, value: object, depth: int = 0) -> None:
         if value is None or isinstance(value, bool):
             return
-        number = (
-            int(value) if isinstance(value, int) or (isinstance(value, str) and _is_status(value)) else None
-        )
+        number: int | None = None
+        if isinstance(value, int) or (isinstance(value, str) and _is_status(value)):
+            number = int(value)
         if number is not None and name in _STATUS_FIELDS and number in _STATUSES:
             self.status = self.status or number
         elif name == "n_ctx":
@@ -215,11 +215,9 @@ class _Evidence:
         """Return what the class's name or the status alone says."""
         if self._named(_CONTEXT_NAME):
             return Overflow(OverflowKind.CONTEXT)
-        return (
-            Overflow(OverflowKind.PAYLOAD)
-            if self.status == _TOO_LARGE or self._named(_PAYLOAD_NAME)
-            else None
-        )
+        if self.status == _TOO_LARGE or self._named(_PAYLOAD_NAME):
+            return Overflow(OverflowKind.PAYLOAD)
+        return None
 
     def _named(self, pattern: re.Pattern[str]) -> bool:
         return any(pattern.search(name) for name in self.names)

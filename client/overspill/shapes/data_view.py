@@ -50,11 +50,9 @@ class DataView(NamedTuple):
     @property
     def measured(self) -> list[str]:
         """The texts that count: a small frame around long texts does not."""
-        return (
-            self.texts
-            if self.texts and len(self.frame) <= _UNCOUNTED_FRAME_BYTES
-            else [*self.texts, self.frame]
-        )
+        if self.texts and len(self.frame) <= _UNCOUNTED_FRAME_BYTES:
+            return self.texts
+        return [*self.texts, self.frame]
 
 
 def size_of(value: Any, found: PlainStats | None = None) -> int:
@@ -94,10 +92,8 @@ def _plain_frame(value: Any, most: int) -> str | None:
 
     Each value has a byte at least, so data with too many values is not looked at to its end.
     """
-    if (
-        not is_plain_container(value)
-        or plain_stats_without_long_texts(value, min(most + _UNCOUNTED_FRAME_BYTES, MAX_VALUES)) is None
-    ):
+    most_values = min(most + _UNCOUNTED_FRAME_BYTES, MAX_VALUES)
+    if not is_plain_container(value) or plain_stats_without_long_texts(value, most_values) is None:
         return None
     try:
         return msgspec.json.encode(value).decode()
@@ -108,11 +104,9 @@ def _plain_frame(value: Any, most: int) -> str | None:
 def plain_stats_without_long_texts(value: Any, most: int) -> PlainStats | None:
     """Return the stats of plain data of up to `most` values without long texts; None for other data."""
     found = plain_stats(value, most)
-    return (
-        None
-        if found is None or found.longest >= LONG_TEXT_CHARS or found.chars > _MAX_ENCODED_CHARS
-        else found
-    )
+    if found is None or found.longest >= LONG_TEXT_CHARS or found.chars > _MAX_ENCODED_CHARS:
+        return None
+    return found
 
 
 def texts_in(value: Any) -> Iterator[str]:

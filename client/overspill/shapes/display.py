@@ -171,11 +171,9 @@ def _fitted_block(block: Any, limit: int) -> Any:
     cut = cut_text(text, limit)
     if isinstance(block, str):
         return cut
-    return (
-        {**block, "text": cut}
-        if isinstance(block, Mapping)
-        else {"type": text_field(block, "type"), "text": cut}
-    )
+    if isinstance(block, Mapping):
+        return {**block, "text": cut}
+    return {"type": text_field(block, "type"), "text": cut}
 
 
 def _failure(shown: Any, message: Mapping[Any, Any], limit: int, line_limit: int) -> Any:

@@ -25,6 +25,8 @@ _MAX_PLACEHOLDERS: Final = 16
 _KEPT_MIRROR_BYTES: Final = 500
 """Bytes of structured content that stays beside a text that says the same and is cut."""
 _BYTES_PER_TOKEN: Final = 4
+_BYTES_PER_LINE: Final = 20
+"""Of a notice."""
 _KEPT_DATA_BYTES: Final = 8 * 1024
 """Data beside a part that is large as a whole stays up to this size. More data is large itself."""
 _QUOTE_BYTES: Final = 8
@@ -46,16 +48,14 @@ def chosen_parts(part: Part, room: Limits) -> tuple[list[Part], Weight]:
 def with_reserve(limits: Limits, reserve: int) -> Limits:
     """Return the limits less the room for a notice, which takes half of them at most."""
 
-    def less(limit: int, reserved: int) -> int:
-        return limit if limit == UNLIMITED else max(limit - reserved, limit // 2)
+    def less(limit: Any, reserved: int) -> Any:
+        return limit if limit in {None, UNLIMITED} else max(limit - reserved, limit // 2)
 
     return limits._replace(
         max_bytes=less(limits.max_bytes, reserve),
-        max_lines=less(limits.max_lines, reserve // 20),
-        max_chars=None if limits.max_chars is None else less(limits.max_chars, reserve),
-        max_tokens=None
-        if limits.max_tokens is None
-        else less(limits.max_tokens, reserve // _BYTES_PER_TOKEN),
+        max_lines=less(limits.max_lines, reserve // _BYTES_PER_LINE),
+        max_chars=less(limits.max_chars, reserve),
+        max_tokens=less(limits.max_tokens, reserve // _BYTES_PER_TOKEN),
     )
 
 

@@ -161,11 +161,9 @@ class Writer:
             if self._records > _MAX_RECORD_DEPTH:
                 return compact_json(printable(value))
             items = items_of(value)
-            return (
-                compact_json(json_scalar(value))
-                if items is None
-                else _OpenContainer(value, items, self._left)
-            )
+            if items is None:
+                return compact_json(json_scalar(value))
+            return _OpenContainer(value, items, self._left)
         except Exception as error:  # noqa: BLE001  (foreign methods: whatever they raise)
             return compact_json(unprintable(value, error))
 

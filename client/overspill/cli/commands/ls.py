@@ -147,14 +147,11 @@ def _spooled(invocation: "Invocation", filters: dict[str, str | None]) -> "list[
     wanted = {name: wire.fit(value) for name, value in filters.items() if value is not None}
     try:
         partition = invocation.partition()
-        found = (
-            []
-            if partition is None
-            else [lazy.capture.entry_of(each, "") for each in reversed(partition.entries())]
-        )
+        kept = [] if partition is None else partition.entries()
     except NotSpooled as error:
         output.say(str(error))
         return []
+    found = (lazy.capture.entry_of(each, "") for each in reversed(kept))
     return [
         (entry, "spooled")
         for entry in found

@@ -114,11 +114,10 @@ def _section_row(section: Section) -> tuple[str, ...]:
 def _row(entry: "Entry", *, is_exact: bool) -> tuple[str, ...]:
     active = entry.last_append or entry.created
     now = datetime.now(UTC)
-    figures = (
-        (instant(entry.created), instant(active), str(entry.size))
-        if is_exact
-        else (period(now - entry.created), period(now - active), size(entry.size))
-    )
+    if is_exact:
+        figures = (instant(entry.created), instant(active), str(entry.size))
+    else:
+        figures = (period(now - entry.created), period(now - active), size(entry.size))
     labels = entry.labels
     return (
         entry.id,

@@ -78,11 +78,9 @@ def activities(stats: Stats, *, by_tenant: bool) -> tuple[Activity, list[Activit
 
 def count(number: float) -> str:
     """Return a number in at most 7 characters: `12,345`, `1.2M`."""
-    return (
-        f"{number:,.0f}"
-        if abs(number) < _MOST_DIGITS
-        else "".join(quantities.scaled(number)).replace("K", "k")
-    )
+    if abs(number) < _MOST_DIGITS:
+        return f"{number:,.0f}"
+    return "".join(quantities.scaled(number)).replace("K", "k")
 
 
 def share(ratio: float) -> str:
