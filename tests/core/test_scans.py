@@ -292,6 +292,19 @@ async def test_a_place_that_is_granted_to_a_request_that_just_left_is_free_again
     assert (order, places.free) == ([], 1)
 
 
+async def test_who_is_given_up_as_a_place_comes_free_disturbs_none_of_those_behind() -> None:
+    places, order, leave = FairPlaces(1, "tests"), list[str](), asyncio.Event()
+    async with places.hold("a", 1):
+        given_up, *behind = [asyncio.create_task(hold(places, "b", order, leave)) for _ in range(3)]
+        await asyncio.sleep(0)
+        given_up.cancel()
+    await asyncio.wait([given_up])
+    leave.set()
+    await asyncio.gather(*behind)
+
+    assert (given_up.cancelled(), order, places.free, places._waiting) == (True, ["b", "b"], 1, {})
+
+
 async def test_work_that_holds_the_interpreter_is_one_at_a_time_for_a_tenant_and_pauses(
     scans: ScanThreads, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:

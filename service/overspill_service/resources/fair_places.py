@@ -80,8 +80,8 @@ class FairPlaces:
         """Leave the queue. Give back a place that was granted at the same moment."""
         if granted.done() and not granted.cancelled():
             self._give_back(tenant)
-        elif queue := self._waiting.get(tenant):
-            queue.remove(granted)
+        elif granted in self._waiting.get(tenant, ()):  # else a place that came free has passed it over
+            self._waiting[tenant].remove(granted)
             self._forget_idle(tenant)
 
     def _grant(self, tenant: str) -> None:
