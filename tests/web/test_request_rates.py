@@ -13,8 +13,10 @@ from overspill.transfer.client import Client
 from overspill.wire import Code, Scope
 from overspill_service.errors import RateExceeded
 from overspill_service.resources.token_buckets import TokenBucket, TokenBuckets
+from overspill_service.resources.turns import Turns
 from overspill_service.tenants.directory import Limits, Principal, Tenant
 from overspill_service.tenants.keys import hash_key, new_key
+from overspill_service.web import request_rates
 from overspill_service.web.request_rates import (
     LEAST_SHARE,
     SCRAPES_BURST,
@@ -68,6 +70,18 @@ def test_of_many_names_the_longest_unused_is_forgotten() -> None:
 
     assert buckets.of("a") is first
     assert buckets.of("b").take() == 0
+
+
+def test_a_turn_comes_at_once_until_the_burst_is_used_and_then_one_after_the_other() -> None:
+    clock = Clock()
+    turns = Turns(2, 3, 1.0, clock, most=10)
+
+    assert [turns.take("a") for _ in range(6)] == [0, 0, 0, 0.5, 1.0, None]
+    assert turns.take("b") == 0
+    clock.now += 0.5
+    assert [turns.take("a"), turns.take("a")] == [1.0, None]
+    clock.now += 3600
+    assert [turns.take("a") for _ in range(4)] == [0, 0, 0, 0.5]
 
 
 @pytest.fixture
@@ -371,3 +385,21 @@ async def test_two_replicas_on_redis_hear_of_each_other_by_themselves(
     refused = [each for each in answers if each.status == 429]
     assert refused
     assert refused[0].headers["RateLimit-Policy"] == '"tenant";q=40;w=2'
+
+
+@pytest.mark.parametrize("path", ["/", "/nowhere", "/v1/usage"])
+async def test_who_has_no_key_waits_for_a_turn_and_health_and_tenants_do_not(
+    limited: tuple[Api, str, str], path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api, _, quiet = limited
+    monkeypatch.setattr(request_rates, "STRANGERS_SECONDS", 0.01)
+    api.service.rates._strangers = Turns(0.001, 2, 0.01, Clock(), most=10)
+
+    statuses = [(await api.get(path)).status for _ in range(3)]
+    refused = await api.get(path)
+
+    assert 429 not in statuses[:2]
+    assert statuses[2] == refused.status == 429
+    assert refused.headers["Retry-After"]
+    assert (await api.get("/healthz")).status == (await api.get("/readyz")).status == 200
+    assert (await api.get("/v1/usage", headers={"Authorization": f"Bearer {quiet}"})).status == 200

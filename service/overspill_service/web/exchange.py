@@ -28,6 +28,8 @@ class Exchange:
     """The fields of the request's log lines."""
     key_expires: str = ""
     """When the key of the request expires, if that is soon."""
+    is_admitted: bool = False
+    """A tenant sent it, and it was admitted as one of the tenant's."""
     bucket: TokenBucket | None = None
     """What the request was counted in, if its tenant or key has a rate."""
     response: web.StreamResponse | None = None

@@ -17,6 +17,7 @@ from overspill_service.errors import (
     ExpectationFailed,
     ForeignOrigin,
     OutOfResources,
+    RateExceeded,
     ShuttingDown,
     Unavailable,
 )
@@ -108,6 +109,22 @@ def _count_and_log(
 
 
 async def _answer(
+    request: web.Request,
+    exchange: Exchange,
+    handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
+) -> web.StreamResponse:
+    """Answer a request. Who has no tenant may have to wait for that, but for health."""
+    response = await _answer_now(request, exchange, handler)
+    if exchange.is_admitted or exchange.route in PROBES:
+        return response
+    try:
+        await exchange.service.rates.wait_for_turn(exchange.address)
+    except RateExceeded as error:
+        return response if exchange.response is not None else _problem_response(exchange, error)
+    return response
+
+
+async def _answer_now(
     request: web.Request,
     exchange: Exchange,
     handler: Callable[[web.Request], Awaitable[web.StreamResponse]],

@@ -146,6 +146,7 @@ async def _handle(route: Route, request: web.Request) -> web.StreamResponse:
         return await _sent(service, request, "", response)
     principal = await _principal(service, request)
     admitted = await _admitted(service, request, principal)
+    request[EXCHANGE].is_admitted = True
     try:
         request[EXCHANGE].bucket = service.rates.count(principal)
         _require(route, principal)

@@ -1,4 +1,4 @@
-"""How many requests a tenant and each of its keys may send; scrapes and unknown keys of an address.
+"""How many requests a tenant and each of its keys may send, and an address without a key.
 
 A key that is used alone may send all that its tenant may. While others are in use, it may send a part.
 
@@ -10,6 +10,7 @@ gets more by going from one to the next.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from typing import TYPE_CHECKING, Final
@@ -19,6 +20,7 @@ from overspill.reading.latest import Latest
 from overspill_service.errors import RateExceeded
 from overspill_service.resources.peers import network_of
 from overspill_service.resources.token_buckets import TokenBucket, TokenBuckets
+from overspill_service.resources.turns import Turns
 from overspill_service.tenants.directory import KEY_ID_LENGTH
 from overspill_service.web.replicas import KEEP_SECONDS, MOST_TOLD, TELL_SECONDS, Replica
 
@@ -44,6 +46,11 @@ SCRAPES_BURST: Final = 60
 UNKNOWN_KEYS_RATE: Final = 1.0
 UNKNOWN_KEYS_BURST: Final = 60
 """Keys that are not known, from one address: each costs a question to the catalog."""
+STRANGERS_RATE: Final = 250.0
+STRANGERS_BURST: Final = 1000
+"""Requests from one address that no tenant has sent: pages, unknown paths, missing keys."""
+STRANGERS_SECONDS: Final = 5.0
+"""How long such a request waits for its turn, at most."""
 MAX_ADDRESSES: Final = 10_000
 NEAR: Final = 0.1
 """The part of a limit from which on replicas tell each other."""
@@ -85,6 +92,7 @@ class RequestRates:
         self._unknown_keys = TokenBuckets(
             "unknown-keys", UNKNOWN_KEYS_RATE, UNKNOWN_KEYS_BURST, clock, most=MAX_ADDRESSES
         )
+        self._strangers = Turns(STRANGERS_RATE, STRANGERS_BURST, STRANGERS_SECONDS, clock, most=MAX_ADDRESSES)
         self._used: dict[str, TokenBucket] = {}
         """Buckets that were asked since the last exchange, by the names that replicas have for them."""
         self._near: dict[str, tuple[TokenBucket, float]] = {}
@@ -156,6 +164,19 @@ class RequestRates:
         if seconds := bucket.take():
             raise RateExceeded(
                 "your address asks for the metrics too often", SCRAPES_BURST, seconds, bucket.policy
+            )
+
+    async def wait_for_turn(self, address: str) -> None:
+        """Wait for the turn of a request that no tenant has sent. Raises `RateExceeded` after a while."""
+        seconds = self._strangers.take(network_of(address))
+        if seconds != 0:
+            await asyncio.sleep(STRANGERS_SECONDS if seconds is None else seconds)
+        if seconds is None:
+            raise RateExceeded(
+                f"your address may send {STRANGERS_RATE:g} requests a second without a key",
+                math.ceil(STRANGERS_RATE),
+                math.ceil(STRANGERS_SECONDS),
+                f'"no-key";q={STRANGERS_BURST};w={math.ceil(STRANGERS_BURST / STRANGERS_RATE)}',
             )
 
     def require_guesses_left(self, address: str) -> TokenBucket:
