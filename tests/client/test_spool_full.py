@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import pytest
 from overspill.spools.ledger import UNKNOWN
-from overspill.spools.order import Claim
+from overspill.spools.order import Claim, Order
 from overspill.spools.own_directory import NotSpooled
 from overspill.spools.partition import Partition, PartitionedSpool
 from overspill.spools.spool import Spool
@@ -299,7 +299,9 @@ def test_what_nobody_waits_for_any_more_is_not_kept(tmp_path: Path) -> None:
     claim = Claim()
     claim.take()
 
-    with pytest.raises(NotSpooled, match="nobody waits"):
-        partition.keep(spilled("text"), WHY, claim=claim)
+    order = Order(spilled("text"), WHY, refused="", claim=claim, on_kept=lambda _: None)
+    [failure] = partition.keep_all([order], lambda: None)
+    assert isinstance(failure, NotSpooled)
+    assert "nobody waits" in str(failure)
     assert list(partition.folder.path.iterdir()) == []
     assert total_of(spool) == 0

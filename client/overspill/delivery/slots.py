@@ -48,13 +48,13 @@ class Waiter(Protocol):
 
 
 class Slots:
-    """The slots of one service or disk: `most` outputs with `most_bytes` together. For the loop thread alone.
+    """The slots of one service or disk: `most` outputs with `MOST_BYTES` together. For the loop thread alone.
 
     At most `most_waiting` bytes wait for a slot.
     """
 
-    def __init__(self, most: int = MOST, most_bytes: int = MOST_BYTES, *, most_waiting: int) -> None:
-        self._most, self._most_bytes, self._most_waiting = most, most_bytes, most_waiting
+    def __init__(self, most: int = MOST, *, most_waiting: int) -> None:
+        self._most, self._most_waiting = most, most_waiting
         self._taken = 0
         self._taken_bytes = 0
         self._queue: FairQueue[Waiter] = FairQueue()
@@ -112,7 +112,7 @@ class Slots:
             self._grant(waiter, place.size)
 
     def _fits(self, size: int) -> bool:
-        is_room = self._taken < self._most and self._taken_bytes + size <= self._most_bytes
+        is_room = self._taken < self._most and self._taken_bytes + size <= MOST_BYTES
         return is_room or not self._taken
 
     def _grant(self, waiter: Waiter, size: int) -> None:

@@ -32,7 +32,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Order:
-    """An output to write to the spool. `reason`, `refused` and `claim` are those of `Partition.keep`.
+    """An output to write to the spool. `reason` and `refused` are those of `Partition.keep`.
 
     `done` gets the entry once it is durable. `on_kept` is called after that, in a thread for blocking work.
     """

@@ -83,41 +83,28 @@ class Partition:
         """Return whether anything was ever kept here. Raises `NotSpooled` if the spool is not safe."""
         return self.spool.exists() and is_directory(self.folder.path)
 
-    def keep(
-        self,
-        request: StoreRequest,
-        reason: str,
-        *,
-        refused: str = "",
-        lock_timeout: float = LOCK_TIMEOUT_SECONDS,
-        claim: Claim | None = None,
-    ) -> Spooled:
+    def keep(self, request: StoreRequest, reason: str, *, refused: str = "") -> Spooled:
         """Write an output to the disk, and return its entry once it is durable.
 
         `reason` says why the service does not have it; `refused` why the service will never have it, if so.
-        The attempt waits at most `lock_timeout` seconds for others that keep the spool busy. It takes `claim`
-        before anything can be found on the disk. Raises `NotSpooled` with the reason; then nothing of the
-        output is on the disk.
+        Raises `NotSpooled` with the reason; then nothing of the output is on the disk.
         """
-        addition = self._addition(request, reason, refused, claim)
-        self._add([addition], max(lock_timeout, request.deadline))
+        addition = self._addition(request, reason, refused)
+        self._add([addition], max(LOCK_TIMEOUT_SECONDS, request.deadline))
         return addition.result()
 
     def keep_all(
-        self,
-        orders: Sequence[Order],
-        *,
-        lock_timeout: float = LONG_LOCK_TIMEOUT_SECONDS,
-        on_progress: Callable[[], None],
+        self, orders: Sequence[Order], on_progress: Callable[[], None]
     ) -> list[Spooled | NotSpooled]:
         """Do the same as `keep`, for several outputs at once: they share waits for the disk. Return errors.
 
-        `on_progress` is called whenever the disk has taken something.
+        Each takes its order's claim before anything of it can be found on the disk. `on_progress` is called
+        whenever the disk has taken something.
         """
         additions = [
             self._addition(order.request, order.reason, order.refused, order.claim) for order in orders
         ]
-        self._add(additions, lock_timeout, on_progress)
+        self._add(additions, LONG_LOCK_TIMEOUT_SECONDS, on_progress)
         return [addition.failure or addition.entry for addition in additions]
 
     def add(
@@ -126,14 +113,18 @@ class Partition:
         body: bytes | FileBody,
         *,
         lock_timeout: float = LOCK_TIMEOUT_SECONDS,
-        claim: Claim | None = None,
     ) -> None:
-        """Do the same as `keep`, for a caller that has the entry already."""
-        addition = Addition(self.folder, entry, body, claim)
+        """Do the same as `keep`, for a caller that has the entry already.
+
+        Wait at most `lock_timeout` seconds for others that keep the spool busy.
+        """
+        addition = Addition(self.folder, entry, body)
         self._add([addition], lock_timeout)
         addition.result()
 
-    def _addition(self, request: StoreRequest, reason: str, refused: str, claim: Claim | None) -> Addition:
+    def _addition(
+        self, request: StoreRequest, reason: str, refused: str, claim: Claim | None = None
+    ) -> Addition:
         now = datetime.fromtimestamp(self.spool.clock(), UTC)
         path = self._path_for_agent(request) if self._agent_path else ""
         entry = output_entry(request, now, url=self.url, reason=reason)

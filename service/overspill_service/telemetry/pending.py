@@ -80,12 +80,11 @@ class PendingSums:
 class PendingReads:
     """Captures that were read for the first time as far as their entries tell, when, and by whom."""
 
-    def __init__(self, most: int = MAX_READS) -> None:
-        self._most = most
+    def __init__(self) -> None:
         self._waiting: dict[tuple[str, str], tuple[Entry, float, str]] = {}
 
     def add(self, entry: Entry, now: float, reader: str = "") -> None:
-        if entry.first_read is None and len(self._waiting) < self._most:
+        if entry.first_read is None and len(self._waiting) < MAX_READS:
             self._waiting.setdefault((entry.tenant, entry.id), (entry, now, reader))
 
     async def write(self, catalog: Entries, on_first: Callable[[Entry, float], None]) -> None:
