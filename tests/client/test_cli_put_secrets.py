@@ -26,7 +26,7 @@ def test_a_secret_in_a_file_is_stored_masked_and_said(
     overspill: Shell, service: ServiceProcess, tmp_path: Path, before: bytes, after: bytes
 ) -> None:
     (tmp_path / "log").write_bytes(before + SECRET + after)
-    result = overspill("put", str(tmp_path / "log"), "--label", "own=label")
+    result = overspill("put", str(tmp_path / "log"), "--session", "a file", "--label", "own=label")
     with SyncClient(service.url) as client:
         entry, content = client.get(result.capture), client.content(result.capture)
 

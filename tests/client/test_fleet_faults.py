@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from overspill import Guard, Policy, Spool, SyncClient, Workspace
 from overspill.delivery import slots, state_log
+from overspill.execution import loop_thread
 from overspill.spools import own_directory
 from overspill.wire import Outcome
 
@@ -111,12 +112,14 @@ def test_an_output_of_the_loop_thread_itself_does_not_wait_for_that_thread(
 
 @pytest.mark.parametrize("is_kept", [True, False])
 async def test_without_descriptors_for_an_event_loop_an_output_is_kept_here_or_cut(
-    is_kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    is_kept: bool, nowhere: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse() -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    with SyncClient(NOWHERE) as client, Guard(client, spool=is_kept and Spool(tmp_path)) as guard:
+    with SyncClient(nowhere) as client, Guard(client, spool=is_kept and Spool(tmp_path)) as guard:
+        # an earlier test may have left a client open, and so the thread
+        monkeypatch.setattr("overspill.execution.calls.shared", loop_thread._Shared())
         monkeypatch.setattr(asyncio, "SelectorEventLoop", refuse)
         guarded = [guard.process_sync(TEXT, tool="t"), await guard.process(TEXT, tool="t")]
         monkeypatch.undo()
