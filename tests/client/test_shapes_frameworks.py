@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -505,6 +506,30 @@ async def test_a_tool_of_pydantic_ai_stays_one() -> None:
         assert (type(wrapped), wrapped.tool_def) == (type(tool), tool.tool_def)
         assert is_notice(await wrapped.function_schema.call({"times": 1}, ANY))
         assert not is_notice(await tool.function_schema.call({"times": 1}, ANY))
+
+
+class Bindable:
+    """A tool as Strands and the Agent Framework have them: in a class it is bound as a method is."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._tool_func = function
+        self.tool_name = "bindable"
+        functools.update_wrapper(self, function)
+
+    def __get__(self, instance: object, owner: type) -> Bindable:
+        return self
+
+    def __call__(self, times: int) -> Any:
+        return self._tool_func(times)
+
+
+def test_a_tool_that_can_be_bound_as_a_method_stays_one() -> None:
+    tool = Bindable(long_text)
+    wrapped = Guard(spool=False).wrap(tool)
+
+    assert type(wrapped) is Bindable
+    assert "Output of bindable too long" in wrapped(1)
+    assert not is_notice(tool(1))
 
 
 class Forwarding:

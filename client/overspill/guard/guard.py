@@ -20,7 +20,7 @@ from overspill.guard.pipeline import Pipeline
 from overspill.guard.policy import Policy
 from overspill.guard.policy_defaults import INLINE_CHARS, INLINE_LINES
 from overspill.guard.streams import GuardedStream
-from overspill.guard.tool_objects import is_tool_object, with_guarded
+from overspill.guard.tool_objects import is_tool_object, name_of, with_guarded
 from overspill.guard.trial import Trial
 from overspill.guard.turn import Turn
 from overspill.guard.wrapping import Wrapper
@@ -259,7 +259,7 @@ class Guard:
         Raises `TypeError` for what is not a tool.
         """
         if is_tool_object(tool):
-            named = name or str(getattr(tool, "name", type(tool).__name__))
+            named = name or name_of(tool)
             guarded: Tool = with_guarded(tool, lambda function: self._wrapper.wrap(function, named))
             return guarded
         if not callable(tool):

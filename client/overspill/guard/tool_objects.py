@@ -22,6 +22,8 @@ _FIELDS: Final = (
     *("func", "coroutine", "fn", "function", "async_function", "on_invoke_tool"),
     *("_tool_func", "_func", "_fn", "_func_with_validate"),
 )
+_FIELDS_OF_WRAPPERS: Final = frozenset({"_tool_func"})
+"""Such fields of objects that also say which function they wrap."""
 _HOLDERS: Final = ("function_schema",)
 """Fields with an object that has such a field itself, and is what the framework calls."""
 _METHODS: Final = ("_run", "_arun", "forward")
@@ -30,9 +32,17 @@ _WITH_ARTIFACT: Final = "content_and_artifact"
 
 def is_tool_object(tool: Any) -> bool:
     """Return whether `tool` is an object that holds a function for a framework to call."""
-    if inspect.isroutine(tool) or inspect.isclass(tool) or hasattr(tool, "__wrapped__"):
+    if inspect.isfunction(tool) or inspect.ismethod(tool) or inspect.isbuiltin(tool) or inspect.isclass(tool):
+        return False  # a tool that is bound as a method is has `__get__`, and counts as a routine
+    if hasattr(tool, "__wrapped__") and not vars(tool).keys() & _FIELDS_OF_WRAPPERS:
         return False
     return any(callable(getattr(tool, name, None)) for name in (*_FIELDS, *_METHODS))
+
+
+def name_of(tool: Any) -> str:
+    """Return what a tool object is called: by its framework, or else by its class."""
+    names = (getattr(tool, field, None) for field in ("name", "tool_name"))
+    return next((name for name in names if isinstance(name, str)), type(tool).__name__)
 
 
 def with_guarded(tool: Any, guard: Guarding) -> Any:
