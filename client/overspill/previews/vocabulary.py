@@ -85,14 +85,12 @@ def judge(line: str) -> LineVerdict | None:
     """Return how much `line` matters; None if it does not say that something went wrong."""
     said = message(line)
     undenied = _without_denials(said)
-    numbers = _words().numbers(undenied.lower())
-    found = _by_rule(undenied, line, numbers)
+    found = _by_rule(undenied, line)
     bare = without_level(undenied)
     if bare != undenied and (found is None or found.weight < MARKED):
-        found = max(found, _by_rule(bare, line, numbers), key=lambda one: one.weight if one else 0)
+        found = max(found, _by_rule(bare, line), key=lambda one: one.weight if one else 0)
     if found is None and said != line:
-        whole = _without_denials(line.strip())
-        found = _by_rule(whole, line, _words().numbers(whole.lower()))
+        found = _by_rule(_without_denials(line.strip()), line)
     return found
 
 
@@ -101,18 +99,15 @@ def is_red(line: str) -> bool:
     return _RED.search(line, 0, _PREFIX) is not None if "\x1b" in line else False
 
 
-def _by_rule(said: str, line: str, numbers: int) -> LineVerdict | None:
-    """Return the verdict of the first rule that the message meets; None if it says that all is well.
-
-    Only rules of `numbers` can have a word in it.
-    """
+def _by_rule(said: str, line: str) -> LineVerdict | None:
+    """Return the verdict of the first rule that the message meets; None if it says that all is well."""
+    lower = said.lower()
+    numbers = _words().numbers(lower)
     if not numbers or (_has(said, _PASSED) and _PASSING.search(said)):
         return None
-    lower = said.lower()
     for number in members(numbers):
         rule = RULES[number]
-        text = said if rule.is_exact else lower
-        if _has(text, rule.words) and rule.meets(text):
+        if rule.meets(said, lower):
             return LineVerdict(_weighed(rule, said, line), number, rule.role)
     return None
 
