@@ -20,7 +20,7 @@ _ESCAPED: Final = r"""
 __overspill_escaped() {
   local text=${1:0:1000}
   text=${text//\\/\\\\}; text=${text//;/\\x3b}; text=${text//$'\n'/\\x0a}
-  printf '%s' "${text//[$'\001'-$'\037']/ }"
+  \printf '%s' "${text//[$'\001'-$'\037']/ }"
 }
 """
 
@@ -49,13 +49,13 @@ __overspill_begin() {
   elif [[ $line =~ ^[[:space:]]*[0-9]+\*?[[:space:]]+(.*)$ ]]; then
     line=${BASH_REMATCH[1]}
   fi
-  printf '\e]633;E;%s\a\e]133;C\a' "$(__overspill_escaped "$line")"
+  \printf '\e]633;E;%s\a\e]133;C\a' "$(__overspill_escaped "$line")"
 }
 __overspill_prompt() {
   local code=$?
   __overspill_known=$(__overspill_last)
-  printf '\e]133;D;%s\a\e]133;A\a' "$code"
-  return $code
+  \printf '\e]133;D;%s\a\e]133;A\a' "$code"
+  [[ -o errexit ]] || return $code
 }
 PROMPT_COMMAND="__overspill_prompt${PROMPT_COMMAND:+; $PROMPT_COMMAND}"
 PS0='$(__overspill_begin)'"${PS0-}"
@@ -85,11 +85,15 @@ unset OVERSPILL_ZDOTDIR __overspill_folder
 """
     + _ESCAPED
     + r"""
-__overspill_begin() { printf '\e]633;E;%s\a\e]133;C\a' "$(__overspill_escaped "$1")" }
-__overspill_prompt() { local code=$?; printf '\e]133;D;%s\a\e]133;A\a' "$code"; return $code }
+__overspill_begin() { \printf '\e]633;E;%s\a\e]133;C\a' "$(__overspill_escaped "$1")" }
+__overspill_prompt() {
+  local code=$?
+  \printf '\e]133;D;%s\a\e]133;A\a' "$code"
+  [[ -o errexit ]] || return $code
+}
 autoload -Uz add-zsh-hook
 add-zsh-hook preexec __overspill_begin
-precmd_functions=(__overspill_prompt $precmd_functions)
+precmd_functions=(__overspill_prompt ${precmd_functions-})
 # What marks the lack of a line end is shown before any hook runs: the output ends before it.
 PROMPT_EOL_MARK=$'%{\e]133;D;%?\a%}'"${PROMPT_EOL_MARK-%B%S%#%s%b}"
 """
@@ -99,10 +103,10 @@ _FISH: Final = r"""
 function __overspill_begin --on-event fish_preexec
   set -l line (string sub -l 1000 -- $argv[1] | string collect)
   set line (string replace -a '\\' '\\\\' -- $line | string replace -a ';' '\x3b' | string join '\x0a')
-  printf '\e]633;E;%s\a\e]133;C\a' (string replace -ra '[\x01-\x1f]' ' ' -- $line)
+  builtin printf '\e]633;E;%s\a\e]133;C\a' (string replace -ra '[\x01-\x1f]' ' ' -- $line)
 end
 function __overspill_end --on-event fish_postexec
-  printf '\e]133;D;%s\a' $status
+  builtin printf '\e]133;D;%s\a' $status
 end
 """
 
