@@ -75,8 +75,13 @@ async def test_a_sweep_deletes_several_pages_at_once_and_no_more(
     faulty_s3.forget()
     faulty_s3.always("POST", hold(gate))
     sweeping = asyncio.create_task(sweep_all(api.service.archive, ["default"]))
-    await until(lambda: asyncio.sleep(0, faulty_s3.count("POST") == CONCURRENT_PAGES))
-    assert (await usage_of(api)).captures == 35 - 5 * (CONCURRENT_PAGES + 1)  # one more page is hidden
+    left = 35 - 5 * (CONCURRENT_PAGES + 1)  # one more page is hidden
+
+    async def is_waiting() -> bool:
+        return faulty_s3.count("POST") == CONCURRENT_PAGES and (await usage_of(api)).captures <= left
+
+    await until(is_waiting)
+    assert (faulty_s3.count("POST"), (await usage_of(api)).captures) == (CONCURRENT_PAGES, left)
     gate.set()
 
     assert (await sweeping).removed.captures == 35
