@@ -12,6 +12,7 @@ from overspill_service.catalog.quotas import Quota, Totals
 from overspill_service.catalog.readers import ReadNote
 from overspill_service.catalog.records import Query
 from overspill_service.catalog.redis import key_names
+from overspill_service.catalog.statistics import DAYS, Cell
 from overspill_service.catalog.urls import open_catalog
 from overspill_service.errors import CatalogUnavailable
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 UNLIMITED = Quota()
 NOTE = ReadNote(entry().id, entry().upload, "key", on_page=False, at=NOW)
+CAPTURED = Cell("tool_outputs", "grep", "captured")
 SHORT = 0.3
 """The deadline of what is not to succeed."""
 
@@ -339,6 +341,19 @@ async def test_a_listing_reads_the_shortest_index_and_little_more_than_it_shows(
         calls = redis_server.command("INFO", "commandstats")
         assert calls["cmdstat_mget"]["calls"] == 1
         assert calls["cmdstat_zrevrangebylex"]["calls"] == 1
+
+
+async def test_a_long_time_of_statistics_costs_a_call_for_each_bucket_that_there_is(
+    redis_url: str, redis_server: RedisServer, tmp_path: Path
+) -> None:
+    async with opened(redis_url, tmp_path) as catalog:
+        for at in (0, 86_400):
+            await catalog.add_sums(TENANT, {CAPTURED: 1}, now=NOW + at, batch=str(at), memory=60.0)
+        redis_server.command("CONFIG", "RESETSTAT")
+
+        found = await catalog.sums(TENANT, DAYS, since=NOW - 400 * 86_400, until=NOW + 400 * 86_400)
+        assert len(found) == 2
+        assert redis_server.command("INFO", "commandstats")["cmdstat_evalsha"]["calls"] <= 4
 
 
 async def test_after_a_failover_the_new_master_takes_writes_within_the_deadline(tmp_path: Path) -> None:

@@ -59,13 +59,15 @@ class RedisStatistics(RedisAccess):
         self, tenant: str, resolution: Resolution, *, since: float, until: float, tool: str | None = None
     ) -> dict[int, Packed]:
         starts = bucket_starts(since, until, resolution)
-        keys = (key_names.statistics(tenant, resolution.seconds, start) for start in starts)
+        keys = [key_names.statistics(tenant, resolution.seconds, start) for start in starts]
+        places = await self._client.step(statistics_scripts.EXISTING, keys) if keys else []
+        existing = [place - 1 for place in places]
         part = "" if tool is None else part_of_cell(tool)
-        answers = await asyncio.gather(
-            *(self._client.step(statistics_scripts.BUCKET, [key], part) for key in keys)
+        answers = await asyncio.gather(  # one call for each: a full bucket takes Redis milliseconds
+            *(self._client.step(statistics_scripts.BUCKET, [keys[place]], part) for place in existing)
         )
         found: dict[int, Packed] = {}
-        for start, answer in zip(starts, answers, strict=True):
+        for start, answer in zip((starts[place] for place in existing), answers, strict=True):
             sums = _decoded(answer)
             if sums := sums if tool is None else of_tool(sums, tool):
                 found[start] = sums

@@ -59,6 +59,15 @@ end
 return 1
 """)
 
+EXISTING: Final = Script("""
+-- KEYS: buckets. Returns the places, from 1, of those that exist.
+local found = {}
+for place = 1, #KEYS do
+    if redis.call('EXISTS', KEYS[place]) == 1 then found[#found + 1] = place end
+end
+return found
+""")
+
 BUCKET: Final = Script("""
 -- KEYS: a bucket. ARGV: '', or a part of the fields that are wanted. Returns fields and sums in turn, packed:
 -- a client takes long over thousands of answers.
