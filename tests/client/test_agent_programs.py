@@ -61,7 +61,7 @@ def gemini(content: Any, **more: Any) -> dict[str, Any]:
 
 def codex(command: Any, **more: Any) -> dict[str, Any]:
     given = {"tool_name": "Bash", "tool_input": {"command": command}, "tool_use_id": "call_1"}
-    return {**COMMON, "hook_event_name": "PreToolUse", "turn_id": "1", "model": "m", **given, **more}
+    return {**COMMON, "hook_event_name": "PreToolUse", "turn_id": "1", "model": "gpt-6-sol", **given, **more}
 
 
 def stored(service: ServiceProcess, text: str) -> str:
@@ -356,6 +356,16 @@ def test_codex_is_not_given_an_id_that_no_command_can_have() -> None:
 
     assert command.isprintable()
     assert "--call-id" not in command
+
+
+def test_what_codex_cuts_earlier_for_another_model_is_stored(overspill: Shell) -> None:
+    shown = {}
+    for model in ("gpt-6-sol", "qwen3-coder"):
+        specific = answered("codex", codex("seq 1950 | sed s/$/....../", model=model))["hookSpecificOutput"]
+        shown[model] = overspill(*shlex.split(specific["updatedInput"]["command"])[1:]).out
+
+    assert shown["gpt-6-sol"].endswith("1950......\n")
+    assert "Read more: " in shown["qwen3-coder"]
 
 
 def test_without_a_service_the_notice_says_so(nowhere: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Codex: its hooks cannot replace a result, so a shell command is run by `overspill run` instead.
+"""Codex: it cuts a result before its hooks see it, so a shell command is run by `overspill run` instead.
 
 The answer has the form that Codex accepts for a rewritten command: `updatedInput` together with the decision
 `allow`. Codex still asks its user, by its own rules, about the command as it is then.
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _SHELL: Final = "bash"
 _OURS: Final = "overspill"
+_OF_OPENAI: Final = "gpt-"
+_OTHERS_BYTES: Final = 9_000
+"""Of a model that it does not know, Codex cuts results at 10,000 bytes, not tokens."""
 
 
 def before_tool_use(event: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,5 +61,8 @@ def _run_by_overspill(command: str, event: Mapping[str, Any]) -> str:
     names = {"--call-id": event.get("tool_use_id"), "--session": event.get("session_id")}
     known = {name: str(value) for name, value in names.items() if value and str(value).isprintable()}
     options = [word for pair in known.items() for word in pair]
-    words = ["run", "--host", "codex", "--tool", _SHELL, *options, "--", _SHELL, "-c", command]
+    model = event.get("model")
+    is_known = not isinstance(model, str) or model.startswith(_OF_OPENAI)
+    limit = [] if is_known else ["--max-bytes", str(_OTHERS_BYTES)]
+    words = ["run", "--host", "codex", *limit, "--tool", _SHELL, *options, "--", _SHELL, "-c", command]
     return shlex.join([*own_command(), *words])  # by its path: a login shell may have another PATH
