@@ -9,6 +9,7 @@ import subprocess
 import sys
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pydantic
@@ -124,10 +125,16 @@ def cyclic() -> dict[str, Any]:
     return found
 
 
-def deep() -> list[Any]:
-    found: list[Any] = [LONG]
-    for _ in range(5_000):
-        found = [found]
+@dataclass
+class Node:
+    child: Any
+    line: int = 1
+
+
+def deep(depth: int, around: Callable[[Any], Any]) -> Any:
+    found: Any = LONG
+    for _ in range(depth):
+        found = around(found)
     return found
 
 
@@ -139,7 +146,12 @@ RESULTS: Final[dict[str, Callable[[], Any]]] = {
     "combining characters": lambda: "e" + "\u0301" * 200_000,
     "a cyclic dict": cyclic,
     "a failing repr": lambda: [Hostile(), LONG],
-    "a deep list": deep,
+    "a deep list": lambda: deep(5_000, lambda value: [value]),
+    "deep dicts": lambda: deep(5_000, lambda value: {"value": value, "line": 1}),
+    "dicts of some depth": lambda: deep(30, lambda value: {"value": value, "line": 1}),
+    "deep tuples": lambda: deep(5_000, lambda value: (value, 1)),
+    "records of some depth": lambda: deep(60, Node),
+    "a syntax tree": lambda: deep(80, lambda value: {"type": "Call", "arguments": [value, {"name": "x"}]}),
     "mixed blocks": lambda: [
         {"type": "text", "text": LONG},
         7,

@@ -29,6 +29,9 @@ LONG_BYTES: Final = 200
 """A field of a record that has more is long."""
 _OMITTED: Final = "[not shown]"
 _MAX_DEPTH: Final = 6
+"""What is deeper is emptied."""
+_MAX_RECORD_DEPTH: Final = 64
+"""A record cannot be emptied: its fields have types."""
 _TEXT_FACTOR: Final = 4
 """The notice goes into a text, unless another part is this many times larger."""
 _COMPARED_BYTES: Final = 20_000
@@ -52,7 +55,7 @@ class _Shortener:
         """Return a short copy with the notice in it, and with `kept` bytes of first items."""
         if is_a(value, (str, bytes, bytearray, memoryview)):
             return with_text(value, self._text)
-        if depth > _MAX_DEPTH:
+        if depth > (_MAX_RECORD_DEPTH if _has_set_fields(value) else _MAX_DEPTH):
             return self._emptied(value)
         if is_a(value, Mapping):
             if len(value) > _MAX_RECORD_FIELDS or has_long_names(value):
@@ -67,15 +70,16 @@ class _Shortener:
         raise Unchangeable(type(value).__name__)
 
     def _emptied(self, value: Any) -> Any:
-        """Return an empty copy of what is too deep. A notice has its place further up."""
-        if self._text == _OMITTED and is_a(value, Mapping):
-            return with_entries(value, {})
-        if self._text == _OMITTED and is_sequence(value):
-            return with_items(value, [])
+        """Return a copy of what is too deep with nothing in it but the notice."""
+        is_omitted = self._text == _OMITTED
+        if is_a(value, Mapping):
+            return with_entries(value, {} if is_omitted else {ENTRY_NAME: self._text})
+        if is_sequence(value):
+            return with_items(value, [] if is_omitted else [self._text])
         raise Unchangeable(type(value).__name__)
 
     def _short_list(self, value: Any, depth: int, kept: int) -> Any:
-        if hasattr(type(value), "_fields") or (depth and len(value) <= _MAX_TUPLE_ITEMS):
+        if _has_set_fields(value) or (depth and len(value) <= _MAX_TUPLE_ITEMS):
             return self._short_items(value, depth)
         first, following = _first(value, kept)
         item = self._text if is_a(value, AbstractSet) else self._with_notice(following, depth + 1)
@@ -152,6 +156,10 @@ class _Shortener:
         if not texts:
             return self._with_entry(item, long)
         return _changed(item, {**long, _longest(texts): self._text})
+
+
+def _has_set_fields(value: Any) -> bool:
+    return hasattr(type(value), "_fields") or names_of(value) is not None
 
 
 def _has_text(value: Any) -> bool:
