@@ -10,6 +10,7 @@ import sys
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import pydantic
@@ -164,6 +165,11 @@ RESULTS: Final[dict[str, Callable[[], Any]]] = {
     ],
     "a message of nothing known": lambda: {"content": [Hostile(), {"type": "text"}, {"text": LONG}]},
     "keys of any kind": lambda: {None: LONG, 7: 1, (1, 2): 2, b"\xff": 3},
+    "two streams of bytes": lambda: (1, LONG.encode(), b"\xff" + LONG.encode()),
+    "a command's text": lambda: subprocess.CompletedProcess(["make"], 1, LONG, LONG),
+    "a command's bytes": lambda: subprocess.CompletedProcess(["make"], 1, LONG.encode(), b""),
+    "a namespace": lambda: SimpleNamespace(text=LONG, numbers=[*range(30_000)]),
+    "pairs": dict.fromkeys(range(10), LONG).items,
     "an exception without a message": lambda: ExceptionGroup("", [ValueError(), KeyError(LONG)]),
 }
 

@@ -1,5 +1,6 @@
 import json
 import math
+import subprocess
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -9,11 +10,13 @@ import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from overspill import Policy
 from overspill.previews import notice_forms
 from overspill.previews.notice_facts import Facts
 from overspill.shapes.envelope import Envelope, joined
 from overspill.shapes.shape import Shape, examine
-from overspill.shapes.writer import as_text
+from overspill.shapes.writer import as_text, text_of
+from overspill.text.encoding import encode
 from overspill.text.rendering import is_utf8
 
 from tests import notices
@@ -156,6 +159,25 @@ def test_bytes_are_utf8_where_python_can_decode_them(data: bytes, before: int) -
         assert not is_utf8(whole)
     else:
         assert is_utf8(whole)
+
+
+def test_bytes_in_data_are_captured_as_they_are() -> None:
+    printed = b"caf\xe9\n" * 2_000
+    one = examine((0, printed))
+    both = examine(subprocess.CompletedProcess(["make"], 1, printed, b"\xff" + printed))
+    assert isinstance(one, Envelope)
+    assert isinstance(both, Envelope)
+    limits = Policy().limits("t")
+
+    assert one.within(limits, 1_000).body == printed
+    assert encode(text_of(both.within(limits, 1_000).body)) == printed + b"\xff" + printed
+
+
+@pytest.mark.parametrize("file", [b"\x89PNG\r\n\x1a\n", b"RIFF....WAVE", b"....ftypisom"])
+def test_files_of_known_kinds_in_data_are_no_text(file: bytes) -> None:
+    found = shape_of({"file": file + b"\xff" * 100_000})
+
+    assert not found.exceeds(Policy().limits("t"))
 
 
 # --- containers -----------------------------------------------------------------------------------

@@ -17,14 +17,21 @@ from overspill.reading.lock_free import cached_property
 from overspill.shapes import data_view, part_cutting
 from overspill.shapes.data_view import size_within
 from overspill.shapes.field_copies import Unchangeable
-from overspill.shapes.fields import Part
+from overspill.shapes.fields import Part, is_text
 from overspill.shapes.replacing import REMOVED, with_values
 from overspill.shapes.short_copy import LONG_BYTES
 from overspill.shapes.writer import as_text, render
 from overspill.text import measure
 from overspill.text.limit_arithmetic import left_beside
 from overspill.text.limits import UNLIMITED, exceeds, surely_fitting_chars_on_lines
-from overspill.text.rendering import JSON_TYPE, TEXT_TYPE, compact_json, is_plain_container, plain_stats
+from overspill.text.rendering import (
+    JSON_TYPE,
+    TEXT_TYPE,
+    compact_json,
+    is_plain_container,
+    media_type_of,
+    plain_stats,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,11 +78,15 @@ class Envelope:
         Of data that is cut in one part, the whole is captured.
         """
         if len(self._cut_parts) == 1:
-            value = self._cut_parts[0].value
-            return str.__str__(value) if isinstance(value, str) else render(self._whole(self._cut_parts[0]))
-        texts = [str.__str__(value) for _, value in self._cut_parts if isinstance(value, str)]
-        texts += [as_text(self._whole(part)) for part in self._cut_parts if not isinstance(part.value, str)]
+            return self._body_of(self._cut_parts[0])
+        texts = [_decoded(value) for _, value in self._cut_parts if is_text(value)]
+        texts += [as_text(self._whole(part)) for part in self._cut_parts if not is_text(part.value)]
         return joined([text for text in texts if text])
+
+    def _body_of(self, only: Part) -> Body:
+        if not is_text(only.value):
+            return render(self._whole(only))
+        return str.__str__(only.value) if isinstance(only.value, str) else bytes(only.value)
 
     def _whole(self, cut_part: Part) -> Any:
         """Return the data that a part was cut from."""
@@ -84,8 +95,9 @@ class Envelope:
     @property
     def content_type(self) -> str:
         """The media type of `body`."""
-        is_data = len(self._cut_parts) == 1 and not isinstance(self._cut_parts[0].value, str)
-        return JSON_TYPE if is_data else TEXT_TYPE
+        if len(self._cut_parts) != 1 or isinstance(self._cut_parts[0].value, str):
+            return TEXT_TYPE
+        return media_type_of(self.body) if isinstance(self.body, bytes) else JSON_TYPE
 
     @cached_property
     def size(self) -> int:
@@ -233,6 +245,10 @@ def measured_texts(value: Any, most: int) -> list[str] | None:
         return [str.__str__(value)]
     found = data_view.view(value, most)
     return None if found.is_over else found.measured
+
+
+def _decoded(text: Any) -> str:
+    return str.__str__(text) if isinstance(text, str) else bytes(text).decode(errors="surrogateescape")
 
 
 def joined(texts: list[str]) -> str:

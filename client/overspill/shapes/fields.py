@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from overspill.text.rendering import printable
+from overspill.text.rendering import ATTRIBUTE_HOLDERS, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,6 +60,11 @@ def text_field(value: Any, name: str) -> str:
     return found if issubclass(type(found), str) else ""
 
 
+def is_text(value: Any) -> bool:
+    """Return whether `value` is a text, or bytes, as programs print them."""
+    return is_a(value, (str, bytes, bytearray))
+
+
 def is_sequence(value: Any) -> bool:
     """Return whether `value` is a list, tuple, set or the like; texts and bytes are not."""
     return is_a(value, _SEQUENCES) and not is_a(value, _TEXTS)
@@ -68,13 +73,16 @@ def is_sequence(value: Any) -> bool:
 def names_of(value: Any) -> list[str] | None:
     """Return the field names of a record; None for other values.
 
-    Records are msgspec structs, dataclasses, attrs classes and pydantic models.
+    Records are msgspec structs, dataclasses, attrs classes, pydantic models, and objects that print as their
+    attributes.
     """
     kind = type(value)
     if issubclass(kind, msgspec.Struct):
         return list(kind.__struct_fields__)
     if dataclasses.is_dataclass(kind):
         return [field.name for field in dataclasses.fields(kind)]
+    if issubclass(kind, ATTRIBUTE_HOLDERS):
+        return list(vars(value))
     if hasattr(kind, "__attrs_attrs__"):
         return [field.name for field in kind.__attrs_attrs__]
     fields = getattr(kind, "model_fields", None)

@@ -13,7 +13,7 @@ from overspill.shapes.data_view import (
     plain_stats_without_long_texts,
     weight_within,
 )
-from overspill.shapes.fields import FieldPath, Part, has_long_names, is_a
+from overspill.shapes.fields import FieldPath, Part, has_long_names, is_a, is_text
 from overspill.shapes.pictures import is_payload, is_picture
 from overspill.text import measure
 
@@ -52,7 +52,7 @@ def heaviest_parts(value: Any, room: Weight) -> HeaviestParts:
         left = Weight(*(max(0, most - taken) for most, taken in zip(room, beside, strict=True)))
         big, rest = _largest(parts, left, inside_picture=inside_picture)
         rest = Weight(beside.size + rest.size, beside.lines + rest.lines)
-        if 1 < len(big) <= _MAX_TEXTS and all(is_a(part, str) for _, part in big):
+        if 1 < len(big) <= _MAX_TEXTS and all(is_text(part) for _, part in big):
             return HeaviestParts([Part((*path, step), part) for step, part in big], rest)
         if len(big) != 1:
             break

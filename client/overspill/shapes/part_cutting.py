@@ -10,7 +10,7 @@ from overspill.previews.notice_forms import placeholder
 from overspill.shapes import data_view
 from overspill.shapes.data_view import Weight
 from overspill.shapes.field_copies import Unchangeable, with_entries, with_items, with_text
-from overspill.shapes.fields import Part, is_sequence
+from overspill.shapes.fields import Part, is_sequence, is_text
 from overspill.shapes.heaviest_parts import heaviest_parts
 from overspill.shapes.replacing import REMOVED, is_removable
 from overspill.shapes.short_copy import short_copy
@@ -39,7 +39,7 @@ def chosen_parts(part: Part, room: Limits) -> tuple[list[Part], Weight]:
         return [part], Weight(0, 0)
     most = room.max_bytes if room.max_chars is None else room.max_chars
     found = heaviest_parts(part.value, Weight(most, room.max_lines))
-    if found.rest.size > _KEPT_DATA_BYTES and not all(isinstance(each.value, str) for each in found.parts):
+    if found.rest.size > _KEPT_DATA_BYTES and not all(is_text(each.value) for each in found.parts):
         found = heaviest_parts(part.value, Weight(_KEPT_DATA_BYTES, room.max_lines))
     rest = found.rest._replace(size=found.rest.size + _QUOTE_BYTES * len(found.parts))
     return [Part((*part.path, *path), value) for path, value in found.parts], rest
@@ -68,7 +68,7 @@ def emptied(value: Any) -> Any:
 
 def replacement(number: int, part: Part, notice: Notice) -> Any:
     """Return what stands in the place of cut part `number`. The first one, 0, gets the notice."""
-    if not isinstance(part.value, str):
+    if not is_text(part.value):
         return _data_replacement(number, part.value, notice)
     if number == 0:
         return with_text(part.value, str(notice))

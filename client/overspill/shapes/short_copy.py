@@ -7,7 +7,7 @@ all values are numbers. So the copy is valid under the same schema, if that has 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import ItemsView, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import Any, Final
@@ -82,7 +82,10 @@ class _Shortener:
         if _has_set_fields(value) or (depth and len(value) <= _MAX_TUPLE_ITEMS):
             return self._short_items(value, depth)
         first, following = _first(value, kept)
-        item = self._text if is_a(value, AbstractSet) else self._with_notice(following, depth + 1)
+        if is_a(value, ItemsView):
+            item: Any = (ENTRY_NAME, self._text)
+        else:
+            item = self._text if is_a(value, AbstractSet) else self._with_notice(following, depth + 1)
         return with_items(value, [*first, item])
 
     def _short_items(self, value: Any, depth: int) -> Any:

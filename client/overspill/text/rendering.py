@@ -14,6 +14,8 @@ from dataclasses import fields, is_dataclass
 from datetime import date, time
 from enum import Enum
 from itertools import islice
+from subprocess import CompletedProcess
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -26,6 +28,8 @@ JSON_TYPE: Final = "application/json"
 BINARY_TYPE: Final = "application/octet-stream"
 INDENT: Final = 2
 _COLLECTIONS: Final = (list, tuple, AbstractSet, deque, KeysView, ValuesView, ItemsView, Sequence)
+ATTRIBUTE_HOLDERS: Final = (CompletedProcess, SimpleNamespace)
+"""Classes of records whose fields are whatever attributes they have."""
 _TEXTS: Final = (str, bytes, bytearray, memoryview, range, UserString)
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 _HOLDERS: Final = frozenset({dict, list, tuple})
@@ -35,6 +39,7 @@ _MOST_DIGITS: Final = 4_000
 _BITS_A_DIGIT: Final = 3.33
 _MOST_ITEMS: Final = 10_000_000
 """A sequence that makes its items on request may have no end."""
+_MOST_DIGEST_BYTES: Final = 64
 _STEP: Final = 1024 * 1024
 _SHORT: Final = 250
 """If all texts in one dict or list are so short together, none has to be measured by itself."""
@@ -121,7 +126,7 @@ def is_structured(value: Any) -> bool:
         return True
     if isinstance(value, _TEXTS):
         return False
-    return isinstance(value, (Mapping, *_COLLECTIONS, msgspec.Struct)) or (
+    return isinstance(value, (Mapping, *_COLLECTIONS, msgspec.Struct, *ATTRIBUTE_HOLDERS)) or (
         not isinstance(value, type) and _has_fields(type(value))
     )
 
@@ -166,6 +171,8 @@ def _is_made_of_itself(value: Any, items: list[Any]) -> bool:
 def _record(value: Any) -> Mapping[Any, Any] | Sequence[Any] | None:
     if isinstance(value, msgspec.Struct):
         return msgspec.structs.asdict(value)
+    if isinstance(value, ATTRIBUTE_HOLDERS):
+        return dict(vars(value))
     if is_dataclass(value):
         return {item.name: getattr(value, item.name) for item in fields(value)}
     if hasattr(type(value), "__attrs_attrs__"):
@@ -233,11 +240,14 @@ _INDENTED: Final = json.JSONEncoder(ensure_ascii=False, indent=INDENT)
 
 
 def bytes_as_text(data: bytes) -> str:
-    """Return `data` as text if it is UTF-8, else its type and size."""
+    """Return `data` as text, or its type and size if it is a known kind of file, or short and no UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError:
-        return f"<{len(data):,} bytes of {media_type_of(data)}>"
+        kind = sniff_media_type(data)
+    if kind is None and len(data) > _MOST_DIGEST_BYTES:  # most likely a program's output with some odd bytes
+        return data.decode(errors="replace")
+    return f"<{len(data):,} bytes of {kind or BINARY_TYPE}>"
 
 
 _SCALARS: Final[tuple[tuple[Any, Callable[[Any], Any]], ...]] = (
@@ -257,7 +267,12 @@ _MAGIC: Final = (
     (b"\x28\xb5\x2f\xfd", "application/zstd"),
     (b"\x7fELF", "application/x-elf"),
     (b"SQLite format 3\0", "application/vnd.sqlite3"),
+    (b"ID3", "audio/mpeg"),
+    (b"OggS", "audio/ogg"),
+    (b"fLaC", "audio/flac"),
+    (b"\x1a\x45\xdf\xa3", "video/webm"),
 )
+_RIFF: Final = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
 
 
 def media_type_of(data: bytes) -> str:
@@ -267,8 +282,10 @@ def media_type_of(data: bytes) -> str:
 
 def sniff_media_type(data: bytes) -> str | None:
     """Return the media type that the first bytes show; None if they show none."""
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
+    if data[:4] == b"RIFF":
+        return _RIFF.get(data[8:12])
+    if data[4:8] == b"ftyp":
+        return "video/mp4"
     return next((kind for magic, kind in _MAGIC if data.startswith(magic)), None)
 
 
