@@ -100,6 +100,12 @@ def test_where_the_columns_are_not_known_a_line_is_one_row() -> None:
     assert decode(written, columns=0).text == "$ yy" + "x" * 98 + "\n"
 
 
+def test_a_bar_that_blanks_itself_before_the_one_above_is_drawn_leaves_no_blanks() -> None:
+    written = b"inner 99%\r" + b" " * 30 + b"\r\x1b[Aouter 33%\n"
+
+    assert decode(written, columns=80).text == "outer 33%\n"
+
+
 def test_of_several_bars_each_line_shows_what_was_drawn_by_it() -> None:
     written = b"a 10%\nb 10%\r\x1b[2K\x1b[1A\x1b[2Ka 20%\nb 20%\n"
 

@@ -60,6 +60,7 @@ async def test_the_bytes_stay(api: Api) -> None:
     [
         ("pattern=ready&context=1", "2-100% of 100 files\n3:ready\n4-new\n"),
         ("pattern=old", "4:old text\n"),
+        ("pattern=.&max_matches=2", "1:build\n2:  0% of 100 files\n"),
         ("pattern=new", "4:new\n"),
         ("pattern=%2042%25", "2: 42% of 100 files\n"),
         ("pattern=e&invert=true", "1:build\n"),

@@ -82,9 +82,10 @@ class _Line:
                 self._write(token[0])
             else:
                 self._move(control or cursor or letter, number or "")
-        self._cells += self._elsewhere or []
-        while len(self._cells) > self._at and self._cells[-1] == " " and self._elsewhere is None:
+        end = self._at if self._elsewhere is None else 0
+        while len(self._cells) > end and self._cells[-1] == " ":
             self._cells.pop()
+        self._cells += self._elsewhere or []
         return "".join(self._cells)
 
     def _write(self, text: str) -> None:

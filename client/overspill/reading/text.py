@@ -144,10 +144,11 @@ def _strip_all_but_moves(data: bytes) -> bytes:
 
 
 def written_at(line: bytes, at: int | None) -> tuple[int, int]:
-    r"""Return the bounds of what was written to a line at once: around `at`, or last."""
+    r"""Return the bounds of what was written to a line at once: at or behind the `\r` at `at`, or last."""
     if at is None:
         overwritten = _REWRITTEN.match(line)
         return (overwritten.end() if overwritten else 0), len(line)
+    at = len(line) - len(line[at:].lstrip(b"\r"))
     end = line.find(b"\r", at)
     return line.rfind(b"\r", 0, at) + 1, len(line) if end < 0 else end
 

@@ -50,6 +50,7 @@ test("a line of a terminal is as it was left, in its colours", () => {
     ["\x1b[1G\x1b[36m|\x1b[39m Loading\x1b[1G\x1b[0K/ Loading\x1b[1G\x1b[0K\x1b[32mok\x1b[39m Done", "ok Done"],
     ["Unpacking a ...\x1b7\x1b[24;0f\x1b[42mProgress: [ 50%]\x1b[49m [###...] \x1b8", "Unpacking a ..."],
     ["search: x\x1b[A\x1b[3Cdrawn above\x1b[1B\r\x1b[Kdone", "done"],
+    [`inner 99%\r${" ".repeat(30)}\r\x1b[Aouter 33%`, "outer 33%"],
     ["xé中!\b\by", "xé y!"],
     ["a\tb\b\bc", "a      cb"],
   ];

@@ -75,8 +75,9 @@ class Line {
       if (token.move) this.move(token.move, token.amount, token.text);
       else if (!token.text.startsWith("\u001b")) this.write(token.text);
     }
-    if (this.elsewhere) this.cells.push(...this.elsewhere);
-    else while (this.cells.length > this.at && this.cells.at(-1)!.text === " ") this.cells.pop();
+    const end = this.elsewhere ? 0 : this.at;
+    while (this.cells.length > end && this.cells.at(-1)!.text === " ") this.cells.pop();
+    for (const cell of this.elsewhere ?? []) this.cells.push(cell);
     return joined(this.cells);
   }
 
