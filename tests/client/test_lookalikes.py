@@ -41,6 +41,14 @@ WAYS: dict[str, Callable[[str], str]] = {
     "tags": "\U000e0041".join,
     "combining": "\u0336".join,
     "colours": "\x1b[1;31m".join,
+    "colours of 8 bits": "\x9b1;31m".join,
+    "character sets": "\x1b(B".join,
+    "saved cursors": "\x1b7".join,
+    "strings for a terminal": "\x1bPq\x1b\\".join,
+    "strings of 8 bits": "\x9d0;q\x9c".join,
+    "digits": lambda text: text.translate(str.maketrans("oeils", "03115")),
+    "circles": lambda text: text.replace("o", "●"),
+    "bars": lambda text: text.replace("-", "▬"),
     "links": "\x1b]8;;https://a.example\x07".join,
     "one long dash": lambda text: text.replace("---", "—"),
     "escaped brackets": lambda text: text.replace("[", "\x1b["),
@@ -126,6 +134,13 @@ def test_what_is_nothing_of_that_kind_stays_the_same_object(text: str) -> None:
 @pytest.mark.parametrize("opened", ["\x1b]", "\x1b]8;;https://a.example", "\x1b[31"])
 def test_an_escape_sequence_without_an_end_hides_nothing_in_the_lines_after_it(opened: str) -> None:
     assert defuse(f"{opened}\n[over\x1b[1mspill]\n") == f"{opened}\n(overspill]\n"
+
+
+@pytest.mark.parametrize(
+    "between", ["\x9b1m", "\x1b(B", "\x1b#8", "\x1b7", "\x1bPq\x1b\\", "\x1b_q\x1b\\", "\x1bc"]
+)
+def test_what_a_terminal_hides_and_sanitize_removes_makes_no_notice(between: str) -> None:
+    assert sanitize(defuse(f"[over{between}spill] Output\n")) == "(overspill] Output\n"
 
 
 def test_a_quoted_line_has_two_characters_more_and_a_mark_as_many() -> None:

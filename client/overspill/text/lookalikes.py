@@ -21,21 +21,21 @@ QUOTE: Final = "> "
 _LIKE: Final = {
     "a": "аαɑᴀᎪᗅ⍺𐊠𖽀",
     "d": "ԁᴅɗᎠᏧᑯᗞᗪꓒ",
-    "e": "еҽεɛᴇә℮ҿᎬ⋿ⴹꬲ𐊆𑢦𑢮",
+    "e": "3еҽεɛᴇә℮ҿᎬ⋿ⴹꬲ𐊆𑢦𑢮",
     "h": "һհʜΗНᎻᏂᕼⲎ𐋏",
     "l": "iı1|!іӏǀɩιΙІӀ∣ɪʟⵏ۱ᎥᏞᒪᛁ⍳⏽ⲒⳐꙇꭵ𐊊𐌉𐌠𐐛𐔦𑢣𑢲𑣃𖼖𖼨𝈪",
     "m": "мᴍΜϺᎷᗰᛖⲘ𐊰𐌑",
-    "o": "0оοօσᴏⲟჿ०০੦૦௦౦೦൦๐໐၀〇ⵔøðɵөθѳ۵ଠ୦ഠဝዐᴑꬽ𐊒𐊫𐐄𐐬𐓂𐓪𐔖𑓐𑢵𑣈𑣗𑣠",
+    "o": "ʘ◯○●◎⊙☉⭕⚪⚫∅°ꝋᛟᓍ0оοօσᴏⲟჿ०০੦૦௦౦೦൦๐໐၀〇ⵔøðɵөθѳ۵ଠ୦ഠဝዐᴑꬽ𐊒𐊫𐐄𐐬𐓂𐓪𐔖𑓐𑢵𑣈𑣗𑣠",
     "p": "рρᴘⲣϱᏢᑭ⍴𐊕",
     "r": "гᴦʀꭇⲅᎡᏒᖇꭈꮁ𐒴𖼵𝈖",
-    "s": "ѕꜱƽՏᏕᏚꮪ𐊖𐐠𐑈𑣁𖼺",
+    "s": "5ѕꜱƽՏᏕᏚꮪ𐊖𐐠𐑈𑣁𖼺",
     "t": "тτᴛᎢ⊤⟙Ⲧ𐊗𐊱𐌕𑢼𖼊🝨",
     "u": "υսᴜʋሀᑌ∪⋃ꞟꭎꭒ𐓎𐓶𑢸𑣘𖽂",
-    "v": "νѵᴠט∨⋁ⴸ۷Ꮩᐯꛟꮩ𐔝𑜆𑢠𑣀𖼈𝈍",
+    "v": "ʌνѵᴠט∨⋁ⴸ۷Ꮩᐯꛟꮩ𐔝𑜆𑢠𑣀𖼈𝈍",
     "w": "ԝѡᴡωաɯᎳᏔꮃ𑜊𑜎𑜏𑣦𑣯",
     "[": "<{⎡⎢⎣┌│├",
-    "-": "=_~*#−─━═ー⁃┄┈╌˗➖Ⲻ",
-    ":": "∶꞉ː׃܃܄˸։᛬᠃᠉⁚ꓽ",
+    "-": "=_~*#−─━═⎯▬ー⁃┄┈╌˗➖Ⲻ",
+    ":": "︰⁝⋮∶꞉ː׃܃܄˸։᛬᠃᠉⁚ꓽ",
     "/": "⁄∕╱⧸᜵⁁⟋Ⳇ〳ノ㇓丿𝈺",
 }
 _LISU: Final = dict(zip("ꓮꓓꓰꓧꓲꓡꓟꓳꓑꓣꓢꓔꓴꓦꓪ", "adehllmoprstuvw", strict=True))
@@ -50,9 +50,14 @@ _INVISIBLE: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800") | frozenset(map(
 _LONG_DASHES: Final = "—―⸺⸻"
 _LINE_ENDS: Final = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _SEQUENCE: Final = re.compile(
-    rf"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b{_LINE_ENDS}]*(?:\x07|\x1b\\)?|[@-Z\\^_])"
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    rf"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c{_LINE_ENDS}]*(?:\x07|\x1b\\|\x9c)?"
+    r"|\x1b[ -/]*[0-~]"
 )
-"""An escape sequence of a terminal (ECMA-48), which may stand within a word. It ends with its line."""
+"""An escape sequence of a terminal (ECMA-48, also of 8 bits), which may stand within a word. It ends with its
+line.
+"""
+_INTRODUCER: Final = re.compile(r"[\x1b\x90\x98\x9b\x9d-\x9f]")
 _MOST_CHARACTERS: Final = 20_000
 
 _OWN_WORDS: Final = ("oversplll", "prevlew", "readmore", "lslost", "outputtoolarge")
@@ -101,7 +106,9 @@ def _defused(line: str) -> str:
 
 def _readings(text: str) -> list[str]:
     """Return what a terminal shows of a text, and the text itself: models read what is behind an escape."""
-    return [_SEQUENCE.sub("", text), text] if "\x1b" in text else [text]
+    if "\x1b" not in text and (text.isascii() or _INTRODUCER.search(text) is None):
+        return [text]
+    return [_SEQUENCE.sub("", text), text]
 
 
 def _without_marks(line: str) -> str:
