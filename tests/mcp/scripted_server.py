@@ -63,6 +63,9 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:  # noqa
         case "file":
             content = "".join(f"line {number} of a file\n" for number in range(9_000))
             return text(content, structuredContent={"content": content, "mtime": 1})
+        case "links":
+            link = {"type": "resource_link", "name": "x" * 100}
+            return {"content": [{**link, "uri": f"x://{number}"} for number in range(3_000)]}
         case "table":
             table = {"items": [{"name": f"item {number}", "size": number} for number in range(9_000)]}
             return text("9000 items", structuredContent=table)

@@ -197,6 +197,16 @@ def test_the_notice_is_an_item_of_a_list_whose_schema_has_room_for_it_nowhere_el
     assert table["items"][-1]["name"].startswith("[overspill] Output of table")
 
 
+def test_links_that_are_too_many_are_a_text_that_is_stored_with_a_line_for_each(peer: Peer) -> None:
+    result = peer.call("links")
+    reader = result["_meta"]["overspill"]["read_with"]
+    found = peer.call(reader["tool"], **reader["arguments"], mode="tail", lines=1)["structuredContent"]
+
+    assert [block["type"] for block in result["content"]] == ["resource_link"] * 20 + ["text"]
+    assert json.loads(found["content"])["uri"] == "x://2999"
+    assert found["start_line"] == 2_980
+
+
 def test_a_result_is_valid_for_a_client_that_asks_for_the_schemas_afterwards(peer: Peer) -> None:
     result = peer.call("rows")
     tools = peer.tools()

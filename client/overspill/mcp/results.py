@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from overspill.execution import threads
 from overspill.guard.exemption import policy_for_foreign_tool
 from overspill.guard.guarded import METADATA
+from overspill.guard.hosts import fitting_chars
+from overspill.mcp.many_links import with_few_links
 from overspill.mcp.request import CALL, Request
 from overspill.mcp.structured_notices import with_notice
 from overspill.mcp.tool_names import ToolNames
@@ -70,8 +72,13 @@ async def _guarded(
         return result
     if request.tool in names.reading:  # a tool of the server, which only has the name of one of ours
         policy = policy_for_foreign_tool(policy or guard.policy)
+    most = fitting_chars((policy or guard.policy).limits(request.tool))
     found = await guard.process(
-        result, tool=request.tool, call_id=request.call_id, session=session, policy=policy
+        with_few_links(result, most),
+        tool=request.tool,
+        call_id=request.call_id,
+        session=session,
+        policy=policy,
     )
     if found.notice is None or not isinstance(found.value, dict):
         return result
