@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import gc
 import os
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -207,3 +208,47 @@ def test_a_child_forked_while_another_thread_looks_at_an_output_looks_at_its_own
 def test_a_tool_that_prints_slowly_holds_up_no_other(written: Callable[[], Any]) -> None:
     with ThreadPoolExecutor() as pool:
         assert pool.submit(written).result(PATIENCE / 3)
+
+
+def test_a_live_capture_belongs_to_the_process_that_began_it(service: ServiceProcess) -> None:
+    with SyncClient(service.url) as client, client.live() as out:
+        out.write("parent\n")
+
+        def is_refused(call: Callable[[], object]) -> bool:
+            try:
+                call()
+            except RuntimeError as error:
+                return "forked" in str(error)
+            return False
+
+        def is_left_alone() -> bool:
+            signal.alarm(int(PATIENCE))
+            refused = [is_refused(call) for call in (lambda: print("child", file=out.text_file()), out.flush)]
+            out.__exit__(SystemExit, SystemExit(), None)
+            return all(refused)
+
+        assert in_a_child(is_left_alone)
+        out.write("parent again\n")
+        entry = out.complete()
+
+    assert entry is not None
+    with SyncClient(service.url) as client:
+        assert client.content(entry.id) == b"parent\nparent again\n"
+
+
+def test_a_forked_child_does_not_wait_for_what_its_parent_follows(service: ServiceProcess) -> None:
+    with SyncClient(service.url) as client, client.live() as out:
+        out.write("one\n")
+        with client.follow(out.id) as following:
+
+            def is_refused() -> bool:
+                signal.alarm(int(PATIENCE))
+                with following, suppress(RuntimeError):
+                    next(following)
+                return True
+
+            assert next(following).content == "one\n"
+            assert in_a_child(is_refused)
+            out.write("two\n")
+
+            assert next(following).content == "two\n"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 OWN_LOOP: Final = "a SyncClient cannot be used inside its own event loop; use Client there"
+FORKED: Final = "this was begun before the process forked: only the parent can go on with it, not its child"
 
 
 class Calls:
@@ -40,7 +41,7 @@ class Calls:
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run the coroutine; return or raise what it does. An interrupt of the caller's thread cancels it.
 
-        Raises `RuntimeError` after `close`, and inside the loop thread.
+        Raises `RuntimeError` after `close`, inside the loop thread, and in a forked child.
         """
         if self.thread.is_here:
             coroutine.close()
@@ -52,7 +53,7 @@ class Calls:
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Reply[T]:
         """Begin the coroutine; return the reply that gets its result. Cancelling it cancels the coroutine.
 
-        Raises `RuntimeError` after `close`.
+        Raises `RuntimeError` after `close`, and in a forked child.
         """
         return self.enter(CoroutineSubmission(coroutine))
 
@@ -61,6 +62,9 @@ class Calls:
         if self._is_closed:
             submission.drop()
             raise RuntimeError("the event loop of this client is closed")
+        if self.thread.is_inherited:
+            submission.drop()
+            raise RuntimeError(FORKED)
         return self.thread.submit(submission, self.ongoing)
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> bool:

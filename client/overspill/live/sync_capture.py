@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
+from overspill.execution.calls import FORKED
 from overspill.live.files import LiveFile, text_file
 from overspill.live.live_capture import WRITE_BYTES
 from overspill.live.pending_writes import bytes_of
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 class SyncLiveCapture:
     """An output that is stored as it is written, for a `with` block. It does what a `LiveCapture` does.
 
-    A write returns once its bytes wait in memory, and needs no turn of the loop thread.
+    A write returns once its bytes wait in memory, and needs no turn of the loop thread. The capture belongs
+    to the process that began it: a forked child that leaves the block ends nothing.
     """
 
     def __init__(self, calls: Calls, capture: LiveCapture) -> None:
@@ -77,14 +79,20 @@ class SyncLiveCapture:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._calls.run(self._capture.__aexit__(kind, error, trace))
+        if not self._calls.thread.is_inherited:
+            self._calls.run(self._capture.__aexit__(kind, error, trace))
 
     def start(self) -> None:
         """Begin without waiting for the service, in place of `with`. See `LiveCapture.start`."""
         self._calls.run(_in_loop(self._capture.start))
 
     def write(self, data: str | bytes | bytearray | memoryview) -> int:
-        """Write text, as UTF-8, or bytes; return how many bytes that are. See `LiveCapture.write`."""
+        """Write text, as UTF-8, or bytes; return how many bytes that are. See `LiveCapture.write`.
+
+        Raises `RuntimeError` in a forked child, as `flush`, `complete` and `abort` do.
+        """
+        if self._calls.thread.is_inherited:
+            raise RuntimeError(FORKED)
         content = bytes_of(data)
         for start in range(0, len(content), WRITE_BYTES):
             piece = content[start : start + WRITE_BYTES]
@@ -109,7 +117,8 @@ class SyncLiveCapture:
 
     def close(self) -> None:
         """End the sending, if it goes on, and store nothing more. See `LiveCapture.aclose`."""
-        self._calls.run(self._capture.aclose())
+        if not self._calls.thread.is_inherited:
+            self._calls.run(self._capture.aclose())
 
     def ends_with(self, *, status: str | None = None, exit_code: int | None = None) -> None:
         """Set the status and the exit code that the capture gets when its block is left."""

@@ -48,8 +48,9 @@ class Iteration(Generic[T]):
         self.close()
 
     def close(self) -> None:
-        """End the iteration early. Does nothing the second time."""
-        self._calls.run(self._source.aclose())
+        """End the iteration early. Does nothing the second time, and in a forked child."""
+        if not self._calls.thread.is_inherited:
+            self._calls.run(self._source.aclose())
 
     def __del__(self) -> None:
         self._calls.spawn(self._source.aclose())
