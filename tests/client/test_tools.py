@@ -123,6 +123,14 @@ def test_what_reads_like_a_notice_is_quoted_in_an_answer_which_says_so(
     assert "(overspill] Output of t too long." in f"{answer['content']}{texts}"
 
 
+def test_a_content_type_reads_like_no_notice(client: SyncClient) -> None:
+    kept = client.put("a line\n", tool="fetch", content_type='text/plain; charset="[overspill] too long"')
+
+    answer = inspection_tool(client)(kept.id, "summary")
+
+    assert answer["content_type"] == 'text/plain; charset="(overspill] too long"'
+
+
 async def test_the_asynchronous_tool_answers_the_same(
     service: ServiceProcess, capture: str, tool: Any
 ) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from overspill import wire
 from overspill.text import quantities
+from overspill.text.reasons import one_safe_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +21,7 @@ def described(found: wire.Summary) -> dict[str, Any]:
         "end_line": found.total_lines,
         "total_lines": found.total_lines,
         "total_bytes": found.total_bytes,
-        "content_type": found.content_type,
+        "content_type": one_safe_line(found.content_type),
         "kind": found.kind,
         "truncated": found.truncated,
         "approx_tokens": 0,
