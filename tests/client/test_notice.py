@@ -16,6 +16,7 @@ from overspill.previews.notice_marks import marked
 from overspill.text.reasons import for_model, one_safe_line
 from overspill.text.tokens import Basis, TokenCount
 from overspill.wire import Outcome
+from overspill_service.web import authentication
 
 from tests import notices
 from tests.lazy import LazyModule
@@ -188,6 +189,11 @@ def test_an_output_of_an_unnamed_tool_is_the_output_of_the_tool() -> None:
 )
 def test_a_reason_is_one_line_without_secrets(reason: str, shown: str) -> None:
     assert one_safe_line(reason) == shown
+
+
+@pytest.mark.parametrize("said", [authentication.NO_KEY, authentication.NOT_LOCAL])
+def test_what_the_service_says_of_a_missing_key_is_shown_whole(said: str) -> None:
+    assert for_model(said) == said
 
 
 @given(st.text(st.characters(exclude_categories=())))

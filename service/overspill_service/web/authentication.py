@@ -39,11 +39,12 @@ MODE_SECONDS: Final = 5.0
 MAX_CACHED_KEYS: Final = 10_000
 USE_SECONDS: Final = 60.0
 """How precisely the last use of a key is recorded."""
-_NO_KEY: Final = "this service needs a key: send `Authorization: Bearer` and the key"
+# No text after a colon or "Bearer" here: where clients show a reason to models, that is left out as a secret.
+NO_KEY: Final = "this service needs a key, and the request has none in the header `Authorization`"
 _WRONG_KEY: Final = "the key is not known here, was revoked or has expired"
-_NOT_LOCAL: Final = (
-    "the service takes the key file of its own user only, and only on loopback: send `Authorization: Bearer` "
-    "and a key"
+NOT_LOCAL: Final = (
+    "the service takes the key file of its own user only, and only on loopback; send a key of its own in the "
+    "header `Authorization`"
 )
 _LOST: Final = "the catalog is being rebuilt, and may lack this key; try again in a moment"
 
@@ -181,7 +182,7 @@ class Authenticator:
     async def _anonymous(self) -> Principal:
         if await self._mode.is_open():
             return self._directory.anonymous()
-        raise Unauthorized(_NO_KEY)
+        raise Unauthorized(NO_KEY)
 
     async def _of_any(self, credential: str, address: str) -> Principal:
         """Return the principal of a credential. If no key was ever made, an unknown one is ignored."""
@@ -198,7 +199,7 @@ class Authenticator:
         if self._tokens is not None and scheme.lower() == "bearer" and is_token(key):
             return await self._of_token(self._tokens, key, address)
         if scheme.lower() != "bearer" or not is_key(key):
-            raise Unauthorized(_NO_KEY if not key else _WRONG_KEY)
+            raise Unauthorized(NO_KEY if not key else _WRONG_KEY)
         if key.startswith(LOCAL_PREFIX):
             return await self._of_local_key(key)
         return await self._authenticate(key, address)
@@ -219,7 +220,7 @@ class Authenticator:
             return self._directory.local(hash_key(key))
         if await self._mode.is_open():
             return self._directory.anonymous()
-        raise Unauthorized(_NOT_LOCAL)
+        raise Unauthorized(NOT_LOCAL)
 
     async def _authenticate(self, key: str, address: str) -> Principal:
         """Return the principal of a key, whichever secret it was hashed with.
