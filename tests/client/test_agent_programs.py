@@ -131,6 +131,16 @@ def test_a_servers_result_that_claude_code_put_into_a_file_is_stored(
     assert stored(service_of_the_environment, block["text"]) == OUTPUT
 
 
+def test_a_text_in_a_servers_structured_content_is_stored_with_lines_of_its_own(
+    service_of_the_environment: ServiceProcess,
+) -> None:
+    event = claude(json.dumps({"content": OUTPUT, "mtime": 1}), tool_name="mcp__files__read")
+    shown = json.loads(answered("claude-code", event)["hookSpecificOutput"]["updatedToolOutput"])
+
+    assert shown["mtime"] == 1
+    assert stored(service_of_the_environment, shown["content"]) == OUTPUT
+
+
 @pytest.mark.parametrize("place", ["elsewhere", "link", "above", "folder", "gone"])
 def test_a_server_cannot_name_a_file_that_is_not_its_result(
     service_of_the_environment: ServiceProcess, tmp_path: Path, place: str

@@ -7,6 +7,7 @@ other silently.
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -74,7 +75,18 @@ def _is_guarded(guard: Guard, event: Mapping[str, Any]) -> bool:
 
 def _output(event: Mapping[str, Any]) -> Any:
     path = _file_of(event)
-    return event["tool_response"] if path is None else _chunks(path)
+    return _data_of(event) if path is None else _chunks(path)
+
+
+def _data_of(event: Mapping[str, Any]) -> Any:
+    """Return the structured content of an MCP server, which comes as its JSON; any other result as it is."""
+    result = event["tool_response"]
+    if not isinstance(result, str) or not event["tool_name"].startswith(_OF_SERVERS) or result[:1] != "{":
+        return result
+    try:
+        return json.loads(result)
+    except (ValueError, RecursionError):
+        return result
 
 
 def _named(guard: Guard, event: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,6 +144,8 @@ def _answer(event: Mapping[str, Any], guarded: Guarded) -> dict[str, Any]:
     value, whole = guarded.value, event["tool_response"]
     if _file_of(event) is not None:
         value = _in_its_shape(whole, value)
+    elif isinstance(whole, str) and not isinstance(value, str):
+        value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     shown = _with_metadata(event["tool_name"], value, guarded)
     return {"hookSpecificOutput": {"hookEventName": _EVENT, "updatedToolOutput": shown}}
 
