@@ -126,6 +126,22 @@ def test_where_no_item_can_hold_a_notice_it_comes_alone(guard: Guard) -> None:
     assert is_notice(last)
 
 
+def test_streams_of_bytes_have_the_notice_where_the_bytes_were(guard: Guard) -> None:
+    """As Docker's `exec_run(stream=True, demux=True)` gives them: pairs of standard output and error."""
+    *_, (out, error) = guard.process_sync(((None, b"a line\n") for _ in range(20_000)), tool="t").value
+
+    assert out is None
+    assert is_notice(error.decode())
+
+
+def test_lines_end_a_stream_as_bytes_do(guard: Guard) -> None:
+    lines = guard.policy.limits("t").max_lines
+    passed, last = guard.process_sync(({"log": "\n" * lines} for _ in range(10)), tool="t").value
+
+    assert passed == {"log": "\n" * lines}
+    assert is_notice(last["log"])
+
+
 def test_short_records_count_by_their_bytes_not_by_their_number(guard: Guard) -> None:
     numbers = [{"n": number} for number in range(3_000)]
 

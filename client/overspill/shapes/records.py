@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from overspill.shapes.data_view import size_within, view
 from overspill.shapes.field_copies import with_fields, with_text
-from overspill.shapes.fields import get, is_a
+from overspill.shapes.fields import get, is_a, is_text
 from overspill.shapes.short_copy import short_copy
 from overspill.shapes.writer import as_text
 from overspill.text.limits import UNLIMITED, exceeds, surely_fitting_chars
@@ -108,7 +108,7 @@ class Records:
     def _passing(self, record: Any) -> list[Any]:
         if self.waiting is None:
             return [record] if is_opaque_record(record) else []
-        if self.waiting or self.size > self._room:
+        if self.waiting or self.size > self._room or not self._may_fit():
             self.first = self.first if self.waiting else record
             self.waiting.append(record)
             return []
@@ -172,10 +172,10 @@ def short_record(record: Any, notice: Notice) -> Any:
     """Return a record like `record` with the notice in it; the notice itself if there can be none."""
     text = str(notice)
     try:
-        field = next((name for name in _TEXT_FIELDS if is_a(get(record, name), str)), "")
+        field = next((name for name in _TEXT_FIELDS if is_text(get(record, name))), "")
         if field and size_within(record, _SHORT_RECORD_BYTES) <= _SHORT_RECORD_BYTES:
             return with_fields(record, {field: with_text(get(record, field), text)})
-        return short_copy(record, text, str(replace(notice, preview="", text=None)))
+        return short_copy(record, text, str(replace(notice, preview="", text=None)), is_item=True)
     except Exception:  # noqa: BLE001  (it cannot be copied, or a foreign method: whatever it raises)
         return text
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from overspill.shapes.data_view import size_within
 from overspill.shapes.field_copies import Unchangeable, with_entries, with_fields, with_items, with_text
-from overspill.shapes.fields import has_long_names, is_a, is_sequence, names_of, parts_of
+from overspill.shapes.fields import has_long_names, is_a, is_sequence, is_text, names_of, parts_of
 from overspill.shapes.heaviest_parts import ID_FIELDS
 
 ENTRY_NAME: Final = "overspill"
@@ -38,12 +38,13 @@ _COMPARED_BYTES: Final = 20_000
 """Up to this size the parts of a record are compared."""
 
 
-def short_copy(value: Any, text: str, name: str) -> Any:
+def short_copy(value: Any, text: str, name: str, *, is_item: bool = False) -> Any:
     """Return a short copy of `value` with the notice `text` in it, or with `name` as the name of an entry.
 
+    `is_item` says that it is one of several values: a short tuple is no list of items then.
     Raises `Unchangeable` if no short copy of its class can be made.
     """
-    return _Shortener(text, name).short(value, 0)
+    return _Shortener(text, name).short(value, int(is_item))
 
 
 class _Shortener:
@@ -137,7 +138,7 @@ class _Shortener:
 
     def _with_notice(self, item: Any, depth: int) -> Any:
         """Return an item like `item` with the notice in it; the notice itself if no such item can be made."""
-        if is_a(item, str):
+        if is_text(item):
             return with_text(item, self._text)
         try:
             if is_a(item, Mapping) or is_sequence(item) or names_of(item) is not None:
@@ -150,7 +151,7 @@ class _Shortener:
         fields = {} if is_sequence(item) else dict(parts_of(item, _MAX_RECORD_FIELDS) or ())
         if not fields or has_long_names(fields):
             return self.short(item, depth, 0)
-        texts = {name: field for name, field in fields.items() if is_a(field, str)}
+        texts = {name: field for name, field in fields.items() if is_text(field)}
         long = {
             name: self._part(field, depth, is_notice=False)
             for name, field in fields.items()
@@ -158,7 +159,8 @@ class _Shortener:
         }
         if not texts:
             return self._with_entry(item, long)
-        return _changed(item, {**long, _longest(texts): self._text})
+        chosen = _longest(texts)
+        return _changed(item, {**long, chosen: with_text(texts[chosen], self._text)})
 
 
 def _has_set_fields(value: Any) -> bool:
@@ -171,7 +173,7 @@ def _has_text(value: Any) -> bool:
         return any(_has_text(value[key]) for key in islice(value, _MAX_RECORD_FIELDS))
     if is_sequence(value):
         return any(_has_text(item) for item in islice(value, _MAX_RECORD_FIELDS))
-    return is_a(value, str) or names_of(value) is not None
+    return is_text(value) or names_of(value) is not None
 
 
 def _changed(value: Any, new: dict[Any, Any]) -> Any:
@@ -206,4 +208,4 @@ def _longest(fields: dict[Any, Any]) -> Any:
 def _room(part: Any, most: int) -> int:
     if part is None or is_a(part, (bool, int, float)):
         return 0
-    return _TEXT_FACTOR * len(part) if is_a(part, str) else min(_COMPARED_BYTES, size_within(part, most))
+    return _TEXT_FACTOR * len(part) if is_text(part) else min(_COMPARED_BYTES, size_within(part, most))
