@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from overspill import Client, SyncClient
-from overspill.errors import Unreachable
+from overspill.errors import ClientClosed, Unreachable
 
 from tests.leaks import open_files
 
@@ -53,12 +53,12 @@ def test_a_client_for_synchronous_code_leaves_no_connection_open(deaf: socket.so
 
 
 async def test_a_client_that_is_closed_waits_for_no_upload(deaf: socket.socket) -> None:
-    client = Client(url_of(deaf), retries=0)
+    client = Client(url_of(deaf))
     upload = asyncio.create_task(client.put(CONTENT))
     deaf.setblocking(False)
     connection, _ = await asyncio.get_running_loop().sock_accept(deaf)
     with connection:
         await asyncio.get_running_loop().sock_recv(connection, 1)
         await client.aclose()
-        with pytest.raises(Unreachable):
+        with pytest.raises(ClientClosed):
             await upload

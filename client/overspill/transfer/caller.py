@@ -18,6 +18,7 @@ from overspill.errors import ClientClosed, ProtocolError
 from overspill.execution import threads
 from overspill.transfer.address import Address, checked_key, checked_url
 from overspill.transfer.argument_checks import check_count, check_reference, check_seconds, check_text
+from overspill.transfer.closing import CLOSED
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TIMEOUT: Final = 30.0
-CLOSED: Final = "this client was closed: call it inside its `with` block, enter it once more, or make another"
 CONNECT_TIMEOUT: Final = 5.0
 RETRIES: Final = 3
 

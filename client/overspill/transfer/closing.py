@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from aiohttp import BaseConnector
 
+CLOSED: Final = "this client was closed: call it inside its `with` block, enter it once more, or make another"
 _CLOSE_SECONDS: Final = 5.0
 """Seconds that another running loop has for closing; it may be busy."""
 

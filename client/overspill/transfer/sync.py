@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 
 from overspill.errors import ClientClosed
 from overspill.execution.calls import OWN_LOOP, Calls
-from overspill.transfer.caller import CLOSED, CONNECT_TIMEOUT, RETRIES, TIMEOUT
+from overspill.transfer.caller import CONNECT_TIMEOUT, RETRIES, TIMEOUT
 from overspill.transfer.client import Client
+from overspill.transfer.closing import CLOSED
 from overspill.transfer.iteration import Closable, Followed, Iteration
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 from yarl import URL
 
-from overspill.errors import OverspillError, ProtocolError, Unreachable
+from overspill.errors import ClientClosed, OverspillError, ProtocolError, Unreachable
 from overspill.transfer import failures
 from overspill.transfer.attempts import attempts_of
+from overspill.transfer.closing import CLOSED
 from overspill.transfer.connections import Connections
 from overspill.transfer.key_warnings import warn_of_expiry
 from overspill.transfer.outgoing import Outgoing
@@ -52,6 +53,7 @@ class Transport:
         self._session: aiohttp.ClientSession | None = None
         self._open: weakref.WeakSet[aiohttp.ClientResponse] = weakref.WeakSet()
         self._dropped: weakref.finalize[..., Transport] | None = None
+        self._is_closed = False
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
@@ -106,7 +108,14 @@ class Transport:
             raise Unreachable(f"{self.address.url} broke off its answer: {failures.reason(error)}") from error
 
     async def close(self) -> None:
-        """End the requests that are open. The connections stay if other clients of the loop use them."""
+        """End the requests that are open. The connections stay if other clients of the loop use them.
+
+        A request that would be sent from then on, also after a failure, raises `ClientClosed`.
+        """
+        self._is_closed = True
+        await self._leave()
+
+    async def _leave(self) -> None:
         session, self._session = self._session, None
         connections, self._connections = self._connections, None
         if self._dropped is not None:
@@ -156,13 +165,15 @@ class Transport:
             raise await self._failure(response)
 
     async def _bound(self) -> tuple[Connections, aiohttp.ClientSession]:
+        if self._is_closed:
+            raise ClientClosed(CLOSED)
         loop = asyncio.get_running_loop()
         if self._connections is not None and self._connections.loop is not loop:
             if not self._connections.loop.is_closed():
                 raise RuntimeError(
                     "this Client is in use by another event loop; make one per loop, or use SyncClient"
                 )
-            await self.close()
+            await self._leave()
         if self._connections is None or self._session is None:
             self._connections = Connections.of(loop)
             self._session = self._new_session(self._connections.connector)
