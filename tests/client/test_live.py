@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -76,6 +77,31 @@ async def test_a_cancelled_producer_ends_its_capture(service: ServiceProcess) ->
 
         entry = await client.get(found[0])
         assert (entry.state, entry.status, entry.size) == ("partial", "CancelledError", 6)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 4, 8, 16])
+async def test_a_producer_that_is_cancelled_while_it_ends_its_capture_ends_it_too(
+    service: ServiceProcess, steps: int
+) -> None:
+    async with Client(service.url) as client:
+        ended, found = asyncio.Event(), []
+
+        async def produce() -> None:
+            async with client.live() as out:
+                found.append(out.id)
+                await out.write("all of it\n")
+                ended.set()
+
+        task = asyncio.create_task(produce())
+        await ended.wait()
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+        entry = await client.get(found[0])
+        assert (entry.state, entry.size) == ("complete", 10)
 
 
 async def test_status_and_exit_code_are_kept(service: ServiceProcess) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 from overspill import Client, Spool, SyncClient, wire
+from overspill.live import live_capture
 from overspill.redaction.redactor import Redactor
 from overspill.spools.flush import flush
 from overspill.spools.holder import Holder
@@ -55,6 +58,34 @@ def test_what_the_spool_takes_over_in_the_middle_comes_later_under_the_same_id(
     assert (entry.state, entry.status, content) == (State.COMPLETE, "exit 2", LINES)
     assert entry.labels[wire.EXIT_CODE_LABEL] == "2"
     assert wire.SPOOLED_LABEL in entry.labels
+
+
+async def test_what_a_cancelled_producer_could_not_send_is_kept(
+    either_service: ServiceProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_capture, "_HURRIED_SECONDS", 0.2)
+    service, spool = either_service, Spool(tmp_path / "spool")
+    begun = asyncio.Event()
+    async with Client(service.url, retries=0) as client:
+        capture = client.live(spool=spool)
+
+        async def produce() -> None:
+            async with capture as out:
+                await out.write(LINES[:9_000])
+                await out.flush()
+                service.stop()
+                await out.write(LINES[9_000:])
+                begun.set()
+                await asyncio.Event().wait()
+
+        task = asyncio.create_task(produce())
+        await begun.wait()
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        partition = spool.partition(client.address.url, client.address.key)
+        with Holder(partition).source(None, capture.id) as here:
+            assert here.content(capture.id) == LINES
 
 
 async def test_who_followed_the_beginning_goes_on_in_the_whole(

@@ -19,7 +19,7 @@ from overspill.live.ports import Beginning, WholeStream
 from overspill.live.producer import Producer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Mapping
     from types import TracebackType
 
     from overspill.live.ports import Description, LiveService, StreamCopy, StreamSpool
@@ -29,6 +29,8 @@ PATIENCE_SECONDS: Final = 60.0
 """How long the service may take nothing before a producer gives it up."""
 CANCELLED_SECONDS: Final = 5.0
 """The longest time that a cancelled producer takes to end its capture."""
+_HURRIED_SECONDS: Final = 4.0
+"""How much of that the service has. The rest is for the spool."""
 WRITE_BYTES: Final = 256 * 1024
 """A longer write is taken in pieces of this size, as there is room for them."""
 _EXIT_CODES: Final = range(-(2**31), 2**32)
@@ -72,6 +74,7 @@ class LiveCapture:
         self._producer = Producer(service, self._pending, patience=patience, copy=self._whole or copy)
         self._sending: asyncio.Task[None] | None = None
         self._is_over = False
+        self._is_hurried = False
         self._status: str | None = None
         self._exit_code: int | None = None
 
@@ -121,9 +124,7 @@ class LiveCapture:
         if error is None:
             await self.complete()
         elif isinstance(error, asyncio.CancelledError):
-            with suppress(TimeoutError, OverspillError, OSError):
-                async with asyncio.timeout(CANCELLED_SECONDS):
-                    await self._end(wire.State.PARTIAL, type(error).__name__)
+            await self._end_soon(wire.State.PARTIAL, type(error).__name__)
         else:
             with suppress(OverspillError, OSError):  # the block's own error is what its caller must see
                 await self._end(wire.State.PARTIAL, type(error).__name__)
@@ -251,18 +252,41 @@ class LiveCapture:
         self._is_over = True
         self._producer.end()
         try:
-            if self._sending is not None:
-                await asyncio.shield(self._sending)
-            if self._producer.failure is not None:
-                raise self._producer.failure
-            self.entry = await self._producer.complete(self._completion(state, status))
+            await self._finish_or_keep(state, status)
+        except asyncio.CancelledError:
+            if not self._is_hurried:
+                await self._in_time(self._finish_or_keep(state, status))
+            raise
+        finally:
+            await self.aclose()
+        return self.entry
+
+    async def _finish_or_keep(self, state: wire.State, status: str | None) -> None:
+        try:
+            await self._finish(state, status)
         except OverspillError as error:
             if self._spool is None:
                 raise
             await threads.run_blocking(self._keep, error, status)
-        finally:
-            await self.aclose()
-        return self.entry
+
+    async def _finish(self, state: wire.State, status: str | None) -> None:
+        """Send what is left, and end the capture in the service. Safe to repeat."""
+        if self._sending is not None:
+            await asyncio.shield(self._sending)
+        if self._producer.failure is not None:
+            raise self._producer.failure
+        self.entry = await self._producer.complete(self._completion(state, status))
+
+    async def _end_soon(self, state: wire.State, status: str) -> None:
+        self._is_hurried = True
+        await self._in_time(self._end(state, status))
+
+    async def _in_time(self, ending: Awaitable[object]) -> None:
+        """Wait for the end of a capture whose task is cancelled, but not for long. No failure is raised."""
+        self._producer.hurry(_HURRIED_SECONDS)
+        with suppress(TimeoutError, OverspillError, OSError):
+            async with asyncio.timeout(CANCELLED_SECONDS):
+                await ending
 
     def _completion(self, state: wire.State, status: str | None) -> wire.Completion:
         return wire.Completion(
