@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["guard", "session"]
 SERVER = Path(__file__).parents[1] / "kit" / "mcp_server.py"
+SERVER_SECONDS = 60
+"""How long a server may take to start on a busy machine: by itself Pydantic AI waits for 5 seconds."""
 
 
 def agent_of(guard: Guard, tool: Any, *more: Any, calls: int = 1, **arguments: Any) -> Agent[Any, Any]:
@@ -184,7 +186,8 @@ def test_a_call_without_an_id_has_a_minted_one(guard: Guard) -> None:
 
 def test_results_of_mcp_servers_are_guarded(guard: Guard) -> None:
     async def run() -> list[Any]:
-        toolset: Any = MCPToolset(StdioTransport(sys.executable, [str(SERVER)]))
+        server = StdioTransport(sys.executable, [str(SERVER)])
+        toolset: Any = MCPToolset(server, init_timeout=SERVER_SECONDS)
         model = Script([[Call("lines", {"count": MANY}, "call_1")]]).model
         agent = Agent(model, toolsets=[toolset], capabilities=[OverspillCapability(guard)])
         return (await agent.run("go")).all_messages()
