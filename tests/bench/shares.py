@@ -167,7 +167,7 @@ def percentile(rounds: list[Times], what: str) -> float:
 def abusing(url: str, key: str, way: str, large: str, small: str) -> Iterator[None]:
     """Run the abusive tenant's process within the block."""
     command = [sys.executable, "-m", "tests.bench.hostile", url, key, way, large, small]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as process:
         try:
             assert process.stdout is not None
             process.stdout.readline()
