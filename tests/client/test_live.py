@@ -104,6 +104,32 @@ async def test_a_producer_that_is_cancelled_while_it_ends_its_capture_ends_it_to
         assert (entry.state, entry.size) == ("complete", 10)
 
 
+def test_a_capture_of_a_task_that_ends_with_its_event_loop_has_all_and_is_ended(
+    service: ServiceProcess,
+) -> None:
+    found, tasks = [], []
+
+    async def produce(client: Client, written: asyncio.Event) -> None:
+        async with client.live() as out:
+            found.append(out.id)
+            await out.write("sent\n")
+            await out.flush()
+            await out.write("not sent yet\n")
+            written.set()
+            await asyncio.Event().wait()
+
+    async def leave() -> None:
+        client, written = await Client(service.url).__aenter__(), asyncio.Event()
+        tasks.append(asyncio.create_task(produce(client, written)))
+        await written.wait()
+
+    asyncio.run(leave())
+    with SyncClient(service.url) as client:
+        entry, content = client.get(found[0]), client.content(found[0])
+
+    assert (entry.state, content) == ("partial", b"sent\nnot sent yet\n")
+
+
 async def test_status_and_exit_code_are_kept(service: ServiceProcess) -> None:
     async with Client(service.url) as client, client.live() as out:
         await out.write("no\n")

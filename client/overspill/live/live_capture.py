@@ -272,10 +272,20 @@ class LiveCapture:
     async def _finish(self, state: wire.State, status: str | None) -> None:
         """Send what is left, and end the capture in the service. Safe to repeat."""
         if self._sending is not None:
-            await asyncio.shield(self._sending)
+            await self._sent(self._sending)
         if self._producer.failure is not None:
             raise self._producer.failure
         self.entry = await self._producer.complete(self._completion(state, status))
+
+    async def _sent(self, sending: asyncio.Task[None]) -> None:
+        """Wait until all is sent. A loop that ends cancels the sending too: then it begins anew."""
+        try:
+            await asyncio.shield(sending)
+        except asyncio.CancelledError:
+            if not sending.cancelled():
+                raise
+            self._sending = asyncio.create_task(self._producer.run(), name=sending.get_name())
+            await asyncio.shield(self._sending)
 
     async def _end_soon(self, state: wire.State, status: str) -> None:
         self._is_hurried = True
