@@ -8,7 +8,7 @@ from overspill.shapes.envelope import Envelope
 from overspill.shapes.shape import examine, measured_text, size_of, visible_text
 from overspill.text.limits import least_token_limit
 from overspill.text.measure import extent_of
-from overspill.text.rendering import JSON_TYPE
+from overspill.text.media_types import JSON_TYPE
 
 if TYPE_CHECKING:
     from overspill.guard.policy import Policy

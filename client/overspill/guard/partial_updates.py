@@ -13,7 +13,7 @@ from overspill.previews.remembered import Previews
 from overspill.shapes.masked_copy import masked_copy
 from overspill.shapes.partial import clamp_partial
 from overspill.text.measure import extent_of
-from overspill.text.rendering import TEXT_TYPE
+from overspill.text.media_types import TEXT_TYPE
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:

@@ -6,14 +6,12 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
-from msgspec import structs
-
 from overspill import wire
 from overspill.errors import OverspillError
 from overspill.errors.verdicts import may_pass
 from overspill.execution import threads
 from overspill.live.buffered_copy import BufferedCopy
-from overspill.live.labels import redacted_label
+from overspill.live.ending import Ending, check_ending
 from overspill.live.pending_writes import PendingWrites, bytes_of
 from overspill.live.ports import Beginning, WholeStream
 from overspill.live.producer import Producer
@@ -33,8 +31,6 @@ _HURRIED_SECONDS: Final = 4.0
 """How much of that the service has. The rest is for the spool."""
 WRITE_BYTES: Final = 256 * 1024
 """A longer write is taken in pieces of this size, as there is room for them."""
-_EXIT_CODES: Final = range(-(2**31), 2**32)
-"""The exit codes that `wire.Completion` takes."""
 
 
 class LiveCapture:
@@ -75,8 +71,7 @@ class LiveCapture:
         self._sending: asyncio.Task[None] | None = None
         self._is_over = False
         self._is_hurried = False
-        self._status: str | None = None
-        self._exit_code: int | None = None
+        self._ending = Ending(description, self._pending)
 
     @property
     def accepted(self) -> int:
@@ -109,7 +104,7 @@ class LiveCapture:
             producer=self._service.producer,
             size=size,
             sha256=sha256,
-            labels=self._last_labels(),
+            labels=self._ending.labels(),
         )
 
     async def __aenter__(self) -> Self:
@@ -124,7 +119,8 @@ class LiveCapture:
         if error is None:
             await self.complete()
         elif isinstance(error, asyncio.CancelledError):
-            await self._end_soon(wire.State.PARTIAL, type(error).__name__)
+            self._is_hurried = True
+            await self._in_time(self._end(wire.State.PARTIAL, type(error).__name__))
         else:
             with suppress(OverspillError, OSError):  # the block's own error is what its caller must see
                 await self._end(wire.State.PARTIAL, type(error).__name__)
@@ -217,8 +213,7 @@ class LiveCapture:
 
         Raises `TypeError` or `ValueError` if they are invalid.
         """
-        _check_ending(status, exit_code)
-        self._status, self._exit_code = status, exit_code
+        self._ending.set(status, exit_code)
 
     async def complete(self, *, status: str | None = None, exit_code: int | None = None) -> wire.Entry | None:
         """Send what is left and end the capture. Return its entry, or None if it is in the spool.
@@ -228,11 +223,11 @@ class LiveCapture:
         """
         if status is not None or exit_code is not None:
             self.ends_with(status=status, exit_code=exit_code)
-        return await self._end(wire.State.COMPLETE, self._status)
+        return await self._end(wire.State.COMPLETE, self._ending.status)
 
     async def abort(self, status: str | None = None) -> wire.Entry | None:
         """Send what is left and end the capture as `partial`. Raises as `complete` does."""
-        _check_ending(status, None)
+        check_ending(status, None)
         return await self._end(wire.State.PARTIAL, status)
 
     async def aclose(self) -> None:
@@ -275,7 +270,7 @@ class LiveCapture:
             await self._sent(self._sending)
         if self._producer.failure is not None:
             raise self._producer.failure
-        self.entry = await self._producer.complete(self._completion(state, status))
+        self.entry = await self._producer.complete(self._ending.completion(state, status, self._producer))
 
     async def _sent(self, sending: asyncio.Task[None]) -> None:
         """Wait until all is sent. A loop that ends cancels the sending too: then it begins anew."""
@@ -287,10 +282,6 @@ class LiveCapture:
             self._sending = asyncio.create_task(self._producer.run(), name=sending.get_name())
             await asyncio.shield(self._sending)
 
-    async def _end_soon(self, state: wire.State, status: str) -> None:
-        self._is_hurried = True
-        await self._in_time(self._end(state, status))
-
     async def _in_time(self, ending: Awaitable[object]) -> None:
         """Wait for the end of a capture whose task is cancelled, but not for long. No failure is raised."""
         self._producer.hurry(_HURRIED_SECONDS)
@@ -298,50 +289,17 @@ class LiveCapture:
             async with asyncio.timeout(CANCELLED_SECONDS):
                 await ending
 
-    def _completion(self, state: wire.State, status: str | None) -> wire.Completion:
-        return wire.Completion(
-            offset=self._producer.size,
-            state="complete" if state is wire.State.COMPLETE else "partial",
-            status=None if status is None else wire.fit(status, wire.SHORT_VALUE),
-            exit_code=self._exit_code,
-            sha256=self._producer.sha256.hexdigest(),
-            labels=redacted_label(self._pending.masked, self._description),
-        )
-
     def _keep(self, error: OverspillError, status: str | None) -> None:
         """Keep the whole stream in the spool. Raises `OSError`."""
         assert self._spool is not None
         assert self._whole is not None
         spool, url, key = self._spool
-        body = self._whole.buffer.finish()
         stream = WholeStream(
-            description=structs.replace(
-                self._description,
-                status=status or "",
-                labels=self._last_labels(),
-            ),
-            body=body,
+            description=self._ending.description(status),
+            body=self._whole.buffer.finish(),
             reason=str(error),
             missing=self._whole.missing,
             producer=self._service.producer if self._producer.may_be_known else "",
         )
         spool.keep_stream(stream, url, key)
         self.spooled = str(error)
-
-    def _last_labels(self) -> dict[str, str]:
-        """Return the labels of a stream that has ended, for the spool or the guard to store it with."""
-        masked = redacted_label(self._pending.masked, self._description)
-        coded = {} if self._exit_code is None else {wire.EXIT_CODE_LABEL: str(self._exit_code)}
-        return {**self._description.labels, **masked, **coded}
-
-
-def _check_ending(status: object, exit_code: object) -> None:
-    """Check what a live capture is to end with. Raises `TypeError` and `ValueError`."""
-    if status is not None and not isinstance(status, str):
-        raise TypeError(f"status must be text (str), not {type(status).__name__}")
-    if exit_code is None:
-        return
-    if isinstance(exit_code, bool) or not isinstance(exit_code, int):
-        raise TypeError(f"exit_code must be a whole number, not {exit_code!r}")
-    if exit_code not in _EXIT_CODES:
-        raise ValueError(f"exit_code must be that of a process, in 32 bits, not {exit_code}")

@@ -10,7 +10,7 @@ from overspill.reading.content_kind import HEAD_BYTES, detect
 from overspill.shapes.shape import examine
 from overspill.text.body import FileBody
 from overspill.text.measure import extent_of
-from overspill.text.rendering import JSON_TYPE
+from overspill.text.media_types import JSON_TYPE
 
 if TYPE_CHECKING:
     from overspill.previews.notice_facts import Notice

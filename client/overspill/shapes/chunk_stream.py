@@ -23,7 +23,8 @@ from overspill.shapes.stream_shapes import RecordStreamShape, StreamShape
 from overspill.text import encoding
 from overspill.text.body import FileBody
 from overspill.text.buffer import MAX_BUFFER_BYTES, Buffer, CannotBuffer
-from overspill.text.rendering import BINARY_TYPE, TEXT_TYPE, printable, sniff_media_type
+from overspill.text.media_types import BINARY_TYPE, TEXT_TYPE, sniff_media_type
+from overspill.text.rendering import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -14,11 +14,7 @@ from overspill.shapes.fields import is_a, parts_of
 from overspill.shapes.json_pieces import LONG_TEXT_CHARS, json_pieces
 from overspill.text import measure
 from overspill.text.limits import UNLIMITED
-from overspill.text.rendering import (
-    PlainStats,
-    is_plain_container,
-    plain_stats,
-)
+from overspill.text.rendering import PlainStats, is_plain_container, plain_stats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

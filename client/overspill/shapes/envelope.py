@@ -7,31 +7,21 @@ first part that is cut. No object is ever changed.
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
-
-import msgspec
 
 from overspill.previews.notice_forms import MAX_NOTICE, is_notice_dict, notices_among
 from overspill.reading.lock_free import cached_property
 from overspill.shapes import data_view, part_cutting
-from overspill.shapes.data_view import size_within
 from overspill.shapes.field_copies import Unchangeable
 from overspill.shapes.fields import Part, is_text
+from overspill.shapes.mirrors import repeats
 from overspill.shapes.replacing import REMOVED, with_values
-from overspill.shapes.short_copy import LONG_BYTES
 from overspill.shapes.writer import as_text, render
 from overspill.text import measure
 from overspill.text.limit_arithmetic import left_beside
 from overspill.text.limits import UNLIMITED, exceeds, surely_fitting_chars_on_lines
-from overspill.text.rendering import (
-    JSON_TYPE,
-    TEXT_TYPE,
-    compact_json,
-    is_plain_container,
-    media_type_of,
-    plain_stats,
-)
+from overspill.text.media_types import JSON_TYPE, TEXT_TYPE, media_type_of
+from overspill.text.rendering import compact_json, is_plain_container, plain_stats
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,8 +34,6 @@ if TYPE_CHECKING:
 _FEW_VALUES: Final = 2_000
 _QUICK_CHARS: Final = 64 * 1024
 """Measuring a part of up to this many characters takes well under a millisecond."""
-_MAX_FIELDS: Final = 64
-"""A dict with more entries is no record."""
 _NOTICE_MARKS: Final = ("overspill", "...")
 """Each notice has one of them."""
 
@@ -230,7 +218,7 @@ class Envelope:
         if len(self.parts) == 1:
             return []
         texts = [str.__str__(value) for _, value in self.parts if isinstance(value, str)]
-        return [part for part in self.parts if not isinstance(part.value, str) and _repeats(texts, part)]
+        return [part for part in self.parts if not isinstance(part.value, str) and repeats(texts, part.value)]
 
     @cached_property
     def _own(self) -> list[Part]:
@@ -275,38 +263,3 @@ def _texts_with_notices(value: Any) -> Iterable[str]:
     if found.is_over or not any(mark in text for text in texts for mark in _NOTICE_MARKS):
         return ()
     return data_view.texts_in(value)
-
-
-def _repeats(texts: list[str], part: Part) -> bool:
-    """Return whether `texts` say the same as a part, as MCP servers send it for clients that read text only.
-
-    A result that is not an object stands in the only field of one, often `result` or `content`, or in a field
-    beside short ones. A list has a text for each item.
-    """
-    value = part.value
-    fields = list(islice(value.values(), _MAX_FIELDS)) if type(value) is dict else []
-    wrapped = fields[0] if len(fields) == 1 else value
-    if len(texts) == 1 and (_says(texts[0], wrapped) or _says(texts[0], value) or _holds(fields, texts[0])):
-        return True
-    is_list = type(wrapped) is list and len(wrapped) == len(texts)
-    return is_list and all(map(_says, texts, wrapped))
-
-
-def _holds(fields: list[Any], text: str) -> bool:
-    """Return whether one of the fields is `text`, and the others are so short that they stay."""
-    others = [field for field in fields if not (type(field) is str and field == text)]
-    return (
-        len(others) < len(fields) < _MAX_FIELDS
-        and len(text) > LONG_BYTES
-        and all(size_within(field, LONG_BYTES) <= LONG_BYTES for field in others)
-    )
-
-
-def _says(text: str, value: Any) -> bool:
-    """Return whether `text` is `value`, or its JSON."""
-    if isinstance(value, str) and value == text:
-        return True
-    try:
-        return bool(msgspec.json.decode(text) == value)
-    except Exception:  # noqa: BLE001  (no JSON, or a foreign comparison: whatever it raises)
-        return False

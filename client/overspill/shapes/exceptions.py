@@ -16,7 +16,8 @@ from overspill.shapes.exception_copies import copy_with_message
 from overspill.shapes.field_copies import Unchangeable
 from overspill.text import measure
 from overspill.text.limits import exceeds
-from overspill.text.rendering import TEXT_TYPE, unprintable
+from overspill.text.media_types import TEXT_TYPE
+from overspill.text.rendering import unprintable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

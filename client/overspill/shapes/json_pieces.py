@@ -6,13 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from overspill.shapes.pictures import is_payload, is_picture
-from overspill.text.rendering import (
-    compact_json,
-    items_of,
-    json_scalar,
-    printable,
-    unprintable,
-)
+from overspill.text.rendering import compact_json, items_of, json_scalar, printable, unprintable
 
 LONG_TEXT_CHARS: Final = 1_000
 """A text in data of this length or more is shown, measured and captured as a text of its own."""

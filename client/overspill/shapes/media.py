@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from overspill.shapes.fields import get, text_field
 from overspill.text import quantities
-from overspill.text.rendering import BINARY_TYPE, TEXT_TYPE, media_type_of
+from overspill.text.media_types import BINARY_TYPE, TEXT_TYPE, media_type_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

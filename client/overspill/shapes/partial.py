@@ -22,7 +22,8 @@ from overspill.text import quantities
 from overspill.text.limit_arithmetic import left_beside, scaled
 from overspill.text.limits import UNLIMITED, Limits, exceeds
 from overspill.text.measure import extent_of
-from overspill.text.rendering import TEXT_TYPE, is_plain_container, plain_stats
+from overspill.text.media_types import TEXT_TYPE
+from overspill.text.rendering import is_plain_container, plain_stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable

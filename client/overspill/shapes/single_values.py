@@ -11,7 +11,8 @@ from overspill.previews.notice_forms import MAX_NOTICE, notices_among
 from overspill.reading.lock_free import cached_property
 from overspill.shapes.field_copies import Unchangeable, with_fields, with_text
 from overspill.text.limits import exceeds
-from overspill.text.rendering import TEXT_TYPE, media_type_of, printable
+from overspill.text.media_types import TEXT_TYPE, media_type_of
+from overspill.text.rendering import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

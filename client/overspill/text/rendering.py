@@ -5,7 +5,6 @@ A description stands in the place of a value whose own methods raise.
 
 from __future__ import annotations
 
-import codecs
 import json
 from collections import UserString, deque
 from collections.abc import ItemsView, KeysView, Mapping, Sequence, ValuesView
@@ -20,12 +19,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from overspill.text.media_types import BINARY_TYPE, sniff_media_type
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-TEXT_TYPE: Final = "text/plain; charset=utf-8"
-JSON_TYPE: Final = "application/json"
-BINARY_TYPE: Final = "application/octet-stream"
 INDENT: Final = 2
 _COLLECTIONS: Final = (list, tuple, AbstractSet, deque, KeysView, ValuesView, ItemsView, Sequence)
 ATTRIBUTE_HOLDERS: Final = (CompletedProcess, SimpleNamespace)
@@ -40,7 +38,6 @@ _BITS_A_DIGIT: Final = 3.33
 _MOST_ITEMS: Final = 10_000_000
 """A sequence that makes its items on request may have no end."""
 _MOST_DIGEST_BYTES: Final = 64
-_STEP: Final = 1024 * 1024
 _SHORT: Final = 250
 """If all texts in one dict or list are so short together, none has to be measured by itself."""
 MAX_INDENTED_DEPTH: Final = 100
@@ -257,45 +254,3 @@ _SCALARS: Final[tuple[tuple[Any, Callable[[Any], Any]], ...]] = (
     ((bytes, bytearray, memoryview), lambda value: bytes_as_text(bytes(value))),
     ((date, time), lambda value: printable(value, type(value).isoformat)),
 )
-_MAGIC: Final = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF8", "image/gif"),
-    (b"%PDF-", "application/pdf"),
-    (b"PK\x03\x04", "application/zip"),
-    (b"\x1f\x8b", "application/gzip"),
-    (b"\x28\xb5\x2f\xfd", "application/zstd"),
-    (b"\x7fELF", "application/x-elf"),
-    (b"SQLite format 3\0", "application/vnd.sqlite3"),
-    (b"ID3", "audio/mpeg"),
-    (b"OggS", "audio/ogg"),
-    (b"fLaC", "audio/flac"),
-    (b"\x1a\x45\xdf\xa3", "video/webm"),
-)
-_RIFF: Final = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
-
-
-def media_type_of(data: bytes) -> str:
-    """Return the media type of some bytes: by their first bytes, or text if all is UTF-8."""
-    return sniff_media_type(data) or (TEXT_TYPE if is_utf8(data) else BINARY_TYPE)
-
-
-def sniff_media_type(data: bytes) -> str | None:
-    """Return the media type that the first bytes show; None if they show none."""
-    if data[:4] == b"RIFF":
-        return _RIFF.get(data[8:12])
-    if data[4:8] == b"ftyp":
-        return "video/mp4"
-    return next((kind for magic, kind in _MAGIC if data.startswith(magic)), None)
-
-
-def is_utf8(data: bytes) -> bool:
-    """Return whether all of `data` is UTF-8. Works in steps, which let other threads run between."""
-    at, view = 0, memoryview(data)
-    try:
-        while at < len(data):
-            is_last = at + _STEP >= len(data)
-            at += codecs.utf_8_decode(view[at : at + _STEP], "strict", is_last)[1]
-    except UnicodeDecodeError:
-        return False
-    return True
