@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from tests.servers import faulty_proxy
 from tests.servers.overspill import ForkedService, ServiceProcess
-from tests.servers.redis import HOST, SENTINEL_SERVICE, sentinel_set
+from tests.servers.ports import HOST
+from tests.servers.redis import SENTINEL_SERVICE, sentinel_set
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence

@@ -17,7 +17,7 @@ from overspill import SyncClient
 from tests.client.shell import OVERSPILL, Shell
 from tests.lazy import LazyModule
 from tests.mcp.scripted_server import LINE
-from tests.servers.redis import free_port
+from tests.servers.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

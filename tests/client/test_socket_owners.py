@@ -19,7 +19,7 @@ from overspill.mcp import callers
 from tests.client.shell import OVERSPILL
 from tests.client.test_gateway import gateway
 from tests.servers.overspill import clean_environment
-from tests.servers.redis import free_port
+from tests.servers.ports import free_port
 from tests.waiting import until
 
 if TYPE_CHECKING:

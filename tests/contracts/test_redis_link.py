@@ -13,7 +13,8 @@ from overspill_service.catalog.redis.link import Link
 from overspill_service.catalog.redis.links import LinkOptions, Links, opened
 from redis import exceptions as redis_errors
 
-from tests.servers.redis import HOST, RedisServer
+from tests.servers.ports import HOST
+from tests.servers.redis import RedisServer
 from tests.waiting import until
 
 Server = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

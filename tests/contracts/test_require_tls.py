@@ -14,7 +14,8 @@ from overspill_service.settings.errors import SettingError
 from overspill_service.settings.settings import Settings
 
 from tests.servers.overspill import service_command
-from tests.servers.redis import HOST, RedisServer, free_port
+from tests.servers.ports import HOST, free_port
+from tests.servers.redis import RedisServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,8 @@ import yaml
 from redis import AuthenticationError, Redis
 from redis import ConnectionError as RedisConnectionError
 
-from tests.servers.redis import executable, free_port, wait_until
+from tests.servers.ports import free_port
+from tests.servers.redis import executable, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from overspill_service.audit.outputs import open_output
 
 from tests.e2e.programs import program
 from tests.faults.traffic import until
-from tests.servers.redis import free_port
+from tests.servers.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

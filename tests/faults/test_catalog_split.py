@@ -28,8 +28,8 @@ from tests.faults.traffic import (
     until,
     usage_of,
 )
+from tests.servers.ports import HOST
 from tests.servers.redis import (
-    HOST,
     SENTINEL_SERVICE,
     RedisServer,
     replication_is_up,

@@ -16,7 +16,7 @@ import pytest
 from overspill_service.command_line import main
 
 from tests.servers.overspill import ForkedService, clean_environment, running, service_command
-from tests.servers.redis import free_port
+from tests.servers.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import sys
 import urllib.error
 import urllib.request
@@ -24,6 +23,7 @@ from overspill.transfer.sync import SyncClient
 from tests.client.shell import OVERSPILL
 from tests.servers.launcher import Launcher
 from tests.servers.overspill import clean_environment
+from tests.servers.ports import free_port
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -146,9 +146,7 @@ async def test_the_command_speaks_to_the_official_client(service: ServiceProcess
 @contextmanager
 def over_http(service: ServiceProcess) -> Iterator[str]:
     """The address of a server over HTTP."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        host = f"127.0.0.1:{free.getsockname()[1]}"
+    host = f"127.0.0.1:{free_port()}"
     environment = {**clean_environment(), "OVERSPILL_URL": service.url}
     with OVERSPILL.piped(["mcp", "--http", host], environment, seconds=60) as server:
         assert until(lambda: status(f"http://{host}/") == 404)

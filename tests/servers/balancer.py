@@ -12,7 +12,7 @@ import shutil
 import socket
 import subprocess
 import time
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -21,10 +21,11 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.servers.ports import HOST, free_ports
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-HOST: Final = "127.0.0.1"
 CONFIGURATION: Final = Path(__file__).parents[2] / "service" / "deploy" / "haproxy.cfg"
 READY_SECONDS: Final = 30
 STOP_SECONDS: Final = 10
@@ -102,7 +103,7 @@ def run_balancer(
 
     `bind` has options of TLS, `patience` is as `render` has it.
     """
-    port, operations_port = _free_ports(2)
+    port, operations_port = free_ports(2)
     configuration, log = directory / "haproxy.cfg", directory / "haproxy.log"
     configuration.write_text(render(port, operations_port, replicas, patience), encoding="utf-8")
     with log.open("wb") as output:
@@ -119,14 +120,6 @@ def run_balancer(
         yield Balancer(f"{scheme}://{HOST}:{port}", f"http://{HOST}:{operations_port}", process, log)
     finally:
         _stop(process)
-
-
-def _free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        probes = [stack.enter_context(closing(socket.socket())) for _ in range(count)]
-        for probe in probes:
-            probe.bind((HOST, 0))
-        return [probe.getsockname()[1] for probe in probes]
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:

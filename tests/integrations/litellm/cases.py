@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from overspill import SyncClient
+
+from tests.servers.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,9 +98,7 @@ def provider() -> Iterator[str]:
 @contextmanager
 def proxy(folder: Path, provider: str, service: str) -> Iterator[str]:
     """Run a proxy with the lines of our page in its configuration."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     ours = PAGE.read_text().partition("```yaml\n")[2].partition("```")[0]
     (folder / "config.yaml").write_text(
         f"""\

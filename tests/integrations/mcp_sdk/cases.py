@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import threading
 import time
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from overspill import Guard, SyncClient
 from overspill.integrations.mcp_sdk import OverspillMiddleware, guard_client
 
 from tests.integrations.kit import tools
+from tests.servers.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,9 +126,7 @@ def test_a_low_level_server_takes_the_same_middleware(guard: Guard) -> None:
 
 @contextmanager
 def over_http(made: MCPServer) -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     serving = uvicorn.Server(
         uvicorn.Config(
             made.streamable_http_app(), "127.0.0.1", port, log_level="error", timeout_graceful_shutdown=1
