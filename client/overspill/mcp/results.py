@@ -9,7 +9,7 @@ from overspill.execution import threads
 from overspill.guard.exemption import policy_for_foreign_tool
 from overspill.guard.guarded import METADATA
 from overspill.guard.hosts import fitting_chars
-from overspill.mcp.many_links import with_few_links
+from overspill.mcp.many_links import KEPT_LINKS, with_few_links
 from overspill.mcp.request import CALL, Request
 from overspill.mcp.structured_notices import with_notice
 from overspill.mcp.tool_names import ToolNames
@@ -73,8 +73,11 @@ async def _guarded(
     if request.tool in names.reading:  # a tool of the server, which only has the name of one of ours
         policy = policy_for_foreign_tool(policy or guard.policy)
     most = fitting_chars((policy or guard.policy).limits(request.tool))
+    fewer = result
+    if len(result["content"]) > KEPT_LINKS:
+        fewer = await threads.run(with_few_links, result, most)
     found = await guard.process(
-        with_few_links(result, most),
+        fewer,
         tool=request.tool,
         call_id=request.call_id,
         session=session,

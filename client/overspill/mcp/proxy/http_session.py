@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _HEADER: Final = "mcp-session-id"
 _NOT_FOUND: Final = 404
 _BAD_REQUEST: Final = 400
+_BEGIN_SECONDS: Final = 30.0
+"""The longest time that the beginning of another session may take."""
 _INITIALIZED: Final = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
 
@@ -52,19 +54,29 @@ class HttpSession:
         return response.status_code == _NOT_FOUND
 
     async def begin_again(self, lost: str) -> bool:
-        """Begin another session, unless the one of now is not the `lost` one. Return whether there is one."""
+        """Begin another session, unless the one of now is not the `lost` one. Return whether there is one.
+
+        Raises `httpx2.TransportError`.
+        """
         async with self._beginning:
             if self._first is None or self._id != lost:
                 return self._first is not None
-            answer = await self._send(_copy(self._first, self._first.content))
-            await answer.aread()
-            if _HEADER not in answer.headers:
+            try:
+                async with asyncio.timeout(_BEGIN_SECONDS):
+                    return await self._begun(self._first)
+            except TimeoutError:
                 return False
-            self._id = answer.headers[_HEADER]
-            told = _copy(self._first, _INITIALIZED)
-            told.headers[_HEADER] = self._id
-            await (await self._send(told)).aread()
-            return True
+
+    async def _begun(self, first: httpx2.Request) -> bool:
+        answer = await self._send(_copy(first, first.content))
+        await answer.aread()
+        if _HEADER not in answer.headers:
+            return False
+        self._id = answer.headers[_HEADER]
+        told = _copy(first, _INITIALIZED)
+        told.headers[_HEADER] = self._id
+        await (await self._send(told)).aread()
+        return True
 
 
 def _copy(request: httpx2.Request, content: bytes) -> httpx2.Request:
