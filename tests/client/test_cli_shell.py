@@ -110,15 +110,20 @@ def output_of(content: str, section: dict[str, int]) -> str:
     return text.rpartition("\x1b]133;C\x07")[2].partition("\x1b]133;D;")[0].rpartition("\r")[2]
 
 
+def write_start_file(home: Path, name: str, more: str = "") -> None:
+    """Write what a shell runs first. The test is skipped where the shell is not installed."""
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    file, text = START_FILES[name]
+    (home / file).parent.mkdir(parents=True, exist_ok=True)
+    (home / file).write_text(text + more)
+
+
 @pytest.mark.parametrize("name", START_FILES)
 def test_sections_have_the_command_its_exit_code_and_its_lines(
     overspill: Shell, service: ServiceProcess, tmp_path: Path, name: str
 ) -> None:
-    if shutil.which(name) is None:
-        pytest.skip(f"{name} is not installed")
-    file, text = START_FILES[name]
-    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / file).write_text(text)
+    write_start_file(tmp_path, name)
     commands = {
         "echo one; seq 2": (0, "one\n1\n2"),
         "sh -c 'exit 4'": (4, ""),

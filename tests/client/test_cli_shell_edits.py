@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.client.shell import CAPTURE_ID, Shell
-from tests.client.test_cli_shell import START_FILES
+from tests.client.test_cli_shell import START_FILES, write_start_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,11 +23,7 @@ START = b"\x01"
 def test_an_edited_command_is_shown_as_the_terminal_shows_it(
     service: ServiceProcess, tmp_path: Path, name: str
 ) -> None:
-    if shutil.which(name) is None:
-        pytest.skip(f"{name} is not installed")
-    file, text = START_FILES[name]
-    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / file).write_text(text)
+    write_start_file(tmp_path, name)
     overspill = Shell(service.url, HOME=str(tmp_path), OVERSPILL_SPOOL="off")
     terminal = overspill.terminal("shell", "--shell", name, LANG="C.UTF-8")
     terminal.wait_for(b"ready> ")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.client.shell import CAPTURE_ID, Shell
-from tests.client.test_cli_shell import START_FILES, press_line
+from tests.client.test_cli_shell import press_line, write_start_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,11 +31,7 @@ if TYPE_CHECKING:
 def test_commands_are_marked_whatever_the_start_file_sets(
     service: ServiceProcess, tmp_path: Path, name: str, own: str
 ) -> None:
-    if shutil.which(name) is None:
-        pytest.skip(f"{name} is not installed")
-    file, text = START_FILES[name]
-    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / file).write_text(f"{text}{own}\n")
+    write_start_file(tmp_path, name, f"{own}\n")
     overspill = Shell(service.url, HOME=str(tmp_path), OVERSPILL_SPOOL="off")
     terminal = overspill.terminal("shell", "--shell", name, LANG="C.UTF-8")
     terminal.wait_for(b"ready> ")
