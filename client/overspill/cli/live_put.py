@@ -68,11 +68,7 @@ def put_live(
             _copy(out, cast, signals)
             with note_if_slow(signals, has_spool=spool is not None), signals.deliverable():
                 _end(out, cast, signals, metadata.status)
-    if out.spooled:
-        output.say(f"{out.id} is on this machine only, until it is uploaded: {out.spooled}")
-    if cast is not None and cast.problem:
-        what = f"this is not an asciicast recording: {cast.problem}"
-        raise CommandFailure(f"{what}. From there on {out.id} has what came as it was", ExitCode.FAILED)
+    _say_where(out, cast)
 
 
 def _read_header(cast: CastReader) -> bytes:
@@ -101,6 +97,15 @@ def _end(out: SyncLiveCapture, cast: CastReader | None, signals: StopSignals, st
         out.abort(f"ended by {signals.name}")
     else:
         out.complete(status=status or None, exit_code=None if cast is None else cast.exit_code)
+
+
+def _say_where(out: SyncLiveCapture, cast: CastReader | None) -> None:
+    """Say what is not as asked for. Raises `CommandFailure` if the input was no recording."""
+    if out.spooled:
+        output.say(f"{out.id} is on this machine only, until it is uploaded: {out.spooled}")
+    if cast is not None and cast.problem:
+        what = f"this is not an asciicast recording: {cast.problem}"
+        raise CommandFailure(f"{what}. From there on {out.id} has what came as it was", ExitCode.FAILED)
 
 
 def _labels(cast: CastReader, redactor: Redactor | None) -> dict[str, str]:

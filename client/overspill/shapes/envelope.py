@@ -80,7 +80,7 @@ class Envelope:
         """Return the data that a part was cut from."""
         return next(part.value for part in self.parts if part.path == cut_part.path[: len(part.path)])
 
-    @property
+    @cached_property
     def content_type(self) -> str:
         """The media type of `body`."""
         if len(self._cut_parts) != 1 or isinstance(self._cut_parts[0].value, str):

@@ -78,16 +78,11 @@ def run(
     command that takes long: see `SlowOutput`. Raises `ProgramNotStarted`. Raises `CommandFailure` before
     anything runs if the options are wrong, and after a signal that came while the output was stored.
     """
-    with (
-        invocation.client() as client,
-        Recording() as recording,
-        closing(MaskedRecording(recording)) as copy,
-    ):
+    with invocation.client() as client, Recording() as recording, closing(MaskedRecording(recording)) as copy:
         _check_settings()
         shown = _shown(invocation, live=live)
-        after = policy.limits(origin.tool).max_bytes
         new_capture = _live_capture(client, words, origin, policy, copy, shown)
-        upload = LiveUpload(recording, new_capture, after_bytes=after)
+        upload = LiveUpload(recording, new_capture, after_bytes=policy.limits(origin.tool).max_bytes)
         slow = _slow_output(invocation, origin, policy, is_wanted=is_for_agent and shown is None)
         with upload, StoppableEnd(upload) as end:
             with _end_loaded(), slow:
