@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -176,9 +177,21 @@ class _Command(argparse.ArgumentParser):
     """The parser of one command. It gets the settings' flags only if its command is run: they take long."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        if self._subparsers is None:  # else it is a group of commands
+        is_group = self._subparsers is not None
+        if not is_group:
             _add_settings(self)
-        return super().parse_known_args(args, namespace)
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if (
+            unknown and not is_group
+        ):  # left to the root, the error would neither name the command nor its flags
+            self.error(self._advice(unknown))
+        return parsed, unknown
+
+    def _advice(self, unknown: list[str]) -> str:
+        flag = unknown[0].partition("=")[0]
+        alike = get_close_matches(flag, self._option_string_actions, n=1, cutoff=0.75)
+        what_next = f"did you mean {alike[0]}?" if alike else f"{self.prog} --help names all flags"
+        return f"{flag} is not known here: {what_next}"
 
 
 def parser() -> argparse.ArgumentParser:

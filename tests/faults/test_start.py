@@ -78,6 +78,27 @@ def test_a_wrong_flag_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> 
     assert "--max-captures=many" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (["serve", "--lisen", "127.0.0.1:0"], "--lisen is not known here: did you mean --listen?"),
+        (["keys", "create", "--tenant", "a", "--nmae=x"], "--nmae is not known here: did you mean --name?"),
+        (
+            ["serve", "--port", "1"],
+            "--port is not known here: overspill-service serve --help names all flags",
+        ),
+    ],
+)
+def test_a_flag_that_is_none_is_named_with_the_one_that_it_resembles(
+    words: list[str], advice: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(words)
+
+    assert end.value.code == 2
+    assert advice in capsys.readouterr().err
+
+
 def test_a_wrong_variable_is_refused_by_name(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
