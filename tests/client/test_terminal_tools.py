@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from overspill import Guard, SyncClient, inspection_tool, reading_tools, terminal_tool
+from overspill.agent_tools.inspect_answer import answer_to
 from overspill.agent_tools.inspect_request import InspectRequest
 from overspill.text.instants import instant_of
 from overspill.wire import Gap, State, Waited
@@ -185,7 +186,7 @@ def test_a_gap_says_from_where_on_how_much_is_missing() -> None:
         approx_tokens=0,
         gap=known,
     )
-    answer = InspectRequest.of({"capture": "cap_" + "a" * 20, "mode": "wait"}).answer(waited)
+    answer = answer_to(InspectRequest.of({"capture": "cap_" + "a" * 20, "mode": "wait"}), waited)
 
     assert str(unknown) == "Bytes from byte 7 on that were accepted may be lost, nobody knows how many."
     assert str(known) == answer["gap"] == "3 bytes from byte 7 on were accepted and are lost."

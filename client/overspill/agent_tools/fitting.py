@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from overspill import wire
 from overspill.agent_tools import wait_answer
+from overspill.agent_tools.inspect_answer import answer_to
 from overspill.text import token_estimate
 
 if TYPE_CHECKING:
-    from overspill.agent_tools.inspect_request import InspectAnswer, InspectRequest
+    from overspill.agent_tools.inspect_answer import InspectAnswer
+    from overspill.agent_tools.inspect_request import InspectRequest
     from overspill.agent_tools.repeated_looks import RepeatedLooks
 
 _LEAST_BYTES: Final = 256
@@ -34,7 +36,7 @@ class AnswerFitter:
 
     def answer(self, found: wire.Text | wire.Summary | wire.Waited) -> InspectAnswer | None:
         """Return the answer, or None if it is too long and less has to be read."""
-        answer = self._request.answer(found)
+        answer = answer_to(self._request, found)
         answer = self._looks.with_advice(self._request, self._session, found, answer)
         size, room = _size(answer), self._request.max_chars
         if size > room and isinstance(found, wire.Summary):

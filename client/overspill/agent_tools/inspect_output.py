@@ -11,20 +11,15 @@ from __future__ import annotations
 import inspect as inspect_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, overload
 
-from overspill import wire
+from overspill.agent_tools.argument_schema import schema_of
 from overspill.agent_tools.capture_source import CaptureSource
 from overspill.agent_tools.error_answers import InvalidArguments, error_answer
 from overspill.agent_tools.fitting import AnswerFitter
+from overspill.agent_tools.inspect_answer import InspectAnswer
 from overspill.agent_tools.inspect_request import (
-    LEAST_CHARS,
-    LINES,
-    MAX_CONTEXT,
     MAX_MATCHES,
-    MODES,
-    MOST_CHARS,
     USUAL_CHARS,
     WAIT_SECONDS,
-    InspectAnswer,
     InspectMode,
     InspectRequest,
 )
@@ -90,64 +85,7 @@ class InspectOutput(Protocol[R_co]):
         """Read a part of a capture. `DESCRIPTION` says what each argument is."""
 
 
-def _property(kind: str, description: str, **more: Any) -> dict[str, Any]:
-    return {"type": kind, "description": description, **more}
-
-
-INSPECT_OUTPUT_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "capture": _property(
-            "string", 'The handle from the notice ("cap_…"), or "call:" and the id of the tool call.'
-        ),
-        "mode": _property("string", "How to read.", enum=list(MODES), default="head"),
-        "lines": _property(
-            "integer",
-            f"head, tail, range: how many lines ({LINES}). wait: stop once this many are new.",
-            minimum=1,
-        ),
-        "pattern": _property(
-            "string", "grep, wait: a regular expression (RE2: no look-around, no back-references)."
-        ),
-        "context_lines": _property(
-            "integer",
-            "grep: lines to show before and after each match.",
-            default=3,
-            minimum=0,
-            maximum=MAX_CONTEXT,
-        ),
-        "start": _property("integer", "range: the first line, counted from 1.", minimum=1),
-        "end": _property(
-            "integer", "range: the last line, inclusive; else `lines` lines are read.", minimum=1
-        ),
-        "ignore_case": _property("boolean", "grep: whether case does not matter.", default=True),
-        "fixed": _property("boolean", "grep: whether pattern is plain text.", default=False),
-        "invert": _property("boolean", "grep: the lines that do not match.", default=False),
-        "from_end": _property("boolean", "grep: search from the end, the last match first.", default=False),
-        "max_matches": _property(
-            "integer", "grep: stop after this many.", default=MAX_MATCHES, minimum=1, maximum=MAX_MATCHES
-        ),
-        "offset": _property(
-            "integer", "range: bytes of line `start` to skip, as `next` says it.", default=0, minimum=0
-        ),
-        "cursor": _property("string", "grep, wait: where to go on, as `next` says it."),
-        "structured": _property(
-            "boolean", "grep: matches as objects with the lines around them, and no content.", default=False
-        ),
-        "max_chars": _property(
-            "integer",
-            "Characters of the whole answer, at most.",
-            default=USUAL_CHARS,
-            minimum=LEAST_CHARS,
-            maximum=MOST_CHARS,
-        ),
-        "timeout_seconds": _property(
-            "number", "wait: for how long.", default=WAIT_SECONDS, minimum=0, maximum=wire.MAX_WAIT_SECONDS
-        ),
-    },
-    "required": ["capture"],
-    "additionalProperties": False,
-}
+INSPECT_OUTPUT_SCHEMA: Final = schema_of(InspectRequest)
 """The JSON Schema of the arguments, for a provider's tool definition."""
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
 from overspill import wire
+from overspill.agent_tools.argument_schema import schema_of
 from overspill.agent_tools.error_answers import InvalidArguments
 
 if TYPE_CHECKING:
@@ -58,8 +59,8 @@ def cleaned(given: Mapping[str, Any], kind: type[Struct]) -> dict[str, Any]:
 @cache
 def _numbers_of(kind: type[Struct]) -> frozenset[str]:
     """Return the names of the arguments that are numbers."""
-    found = msgspec.structs.fields(kind)
-    return frozenset(field.name for field in found if {int, float} & {field.type, *get_args(field.type)})
+    properties = schema_of(kind)["properties"]
+    return frozenset(name for name, each in properties.items() if each["type"] in {"integer", "number"})
 
 
 def _as_text(name: str, value: Any) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from overspill import wire
 from overspill.agent_tools import lenient_arguments
+from overspill.agent_tools.argument_schema import argument, schema_of
 from overspill.agent_tools.error_answers import error_answer
 from overspill.errors import OverspillError
 from overspill.execution.threads import run_blocking
@@ -38,36 +39,22 @@ _FEW: Final = 20
 _NAME_CHARS: Final = 80
 """Characters of a tool's name or a call's id that are shown."""
 
-LIST_CAPTURES_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "tool": {"type": "string", "description": "Only outputs of this tool."},
-        "limit": {
-            "type": "integer",
-            "description": "List at most this many.",
-            "default": _FEW,
-            "minimum": 1,
-            "maximum": MAX_CAPTURES,
-        },
-        "cursor": {"type": "string", "description": "Where to go on, as `next` says it."},
-    },
-    "additionalProperties": False,
-}
-"""The JSON Schema of the arguments, for a provider's tool definition."""
-
 
 class ListRequest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The arguments of one call."""
 
-    tool: str | None = None
-    limit: int = _FEW
-    cursor: str | None = None
+    tool: Annotated[str | None, argument("Only outputs of this tool.")] = None
+    limit: Annotated[int, argument("List at most this many.", minimum=1, maximum=MAX_CAPTURES)] = _FEW
+    cursor: Annotated[str | None, argument("Where to go on, as `next` says it.")] = None
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> ListRequest:
         """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
         asked = lenient_arguments.request_of(cls, arguments, NAME)
         return msgspec.structs.replace(asked, limit=min(max(asked.limit, 1), MAX_CAPTURES))
+
+
+LIST_CAPTURES_SCHEMA: Final = schema_of(ListRequest)
 
 
 async def list_captures(

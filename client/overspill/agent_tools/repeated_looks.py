@@ -8,7 +8,8 @@ from overspill import wire
 from overspill.reading.latest import Latest
 
 if TYPE_CHECKING:
-    from overspill.agent_tools.inspect_request import InspectAnswer, InspectRequest
+    from overspill.agent_tools.inspect_answer import InspectAnswer
+    from overspill.agent_tools.inspect_request import InspectRequest
 
 _REMEMBERED: Final = 1_000
 """How many looks one tool remembers: the last ones."""

@@ -8,12 +8,13 @@ import subprocess
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 from msgspec import Struct
 
 from overspill.agent_tools import lenient_arguments
+from overspill.agent_tools.argument_schema import argument, schema_of
 from overspill.agent_tools.child_output import leave, read_until_end
 from overspill.agent_tools.error_answers import InvalidArguments
 from overspill.agent_tools.guarded_recording import answer_limits, guarded_answer
@@ -40,31 +41,15 @@ MOST_SECONDS: Final = 3600
 _GRACE_SECONDS: Final = 2.0
 """How long a command may take to end when it is told to, before it is killed."""
 
-RUN_COMMAND_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "command": {"type": "string", "description": "What the shell runs."},
-        "directory": {"type": "string", "description": "Where it runs, relative to the usual directory."},
-        "timeout_seconds": {
-            "type": "integer",
-            "description": "End it after this many seconds.",
-            "default": SECONDS,
-            "minimum": 1,
-            "maximum": MOST_SECONDS,
-        },
-    },
-    "required": ["command"],
-    "additionalProperties": False,
-}
-"""The JSON Schema of the arguments, for a provider's tool definition."""
-
 
 class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The arguments of one call."""
 
-    command: str
-    directory: str = "."
-    timeout_seconds: int = SECONDS
+    command: Annotated[str, argument("What the shell runs.")]
+    directory: Annotated[str, argument("Where it runs, relative to the usual directory.")] = "."
+    timeout_seconds: Annotated[
+        int, argument("End it after this many seconds.", minimum=1, maximum=MOST_SECONDS)
+    ] = SECONDS
 
     @classmethod
     def of(cls, arguments: Arguments) -> RunRequest:
@@ -74,6 +59,9 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise InvalidArguments("the command must have text, and no NUL characters")
         seconds = min(max(asked.timeout_seconds, 1), MOST_SECONDS)
         return msgspec.structs.replace(asked, timeout_seconds=seconds)
+
+
+RUN_COMMAND_SCHEMA: Final = schema_of(RunRequest)
 
 
 class CommandRun:

@@ -10,11 +10,12 @@ import re
 import threading
 import time
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Struct
 
 from overspill.agent_tools import lenient_arguments
+from overspill.agent_tools.argument_schema import argument, schema_of
 from overspill.agent_tools.error_answers import InvalidArguments
 from overspill.agent_tools.file_matches import FileQuery, by_python, by_ripgrep
 from overspill.agent_tools.guarded_recording import guarded_answer
@@ -40,29 +41,15 @@ SECONDS: Final = 60.0
 _LINE_BYTES: Final = 8 * 1024
 """Bytes of a matching line that are shown."""
 
-SEARCH_FILES_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "pattern": {"type": "string", "description": "A regular expression (RE2 syntax), or text if fixed."},
-        "path": {"type": "string", "description": "The folder or file, relative to the usual directory."},
-        "glob": {"type": "string", "description": "Only files with such a name, such as *.py."},
-        "ignore_case": {"type": "boolean", "description": "Whether case does not matter.", "default": False},
-        "fixed": {"type": "boolean", "description": "Whether pattern is plain text.", "default": False},
-    },
-    "required": ["pattern"],
-    "additionalProperties": False,
-}
-"""The JSON Schema of the arguments, for a provider's tool definition."""
-
 
 class SearchRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The arguments of one call."""
 
-    pattern: str
-    path: str = "."
-    glob: str = "*"
-    ignore_case: bool = False
-    fixed: bool = False
+    pattern: Annotated[str, argument("A regular expression (RE2 syntax), or text if fixed.")]
+    path: Annotated[str, argument("The folder or file, relative to the usual directory.")] = "."
+    glob: Annotated[str, argument("Only files with such a name, such as *.py.")] = "*"
+    ignore_case: Annotated[bool, argument("Whether case does not matter.")] = False
+    fixed: Annotated[bool, argument("Whether pattern is plain text.")] = False
 
     @classmethod
     def of(cls, arguments: Arguments) -> SearchRequest:
@@ -73,6 +60,9 @@ class SearchRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if re.search(r"[/{}\\]", asked.glob):
             raise InvalidArguments("glob is for the file's name: text with *, ? and [...], as in *.py")
         return asked
+
+
+SEARCH_FILES_SCHEMA: Final = schema_of(SearchRequest)
 
 
 class FileSearch:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Struct
 
 from overspill import wire
 from overspill.agent_tools import lenient_arguments
+from overspill.agent_tools.argument_schema import argument, schema_of
 from overspill.agent_tools.capture_source import CaptureSource
 from overspill.agent_tools.error_answers import InvalidArguments
 from overspill.agent_tools.inspect_output import NAME as READER
 from overspill.agent_tools.inspect_output import answered
-from overspill.agent_tools.inspect_request import USUAL_CHARS, InspectRequest
+from overspill.agent_tools.inspect_request import LINES, USUAL_CHARS, InspectRequest
 from overspill.agent_tools.repeated_looks import RepeatedLooks
 from overspill.text.instants import instant_of
 from overspill.text.reasons import one_safe_line
@@ -44,18 +45,6 @@ _PAGE_LINES: Final = 500
 _MOST_LOOKED_AT: Final = 200
 _NAME_CHARS: Final = 200
 
-TERMINAL_OUTPUT_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "terminal": {"type": "string", "description": "Its name or its handle; else this or the last one."},
-        "mode": {"type": "string", "enum": [*_MODES], "default": "tail"},
-        "lines": {"type": "integer", "description": "How many lines.", "default": 50, "minimum": 1},
-        "since": {"type": "string", "description": 'Only what came after this: "30s", "5m", or a time.'},
-    },
-    "additionalProperties": False,
-}
-"""The JSON Schema of the arguments, for a provider's tool definition."""
-
 
 class _ReadSince(InspectRequest, frozen=True, kw_only=True, omit_defaults=True):
     """A read of what came after `since`, if that is given."""
@@ -69,10 +58,10 @@ class _ReadSince(InspectRequest, frozen=True, kw_only=True, omit_defaults=True):
 class TerminalRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The arguments of one call."""
 
-    terminal: str = ""
-    mode: str = "tail"
-    lines: int = 50
-    since: str = ""
+    terminal: Annotated[str, argument("Its name or its handle; else this or the last one.")] = ""
+    mode: Annotated[str, argument("How to read.", enum=[*_MODES])] = "tail"
+    lines: Annotated[int, argument("How many lines.", minimum=1)] = LINES
+    since: Annotated[str, argument('Only what came after this: "30s", "5m", or a time.')] = ""
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> TerminalRequest:
@@ -92,6 +81,9 @@ class TerminalRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             )
         lines = max(1, self.lines)
         return _ReadSince(capture=capture, mode=self.mode, lines=lines, since=since, max_chars=max_chars)
+
+
+TERMINAL_OUTPUT_SCHEMA: Final = schema_of(TerminalRequest)
 
 
 def terminal_tool(guard: Guard, *, max_chars: int = USUAL_CHARS) -> AgentTool:
