@@ -227,18 +227,28 @@ async def test_a_copy_finds_other_bytes_and_what_was_removed_since(
     assert f"does not hold the bytes of the source under {second}" in capsys.readouterr().err
 
 
-async def test_keys_move_to_another_catalog(
+async def test_a_copy_has_the_keys_that_there_are_and_no_revoked_one(
     filled: Path, tmp_path: Path, redis_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    await command("keys", "create", "--data", filled, "--tenant", "acme", "--scopes", "read")
-    await command("keys", "list", "--data", filled)
-    before = capsys.readouterr().out.splitlines()[1:]
-    for url in (redis_url, f"sqlite:///{tmp_path}/other.sqlite"):
-        assert await command("copy", "--data", filled, "--to-catalog", url) == 0
-        capsys.readouterr()
-        await command("keys", "list", "--data", filled, "--catalog", url)
+    to, other = f"file://{tmp_path}/target", ("--data", tmp_path / "other", "--catalog", redis_url)
+    for name in ("kept", "revoked"):
+        await command(
+            "keys", "create", "--data", filled, "--tenant", "acme", "--scopes", "read", "--name", name
+        )
+    assert await command("copy", "--data", filled, "--to", to) == 0
+    kept, revoked = await listed_keys("--data", filled, capsys=capsys)
+    await command("keys", "revoke", "--data", filled, revoked["id"])
+    assert await command("copy", "--data", filled, "--to", to, "--delete") == 0
 
-        assert capsys.readouterr().out.splitlines() == before
+    assert await listed_keys(*other, "--store", to, capsys=capsys) == [kept]
+    with pytest.raises(SystemExit):
+        await command("copy", "--data", filled, "--to-catalog", redis_url)
+
+
+async def listed_keys(*words: object, capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    capsys.readouterr()
+    await command("keys", "list", *words)
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
 # --- foreign names --------------------------------------------------------------------------------
