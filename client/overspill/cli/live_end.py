@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from overspill.live.sync_capture import SyncLiveCapture
 
-HURRIED_SECONDS: Final = 2.0
+_HURRIED_SECONDS: Final = 2.0
 """How long the service may still take something once a signal has asked for the end."""
 _QUIET_SECONDS: Final = 1.0
 _WAITS: Final = "waiting for the service to take the rest"
@@ -43,6 +43,24 @@ def note_if_slow(signals: StopSignals, *, has_spool: bool) -> Iterator[None]:
         told.cancel()
 
 
+def hurrying_signals(hurry: Callable[[float], object]) -> StopSignals:
+    """Return signals of which the first gives the service 2 seconds to take the rest."""
+    return StopSignals(partial(hurry, _HURRIED_SECONDS))
+
+
+@contextmanager
+def taken(
+    signals: StopSignals, leave: Callable[[], object], failure: Callable[[], CommandFailure]
+) -> Iterator[None]:
+    """Take the signals in the block. The second one ends it at once, with `leave` and the `failure`."""
+    try:
+        with signals:
+            yield
+    except StoppedAtOnce:
+        leave()
+        raise failure() from None
+
+
 @contextmanager
 def ended_by_signals(capture: SyncLiveCapture, leave: Callable[[], object]) -> Iterator[StopSignals]:
     """Within the block, the first signal that asks for the end gives the service 2 seconds to take the rest.
@@ -50,17 +68,18 @@ def ended_by_signals(capture: SyncLiveCapture, leave: Callable[[], object]) -> I
     What it has not taken then goes to the spool, if there is one. The second signal calls `leave`, and ends
     the block at once. After a signal, raises `CommandFailure`, which says what is stored.
     """
-    with StopSignals(partial(capture.hurry, HURRIED_SECONDS)) as signals:
+
+    def failure(why: str = "") -> CommandFailure:
+        return CommandFailure(unstored(capture.id, capture.accepted) + why, signals.code)
+
+    signals = hurrying_signals(capture.hurry)
+    with taken(signals, leave, failure):
         try:
             yield signals
-        except StoppedAtOnce:
-            leave()
-            raise CommandFailure(unstored(capture.id, capture.accepted), signals.code) from None
         except (OverspillError, NotSpooled, OSError) as error:
             if signals.number is None:
                 raise
-            what = f"{unstored(capture.id, capture.accepted)}: {error}"
-            raise CommandFailure(what, signals.code) from None
+            raise failure(f": {error}") from None
     if signals.number is not None:
         raise CommandFailure(f"ended by {signals.name}; {_outcome(capture)}", signals.code)
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from overspill.redaction.redactor import Redactor
 
 _READ_BYTES: Final = 256 * 1024
+_KNOWN_AT_ONCE: Final = ("session", "tool", "call_id", "ttl", "content_type")
+"""What is told of a capture when it begins."""
 _RECORDING: Final = "recording"
 """The name of a recorded terminal that has no title."""
 
@@ -48,18 +50,11 @@ def put_live(
     first = b"" if cast is None else _read_header(cast)
     own = {wire.TERMINAL_LABEL: terminal} if terminal else {}
     spool = Spool.default()
+    labels = ({} if cast is None else _labels(cast, redactor)) | metadata.labels | own
+    known = {name: getattr(metadata, name) for name in _KNOWN_AT_ONCE}
     with (
         invocation.client() as client,
-        client.live(
-            session=metadata.session,
-            tool=metadata.tool,
-            call_id=metadata.call_id,
-            ttl=metadata.ttl,
-            labels=({} if cast is None else _labels(cast, redactor)) | metadata.labels | own,
-            redactor=redactor,
-            spool=spool,
-            content_type=metadata.content_type,
-        ) as out,
+        client.live(**known, labels=labels, redactor=redactor, spool=spool) as out,
     ):
         output.line(out.id)
         output.flush()

@@ -21,7 +21,7 @@ from overspill.cli.command_output.command_call import CommandCall
 from overspill.cli.command_output.live_output import LiveOutput
 from overspill.cli.command_output.person_terminal import is_on_terminal, terminal_size
 from overspill.cli.command_output.slow_output import SlowOutput
-from overspill.cli.command_output.stoppable_end import StoppableEnd
+from overspill.cli.command_output.stoppable_end import stoppable_end
 from overspill.cli.command_output.terminal_process import run_on_terminal
 from overspill.cli.exit_codes import usage_errors
 from overspill.delivery.broken_capture import LiveOutcome
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CommandCall", "minted", "run", "with_limits"]
 
-_PLACEHOLDER = "CAPTURE"
 _LOADED_AFTER_SECONDS: Final = 1.0
 _NEEDED_AT_END: Final = (
     "overspill.cli.command_output.finished_output",
@@ -75,8 +74,8 @@ def run(
     """Run the command `words`, print its output or a notice, and return the command's exit code.
 
     With `notice` an output that was shown is followed by its notice. An agent is shown the output of a
-    command that takes long: see `SlowOutput`. Raises `ProgramNotStarted`. Raises `CommandFailure` before
-    anything runs if the options are wrong, and after a signal that came while the output was stored.
+    command that takes long: see `SlowOutput`. Raises `ProgramNotStarted`, and `CommandFailure`: before
+    anything runs if a setting is wrong, and after a signal that came while the output was stored.
     """
     with invocation.client() as client, Recording() as recording, closing(MaskedRecording(recording)) as copy:
         _check_settings()
@@ -84,27 +83,22 @@ def run(
         new_capture = _live_capture(client, words, origin, policy, copy, shown)
         upload = LiveUpload(recording, new_capture, after_bytes=policy.limits(origin.tool).max_bytes)
         slow = _slow_output(invocation, origin, policy, is_wanted=is_for_agent and shown is None)
-        with upload, StoppableEnd(upload) as end:
+        with upload, stoppable_end(upload) as end:
             with _end_loaded(), slow:
                 code = _executed(words, _all(recording.take, upload.take, slow.take), shown)
-            if shown is not None:
-                shown.end()
             is_seen = shown is not None and shown.is_standard_output
             try:  # while the rest is sent
-                from overspill.cli.command_output import finished_output  # noqa: PLC0415
+                from overspill.cli.command_output import finished_output as at_end  # noqa: PLC0415
             except ImportError as error:
                 _print_unstored(invocation, recording, error, None if is_seen else slow.shown_bytes)
                 return code
-            ended = finished_output.FinishedOutput(
-                invocation, recording, slow, is_seen=is_seen, notice=notice
-            )
+            ended = at_end.FinishedOutput(invocation, recording, slow, is_seen=is_seen, notice=notice)
             ended.warm_up()
-            stored = end.upload_ended(status=f"exit {code}", exit_code=code)
-            policy = replace(policy, reader=_reader(invocation))
-            guard = finished_output.CommandGuard(client, policy, session=origin.session)
+            origin = replace(origin, status=f"exit {code}")
+            stored = end.upload_ended(status=origin.status, exit_code=code)
+            guard = at_end.CommandGuard(client, policy, session=origin.session)
             known = LiveOutcome.of(stored, upload.beginning)
-            masked = finished_output.masked_output(copy, upload, stored)
-            ended.finish(guard, replace(origin, status=f"exit {code}"), known, masked, end)
+            ended.finish(guard, origin, known, at_end.masked_output(copy, upload, stored), end)
     return code
 
 
@@ -156,11 +150,15 @@ def _slow_output(
 
 
 def _executed(words: Sequence[str], take: Callable[[bytes], None], shown: LiveOutput | None) -> int:
+    """Run the command, and show what it prints. Return its exit code. Raises `ProgramNotStarted`."""
     if shown is None:
         return run_command(words, take)
     if _gives_terminal(shown):
-        return run_on_terminal(words, take, show=shown.show)
-    return run_command(words, _all(take, shown.show))
+        code = run_on_terminal(words, take, show=shown.show)
+    else:
+        code = run_command(words, _all(take, shown.show))
+    shown.end()
+    return code
 
 
 def _gives_terminal(shown: LiveOutput | None) -> bool:
@@ -197,11 +195,6 @@ def _check_settings() -> None:
     """Raise `CommandFailure` if a variable that the guard will read has a wrong value."""
     with usage_errors(ValueError):
         location.waiting_bytes()
-
-
-def _reader(invocation: Invocation) -> str:
-    """Return the command that reads more of a capture, for an agent that has a terminal."""
-    return invocation.command("head", "-n", "200", _PLACEHOLDER).replace(_PLACEHOLDER, "{id}")
 
 
 def _all(*takers: Callable[[bytes], None]) -> Callable[[bytes], None]:

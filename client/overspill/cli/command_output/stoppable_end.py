@@ -2,43 +2,41 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Self
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from overspill import wire
 from overspill.cli.exit_codes import CommandFailure
-from overspill.cli.live_end import HURRIED_SECONDS, unstored
-from overspill.cli.stop_signals import StoppedAtOnce, StopSignals
+from overspill.cli.live_end import hurrying_signals, taken, unstored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from overspill.cli.stop_signals import StopSignals
     from overspill.guard.guarded import Guarded
     from overspill.live.upload import LiveUpload
 
 
-class StoppableEnd:
-    """Takes signals in a `with` block, except while the command gets them.
+@contextmanager
+def stoppable_end(upload: LiveUpload) -> Iterator[StoppableEnd]:
+    """Take signals in the block, except while the command gets them.
 
     After the first one the output is stored without the service: in the spool. A second one ends that too:
     the block then raises `CommandFailure`, which says what is stored.
     """
+    signals = hurrying_signals(upload.hurry)
+    end = StoppableEnd(upload, signals)
+    with taken(signals, upload.leave, end.failure):
+        yield end
 
-    def __init__(self, upload: LiveUpload) -> None:
-        self._upload = upload
-        self._signals = StopSignals(partial(upload.hurry, HURRIED_SECONDS))
+
+class StoppableEnd:
+    """Stores an output once its command has ended, and knows what of it is stored if signals come."""
+
+    def __init__(self, upload: LiveUpload, signals: StopSignals) -> None:
+        self._upload, self._signals = upload, signals
         self._guarded: Guarded | None = None
         self._is_all_stored = False
-
-    def __enter__(self) -> Self:
-        self._signals.__enter__()
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._signals.__exit__()
-        if isinstance(error, StoppedAtOnce):
-            self._upload.leave()
-            raise self._failure() from None
 
     def upload_ended(self, *, status: str, exit_code: int) -> wire.Entry | None:
         """Return what `LiveUpload.ended` returns. After a signal the service has 2 seconds for the rest."""
@@ -63,9 +61,10 @@ class StoppableEnd:
     def raise_if_stopped(self) -> None:
         """Raise `CommandFailure` if a signal has come."""
         if self._signals.number is not None:
-            raise self._failure()
+            raise self.failure()
 
-    def _failure(self) -> CommandFailure:
+    def failure(self) -> CommandFailure:
+        """Return the error that says what is stored."""
         what = f"ended by {self._signals.name}"
         if not self._is_all_stored:
             what = unstored(*self._upload.accepted)

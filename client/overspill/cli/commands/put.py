@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
 
 
+_File = Annotated[str, argument(metavar="FILE", help="What to store (else standard input; so is -).")]
+_Tool = Annotated[str, option(metavar="TOOL", help="The tool whose output this is.")]
+_Status = Annotated[str, option(metavar="TEXT", help="How the tool ended, in your own words.")]
+_Name = Annotated[str, option(metavar="NAME", help="With --live: list it as the terminal of this name.")]
 _Labels = Annotated[
     tuple[str, ...], option("--label", metavar="NAME=VALUE", help="A label; may be repeated.", multiple=True)
 ]
@@ -35,21 +39,17 @@ _Exact = Annotated[bool, flag("--exact", help="Store the exact bytes: mask no se
 )
 def put(  # noqa: PLR0913  (one option for each thing that is kept with a capture)
     invocation: "Invocation",
-    file: Annotated[
-        str, argument(metavar="FILE", help="What to store (else standard input; so is -).")
-    ] = "-",
+    file: _File = "-",
     *,
-    tool: Annotated[str, option(metavar="TOOL", help="The tool whose output this is.")] = "",
+    tool: _Tool = "",
     call_id: Annotated[str, option("--call-id", metavar="ID", help="The tool-call id.")] = "",
     session: Session = None,
     ttl: Ttl = None,
     label: _Labels = (),
     content_type: _ContentType = None,
-    status: Annotated[str, option(metavar="TEXT", help="How the tool ended, in your own words.")] = "",
+    status: _Status = "",
     live: _Live = False,
-    name: Annotated[
-        str, option(metavar="NAME", help="With --live: list it as the terminal of this name.")
-    ] = "",
+    name: _Name = "",
     form: _Format = None,
     exact: _Exact = False,
 ) -> None:
@@ -71,8 +71,7 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
             labels=labels_of(label),
         )
         if live:
-            recording = form is not None
-            lazy.live_put.put_live(invocation, metadata, name, is_recording=recording, is_exact=exact)
+            lazy.live_put.put_live(invocation, metadata, name, is_recording=form is not None, is_exact=exact)
         else:
             lazy.file_put.put_file(invocation, file, metadata, is_exact=exact)
     except ValueError as error:

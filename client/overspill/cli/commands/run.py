@@ -1,6 +1,7 @@
 """The command run: runs another command, and stores its output if it is long."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,23 +18,16 @@ if TYPE_CHECKING:
     from overspill.guard.policy import Policy
 
 
+_PLACEHOLDER = "CAPTURE"
+_Words = Annotated[
+    tuple[str, ...], argument(nargs=-1, metavar="COMMAND", help="What to run; put -- before it.")
+]
+_most = partial(option, metavar="NUM", type=click.IntRange(min=0))
 _MaxBytes = Annotated[
-    int | None,
-    option(
-        "--max-bytes",
-        metavar="NUM",
-        help="The longest output to print whole, in bytes (else by tool).",
-        type=click.IntRange(min=0),
-    ),
+    int | None, _most("--max-bytes", help="The longest output to print whole, in bytes (else by tool).")
 ]
 _MaxLines = Annotated[
-    int | None,
-    option(
-        "--max-lines",
-        metavar="NUM",
-        help="The longest output to print whole, in lines (else by tool).",
-        type=click.IntRange(min=0),
-    ),
+    int | None, _most("--max-lines", help="The longest output to print whole, in lines (else by tool).")
 ]
 _Host = Annotated[
     str | None,
@@ -51,6 +45,7 @@ _Live = Annotated[
         "The default if standard output is a terminal.",
     ),
 ]
+_Notice = Annotated[bool, flag("--notice", help="Print the notice too, if the output was shown already.")]
 
 
 @command(
@@ -62,9 +57,7 @@ _Live = Annotated[
 )
 def run(  # noqa: PLR0913  (one option for each decision)
     invocation: "Invocation",
-    words: Annotated[
-        tuple[str, ...], argument(nargs=-1, metavar="COMMAND", help="What to run; put -- before it.")
-    ],
+    words: _Words,
     *,
     tool: Annotated[str | None, option(metavar="TOOL", help="The tool's name (else the command's).")] = None,
     call_id: Annotated[str | None, option("--call-id", metavar="ID", help="The tool-call id.")] = None,
@@ -74,9 +67,7 @@ def run(  # noqa: PLR0913  (one option for each decision)
     max_lines: _MaxLines = None,
     host: _Host = None,
     live: _Live = None,
-    notice: Annotated[
-        bool, flag("--notice", help="Print the notice too, if the output was shown already.")
-    ] = False,
+    notice: _Notice = False,
 ) -> None:
     """Run a command, and store its output if it is long.
 
@@ -106,10 +97,15 @@ def run(  # noqa: PLR0913  (one option for each decision)
 
 
 def _policy(invocation: "Invocation", host: str | None, ttl: int | None) -> "Policy":
+    """Return the policy of a command, whose reader is an agent or a person with a shell."""
     policy = invocation.policy()
-    if ttl is not None:
-        policy = replace(policy, ttl=ttl)
+    policy = replace(policy, ttl=policy.ttl if ttl is None else ttl, reader=_reader(invocation))
     try:
         return policy if host is None else policy.for_host(host)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--host") from error
+
+
+def _reader(invocation: "Invocation") -> str:
+    """Return the command that reads more of a capture."""
+    return invocation.command("head", "-n", "200", _PLACEHOLDER).replace(_PLACEHOLDER, "{id}")
