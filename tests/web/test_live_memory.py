@@ -12,6 +12,7 @@ from overspill.wire import Code, Header
 from overspill_service.live import views
 from overspill_service.live.buffer_memory import COPIES
 
+from tests.contracts.entries import capture_id
 from tests.faults.traffic import until
 from tests.web.conftest import Api, problem
 from tests.web.live_producer import CAPTURE, Producer
@@ -110,6 +111,27 @@ async def test_an_end_holds_memory_for_it_and_a_wrong_one_needs_none(
     )
     assert ended.status == 200
     assert memory.free == memory.size
+
+
+async def test_what_is_remembered_of_many_short_captures_is_bounded_too(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "CACHED_BYTES", 16 * 1024)
+    for number in range(20):
+        made = Producer(api, capture_id(number))
+        await made.begin()
+        assert (await made.entry()).durable == 0
+
+    assert 0 < len(api.service.live_views._remembered) < 20
+
+
+async def test_a_capture_that_is_read_after_its_end_is_remembered_no_more(producer: Producer) -> None:
+    await producer.entry()
+    assert producer.api.service.live_views._remembered
+    await producer.complete()
+    await producer.entry()
+
+    assert not producer.api.service.live_views._remembered
 
 
 async def _is(found: object) -> bool:

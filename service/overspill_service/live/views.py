@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from overspill_service.catalog.live import LiveRecord
 
 CACHED_BYTES: Final = 32 * 2**20
-"""Accepted bytes that a process remembers, compressed ones included."""
+"""What a process remembers: accepted bytes, the same compressed, and entries."""
 LEVEL: Final = 1
 TRIES: Final = 6
 
@@ -41,11 +41,11 @@ class _Remembered(Struct):
     """`LiveRecord.opened` of the buffer whose bytes these are."""
     start: int
     data: bytes
-    view: GrowingEntry | None = None
+    view: GrowingEntry
 
     @property
     def size(self) -> int:
-        return len(self.data) + (0 if self.view is None else len(self.view.tail.data))
+        return len(self.data) + len(self.view.tail.data) + self.view.metadata_size
 
     @property
     def stop(self) -> int:
@@ -83,6 +83,7 @@ class LiveViews:
         """
         for _ in range(TRIES):
             if not entry.is_live:
+                self.forget(entry.upload)
                 return entry
             known = self._remembered.get(entry.upload)
             since = known.stop if known is not None and known.reaches(entry.size) else entry.size
@@ -117,7 +118,7 @@ class LiveViews:
 
     async def _view(self, entry: Entry, record: LiveRecord, data: bytes) -> GrowingEntry:
         known = self._remembered.get(entry.upload)
-        if known is not None and known.view is not None and _is_same(known.view, entry, record):
+        if known is not None and _is_same(known.view, entry, record):
             self._remembered.move_to_end(entry.upload)
             return known.view
         tail = await self._archive.cpu.run(_compressed, data) if data else Tail([], b"")
