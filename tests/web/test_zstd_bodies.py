@@ -84,3 +84,14 @@ async def test_a_refused_frame_is_refused_alike_where_its_content_is_known(
     again = await put(api, content, body)
 
     assert first == again == (status, code)
+
+
+async def test_a_body_that_is_no_single_frame_needs_memory_also_where_its_content_is_known(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill_service.resources.memory_budget.QUEUE_SECONDS", 0.05)
+    await api.put(SMALL)
+    large = api.service.archive.memory.large
+    async with large.shares("another", large.largest_grant):
+        assert await put(api, SMALL, unsized(SMALL, window_log=23)) == (503, Code.OVERLOADED)
+        assert await put(api, SMALL, compress(SMALL)) == (200, "")

@@ -102,7 +102,7 @@ class Ingest:
         if self._may_be_frame(is_last=is_last):  # the whole body came at once: try to store it as it is
             accepted = self._accept(chunks)
             self.is_refused_as_frame = not accepted
-            yield accepted, not accepted
+            yield [] if self._is_dry_run else accepted, not accepted
             if accepted:
                 return
         self._is_begun, self.is_refused_as_frame = True, False
@@ -142,7 +142,7 @@ class Ingest:
         self._content.update(piece)
 
     def _may_be_frame(self, *, is_last: bool) -> bool:
-        return self._encoding == "zstd" and is_last and not self._is_begun and not self._is_dry_run
+        return self._encoding == "zstd" and is_last and not self._is_begun
 
     def _accept(self, chunks: Sequence[bytes]) -> list[Framed]:
         """Return the whole body as one frame, if the client compressed it as it is stored."""
