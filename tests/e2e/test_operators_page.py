@@ -11,6 +11,7 @@ import shlex
 import signal
 import subprocess
 from contextlib import redirect_stdout
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,7 @@ class Machine:
             "/etc/overspill": f"{folder}/etc",
             "/var/lib/overspill": f"{folder}/lib",
             "/var/log/overspill.json": f"{folder}/run/service.log",
+            "/var/log/overspill/audit.json": f"{folder}/audit.json",
             "/backup": f"{folder}/backup",
             **places,
         }
@@ -209,6 +211,34 @@ async def test_one_machine_moves_to_s3_and_redis_which_are_backed_up_and_restore
     machine.configure(STORE=s3_url.replace("/captures?", "/restored?"))
     await asyncio.to_thread(machine.follow, "Restore S3 and Redis")
     await require_all(machine, key)
+
+
+async def test_what_a_restore_brings_back_is_known_from_the_audit_log(
+    machine: Machine, tmp_path: Path
+) -> None:
+    program("jq")
+    machine.configure(AUDIT_LOG=str(tmp_path / "audit.json"))
+    await asyncio.to_thread(machine.start)
+    async with Client(machine.url, session="kept") as client:
+        captures = [await client.put(f"output {number}", call_id=f"{number}") for number in range(3)]
+        await client.delete(captures[0].id)
+        await asyncio.to_thread(machine.follow, "Back up one machine")
+        backed_up = datetime.now(UTC).isoformat()
+        await client.delete(captures[1].id)
+        await client.put("of another session", session="erased")
+        await client.delete_session("erased")
+    await asyncio.to_thread(machine.follow, "Restore one machine")
+
+    (told,) = await asyncio.to_thread(
+        machine.follow, "Remove again what a restore brought back", {"2026-11-27T03:00": backed_up}
+    )
+    lines = [line.split("\t")[1:] for line in told.splitlines()]
+    assert lines == [
+        ["capture.delete", "default", captures[1].id],
+        ["session.delete", "default", "erased"],
+    ]
+    async with Client(machine.url) as client:
+        assert await client.content(captures[1].id) == b"output 1"
 
 
 async def test_a_key_is_changed_and_a_tenant_removed(machine: Machine) -> None:
