@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from overspill import Client, Guard, Policy, Spool, SyncClient
 from overspill.delivery import health
-from overspill.spools import flush_job
+from overspill.delivery.upload import Upload
+from overspill.spools import flush, flush_job
 from overspill.wire import Outcome
 
 from tests.servers import slow_link
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from overspill.delivery.circuit import Circuit
     from overspill.guard.guarded import Guarded
+    from overspill.spools.flush import Flushed
+    from overspill.spools.partition import Partition
 
     from tests.servers.overspill import ServiceProcess
     from tests.servers.slow_link import SlowLink
@@ -69,6 +72,29 @@ async def test_an_upload_that_takes_longer_than_the_agent_waits_goes_on_behind_i
     assert passed < 1.2 * len(LONG)  # and nothing was sent twice
     assert stored == LONG.encode()
     assert not circuit.is_open
+
+
+async def test_an_upload_that_goes_on_is_no_flushs_from_the_moment_that_its_output_is_in_the_spool(
+    service: ServiceProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[Flushed] = []
+    finish_for = Upload.finish_for
+
+    def flush_first(upload: Upload, partition: Partition, *more: Any) -> None:
+        with SyncClient(service.url, retries=0) as other:
+            flushed.append(flush.flush(partition, other))
+        finish_for(upload, partition, *more)
+
+    monkeypatch.setattr(Upload, "finish_for", flush_first)
+    spool = Spool(tmp_path / "spool")
+    with slow_link.running(service.url, rate=8_000_000) as link, SyncClient(link.url) as client:
+        guard = Guard(client, session="flush-first", spool=spool)
+        guarded = await guard.process(LONG, tool="t", policy=IMPATIENT)
+        assert await asyncio.to_thread(until, lambda: not is_spooled(spool))
+        guard.close()
+
+    assert guarded.outcome is Outcome.SPOOLED
+    assert [(done.elsewhere, done.uploaded) for done in flushed] == [(1, 0)]
 
 
 async def test_the_upload_outlives_the_event_loop_of_its_agent(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from overspill.previews.notice_facts import StoreResult
     from overspill.spools.entries import Spooled
+    from overspill.spools.order import UploadLock
     from overspill.spools.partition import Partition
     from overspill.spools.store_request import StoreRequest
 
@@ -22,7 +23,9 @@ class UploadUnderWay(Protocol):
 
     settled: Future[StoreResult | Failure]
 
-    def finish_for(self, partition: Partition, entry: Spooled, on_failed: Callable[[], None]) -> None:
+    def finish_for(
+        self, partition: Partition, entry: Spooled, lock: UploadLock, on_failed: Callable[[], None]
+    ) -> None:
         """Remove the spooled copy once the upload has succeeded, and let nobody else upload it meanwhile.
 
         Call `on_failed` if it has failed, so that the copy is uploaded later.

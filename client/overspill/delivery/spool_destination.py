@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from overspill.delivery.destinations import Failure
 from overspill.execution.waiting import wait
 from overspill.previews.notice_facts import StoreResult
-from overspill.spools.order import Claim, Order
+from overspill.spools.order import Claim, Order, UploadLock
 from overspill.spools.own_directory import NotSpooled, disk_reason
 from overspill.spools.writer import writer_for
 from overspill.wire import Outcome
@@ -63,14 +63,15 @@ class SpoolDestination:
 
     def _order(self, request: StoreRequest, before: Failure) -> Order:
         refused = before.why if before.is_final else ""
+        lock = None if before.upload is None else UploadLock()
 
         def on_kept(entry: Spooled) -> None:
-            if before.upload is not None:
-                before.upload.finish_for(self.partition, entry, self._on_kept)
+            if before.upload is not None and lock is not None:
+                before.upload.finish_for(self.partition, entry, lock, self._on_kept)
             elif not refused:
                 self._on_kept()
 
-        return Order(request, before.why, refused=refused, claim=Claim(), on_kept=on_kept)
+        return Order(request, before.why, refused=refused, claim=Claim(), on_kept=on_kept, upload=lock)
 
 
 def kept_in_spool(entry: Spooled, before: Failure) -> StoreResult:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from overspill.delivery.health import ServiceHealth
     from overspill.spools.entries import Spooled
+    from overspill.spools.order import UploadLock
     from overspill.spools.partition import Partition
     from overspill.spools.store_request import StoreRequest
     from overspill.transfer.client import Client
@@ -112,12 +113,15 @@ class Upload:
                 return
             await asyncio.sleep(max(left, 0.05))
 
-    def finish_for(self, partition: Partition, entry: Spooled, on_failed: Callable[[], None]) -> None:
+    def finish_for(
+        self, partition: Partition, entry: Spooled, lock: UploadLock, on_failed: Callable[[], None]
+    ) -> None:
         """Remove the spooled copy once the upload has succeeded, and let nobody else upload it meanwhile.
 
         Call `on_failed` if it has failed, unless it was cut off: then nobody here uploads any more.
         """
-        claimed = partition.claim_upload(entry)
+        if not lock.is_held:  # it was in the spool already
+            lock.hold(partition.claim_upload(entry))
 
         def finish(settled: Future[StoreResult | Failure]) -> None:
             try:
@@ -126,8 +130,7 @@ class Upload:
             except (NotSpooled, OSError) as error:  # it is uploaded once more, which changes nothing
                 log.info("the uploaded capture %s is still in the spool: %s", entry.id, error)
             finally:
-                if claimed is not None:
-                    claimed.close()
+                lock.release()
             if isinstance(settled.result(), Failure) and not self._is_cut_off:
                 on_failed()
 
@@ -137,8 +140,7 @@ class Upload:
         try:
             self._loop.call_soon_threadsafe(self.settled.add_done_callback, begin)
         except RuntimeError:  # the loop has ended, and the upload with it
-            if claimed is not None:
-                claimed.close()
+            lock.release()
 
     @property
     def _is_cut_off(self) -> bool:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from overspill.spools.entries import Spooled
     from overspill.spools.folder import Folder
     from overspill.spools.ledger import Ledger
-    from overspill.spools.order import Claim
+    from overspill.spools.order import Claim, UploadLock
     from overspill.spools.room import Room
     from overspill.text.body import FileBody
 
@@ -35,11 +35,16 @@ _THREADS: Final = 8
 class Addition:
     """One capture that is to be kept. `failure` says why it is not, or is None.
 
-    It takes `claim` before anything can be found on the disk.
+    It takes `claim` before anything can be found on the disk. Once it is kept, `upload` has its locked file.
     """
 
     def __init__(
-        self, folder: Folder, entry: Spooled, body: bytes | FileBody, claim: Claim | None = None
+        self,
+        folder: Folder,
+        entry: Spooled,
+        body: bytes | FileBody,
+        claim: Claim | None = None,
+        upload: UploadLock | None = None,
     ) -> None:
         self._folder = folder
         self.entry = entry
@@ -48,6 +53,7 @@ class Addition:
         self.draft: Draft | None = None
         self._data = msgspec.json.encode(entry)
         self.claim = claim
+        self._upload = upload
 
     @property
     def size(self) -> int:
@@ -87,6 +93,8 @@ class Addition:
         if draft is None:
             return
         with draft:
+            if self.failure is None and self._upload is not None:
+                self._upload.hold(draft.hand_over(self._folder.suffix))
             if self.failure is not None:
                 with suppress(NotSpooled, OSError), room.locked() as ledger:
                     ledger.discharge(draft.discard())

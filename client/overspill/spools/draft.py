@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from overspill.execution import forks
 from overspill.spools import files
-from overspill.spools.own_directory import lock
+from overspill.spools.own_directory import LockedFile, lock
 from overspill.text.body import FileBody
 
 if TYPE_CHECKING:
@@ -87,6 +87,10 @@ class Draft:
         """Remove the files that were not published; return their bytes."""
         with files.opened(self._path) as directory:
             return sum(files.remove(directory, self.name(suffix)) for suffix in self._descriptors)
+
+    def hand_over(self, suffix: str) -> LockedFile:
+        """Return one of the files, still locked. It does not belong to the draft any more."""
+        return LockedFile(os.fdopen(self._descriptors.pop(suffix), "rb", buffering=0))
 
     def reset_after_fork(self) -> None:
         """In a forked child, close the copies of the descriptors: they would hold locks and disk space."""

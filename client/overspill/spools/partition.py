@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from overspill.spools.folder import Folder
-    from overspill.spools.order import Claim, Order
+    from overspill.spools.order import Claim, Order, UploadLock
     from overspill.spools.room import Room
     from overspill.spools.store_request import StoreRequest
     from overspill.text.body import FileBody
@@ -102,7 +102,8 @@ class Partition:
         whenever the disk has taken something.
         """
         additions = [
-            self._addition(order.request, order.reason, order.refused, order.claim) for order in orders
+            self._addition(order.request, order.reason, order.refused, order.claim, order.upload)
+            for order in orders
         ]
         self._add(additions, LONG_LOCK_TIMEOUT_SECONDS, on_progress)
         return [addition.failure or addition.entry for addition in additions]
@@ -123,13 +124,18 @@ class Partition:
         addition.result()
 
     def _addition(
-        self, request: StoreRequest, reason: str, refused: str, claim: Claim | None = None
+        self,
+        request: StoreRequest,
+        reason: str,
+        refused: str,
+        claim: Claim | None = None,
+        upload: UploadLock | None = None,
     ) -> Addition:
         now = datetime.fromtimestamp(self.spool.clock(), UTC)
         path = self._path_for_agent(request) if self._agent_path else ""
         entry = output_entry(request, now, url=self.url, reason=reason)
         entry = structs.replace(entry, refused=refused, path=path)
-        return Addition(self.folder, entry, request.body, claim)
+        return Addition(self.folder, entry, request.body, claim, upload)
 
     def _path_for_agent(self, request: StoreRequest) -> str:
         return f"{self._agent_path}/{self.folder.name(request.id)}"
