@@ -108,14 +108,15 @@ async def test_the_commands_of_a_shell_lead_to_their_lines(
     await page.get_by_role("button", name="Commands").click()
     rows = page.get_by_role("dialog").get_by_role("listitem")
     await rows.nth(3).wait_for()
-    commands = [await row.inner_text() for row in await rows.all()]
+    # Not `inner_text`: it is empty until the browser has drawn an item of this list for the first time.
+    commands = [await row.locator("code, .status, .quiet").all_text_contents() for row in await rows.all()]
     await rows.nth(3).get_by_role("button").click()
     await page.locator('.row.selected[data-line="2"]').wait_for()
     selected = page.url.partition("?")[2]
     running.press(b"exit\n")
     running.ended()
 
-    assert [text.split("\n") for text in commands] == [
+    assert commands == [
         ["echo '<b>last</b>'", "exit 0", "line 105"],
         ["printf %070000d 7; false", "exit 1", "line 104"],
         ["sh -c 'exit 4'", "exit 4", "no output"],
@@ -154,7 +155,6 @@ async def test_hostile_names_of_terminals_and_commands_do_nothing(watched: Watch
         listed = await page.locator("tbody").inner_text()
         await page.locator(".row-link").first.click()
         await page.get_by_role("button", name="Commands").click()
-        # Not `inner_text`: it is empty until the browser has drawn an item of this list for the first time.
         command = await page.get_by_role("dialog").get_by_role("listitem").text_content() or ""
 
     assert await page.locator("img").count() == 0
