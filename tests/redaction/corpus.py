@@ -161,6 +161,10 @@ _TOKENS: dict[str, list[tuple[str, str, int]]] = {
     "logfire-token": [("pylf_v1_eu_", WORD, 43)],
     "polar-token": [("polar_oat_", WORD, 43)],
     "segment-token": [("sgp_", WORD, 64)],
+    "nuget-key": [("oy2", "abcdefghijklmnopqrstuvwxyz0123456789", 43)],
+    "google-refresh-token": [("1//0", DASHED, 99)],
+    "endor-token": [("endr+", WORD, 16)],
+    "twitch-token": [("oauth:", "abcdefghijklmnopqrstuvwxyz0123456789", 30)],
     "overspill-key": [(prefix, "abcdefghijklmnopqrstuvwxyz234567", 39) for prefix in ("ovs_", "ovl_")],
 }
 
@@ -363,6 +367,9 @@ def _in_files(random_: random.Random) -> Iterator[Planted]:
         yield Planted("jwt", encoded, f"data:\n  namespace: ZGVmYXVsdA==\n  token: {encoded}\nkind: Secret\n")
         wire_guard = _of(random_, BASE64, 42) + "8="
         yield Planted("wireguard-key", wire_guard, f"[Interface]\nPrivateKey = {wire_guard}\n")
+        yield Planted("file-password", password, f"db.acme.com:5432:shop:bob:{password}\n*:5432:*:a:x\n")
+        hook = f"{_of(random_, string.digits, 19)}/{_of(random_, DASHED, 68)}"
+        yield Planted("discord-webhook", hook, f"POST https://discord.com/api/v10/webhooks/{hook} 204\n")
         signature = _of(random_, WORD, 43) + "%3D"
         sas = f"https://a.blob.core.windows.net/c?sv=2022-11-02&se=2027-01-01&sp=r&sig={signature}"
         yield Planted("signed-url", signature, f"GET {sas} 200\n")

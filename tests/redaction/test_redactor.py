@@ -178,6 +178,8 @@ def test_harmless_text_is_left_alone() -> None:
         '{"authorization": "Bearer account-b", "API_KEY": "${API_KEY}", "password": "correct horse"}',
         "Set-Cookie: theme=dark; Path=/; Max-Age=31536000\nCookie: theme=dark; lang=en_GB; consent=all-2026",
         "docker run -p 8080:8080 -p127.0.0.1:5432:5432 mysql\nmkdir -p /var/lib/x && cp -p a1B2c3D4 b",
+        "tcp 0.0.0.0:5432:5432:tcp db:5432:shop:bob:* db:5432:shop:bob:$PGPASSWORD 10:5432:a:b:password\n",
+        "https://discord.com/api/v10/channels/112233445566778899 file:///1//0/index.html oauth:2.0:oob",
         "mysql -uroot -p shop && sshpass -p $PASSWORD ssh host; docker login -u bob --password-stdin",
         "ConvertTo-SecureString $env:PASSWORD -AsPlainText -Force\necho ::add-mask::${TOKEN}",
         "https://someone@git.example.com/x, https://0123456789abcdef0123456789abcdef@o1.ingest.sentry.io/4",

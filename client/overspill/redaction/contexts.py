@@ -74,6 +74,16 @@ _FILES: Final = (
         r"[ \t]{0,8}([^\s]{4,256})",
         check=names_a_machine,
     ),
+    # ~/.pgpass: host, port, database, user, password
+    SecretRule(
+        "file-password",
+        (":5432:",),
+        r"""[\w*.-]{1,64}:[\w*.@-]{1,64}:((?:[^\s:"'\\]|\\[:\\]){4,128})(?=\r?\n|\\[nr]|["']|\Z)""",
+        lead=r"[\w*.-]",
+        lead_width=1,
+        is_bounded=False,
+        check=is_no_placeholder,
+    ),
     # NuGet.Config
     SecretRule(
         "file-password",

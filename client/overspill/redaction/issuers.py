@@ -38,8 +38,8 @@ ISSUERS: Final = (
     ),
     SecretRule(
         "discord-webhook",
-        ("discord.com/api/webhooks/", "discordapp.com/api/webhooks/"),
-        r"(\d{15,22}/[\w-]{40})",
+        ("discord.com/api/", "discordapp.com/api/"),
+        r"(?:v\d{1,2}/)?webhooks/(\d{15,22}/[\w-]{40})",
         DASHED,
         is_bounded=False,
     ),
@@ -284,5 +284,9 @@ ISSUERS: Final = (
     token("logfire-token", "pylf_v1_us_", "pylf_v1_eu_", least=40),
     token("polar-token", "polar_oat_", "polar_pat_", least=32),
     SecretRule("openvsx-token", ("ovsxat_",), UUID),
+    SecretRule("nuget-key", ("oy2",), r"[a-z0-9]{43}(?![A-Za-z0-9])", check=is_mixed),
+    token("google-refresh-token", "1//0", least=40, check=is_mixed),
+    token("endor-token", "endr+", least=16, more=r"[A-Za-z0-9-]{1,64}"),
+    SecretRule("twitch-token", ("oauth:",), r"([0-9a-z]{30})(?![A-Za-z0-9])", check=is_mixed),
     SecretRule("segment-token", ("sgp_",), r"[A-Za-z0-9]{64}(?![A-Za-z0-9])", check=is_varied),
 )

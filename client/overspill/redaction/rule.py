@@ -13,7 +13,7 @@ from overspill.reading.lock_free import cached_property
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ANCHORS: Final = '~@!$%JKzVWBASG_-.wk="p'
+ANCHORS: Final = '~@!$%JKzVWBASG_-.wk="p+/:'
 """The characters by which secrets are found, those that are rare in logs and code first."""
 FREQUENT: Final = "_-.A"
 """Anchors that are frequent in code and logs. Prefixes that end with one are followed by a long word."""
