@@ -212,18 +212,24 @@ def test_a_result_of_gemini_with_an_image_stays(service_of_the_environment: Serv
     assert answered("gemini-cli", gemini([{"text": OUTPUT}, image])) == {}
 
 
+def words_behind_program(specific: dict[str, Any]) -> list[str]:
+    """Return the words of the command behind those that start `overspill`."""
+    words = shlex.split(specific["updatedInput"]["command"])
+    return words[words.index("run") :]
+
+
 @pytest.mark.parametrize(
     "command", ["seq 3", "echo 'a  b' \"$HOME\" | wc -l; exit 3", "printf 'ü\\n'", "# nothing"]
 )
 def test_codex_runs_the_same_command_in_ours(overspill: Shell, command: str, tmp_path: Path) -> None:
     specific = answered("codex", codex(command))["hookSpecificOutput"]
-    rewritten = shlex.split(specific["updatedInput"]["command"])
+    rewritten = words_behind_program(specific)
     run = subprocess.run(["bash", "-c", command], capture_output=True, check=False, cwd=tmp_path)
-    code, out, _ = overspill(*rewritten[1:])
+    code, out, _ = overspill(*rewritten)
 
     assert specific["permissionDecision"] == "allow"
     options = ["--tool", "bash", "--call-id", "call_1", "--session", "s-1"]
-    assert rewritten[1:10] == ["run", "--host", "codex", *options]
+    assert rewritten[:9] == ["run", "--host", "codex", *options]
     assert (code, out) == (run.returncode, run.stdout)
 
 
@@ -330,7 +336,7 @@ def test_claude_code_is_told_how_to_get_the_output_of_a_failed_command_that_it_c
 ) -> None:
     answer = answered("claude-code", failed(CUT))["hookSpecificOutput"]
     command = shlex.split(answer["additionalContext"].partition("notice: ")[2])
-    code, out, _ = overspill(*command[1:])
+    code, out, _ = overspill(*command[command.index("run") :])
 
     assert answer["hookEventName"] == "PostToolUseFailure"
     assert code == 3
@@ -343,6 +349,13 @@ def test_claude_code_is_told_how_to_get_the_output_of_a_failed_command_that_it_c
 )
 def test_what_claude_code_shows_whole_of_a_failure_needs_no_word(event: dict[str, Any]) -> None:
     assert answered("claude-code", event) == {}
+
+
+def test_a_script_names_the_overspill_of_its_environment_not_itself() -> None:
+    script = "from overspill.integrations.agent_programs.own_command import own_command; print(own_command())"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == str([sys.executable, "-m", "overspill"])
 
 
 def test_a_number_that_json_has_not_leaves_the_result(service_of_the_environment: ServiceProcess) -> None:
@@ -372,7 +385,7 @@ def test_what_codex_cuts_earlier_for_another_model_is_stored(overspill: Shell) -
     shown = {}
     for model in ("gpt-6-sol", "qwen3-coder"):
         specific = answered("codex", codex("seq 1950 | sed s/$/....../", model=model))["hookSpecificOutput"]
-        shown[model] = overspill(*shlex.split(specific["updatedInput"]["command"])[1:]).out
+        shown[model] = overspill(*words_behind_program(specific)).out
 
     assert shown["gpt-6-sol"].endswith("1950......\n")
     assert "Read more: " in shown["qwen3-coder"]

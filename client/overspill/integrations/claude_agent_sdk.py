@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, McpSdkServerConfig
@@ -16,6 +17,8 @@ from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
 from overspill.agent_tools.inspect_request import MOST_CHARS
 from overspill.guard.guard import Guard
 from overspill.integrations.adapter import Adapter
+from overspill.integrations.agent_programs.claude_failures import EVENT as FAILED
+from overspill.integrations.agent_programs.claude_failures import SHELL, after_failure
 from overspill.integrations.claude_code import post_tool_use_async
 from overspill.integrations.host_policy import host_policy
 from overspill.reading.latest import Latest
@@ -51,6 +54,8 @@ def guarded_options(
     known: dict[Any, list[HookMatcher]] = dict(given.hooks or {})
     known["PreToolUse"] = [*known.get("PreToolUse", []), HookMatcher(f"mcp__{SERVER}__.*", [hooks.begin])]
     known["PostToolUse"] = [*known.get("PostToolUse", []), HookMatcher(None, [hooks.end])]
+    if find_spec("click"):  # `overspill run` needs the extra `cli`
+        known[FAILED] = [*known.get(FAILED, []), HookMatcher(SHELL, [hooks.fail])]
     reading = [f"mcp__{SERVER}__{tool.name}" for tool in hooks.adapter.reading_tools]
     return dataclasses.replace(
         given,
@@ -93,6 +98,10 @@ class _Hooks:
         if own is not None and own.is_answered:
             return {}
         return await post_tool_use_async(self.adapter.guard, called)
+
+    async def fail(self, called: Any, *_: Any) -> dict[str, Any]:
+        """Answer with how to get all of a failed command's output, if Claude Code has cut it."""
+        return after_failure(called)
 
     def server(self) -> McpSdkServerConfig:
         """Return the server. Claude Code must not hide its tools until the model searches for them."""

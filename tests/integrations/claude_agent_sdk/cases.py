@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
+import shlex
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +62,20 @@ def test_a_file_that_is_read_keeps_the_shape_of_the_tool(guard: Guard, tmp_path:
     assert result.text.startswith("1\t[overspill]")
     assert stored(guard, handle_in(result.text)).decode() == path.read_text()
     assert result.metadata is not None
+
+
+def test_the_model_is_told_how_to_get_the_output_of_a_failed_command_that_was_cut(
+    guard: Guard, tmp_path: Path, session: str
+) -> None:
+    command = Call("Bash", {"command": f"seq 1 {MANY * 3}; exit 3", "description": "Count."}, "call_1")
+    _, requests = run(guard, tmp_path, session, command)
+    (result,) = requests[-1]["messages"][-1]["content"]
+    advice = result["content"].partition("notice: ")[2].partition("\n</system-reminder>")[0]
+    again = subprocess.run(shlex.split(advice), capture_output=True, text=True, check=False)
+
+    assert again.returncode == 3
+    whole = "".join(f"{n}\n" for n in range(1, MANY * 3 + 1))
+    assert stored(guard, handle_in(again.stdout)).decode() == whole
 
 
 def test_a_picture_of_an_mcp_tool_stays_beside_the_notice(guard: Guard, tmp_path: Path, session: str) -> None:

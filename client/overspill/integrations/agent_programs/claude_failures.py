@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 EVENT: Final = "PostToolUseFailure"
-_SHELL: Final = "Bash"
+SHELL: Final = "Bash"
 _CUT: Final = re.compile(r"\n\.\.\. \[[0-9]+ characters truncated\] \.\.\.\n")
 _SHOWN_BYTES: Final = 8_000
 """Less than Claude Code shows of a failed command."""
@@ -28,7 +28,7 @@ def after_failure(event: Mapping[str, Any]) -> dict[str, Any]:
     """Return how to run the command of the event so that its output is kept; nothing if it was not cut."""
     given, error = event.get("tool_input"), event.get("error")
     command = given.get("command") if isinstance(given, dict) else None
-    if event.get("tool_name") != _SHELL or not isinstance(command, str) or not isinstance(error, str):
+    if event.get("tool_name") != SHELL or not isinstance(command, str) or not isinstance(error, str):
         return {}
     if not _CUT.search(error):
         return {}

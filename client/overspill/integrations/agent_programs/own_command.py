@@ -1,4 +1,4 @@
-"""How another program starts this very `overspill`."""
+"""How another program starts the `overspill` of this environment."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ _NAME: Final = "overspill"
 
 
 def own_command() -> list[str]:
-    """Return the words that start the program that runs now: its path, or Python and the module."""
+    """Return the words that start it: the path of the program that runs now, or Python and the module.
+
+    What runs now may also be a script that imports `overspill`.
+    """
     program = Path(sys.argv[0])
-    if program.name == "__main__.py":
+    if program.name != _NAME:
         return [sys.executable, "-m", _NAME]
     return [str(program.resolve())]
 
