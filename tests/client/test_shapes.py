@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from overspill import Policy
 from overspill.previews import notice_forms
 from overspill.previews.notice_facts import Facts
+from overspill.reading.text import is_utf8
 from overspill.shapes.envelope import Envelope, joined
 from overspill.shapes.shape import Shape, examine
 from overspill.shapes.writer import as_text, text_of
 from overspill.text.encoding import encode
-from overspill.text.media_types import is_utf8
 
 from tests import notices
 

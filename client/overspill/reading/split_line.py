@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.reading.long_line import OutOfTime
-from overspill.reading.text import LONGEST_ESCAPE, normalize_lines, seam, seams
+from overspill.reading.text import LONGEST_ESCAPE, is_utf8, normalize_lines, seam, seams
 
 if TYPE_CHECKING:
     from overspill.reading.long_line import Trail
@@ -217,15 +217,6 @@ class SplitLine:
         self._is_cut = self._is_cut or passed > 0
         self._offset += position - len(raw) if self._backwards else position
         return raw[:position] if self._backwards else raw[position:]
-
-
-def is_utf8(data: bytes) -> bool:
-    """Return whether all of `data` is UTF-8."""
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def passed_over(raw: bytes, size: int, *, ansi: bool, utf8: bool, backwards: bool) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -10,6 +11,7 @@ from overspill.reading.terminal_line import MOVES, shown_lines
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_STEP_BYTES: Final = 1024 * 1024
 _CONTINUATION: Final = range(0x80, 0xC0)
 _LONGEST_CHARACTER: Final = 4
 _LEAD, _LEAD_OF_3, _LEAD_OF_4 = 0xC0, 0xE0, 0xF0
@@ -76,6 +78,18 @@ def _text(data: bytes) -> tuple[str, bool]:
         return data.decode(), False
     except UnicodeDecodeError:
         return data.decode(errors="replace"), True
+
+
+def is_utf8(data: bytes) -> bool:
+    """Return whether all of `data` is UTF-8. Works in steps, which let other threads run between."""
+    at, view = 0, memoryview(data)
+    try:
+        while at < len(data):
+            is_last = at + _STEP_BYTES >= len(data)
+            at += codecs.utf_8_decode(view[at : at + _STEP_BYTES], "strict", is_last)[1]
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def normalize_lines(data: bytes, *, ansi: bool, utf8: bool) -> bytes:

@@ -7,8 +7,7 @@ from typing import IO, TYPE_CHECKING, Final, Protocol, TypeVar
 
 from overspill.reading.chunks import Chunk, Extent
 from overspill.reading.errors import InvalidQuery
-from overspill.reading.split_line import is_utf8
-from overspill.reading.text import cut_after
+from overspill.reading.text import cut_after, is_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

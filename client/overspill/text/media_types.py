@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import codecs
 from typing import Final
+
+from overspill.reading.text import is_utf8
 
 TEXT_TYPE: Final = "text/plain; charset=utf-8"
 JSON_TYPE: Final = "application/json"
 BINARY_TYPE: Final = "application/octet-stream"
-_STEP: Final = 1024 * 1024
 _MAGIC: Final = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -40,15 +40,3 @@ def sniff_media_type(data: bytes) -> str | None:
     if data[:2] == b"\0\0" and data[4:8] == b"ftyp":
         return "video/mp4"
     return next((kind for magic, kind in _MAGIC if data.startswith(magic)), None)
-
-
-def is_utf8(data: bytes) -> bool:
-    """Return whether all of `data` is UTF-8. Works in steps, which let other threads run between."""
-    at, view = 0, memoryview(data)
-    try:
-        while at < len(data):
-            is_last = at + _STEP >= len(data)
-            at += codecs.utf_8_decode(view[at : at + _STEP], "strict", is_last)[1]
-    except UnicodeDecodeError:
-        return False
-    return True
