@@ -10,17 +10,17 @@ from overspill import wire
 from overspill.errors import OverspillError
 from overspill.errors.verdicts import may_pass
 from overspill.execution import threads
-from overspill.live.buffered_copy import BufferedCopy
 from overspill.live.ending import Ending, check_ending
 from overspill.live.pending_writes import PendingWrites, bytes_of
-from overspill.live.ports import Beginning, WholeStream
+from overspill.live.ports import Beginning
 from overspill.live.producer import Producer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
     from types import TracebackType
 
-    from overspill.live.ports import Description, LiveService, StreamCopy, StreamSpool
+    from overspill.live.ports import Description, LiveService, StreamCopy
+    from overspill.live.spool_copy import SpoolCopy
     from overspill.redaction.redactor import Redactor
 
 PATIENCE_SECONDS: Final = 60.0
@@ -47,13 +47,13 @@ class LiveCapture:
         description: Description,
         *,
         redactor: Redactor | None = None,
-        spool: tuple[StreamSpool, str, str] | None = None,
+        spool: SpoolCopy | None = None,
         patience: float = PATIENCE_SECONDS,
         copy: StreamCopy | None = None,
     ) -> None:
-        """Write to `copy` all that is sent, also what the service does not take. The caller closes it.
+        """Write all that is sent to `copy`, which the caller closes, or to that of a `spool`.
 
-        Raises `ValueError` for a `copy` together with a `spool`, which makes its own.
+        Raises `ValueError` for both.
         """
         if copy is not None and spool is not None:
             raise ValueError("a live capture with a spool makes its own copy")
@@ -63,11 +63,9 @@ class LiveCapture:
         """The capture's entry, once it has ended in the service."""
         self.spooled: str = ""
         """Why the stream is on this machine only until it is uploaded; empty if the service has it."""
-        self._service, self._description, self._spool = service, description, spool
+        self._service, self._spool, self._copy = service, spool, copy
         self._pending = PendingWrites(redactor)
-        self._copy = copy
-        self._whole = None if spool is None else BufferedCopy()
-        self._producer = Producer(service, self._pending, patience=patience, copy=self._whole or copy)
+        self._producer = Producer(service, self._pending, patience=patience, copy=spool or copy)
         self._sending: asyncio.Task[None] | None = None
         self._is_over = False
         self._is_hurried = False
@@ -238,8 +236,8 @@ class LiveCapture:
             sending.cancel()
             with suppress(asyncio.CancelledError):
                 await sending
-        if self._whole is not None:
-            self._whole.buffer.close()
+        if self._spool is not None:
+            self._spool.close()
 
     async def _end(self, state: wire.State, status: str | None) -> wire.Entry | None:
         if self._is_over:
@@ -262,7 +260,7 @@ class LiveCapture:
         except OverspillError as error:
             if self._spool is None:
                 raise
-            await threads.run_blocking(self._keep, error, status)
+            await threads.run_blocking(self._keep_in, self._spool, error, status)
 
     async def _finish(self, state: wire.State, status: str | None) -> None:
         """Send what is left, and end the capture in the service. Safe to repeat."""
@@ -289,17 +287,8 @@ class LiveCapture:
             async with asyncio.timeout(CANCELLED_SECONDS):
                 await ending
 
-    def _keep(self, error: OverspillError, status: str | None) -> None:
+    def _keep_in(self, spool: SpoolCopy, error: OverspillError, status: str | None) -> None:
         """Keep the whole stream in the spool. Raises `OSError`."""
-        assert self._spool is not None
-        assert self._whole is not None
-        spool, url, key = self._spool
-        stream = WholeStream(
-            description=self._ending.description(status),
-            body=self._whole.buffer.finish(),
-            reason=str(error),
-            missing=self._whole.missing,
-            producer=self._service.producer if self._producer.may_be_known else "",
-        )
-        spool.keep_stream(stream, url, key)
+        producer = self._service.producer if self._producer.may_be_known else ""
+        spool.spool(self._ending.description(status), str(error), producer)
         self.spooled = str(error)

@@ -1,24 +1,45 @@
-"""All of a stream, kept in a temporary file for the spool."""
+"""All of a stream, kept in a temporary file for the spool: that gets it if the service does not take it."""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
+from overspill.live.ports import WholeStream
 from overspill.text.buffer import Buffer, CannotBuffer
 
+if TYPE_CHECKING:
+    from overspill.live.ports import Description, StreamSpool
 
-class BufferedCopy:
-    """A stream's copy, in a `Buffer`. Whoever makes the copy finishes or closes its buffer."""
 
-    def __init__(self) -> None:
-        self.buffer: Buffer = Buffer()
+class SpoolCopy:
+    """A stream's copy, for a `spool` and the service at `url`. Whoever makes it closes it."""
+
+    def __init__(self, spool: StreamSpool, url: str, key: str) -> None:
+        self._spool, self._url, self._key = spool, url, key
+        self._buffer = Buffer()
 
     @property
     def missing(self) -> str:
         """Why not all that was given is kept; empty if it is."""
-        return self.buffer.missing
+        return self._buffer.missing
 
     def keep(self, data: bytes, *, is_masked: bool) -> None:  # noqa: ARG002  (other copies need it)
         """Keep what comes next. Raises nothing."""
         with suppress(CannotBuffer):  # `missing` says it
-            self.buffer.write(data)
+            self._buffer.write(data)
+
+    def spool(self, description: Description, reason: str, producer: str) -> None:
+        """Give the copy to the spool: see `WholeStream`. Raises `OSError`."""
+        stream = WholeStream(
+            description=description,
+            body=self._buffer.finish(),
+            reason=reason,
+            missing=self.missing,
+            producer=producer,
+        )
+        self._spool.keep_stream(stream, self._url, self._key)
+
+    def close(self) -> None:
+        """Remove what was kept, unless the spool has got it."""
+        self._buffer.close()

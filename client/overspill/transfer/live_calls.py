@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from overspill.live.live_capture import LiveCapture
     from overspill.live.ports import Description, LiveService, StreamCopy, StreamSpool
+    from overspill.live.spool_copy import SpoolCopy
     from overspill.redaction.redactor import Redactor
     from overspill.transfer.transport import Transport
 
@@ -74,8 +75,13 @@ class LiveCalls(Caller):
         )
         seconds = PATIENCE_SECONDS if patience is None else patience
         service = live_service(self, description, silent_seconds=max(seconds, _SILENT_SECONDS))
-        kept = None if spool is None else (spool, self.address.url, self.address.key)
+        kept = self._copy_for(spool)
         return LiveCapture(service, description, redactor=redactor, spool=kept, patience=seconds, copy=copy)
+
+    def _copy_for(self, spool: StreamSpool | None) -> SpoolCopy | None:
+        from overspill.live import spool_copy  # noqa: PLC0415  (as above)
+
+        return None if spool is None else spool_copy.SpoolCopy(spool, self.address.url, self.address.key)
 
     async def live_status(self, ref: str, *, session: str | None = None) -> wire.LiveStatus:
         """Return how far a live capture is."""
