@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from overspill.agent_tools.reading_tools import reading_tools
 from overspill.guard import call_context
@@ -14,7 +14,9 @@ from overspill.guard.policy_defaults import READING_TOOLS
 from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Iterator
+    from collections.abc import Awaitable
+    from contextlib import AbstractContextManager
+    from types import TracebackType
 
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guarded import Guarded
@@ -39,71 +41,30 @@ class Adapter:
         self.reading_tools: tuple[AgentTool, ...] = reading_tools(self.guard)
 
     async def guarded(
-        self,
-        running: Awaitable[Any],
-        *,
-        tool: str,
-        call_id: str,
-        session: str | None,
-        passing: tuple[type[Exception], ...] = (),
-        is_own: bool = False,
+        self, running: Awaitable[Any], *, passing: tuple[type[Exception], ...] = (), **call: Any
     ) -> Guarded:
-        """Wait for a tool's call, and return what the guard makes of its result; `is_own` as in `process`.
+        """Wait for a tool's call, and return what the guard makes of its result; `call` as in `process`.
 
         Raises what the call raises: see `calling`.
         """
-        call: dict[str, Any] = {"tool": tool, "call_id": call_id, "session": session, "is_own": is_own}
-        async with self.calling(**call, passing=passing):
+        async with self.calling(passing=passing, **call):
             result = await running
         return await self.process(result, **call)
 
-    @asynccontextmanager
-    async def calling(self, *, passing: tuple[type[Exception], ...] = (), **call: Any) -> AsyncIterator[None]:
-        """Call a tool in the block; `call` as in `process`. What the tool captures belongs to that call.
+    def calling(self, *, passing: tuple[type[Exception], ...] = (), **call: Any) -> ToolBlock:
+        """Return the block in which a tool is called; `call` as in `process`.
 
-        Its exceptions go on as `raising` says.
+        What the tool captures belongs to that call. Its exceptions go on as `raising` says.
         """
-        async with self.raising(passing=passing, **call):
-            with call_context.calling(call["call_id"], call["session"]):
-                yield
+        return ToolBlock(self, call, passing, call_context.calling(call["call_id"], call["session"]))
 
-    @contextmanager
-    def calling_sync(self, *, passing: tuple[type[Exception], ...] = (), **call: Any) -> Iterator[None]:
-        """Do the same as `calling`, for code without an event loop."""
-        with (
-            self.raising_sync(passing=passing, **call),
-            call_context.calling(call["call_id"], call["session"]),
-        ):
-            yield
+    def raising(self, *, passing: tuple[type[Exception], ...] = (), **call: Any) -> ToolBlock:
+        """Return a block that raises what a tool raises, with its message shortened if it is too long.
 
-    @asynccontextmanager
-    async def raising(self, *, passing: tuple[type[Exception], ...] = (), **call: Any) -> AsyncIterator[None]:
-        """Raise what the block raises, with its message shortened if it is too long; `call` as in `process`.
-
-        The classes of `passing` stay as they are: those that a framework uses for control flow.
+        The classes of `passing` stay as they are: those that a framework uses for control flow. `call` as in
+        `process`.
         """
-        try:
-            yield
-        except passing:
-            raise
-        except Exception as error:  # a tool may raise anything; nothing is kept back
-            guarded = await self.process(error, **call)
-            if guarded.value is error:
-                raise
-            raise guarded.value from None
-
-    @contextmanager
-    def raising_sync(self, *, passing: tuple[type[Exception], ...] = (), **call: Any) -> Iterator[None]:
-        """Do the same as `raising`, for code without an event loop."""
-        try:
-            yield
-        except passing:
-            raise
-        except Exception as error:  # a tool may raise anything; nothing is kept back
-            guarded = self.process_sync(error, **call)
-            if guarded.value is error:
-                raise
-            raise guarded.value from None
+        return ToolBlock(self, call, passing, nullcontext())
 
     async def process(
         self, result: Any, *, tool: str, call_id: str, session: str | None = None, is_own: bool = False
@@ -128,3 +89,45 @@ class Adapter:
         if tool not in READING_TOOLS:
             return None
         return policy_for_foreign_tool(self.guard.policy_for(session))
+
+
+class ToolBlock:
+    """The block of one tool call, for `with` or `async with`: see `Adapter.calling` and `Adapter.raising`."""
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        call: dict[str, Any],
+        passing: tuple[type[Exception], ...],
+        context: AbstractContextManager[None],
+    ) -> None:
+        self._adapter, self._call, self._passing, self._context = adapter, call, passing, context
+
+    def __enter__(self) -> None:
+        self._context.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._context.__exit__(kind, error, trace)
+        if self._is_guarded(error):
+            _raise_shortened(error, self._adapter.process_sync(error, **self._call))
+
+    async def __aenter__(self) -> None:
+        self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._context.__exit__(kind, error, trace)
+        if self._is_guarded(error):
+            _raise_shortened(error, await self._adapter.process(error, **self._call))
+
+    def _is_guarded(self, error: BaseException | None) -> TypeGuard[Exception]:
+        return isinstance(error, Exception) and not isinstance(error, self._passing)
+
+
+def _raise_shortened(error: Exception, guarded: Guarded) -> None:
+    """Raise what stands for the error. The error itself goes on without that."""
+    if guarded.value is not error:
+        raise guarded.value from None

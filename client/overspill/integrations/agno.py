@@ -73,7 +73,7 @@ def _hook(adapter: Adapter) -> Callable[..., Any]:
     ) -> Any:
         session = run_context.session_id if run_context else None
         call: dict[str, Any] = {"tool": function_name, "call_id": minted(), "session": session}
-        with adapter.calling_sync(**call, passing=_CONTROL_FLOW):
+        with adapter.calling(**call, passing=_CONTROL_FLOW):
             result = func(**args)
         if inspect.isawaitable(result):
             return _awaited(adapter, result, call)
@@ -99,7 +99,7 @@ async def _awaited(adapter: Adapter, running: Awaitable[Any], call: dict[str, An
 def _streamed(adapter: Adapter, items: Iterator[Any], call: dict[str, Any]) -> Iterator[Any]:
     """Yield events as they come, and at the end the texts, guarded as one: agno joins them for the model."""
     held: list[Any] = []
-    with adapter.raising_sync(**call, passing=_CONTROL_FLOW):
+    with adapter.raising(**call, passing=_CONTROL_FLOW):
         for item in items:
             if isinstance(item, BaseRunOutputEvent):
                 yield item

@@ -56,7 +56,7 @@ class OverspillMiddleware(AgentMiddleware):
         if _is_from_program(request):
             return handler(request)
         call = _named(request)
-        with self.adapter.calling_sync(**call, passing=_CONTROL_FLOW):
+        with self.adapter.calling(**call, passing=_CONTROL_FLOW):
             result = handler(request)
         return _with_metadata(self.adapter.process_sync(result, **call))
 

@@ -84,7 +84,7 @@ class _Guarding:
     def call(self, *args: Any, **named: Any) -> ToolOutput:
         """Run the tool, and guard what it returns or raises."""
         call = self._new_call()
-        with self._overspill.calling_sync(**call):
+        with self._overspill.calling(**call):
             output: ToolOutput = super().call(*args, **named)  # type: ignore[misc]
         return _guarded_output(output, self._overspill.process_sync(_content(output), **call))
 
