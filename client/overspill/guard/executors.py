@@ -8,7 +8,7 @@ stored by the loop thread of this process, which answers with a `Reply`.
 from __future__ import annotations
 
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from overspill.execution import threads, waiting
 from overspill.shapes.shape import is_quick, is_too_long
@@ -87,3 +87,7 @@ class SyncExecutor:
         with waiting.signalled(reply) as done:
             done.get()
         return reply.result()
+
+
+ASYNC: Final = AsyncExecutor()
+SYNC: Final = SyncExecutor()

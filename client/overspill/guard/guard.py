@@ -7,20 +7,19 @@ notice says so.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from overspill.delivery.storage import Storage
 from overspill.execution import pacing, threads
 from overspill.execution.waiting import run_sync
 from overspill.guard import argument_checks, call_context, output_capture, turn
-from overspill.guard.executors import AsyncExecutor, SyncExecutor
+from overspill.guard.executors import ASYNC, SYNC
 from overspill.guard.output import name_text
 from overspill.guard.partial_updates import clamp_update
 from overspill.guard.pipeline import Pipeline
 from overspill.guard.policy import Policy
 from overspill.guard.policy_defaults import INLINE_CHARS, INLINE_LINES
 from overspill.guard.streams import GuardedStream
-from overspill.guard.tool_objects import is_tool_object, name_of, with_guarded
 from overspill.guard.trial import Trial
 from overspill.guard.turn import Turn
 from overspill.guard.wrapping import Wrapper
@@ -41,9 +40,6 @@ if TYPE_CHECKING:
     from overspill.wire import Outcome
 
 Tool = TypeVar("Tool")
-
-_ASYNC: Final = AsyncExecutor()
-_SYNC: Final = SyncExecutor()
 
 
 class Guard:
@@ -174,13 +170,13 @@ class Guard:
             result, name_text(tool), policy, call_id, session, status, matches_dropped
         )
         if is_async_chunk_iterator(result):
-            return await GuardedStream(self._pipeline, _ASYNC, output).read_to_end_async()
+            return await GuardedStream(self._pipeline, ASYNC, output).read_to_end_async()
         if is_chunk_iterator(result):
-            return await GuardedStream(self._pipeline, _SYNC, output).read_to_end_in_thread(_ASYNC)
+            return await GuardedStream(self._pipeline, SYNC, output).read_to_end_in_thread(ASYNC)
         if shared is None:
-            return await self._pipeline.process(_ASYNC, output)
+            return await self._pipeline.process(ASYNC, output)
         with shared.calling() as call:
-            return await self._pipeline.process(_ASYNC, output._replace(call=call))
+            return await self._pipeline.process(ASYNC, output._replace(call=call))
 
     def process_sync(
         self,
@@ -203,13 +199,13 @@ class Guard:
             result, name_text(tool), policy, call_id, session, status, matches_dropped
         )
         if is_async_chunk_iterator(result):
-            return GuardedStream(self._pipeline, _ASYNC, output).guard_lazily()
+            return GuardedStream(self._pipeline, ASYNC, output).guard_lazily()
         if is_chunk_iterator(result):
-            return GuardedStream(self._pipeline, _SYNC, output).read_to_end()
+            return GuardedStream(self._pipeline, SYNC, output).read_to_end()
         if shared is None:
-            return run_sync(self._pipeline.process(_SYNC, output))
+            return run_sync(self._pipeline.process(SYNC, output))
         with shared.calling() as call:
-            return run_sync(self._pipeline.process(_SYNC, output._replace(call=call)))
+            return run_sync(self._pipeline.process(SYNC, output._replace(call=call)))
 
     async def capture_output(
         self,
@@ -229,7 +225,7 @@ class Guard:
         """
         policy = output_capture.limited(self.policy, inline_threshold, inline_lines)
         guarded = await self.process(content, tool=source, call_id=call_id, session=session, policy=policy)
-        return await output_capture.captured(content, guarded, _ASYNC)
+        return await output_capture.captured(content, guarded, ASYNC)
 
     def capture_output_sync(
         self,
@@ -258,16 +254,7 @@ class Guard:
 
         Raises `TypeError` for what is not a tool.
         """
-        if is_tool_object(tool):
-            named = name or name_of(tool)
-            guarded: Tool = with_guarded(tool, lambda function: self._wrapper.wrap(function, named))
-            return guarded
-        if not callable(tool):
-            raise TypeError(f"wrap takes a function or a framework's tool object, not {type(tool).__name__}")
-        function: Any = tool
-        called = name or str(getattr(tool, "__name__", type(tool).__name__))
-        wrapped: Any = self._wrapper.wrap(function, called)
-        return cast("Tool", wrapped)
+        return self._wrapper.wrap(tool, name)
 
     def partial(self, update: Any, *, tool: str = "") -> Any:
         """Return what a tool reports while it runs, cut to the tool's limits. Nothing is stored.

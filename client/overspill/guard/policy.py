@@ -152,7 +152,7 @@ class Policy:
         """
         from overspill.guard.policy_file import read_policy_file  # noqa: PLC0415  (loaded when it is needed)
 
-        settings = read_policy_file(Path(path))
+        settings = read_policy_file(Path(path), [each.name for each in fields(cls) if each.init])
         try:
             return cls(**settings)
         except ValueError as error:

@@ -21,27 +21,26 @@ from overspill.advice.policy_text import VERSION
 from overspill.text.limits import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
 _log = logging.getLogger("overspill")
 MAX_FILE_BYTES: Final = 1024 * 1024
-SETTINGS: Final = (
-    *("max_bytes", "max_lines", "max_chars", "max_tokens", "context_tokens", "context_share"),
-    *("strategy", "style", "preview_bytes", "preview_lines", "lost_preview_bytes", "least_gain"),
-    *("identical", "max_stream_bytes", "ttl", "wait", "reader"),
-    *("redaction", "redact_inline", "redact_patterns", "terminals"),
-)
-"""The settings of a `Policy` that a file may have."""
+_IN_CODE_ONLY: Final = frozenset({"tokenizer", "chars_per_token", "tools", "exempt", "strategies", "bands"})
+"""The settings of a `Policy` that a file cannot have. It has those of tools in tables of their own."""
 OTHER_LIMITS: Final = ("max_lines", "max_chars", "max_tokens")
 """The limits beside `max_bytes`."""
-TOOL_SETTINGS: Final = ("max_bytes", "max_lines", "max_chars", "max_tokens", "strategy")
+TOOL_SETTINGS: Final = ("max_bytes", *OTHER_LIMITS, "strategy")
 
 
-def read_policy_file(path: Path) -> dict[str, Any]:
-    """Return the arguments for a `Policy`. Raises `OSError`, and `ValueError` that names what is wrong."""
+def read_policy_file(path: Path, settings: Iterable[str]) -> dict[str, Any]:
+    """Return the arguments for a `Policy`, which has these `settings`.
+
+    Raises `OSError`, and `ValueError` that names what is wrong.
+    """
+    allowed = [name for name in settings if name not in _IN_CODE_ONLY]
     try:
-        return _settings(tomllib.loads(_text(path)))
+        return _settings(tomllib.loads(_text(path)), allowed)
     except ValueError as error:  # wrong TOML, and wrong UTF-8
         raise ValueError(f"{path} is not a policy: {error}") from error
     except RecursionError:
@@ -66,12 +65,12 @@ def _open_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
-def _settings(found: dict[str, Any]) -> dict[str, Any]:
+def _settings(found: dict[str, Any], allowed: Sequence[str]) -> dict[str, Any]:
     version = found.pop("version", None)
     if version != VERSION or not isinstance(version, int) or isinstance(version, bool):
         raise ValueError(f"version must be {VERSION}, not {version!r}")
     tools = found.pop("tools", {})
-    _check_names("setting", found, SETTINGS)
+    _check_names("setting", found, allowed)
     if not isinstance(tools, dict) or not all(isinstance(each, dict) for each in tools.values()):
         raise ValueError("tools must be tables, such as [tools.grep]")
     patterns = found.get("redact_patterns", {})

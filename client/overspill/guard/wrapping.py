@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 import inspect
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from overspill.execution import pacing
 from overspill.execution.waiting import run_sync
 from overspill.guard import turn
-from overspill.guard.executors import AsyncExecutor, SyncExecutor
+from overspill.guard.executors import ASYNC, SYNC
 from overspill.guard.return_types import keep_return_type
 from overspill.guard.streams import GuardedStream
+from overspill.guard.tool_objects import is_tool_object, name_of, with_guarded
 from overspill.shapes.guarded_chunks import is_async_chunk_iterator, is_chunk_iterator
 
 if TYPE_CHECKING:
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
     from overspill.guard.turn import RunningCall
 
 P = ParamSpec("P")
-
-_ASYNC: Final = AsyncExecutor()
-_SYNC: Final = SyncExecutor()
+Tool = TypeVar("Tool")
 
 
 class Wrapper:
@@ -38,8 +37,20 @@ class Wrapper:
     def __reduce__(self) -> tuple[Any, ...]:
         return attrgetter("_wrapper"), (self._owner,)
 
-    def wrap(self, tool: Callable[P, Any], name: str) -> Callable[P, Any]:
-        """Return the tool with its outputs guarded. `name` is the tool's name for limits and notices."""
+    def wrap(self, tool: Tool, name: str | None) -> Tool:
+        """Return a function or a framework's tool object with its outputs guarded: see `Guard.wrap`."""
+        wrapped: Any
+        if is_tool_object(tool):
+            named = name or name_of(tool)
+            wrapped = with_guarded(tool, lambda function: self._function_of(function, named))
+        elif callable(tool):
+            wrapped = self._function_of(tool, name or str(getattr(tool, "__name__", type(tool).__name__)))
+        else:
+            raise TypeError(f"wrap takes a function or a framework's tool object, not {type(tool).__name__}")
+        return cast("Tool", wrapped)
+
+    def _function_of(self, tool: Callable[P, Any], name: str) -> Callable[P, Any]:
+        """Return a function with its outputs guarded. `name` is the tool's name for limits and notices."""
         if inspect.iscoroutinefunction(tool):
             return self._coroutine_function(tool, name)
         if inspect.isasyncgenfunction(tool):
@@ -102,7 +113,7 @@ class Wrapper:
         @functools.wraps(tool)
         async def guarded(*args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Any, None]:
             output = self._pipeline.intake.output(tool(*args, **kwargs), name)
-            chunks = GuardedStream(self._pipeline, _ASYNC, output).chunks_async()
+            chunks = GuardedStream(self._pipeline, ASYNC, output).chunks_async()
             try:
                 async for chunk in chunks:
                     yield chunk
@@ -115,7 +126,7 @@ class Wrapper:
         @functools.wraps(tool)
         def guarded(*args: P.args, **kwargs: P.kwargs) -> Generator[Any, Any, Any]:
             output = self._pipeline.intake.output(tool(*args, **kwargs), name)
-            return (yield from GuardedStream(self._pipeline, _SYNC, output).chunks())
+            return (yield from GuardedStream(self._pipeline, SYNC, output).chunks())
 
         return guarded
 
@@ -124,20 +135,20 @@ class Wrapper:
         if (chunks := self._chunks(output)) is not None:
             return chunks
         await pacing.wait_to_begin()
-        return (await self._pipeline.process(_ASYNC, output)).value
+        return (await self._pipeline.process(ASYNC, output)).value
 
     def _value_sync(self, result: Any, name: str, call: RunningCall | None) -> Any:
         output = self._pipeline.intake.output(result, name)._replace(call=call)
         if (chunks := self._chunks(output)) is not None:
             return chunks
-        return run_sync(self._pipeline.process(_SYNC, output)).value
+        return run_sync(self._pipeline.process(SYNC, output)).value
 
     def _chunks(self, output: Output) -> Any:
         """Return the guarded chunks of a result that comes in chunks, None for any other."""
         if is_async_chunk_iterator(output.result):
-            return GuardedStream(self._pipeline, _ASYNC, output).chunks_async()
+            return GuardedStream(self._pipeline, ASYNC, output).chunks_async()
         if is_chunk_iterator(output.result):
-            return GuardedStream(self._pipeline, _SYNC, output).chunks()
+            return GuardedStream(self._pipeline, SYNC, output).chunks()
         return None
 
 

@@ -10,7 +10,7 @@ from overspill import wire
 from overspill.cli import output
 from overspill.execution.waiting import run_sync
 from overspill.guard.call_context import calling
-from overspill.guard.executors import SyncExecutor
+from overspill.guard.executors import SYNC
 from overspill.guard.guard import Guard
 from overspill.previews import notice
 from overspill.previews.preview import preview
@@ -50,7 +50,7 @@ class CommandGuard(Guard):
         """Guard a stream that is too long, was read to its end, and has no secrets any more."""
         intake = self._pipeline.intake
         given = intake.output(stream, origin.tool, call_id=origin.call_id, status=origin.status)
-        return run_sync(self._pipeline.replaced(SyncExecutor(), given, stream))
+        return run_sync(self._pipeline.replaced(SYNC, given, stream))
 
     def without_service(self) -> CommandGuard:
         """Return a guard like this one that keeps outputs in the spool alone; this one if there is none."""
