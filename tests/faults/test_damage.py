@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ import zstandard
 from aiohttp import ClientError
 from overspill import wire
 from overspill.wire import Code
-from overspill_service.archive.archive import CACHED_MAPS
+from overspill_service.archive.archive import CACHED_MAPS, CONCURRENT_TAILS
 from overspill_service.archive.frame_map_cache import FrameMapCache
+from overspill_service.catalog.records import Entry
+from overspill_service.errors import CaptureDamaged
 from overspill_service.store_format.frames import FRAME_SIZE
 from overspill_service.store_format.index import parse
 
@@ -101,6 +104,28 @@ async def test_no_read_of_a_damaged_capture_gives_a_wrong_byte(
         headers = {"Range": f"bytes={start}-{stop - 1}"}
         assert await body_or_none(api, f"{path_of(LOG)}/content", headers) in (None, LOG[start:stop])
     assert await content_of(api, path_of(BYSTANDER)) == BYSTANDER
+
+
+async def test_a_read_whose_first_segment_is_gone_asks_for_no_more_of_many(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive, asked = api.service.archive, []
+    entry = await archive.catalog.get("default", path_of(LOG).rpartition("/")[2])
+    assert isinstance(entry, Entry)
+    many = msgspec.structs.replace(entry, index=None, segments=[*entry.segments] * 40)
+
+    async def gone(key: str, *_: int) -> bytes:
+        asked.append(key)
+        await asyncio.sleep(0)
+        raise KeyError(key)
+
+    monkeypatch.setattr(archive.store, "read", gone)
+    with pytest.raises(CaptureDamaged):
+        await archive.reader(many)
+    for _ in many.segments:
+        await asyncio.sleep(0)
+
+    assert len(asked) <= CONCURRENT_TAILS < len(many.segments)
 
 
 def ranges(size: int = len(LOG)) -> Iterator[tuple[int, int]]:

@@ -13,16 +13,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
+import msgspec
 import pytest
 from overspill_service.archive.sweep import sweep_orphans
 from overspill_service.command_line import main
 from overspill_service.objects.file import FileStore
+from overspill_service.store_format import object_keys
 
 from tests.faults.test_sweep import make_older
 from tests.faults.traffic import MIB, client_of, content_of, keys_in, noise, until
 from tests.web.conftest import Api, path_of
 
 if TYPE_CHECKING:
+    from overspill_service.objects import StoredObject
+
     from tests.servers.overspill import ServiceProcess
 
 KIB = 1024
@@ -131,3 +135,39 @@ async def test_a_temporary_file_that_is_being_written_stays(tmp_path: Path) -> N
     assert await store.sweep_temporary(0) == KIB
     assert await store.read("v1/default/cap_a/b-00000", 0, 4) == b"kept"
     await store.close()
+
+
+class Compared(str):
+    """A key that counts how often it is compared with another text."""
+
+    comparisons = 0
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        Compared.comparisons += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+async def test_how_long_the_orphans_of_one_capture_take_grows_with_their_number_only(
+    start_api: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api: Api = await start_api()
+    archive, number = api.service.archive, 300
+    await until(archive.catalog.is_complete)
+    capture, upload = object_keys.provisional_id(), object_keys.new_upload()
+    for each in range(number):
+        key = object_keys.segment_key("default", capture, upload, each)
+        await archive.store.put(key, [b"nothing that can be read"])
+    listed = archive.store.list
+
+    async def noted(prefix: str) -> AsyncIterator[StoredObject]:
+        async for stored in listed(prefix):
+            yield msgspec.structs.replace(stored, key=Compared(stored.key))
+
+    monkeypatch.setattr(archive.store, "list", noted)
+    swept = await sweep_orphans(archive, age=-60.0)
+
+    assert (swept.deleted, swept.size) == (number, 0)
+    assert Compared.comparisons < 20 * number

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
 from collections import deque
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.archive.frame_map_cache import FrameMapCache
@@ -16,6 +16,7 @@ from overspill_service.archive.keyring import Keyring
 from overspill_service.archive.lookup_limits import LookupLimits
 from overspill_service.audit.log import AuditLog
 from overspill_service.errors import CaptureDamaged, ObjectMissing
+from overspill_service.resources.tasks import fan_out
 from overspill_service.store_format import index
 from overspill_service.store_format.frame_map import FrameMap, pack, packed_with
 from overspill_service.store_format.object_keys import parse
@@ -165,13 +166,8 @@ class Archive:
         if entry.index is not None:
             frames = FrameMap.unpack(entry.index)
         else:
-            limit = asyncio.Semaphore(CONCURRENT_TAILS)
-
-            async def one(number: int) -> index.Index:
-                async with limit:
-                    return await self.index_of(entry, number)
-
-            found = await asyncio.gather(*map(one, range(len(entry.segments))))
+            numbers = range(len(entry.segments))
+            found = await fan_out(partial(self.index_of, entry), numbers, concurrency=CONCURRENT_TAILS)
             segments = [each.frames for each in found]
             frames = await self.cpu.run_for_frames(sum(map(len, segments)), FrameMap.of, segments)
         if frames.size != entry.size:

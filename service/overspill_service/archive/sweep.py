@@ -164,7 +164,9 @@ async def _sweep_capture(
             each.key for each in _unneeded(fresh, known, before) if _upload_of(each) not in active
         ]
     await archive.store.delete(keys)
-    return OrphanResult(len(keys), sum(size for key, size in unneeded.items() if key not in keys))
+    for key in keys:
+        unneeded.pop(key, None)
+    return OrphanResult(len(keys), sum(unneeded.values()))
 
 
 def _unneeded(found: CaptureFound, known: Entry | Tombstone | None, before: float) -> list[StoredObject]:

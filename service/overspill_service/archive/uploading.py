@@ -224,9 +224,8 @@ class Upload:
     async def _wait_for_put(self) -> None:
         """Wait for the segment that is being stored, and raise its failure."""
         if self._put_task is not None:
-            await asyncio.wait(
-                [self._put_task]
-            )  # `await self._put_task` would cancel the put with its caller
+            # Not awaited itself: that would cancel the put with its caller.
+            await asyncio.wait([self._put_task])
             arrived, self._put_task = self._put_task, None
             arrived.result()
 

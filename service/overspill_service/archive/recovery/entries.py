@@ -20,10 +20,11 @@ import msgspec
 from msgspec import Struct
 from overspill.wire import State
 
-from overspill_service.archive.archive import inline_index
+from overspill_service.archive.archive import CONCURRENT_TAILS, inline_index
 from overspill_service.archive.removal_records import removed_uploads
 from overspill_service.catalog.records import Entry, Segment, Tombstone
 from overspill_service.errors import CaptureDamaged, RecordDamaged
+from overspill_service.resources.tasks import fan_out
 from overspill_service.store_format import object_keys
 from overspill_service.store_format.frame_map import FrameMap
 from overspill_service.telemetry.logs import fields
@@ -192,7 +193,9 @@ async def _whole(archive: Archive, upload: UploadFound) -> _Whole | None:
     if not names or not all(each in upload.segments for each in enumerate(names)):
         return None
     objects = [upload.segments[each] for each in enumerate(names)]
-    indexes = [await archive.read_index(each.key, each.size) for each in objects]
+    indexes = await fan_out(
+        lambda each: archive.read_index(each.key, each.size), objects, concurrency=CONCURRENT_TAILS
+    )
     if not indexes[-1].entry:
         return None
     segments = [

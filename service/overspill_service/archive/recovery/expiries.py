@@ -81,10 +81,10 @@ async def hold_as_others(archive: Archive, found: CaptureFound, entry: Entry) ->
     """
     markers = [each for upload in found.uploads if (each := found.marker_of(upload.name))]
     expires, key = max(markers, key=_revision, default=(0.0, ""))
-    revision = object_keys.revision_of(key) + 1
-    if expires < HELD_UNTIL or revision <= object_keys.revision_of(entry.marker) + 1:
+    latest = object_keys.revision_of(key)
+    if expires < HELD_UNTIL or latest <= object_keys.revision_of(entry.marker):
         return
-    marker = object_keys.marker_key(entry.tenant, entry.id, entry.upload, HELD_UNTIL, revision)
+    marker = object_keys.marker_key(entry.tenant, entry.id, entry.upload, HELD_UNTIL, latest + 1)
     await archive.store.put(marker, [object_keys.MARKER])
     await archive.catalog.amend(entry, expires=HELD_UNTIL, marker=marker)
 

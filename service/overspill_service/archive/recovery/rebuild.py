@@ -122,9 +122,7 @@ async def _unfinished_removals(archive: Archive) -> frozenset[str]:
     return await removed_uploads(archive)
 
 
-async def _ensure_entries(
-    archive: Archive, found: Iterable[CaptureFound], removed: frozenset[str] = frozenset()
-) -> int:
+async def _ensure_entries(archive: Archive, found: Iterable[CaptureFound], removed: frozenset[str]) -> int:
     return sum(await asyncio.gather(*(ensure_entry(archive, each, removed) for each in found)))
 
 
