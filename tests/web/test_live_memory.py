@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from overspill import wire
 from overspill.wire import Code, Header
 from overspill_service.live import views
 from overspill_service.live.buffer_memory import COPIES
+from overspill_service.store_format.frames import compress
 
 from tests.contracts.entries import capture_id
 from tests.faults.traffic import until
@@ -110,6 +113,25 @@ async def test_an_end_holds_memory_for_it_and_a_wrong_one_needs_none(
         "POST", path("/complete"), data=b'{"offset": %d}' % (3 * len(PIECE)), headers=headers
     )
     assert ended.status == 200
+    assert memory.free == memory.size
+
+
+@pytest.mark.parametrize("coding", ["gzip", "zstd"])
+async def test_an_append_that_may_decode_to_much_needs_memory_for_that(
+    api: Api, monkeypatch: pytest.MonkeyPatch, coding: str
+) -> None:
+    monkeypatch.setattr("overspill_service.resources.memory_budget.QUEUE_SECONDS", 0.05)
+    producer, memory = Producer(api), api.service.archive.memory
+    await producer.begin()
+    bodies = {"gzip": gzip.compress(bytes(wire.MAX_APPEND)), "zstd": compress(b"a few lines\n") * 2}
+    headers = {Header.PRODUCER: "me", Header.UPLOAD_OFFSET: "0", "Content-Encoding": coding}
+    async with memory.large.shares("another", memory.large.largest_grant):
+        refused = await api.send("POST", path("/append"), data=bodies[coding], headers=headers)
+
+        assert (refused.status, (await problem(refused)).code) == (503, Code.OVERLOADED)
+        small = headers | {"Content-Encoding": "zstd"}
+        taken = await api.send("POST", path("/append"), data=compress(b"a line\n"), headers=small)
+        assert taken.status == 200
     assert memory.free == memory.size
 
 

@@ -8,31 +8,24 @@ from __future__ import annotations
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from aiohttp import hdrs
 from overspill import wire
 from overspill.wire import Header, Path, Scope
-from overspill.wire.checksums import is_crc32c
 
 from overspill_service.errors import (
     Absent,
     BadRequest,
-    BodyTooLarge,
-    CaptureDamaged,
     CatalogUnavailable,
     Denied,
-    DigestMismatch,
     InvalidHeader,
     ServiceError,
 )
 from overspill_service.live.producing import Producer
 from overspill_service.live.progress import progress, progress_for
-from overspill_service.store_format.decoding import BodyDecoder
-from overspill_service.store_format.frames import decompress
+from overspill_service.web.append_bodies import append_body
 from overspill_service.web.body_patience import body_chunks
 from overspill_service.web.capture_headers import metadata_of
 from overspill_service.web.captures import entry_headers
-from overspill_service.web.header_fields import list_field, single_field
-from overspill_service.web.negotiation import body_coding
+from overspill_service.web.header_fields import single_field
 from overspill_service.web.registry import Route, capture_read, capture_store
 from overspill_service.web.uploads import METADATA_HEADERS, require_preconditions
 
@@ -44,10 +37,7 @@ if TYPE_CHECKING:
     from overspill_service.live.append_queues import QueuedAppend
     from overspill_service.web.context import RequestContext
 
-INLINE_BYTES: Final = 64 * 1024
-"""Content that is decoded on the event loop, at most."""
 MAX_PRODUCER: Final = 100
-_SEVERAL: Final = "send the content in several appends"
 MAX_OFFSET_DIGITS: Final = 15
 
 
@@ -80,16 +70,11 @@ async def _appended(
     context: RequestContext[wire.NoQuery], producer: Producer, offset: int, queued: QueuedAppend
 ) -> wire.LiveStatus:
     """Receive the body, and add it."""
-    size = 2 * min(context.request.content_length or wire.MAX_APPEND, wire.MAX_APPEND)
     await queued.until_body()
-    async with context.service.archive.memory.queue_for(size).shares(context.principal.tenant.name, size):
-        data = await _body(context)
+    async with append_body(context) as data:
         queued.note_body()
         is_last = _is_last(context)
-        try:
-            return await producer.append(context.ref, offset, data, queued, is_last=is_last)
-        finally:
-            context.service.body_buffers.keep(data)
+        return await producer.append(context.ref, offset, data, queued, is_last=is_last)
 
 
 async def complete(context: RequestContext[wire.NoQuery]) -> web.Response:
@@ -143,78 +128,6 @@ def _is_last(context: RequestContext[Any]) -> bool:
     if field not in (None, "?0", "?1"):
         raise InvalidHeader(f"{Header.UPLOAD_COMPLETE} must be ?1 if nothing follows the append, or ?0")
     return field == "?1"
-
-
-async def _body(context: RequestContext[Any]) -> bytes:
-    """Return the content of an append.
-
-    Raises `BodyTooLarge`, `DamagedEncoding`, `DigestMismatch`, and what reading a body raises.
-    """
-    coding = body_coding(single_field(context.request.headers, hdrs.CONTENT_ENCODING))
-    if (context.request.content_length or 0) > wire.MAX_APPEND:
-        raise BodyTooLarge(wire.MAX_APPEND, _SEVERAL)
-    content = context.request.content
-    has_come = content.is_eof() and content.exception() is None
-    data = content.read_nowait() if has_come else await _collected(context)
-    if len(data) > wire.MAX_APPEND:
-        raise BodyTooLarge(wire.MAX_APPEND, _SEVERAL)
-    if coding is not None:
-        workers = context.service.archive.upload_workers(context.principal.tenant.name)
-        data = _of_one_frame(coding, data) or await workers.run(_decoded, coding, data)
-    _check(context, data)
-    return data
-
-
-def _of_one_frame(coding: str, data: bytes) -> bytes:
-    """Return the content of a short append in one zstd frame, as our clients send it. Empty for any other.
-
-    Only a single frame that states its size surely takes little time to decode. Otherwise a few bytes may
-    hold thousands of frames, or 8 MiB of content.
-    """
-    if coding != "zstd" or len(data) > INLINE_BYTES:
-        return b""
-    try:
-        return decompress(data, INLINE_BYTES)
-    except CaptureDamaged:
-        return b""
-
-
-async def _collected(context: RequestContext[Any]) -> bytes:
-    """Receive a body. Stop soon after it has more bytes than an append may have."""
-    size = min(context.request.content_length or 0, wire.MAX_APPEND)
-    collected = context.service.body_buffers.take(size)  # unlike pieces that are joined, it is in memory once
-    async for chunk in body_chunks(context.request, context.service.settings):
-        collected.write(chunk)
-        if collected.tell() > wire.MAX_APPEND:
-            break
-    collected.truncate()
-    return collected.getvalue()
-
-
-def _decoded(coding: str, data: bytes) -> bytes:
-    decoder, content = BodyDecoder.of(coding), bytearray()
-    for piece in decoder.feed(data):
-        content += piece
-        if len(content) > wire.MAX_APPEND:
-            raise BodyTooLarge(wire.MAX_APPEND, _SEVERAL)
-    decoder.finish()
-    return bytes(content)
-
-
-def _check(context: RequestContext[Any], data: bytes) -> None:
-    """Compare the content with its checksum, if one was sent. Raises `DigestMismatch`, `InvalidHeader`."""
-    field = list_field(context.request.headers, Header.CONTENT_DIGEST)
-    if field is None:
-        return
-    try:
-        is_right = is_crc32c(field, data)
-    except ValueError as error:
-        raise InvalidHeader(str(error)) from error
-    if not is_right:
-        raise DigestMismatch(
-            f"the append does not have the CRC32C of its {Header.CONTENT_DIGEST}; nothing was added: "
-            "send it again"
-        )
 
 
 def _answer(context: RequestContext[Any], answer: wire.LiveStatus, status: int = 200) -> web.Response:
