@@ -504,3 +504,31 @@ async def test_a_follower_goes_on_while_what_it_reads_is_moved(
         kind = (await anext(events))[0]
 
     assert (seen.encode(), kind) == (whole, "end")
+
+
+async def test_an_unexpected_failure_does_not_end_the_work_on_live_captures(
+    start_api: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(flushing, "LOOK_SECONDS", 0.01)
+    api: Api = await start_api(live_flush_seconds=0.01)
+    catalog = api.service.archive.catalog
+    due, failed = catalog.due, asyncio.Event()
+
+    async def fail_once(*arguments: Any, **options: Any) -> Any:
+        if failed.is_set():
+            return await due(*arguments, **options)
+        failed.set()
+        raise ValueError("not expected")
+
+    monkeypatch.setattr(catalog, "due", fail_once)
+    producer = Producer(api)
+    await producer.begin()
+    await failed.wait()
+    await producer.append(b"a line\n")
+
+    await until(lambda: _is_durable(producer, 7))
+    assert "looking at live captures failed unexpectedly" in caplog.text
+
+
+async def _is_durable(producer: Producer, size: int) -> bool:
+    return (await producer.entry()).durable == size

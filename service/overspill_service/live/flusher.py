@@ -34,6 +34,7 @@ from overspill_service.live.producer_watch import ProducerWatch
 from overspill_service.live.schedule import LOOK_SECONDS, Schedule
 from overspill_service.live.segment_metrics import SegmentMetrics
 from overspill_service.live.segments import store_segment
+from overspill_service.resources.attempts import Attempts
 from overspill_service.resources.fair_places import FairPlaces
 from overspill_service.telemetry.logs import fields
 
@@ -72,6 +73,7 @@ class Flusher:
         self._metrics, self.segment_metrics = metrics, SegmentMetrics(archive, metrics)
         self.schedule = Schedule(archive, age, timeout)
         self._holder = secrets.token_hex(8)
+        self._attempts = Attempts(log)
         self._places = FairPlaces(PLACES, "segments of live captures")
         self._running: dict[tuple[str, str], asyncio.Future[Entry | None]] = {}
         self.digests = Digests()
@@ -82,11 +84,8 @@ class Flusher:
         """Look at what is due, until cancelled."""
         while True:
             self.producers.note_jump()
-            try:
-                await self._start_due()
-            except ServiceError as error:
+            if not await self._attempts.make("looking at live captures", self._start_due()):
                 self.producers.begin()
-                log.info("live captures are looked at later: %s", error)
             self.digests.trim()
             await asyncio.sleep(LOOK_SECONDS)
 

@@ -11,7 +11,7 @@ import secrets
 import time
 from typing import TYPE_CHECKING, Final, Protocol
 
-from overspill_service.errors import ServiceError
+from overspill_service.resources.attempts import Attempts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,19 +29,20 @@ log = logging.getLogger(__name__)
 
 
 class SharedLimits(Protocol):
+    what: str
+    """What is limited, for the log."""
+
     async def tell_once(self, catalog: Coordination) -> None:
         """Tell what is used here, and hear what is used elsewhere. Raises `CatalogUnavailable`."""
 
 
 async def run_telling(catalog: Coordination, *limits: SharedLimits) -> None:
-    """Tell and hear once a second, until cancelled."""
+    """Tell and hear once a second, until cancelled. Meanwhile each replica goes by what it knows."""
+    attempts = Attempts(log)
     while True:
         await asyncio.sleep(TELL_SECONDS)
         for each in limits:
-            try:
-                await each.tell_once(catalog)
-            except ServiceError as error:  # until then each replica goes by what it knows
-                log.info("limits are told later: %s", error)
+            await attempts.make(f"telling replicas of {each.what}", each.tell_once(catalog))
 
 
 class Replica:
@@ -64,6 +65,8 @@ class ScanCpu:
     Each replica tells the CPU time that its own scans have used and not regained yet. It regains its part of
     the limit.
     """
+
+    what = "scans"
 
     def __init__(self, scans: ScanThreads, clock: Callable[[], float] = time.monotonic) -> None:
         self._scans, self._clock, self._replica = scans, clock, Replica()

@@ -82,6 +82,8 @@ class KeysInUse:
 class RequestRates:
     """Belongs to one event loop."""
 
+    what = "requests"
+
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._replica = clock, Replica()
         self._limited: dict[tuple[str, float], TokenBuckets] = {}
