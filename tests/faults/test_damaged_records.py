@@ -11,6 +11,7 @@ from overspill import wire
 from overspill.wire import Code
 from overspill_service.archive.recovery.rebuild import rebuild
 from overspill_service.archive.sweep import sweep_all, sweep_orphans
+from overspill_service.catalog import encoding
 from overspill_service.catalog.quotas import Quota
 from overspill_service.catalog.records import Entry
 from overspill_service.maintenance import Maintenance
@@ -136,3 +137,20 @@ async def test_a_repetition_finds_what_was_mended(api: Api) -> None:
 
     assert (await api.send("PUT", path_of(LOG), data=LOG)).status == 200
     assert len(await keys_in(api)) == 1
+
+
+async def test_a_key_works_and_the_other_keys_are_listed(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = api.service
+    damaged, other = [
+        await service.issuer.issue("default", [wire.Scope.READ], now=service.archive.clock(), name=name)
+        for name in ("damaged", "other")
+    ]
+    with monkeypatch.context() as patch:
+        patch.setattr(encoding, "encode_key", lambda _key: b"\x81")
+        await service.archive.catalog.add_key(damaged.record)
+    answer = await api.get(wire.Path.USAGE, headers={"Authorization": f"Bearer {damaged.key}"})
+
+    assert answer.status == 200
+    assert await service.archive.catalog.keys() == [other.record]
+    await rebuild(service.archive)
+    assert await service.archive.catalog.keys() == [damaged.record, other.record]

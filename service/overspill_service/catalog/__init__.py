@@ -187,8 +187,13 @@ class Coordination(Protocol):
 
 class KeyStore(Protocol):
     async def add_key(self, key: KeyRecord) -> None: ...
-    async def find_key(self, key_hash: str) -> KeyRecord | None: ...
-    async def keys(self) -> list[KeyRecord]: ...
+
+    async def find_key(self, key_hash: str) -> KeyRecord | None:
+        """Return a key, None if there is none. Raises `RecordDamaged` if its record cannot be decoded."""
+
+    async def keys(self) -> list[KeyRecord]:
+        """Return all keys, the newest last, without those whose records cannot be decoded."""
+
     async def revoke_key(self, key_hash: str) -> bool: ...
 
     async def access_mode(self) -> AccessMode | None:

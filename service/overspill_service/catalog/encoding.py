@@ -25,6 +25,8 @@ from overspill_service.catalog.records import Entry, Tombstone
 from overspill_service.errors import InvalidParameter, RecordDamaged
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from overspill_service.catalog.records import Query
 
 ENTRY: Final = b"E"
@@ -143,6 +145,17 @@ def decode_key(value: bytes) -> KeyRecord:
         return _keys.decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _damaged("API key's record") from error
+
+
+def decode_keys(values: Iterable[bytes]) -> list[KeyRecord]:
+    """Return the keys in stored values, the newest last, without those that cannot be decoded."""
+    keys: list[KeyRecord] = []
+    for value in values:
+        try:
+            keys.append(decode_key(value))
+        except RecordDamaged as error:
+            log.warning("skipped a key: %s", error)
+    return sorted(keys, key=lambda key: (key.created, key.hash))
 
 
 def digest(text: str) -> bytes:

@@ -13,7 +13,7 @@ from aiohttp import hdrs
 from overspill.reading.latest import Latest
 
 from overspill_service.catalog.key_records import AccessMode
-from overspill_service.errors import CatalogIncomplete, KeyNotFound, Unauthorized
+from overspill_service.errors import CatalogIncomplete, KeyNotFound, RecordDamaged, Unauthorized
 from overspill_service.tenants.directory import Expiry, Principal, SessionBound
 from overspill_service.tenants.keys import KEY_LENGTH, LOCAL_PREFIX, hash_key, is_key
 from overspill_service.web.tokens import Forged, is_token
@@ -281,8 +281,14 @@ class Authenticator:
         return principal
 
     async def _record(self, key_hash: str) -> KeyRecord | None:
-        """Return a key of the catalog. An incomplete one may be older than its revocation or rotation."""
-        found = await self._catalog.find_key(key_hash)
+        """Return a key of the catalog. An incomplete one may be older than its revocation or rotation.
+
+        A record that cannot be decoded is read from the object store.
+        """
+        try:
+            found = await self._catalog.find_key(key_hash)
+        except RecordDamaged:
+            return await self._issuer.stored(key_hash)
         if found is None or await self._catalog.is_complete():
             return found
         return await self._issuer.stored(key_hash)

@@ -24,8 +24,7 @@ class RedisKeyStore(RedisAccess):
         return None if value is None else encoding.decode_key(value)
 
     async def keys(self) -> list[KeyRecord]:
-        keys = [encoding.decode_key(value) for value in await self._client.call("HVALS", key_names.KEYS)]
-        return sorted(keys, key=lambda key: (key.created, key.hash))
+        return encoding.decode_keys(await self._client.call("HVALS", key_names.KEYS))
 
     async def revoke_key(self, key_hash: str) -> bool:
         await self._client.call("HDEL", key_names.USES, key_hash)

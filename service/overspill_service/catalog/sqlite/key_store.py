@@ -25,8 +25,7 @@ class SqliteKeyStore(SqliteAccess):
         return encoding.decode_key(rows[0][0]) if rows else None
 
     async def keys(self) -> list[KeyRecord]:
-        keys = [encoding.decode_key(record) for (record,) in await self._rows("SELECT record FROM keys")]
-        return sorted(keys, key=lambda key: (key.created, key.hash))
+        return encoding.decode_keys(record for (record,) in await self._rows("SELECT record FROM keys"))
 
     async def revoke_key(self, key_hash: str) -> bool:
         await self._write("DELETE FROM uses WHERE hash = ?", (key_hash,))
