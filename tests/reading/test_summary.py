@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from overspill.reading import summary as summaries
 from overspill.reading.json_shape import HEAD_BYTES, WHOLE_BYTES, shape_of
 from overspill.reading.repeats import MAX_GROUPS, mask
 from overspill.reading.summary import SCAN_LIMIT_BYTES, Summarizer
@@ -68,6 +69,15 @@ def test_a_summary_tells_as_many_lines_as_it_is_asked_for() -> None:
 
     for found in (summary.errors, summary.warnings):
         assert found == Severity(count=1_200, line_numbers=[*range(1, 1_001)])
+
+
+def test_the_next_summary_compiles_no_pattern_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = b"error: one\nwarning: two\n"
+    first = summarize(content)
+    monkeypatch.delattr(summaries, "compile_pattern")
+    monkeypatch.delattr(summaries, "PlainPattern")
+
+    assert summarize(content) == first
 
 
 @given(WORDS, CUTS)

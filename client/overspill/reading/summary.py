@@ -6,6 +6,7 @@ end, its limit or its time is reached. What it holds does not grow with the capt
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from overspill.reading.chunks import Caps, Extent, Wanted
@@ -171,8 +172,9 @@ class _Severe:
         )
 
 
+@cache
 def _compiled(pattern: str) -> Pattern:
-    """Compile a pattern of this module, with any engine."""
+    """Compile a pattern of this module, with any engine, once: it takes longer than most summaries."""
     if IS_ANY_PATTERN_POSSIBLE:
         return compile_pattern(pattern, ignore_case=True)
     return PlainPattern(pattern.encode(), longest=len(pattern), ignore_case=True)
