@@ -78,6 +78,8 @@ WholeSession = Annotated[
         help="Without REF: all captures of this session. With call:TOOL_CALL_ID: the session to look in.",
     ),
 ]
+Limit = Annotated[int, option("--limit", metavar="NUM", help="List at most NUM.", type=click.IntRange(min=1))]
+CallId = Annotated[str | None, option("--call-id", metavar="ID", help="The tool-call id.")]
 Ttl = Annotated[
     int | None,
     option("--ttl", metavar="DURATION", type=seconds, help="How long it is kept: seconds, 30m, 2h, 7d."),

@@ -16,6 +16,7 @@ from google.adk.errors.input_validation_error import InputValidationError
 from google.genai import types
 
 from overspill import wire
+from overspill.text.media_types import BINARY_TYPE
 from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ def _session(app_name: str, user_id: str, filename: str, session_id: str | None)
 def _bytes_of(part: types.Part) -> tuple[bytes, str]:
     """Return the bytes of a part, and their type."""
     if part.inline_data is not None and part.inline_data.data is not None:
-        return part.inline_data.data, part.inline_data.mime_type or "application/octet-stream"
+        return part.inline_data.data, part.inline_data.mime_type or BINARY_TYPE
     if part.text is not None:
         return part.text.encode("utf-8", "surrogatepass"), _TEXT
     raise InputValidationError("An artifact needs text or inline_data: captures hold bytes, not references.")

@@ -5,14 +5,13 @@ hook = ToolResultOffloadHook(OverspillResultStore(), {"*": OffloadOverChars(8000
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from haystack.core.serialization import default_from_dict, default_to_dict
 from haystack.hooks.tool_result_offloading.types import ToolResultStore
 
+from overspill.text.media_types import BINARY_TYPE
 from overspill.transfer.sync import SyncClient
-
-_BINARY: Final = "application/octet-stream"
 
 
 class OverspillResultStore(ToolResultStore):
@@ -35,7 +34,7 @@ class OverspillResultStore(ToolResultStore):
 
     def write(self, *, key: str, content: str | bytes) -> str:
         """Store one part of a result; return its handle."""
-        type_ = _BINARY if isinstance(content, bytes) else None
+        type_ = BINARY_TYPE if isinstance(content, bytes) else None
         entry = self.client.put(content, call_id=key, session=self.session, content_type=type_, ttl=self.ttl)
         return entry.id
 
@@ -43,7 +42,7 @@ class OverspillResultStore(ToolResultStore):
         """Return what was stored: text as text, and anything else as bytes."""
         entry = self.client.get(reference)
         content = self.client.content(entry.id)
-        return content if entry.content_type == _BINARY else content.decode("utf-8", "surrogatepass")
+        return content if entry.content_type == BINARY_TYPE else content.decode("utf-8", "surrogatepass")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the store as Haystack writes it."""

@@ -24,7 +24,7 @@ _UNCOUNTED_FRAME_BYTES: Final = 1_000
 MAX_PARTS: Final = 10_000
 MAX_VALUES: Final = 300_000
 _MAX_ENCODED_CHARS: Final = 1024 * 1024
-_ENCODING_ERRORS: Final = (UnicodeEncodeError, RecursionError, OverflowError)
+ENCODING_ERRORS: Final = (UnicodeEncodeError, RecursionError, OverflowError)
 """What msgspec raises for lone surrogates, great depth and large numbers."""
 
 
@@ -61,7 +61,7 @@ def size_of(value: Any, found: PlainStats | None = None) -> int:
     if found is not None and found.chars <= _MAX_ENCODED_CHARS:
         try:
             return len(msgspec.json.encode(value))
-        except _ENCODING_ERRORS:
+        except ENCODING_ERRORS:
             pass
     return view(value).size
 
@@ -93,7 +93,7 @@ def _plain_frame(value: Any, most: int) -> str | None:
         return None
     try:
         return msgspec.json.encode(value).decode()
-    except _ENCODING_ERRORS:
+    except ENCODING_ERRORS:
         return None
 
 

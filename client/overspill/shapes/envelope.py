@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from overspill.text.rendering import PlainStats
 
 _FEW_VALUES: Final = 2_000
-_QUICK_CHARS: Final = 64 * 1024
-"""Measuring a part of up to this many characters takes well under a millisecond."""
+QUICK_CHARS: Final = 64 * 1024
+"""Measuring a text or a part of up to this many characters takes well under a millisecond."""
 _NOTICE_MARKS: Final = ("overspill", "...")
 """Each notice has one of them."""
 
@@ -118,13 +118,13 @@ class Envelope:
             return self._is_small(self.parts[0].value)
         values = [value for _, value in self.parts]
         chars = sum(len(value) for value in values if isinstance(value, str))
-        return chars <= _QUICK_CHARS and all(
+        return chars <= QUICK_CHARS and all(
             isinstance(value, str) or self._is_small(value) for value in values
         )
 
     def _is_small(self, value: Any) -> bool:
         stats = self._stats_of(value)
-        return stats is not None and stats.chars <= _QUICK_CHARS
+        return stats is not None and stats.chars <= QUICK_CHARS
 
     def exceeds(self, limits: Limits) -> bool:
         """Return whether what a model sees has more than the limits allow."""

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from overspill.shapes.data_view import (
+    ENCODING_ERRORS,
     MAX_VALUES,
     Weight,
     parts_to_cut,
@@ -97,7 +98,7 @@ def _plain_weights(parts: list[tuple[Any, Any]]) -> list[Weight]:
         return []
     try:
         return [Weight(len(msgspec.json.encode(value)), 0) for value in values]
-    except (UnicodeEncodeError, RecursionError, OverflowError):
+    except ENCODING_ERRORS:
         return []
 
 

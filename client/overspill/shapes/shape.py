@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from overspill.shapes import data_view
 from overspill.shapes.block_types import telling_field
 from overspill.shapes.carriers import is_other_message
-from overspill.shapes.envelope import Envelope
+from overspill.shapes.envelope import QUICK_CHARS, Envelope
 from overspill.shapes.exceptions import ExceptionShape
 from overspill.shapes.fields import Part
 from overspill.shapes.parts import parts_with_text
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from overspill.text.body import Body
     from overspill.text.limits import Limits
 
-_QUICK_CHARS: Final = 64 * 1024
-"""Measuring a text of up to this many characters takes well under a millisecond."""
 _SHORT_NUMBER_BITS: Final = 1_000
 """An integer of up to this many bits is shorter than any sensible limit."""
 _FEW_VALUES: Final = 100
@@ -97,9 +95,9 @@ def is_quick(shape: Shape, limits: Limits | None = None) -> bool:
     if isinstance(shape, Envelope):
         return shape.is_quick()
     if isinstance(shape, ExceptionShape):
-        return shape.size <= _QUICK_CHARS
+        return shape.size <= QUICK_CHARS
     length = len(shape.body)
-    return length <= _QUICK_CHARS or (limits is not None and length > limits.max_bytes)
+    return length <= QUICK_CHARS or (limits is not None and length > limits.max_bytes)
 
 
 def size_of(shape: Shape) -> int:

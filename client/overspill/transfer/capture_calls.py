@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from overspill import wire
 from overspill.transfer import request
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from overspill.transfer.source import Source
-
-_TEXT_TYPE: Final = "text/plain; charset=utf-8"
 
 
 class CaptureCalls(Caller):
@@ -51,7 +49,7 @@ class CaptureCalls(Caller):
         from overspill.transfer import source, upload  # noqa: PLC0415  (loaded by `_transport`, in a thread)
 
         where = self.session if session is None else session
-        known_type = content_type or (_TEXT_TYPE if isinstance(content, str) else "")
+        known_type = content_type or (request.TEXT_TYPE if isinstance(content, str) else "")
         headers = request.metadata(
             where, call_id=call_id, tool=tool, status=status, labels=labels, ttl=ttl, content_type=known_type
         )

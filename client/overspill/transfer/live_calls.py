@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from overspill.redaction.redactor import Redactor
     from overspill.transfer.transport import Transport
 
-_TEXT_TYPE: Final = "text/plain; charset=utf-8"
 _SILENT_SECONDS: Final = 5.0
 """The least time that a request of a producer may have no progress, however little patience that has."""
 _WORTH_A_THREAD: Final = 128 * 1024
@@ -69,7 +68,7 @@ class LiveCalls(Caller):
             call_id=checked_text("call_id", call_id),
             id=new_id(where, call_id),
             tool=tool,
-            content_type=content_type or _TEXT_TYPE,
+            content_type=content_type or request.TEXT_TYPE,
             ttl=ttl,
             labels=labels or {},
         )

@@ -14,6 +14,8 @@ from overspill import wire
 from overspill.errors import error_of
 from overspill.transfer.argument_checks import check_labels, check_reference, check_text
 
+TEXT_TYPE: Final = "text/plain; charset=utf-8"
+"""That of `text/media_types`, which is not imported here: it takes longer than all of this room."""
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
 

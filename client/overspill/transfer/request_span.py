@@ -8,7 +8,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 from overspill.execution import tracing
 from overspill.wire import Path
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 _UNTRACED: Final = frozenset({Path.HEALTHZ, Path.READYZ})
 """What is asked again and again while the service is away."""
-_PORTS: Final = {"http": 80, "https": 443}
 
 
 @contextmanager
@@ -53,11 +51,11 @@ def _ignored(_: int) -> None:
 
 
 def _attributes(request: Request, address: Address, resent: int) -> dict[str, str | int]:
-    url = urlsplit(address.url)
+    host, port = address.end
     found: dict[str, str | int] = {
         "http.request.method": request.method,
-        "server.address": tracing.text(url.hostname or ""),
-        "server.port": url.port or _PORTS[url.scheme],
+        "server.address": tracing.text(host),
+        "server.port": port,
         "url.full": tracing.text(address.url + request.path),
         "url.template": request.route or request.path,
     }

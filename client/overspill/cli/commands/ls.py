@@ -4,14 +4,12 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
-
 from overspill import wire
 from overspill.cli import lazy, output
 from overspill.cli.color import Paint
 from overspill.cli.declaration import command
 from overspill.cli.exit_codes import CommandFailure, ExitCode
-from overspill.cli.options import COLORED
+from overspill.cli.options import COLORED, Limit
 from overspill.cli.parameters import flag, option
 from overspill.cli.table import Column, Table, instant, period, size
 from overspill.spools.own_directory import NotSpooled
@@ -42,9 +40,7 @@ def ls(
     tool: Annotated[
         str | None, option("--tool", metavar="TOOL", help="List captures of this tool only.")
     ] = None,
-    limit: Annotated[
-        int, option("--limit", metavar="NUM", help="List at most NUM.", type=click.IntRange(min=1))
-    ] = 20,
+    limit: Limit = 20,
     everything: Annotated[bool, flag("--all", help="List all of them.")] = False,
     largest: Annotated[
         bool, flag("--largest", help="List the largest of all captures; takes only --limit.")

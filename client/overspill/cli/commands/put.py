@@ -6,7 +6,7 @@ import click
 
 from overspill.cli import lazy
 from overspill.cli.declaration import command
-from overspill.cli.options import Session, Ttl
+from overspill.cli.options import CallId, Session, Ttl
 from overspill.cli.parameters import argument, flag, option
 from overspill.cli.parsers import labels_of
 
@@ -42,7 +42,7 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
     file: _File = "-",
     *,
     tool: _Tool = "",
-    call_id: Annotated[str, option("--call-id", metavar="ID", help="The tool-call id.")] = "",
+    call_id: CallId = None,
     session: Session = None,
     ttl: Ttl = None,
     label: _Labels = (),
@@ -64,7 +64,7 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
         metadata = lazy.spool_fallback.CaptureMetadata(
             session=invocation.session() if session is None else session,
             tool=tool,
-            call_id=call_id,
+            call_id=call_id or "",
             ttl=ttl,
             status=status,
             content_type=content_type,

@@ -9,7 +9,7 @@ import click
 
 from overspill.cli import lazy, output
 from overspill.cli.declaration import command
-from overspill.cli.options import Session, Ttl
+from overspill.cli.options import CallId, Session, Ttl
 from overspill.cli.parameters import argument, flag, option
 from overspill.execution.child_programs import ProgramNotStarted
 
@@ -60,7 +60,7 @@ def run(  # noqa: PLR0913  (one option for each decision)
     words: _Words,
     *,
     tool: Annotated[str | None, option(metavar="TOOL", help="The tool's name (else the command's).")] = None,
-    call_id: Annotated[str | None, option("--call-id", metavar="ID", help="The tool-call id.")] = None,
+    call_id: CallId = None,
     session: Session = None,
     ttl: Ttl = None,
     max_bytes: _MaxBytes = None,

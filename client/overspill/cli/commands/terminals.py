@@ -3,13 +3,11 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
-import click
-
 from overspill import wire
 from overspill.cli import output
 from overspill.cli.color import Paint
 from overspill.cli.declaration import command
-from overspill.cli.options import COLORED
+from overspill.cli.options import COLORED, Limit
 from overspill.cli.parameters import argument, flag, option
 from overspill.cli.table import Column, Table, instant, period, size
 from overspill.reading.shell_marks import Section, ShellMarks
@@ -53,9 +51,7 @@ def terminals(
         str | None, option("--session", metavar="SESSION", help="List those of this session only.")
     ] = None,
     everything: Annotated[bool, flag("--all", help="List those that have ended, too.")] = False,
-    limit: Annotated[
-        int, option("--limit", metavar="NUM", help="List at most NUM.", type=click.IntRange(min=1))
-    ] = 50,
+    limit: Limit = 50,
 ) -> None:
     """List the terminals and commands that run now.
 
