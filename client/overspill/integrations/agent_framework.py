@@ -5,6 +5,7 @@ agent = Agent(client=client, tools=tools, context_providers=[OverspillProvider()
 
 from __future__ import annotations
 
+import copy
 import json
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,9 +24,15 @@ from overspill.guard.guarded import METADATA
 from overspill.integrations.adapter import Adapter
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from agent_framework import AgentSession, FunctionInvocationContext, SessionContext, SupportsAgentRun
+    from agent_framework import (
+        AgentSession,
+        FunctionInvocationContext,
+        Message,
+        SessionContext,
+        SupportsAgentRun,
+    )
 
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guard import Guard
@@ -56,11 +63,36 @@ class OverspillProvider(ContextProvider):
         context: SessionContext,
         state: dict[str, Any],
     ) -> None:
-        """Add the reading tools whose names are free, and what guards the others."""
-        del session, state
+        """Add the reading tools whose names are free, and what guards the others.
+
+        Results of calls that were made elsewhere, as of tools that are only declared, come with the messages.
+        """
+        del state
         taken = _tool_names(agent, context)
-        context.extend_tools(self.source_id, [tool for tool in self._tools if tool.name not in taken])
+        ours = [tool for tool in self._tools if tool.name not in taken]
+        context.extend_tools(self.source_id, ours)
         context.extend_middleware(self.source_id, self._middleware)
+        calls = _calls(context.input_messages, _names(ours), session.session_id)
+        context.input_messages = [await self._brought(each, calls) for each in context.input_messages]
+
+    async def _brought(self, message: Message, calls: dict[str | None, dict[str, Any]]) -> Message:
+        """Return the message with the results in it guarded: the same object if none is too long."""
+        contents = [await self._result(each, calls) for each in message.contents]
+        if all(new is old for new, old in zip(contents, message.contents, strict=True)):
+            return message
+        made = copy.copy(message)
+        made.contents = contents
+        return made
+
+    async def _result(self, content: Content, calls: dict[str | None, dict[str, Any]]) -> Content:
+        if content.type != "function_result" or not content.items:
+            return content
+        call_id = content.call_id or minted()
+        guarded = await self.adapter.process(content.items, call_id=call_id, **calls[content.call_id])
+        if guarded.notice is None:
+            return content
+        kept = {"id": content.id, "exception": content.exception, "annotations": content.annotations}
+        return Content.from_function_result(call_id, result=_with_metadata(guarded), **kept)
 
 
 class _Middleware(FunctionMiddleware):
@@ -105,7 +137,22 @@ def _tool_names(agent: Any, context: SessionContext) -> set[str]:
     """Return the names of the agent's tools, and of those that other providers have added."""
     servers = (tool for server in getattr(agent, "mcp_tools", ()) for tool in server.functions)
     tools = getattr(agent, "default_options", {}).get("tools") or ()
-    return {getattr(tool, "name", "") for tool in (*context.tools, *tools, *servers)}
+    return _names((*context.tools, *tools, *servers))
+
+
+def _names(tools: Iterable[Any]) -> set[str]:
+    return {getattr(tool, "name", "") for tool in tools}
+
+
+def _calls(messages: Sequence[Message], own: set[str], session: str) -> dict[str | None, dict[str, Any]]:
+    """Return what the guard is told of the calls of messages, by their ids: those of unknown ones too.
+
+    `own` are the names of the reading tools that the agent has.
+    """
+    contents = [each for message in messages for each in message.contents]
+    names = {each.call_id: each.name or "" for each in contents if each.type == "function_call"}
+    tools = {each.call_id: names.get(each.call_id, "") for each in contents}
+    return {call: {"tool": name, "session": session, "is_own": name in own} for call, name in tools.items()}
 
 
 def _named(context: FunctionInvocationContext) -> dict[str, Any]:

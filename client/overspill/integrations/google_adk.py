@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from overspill.guard.guarded import Guarded
 
 _MAX_REMEMBERED: Final = 1_000
+_OF_ADK: Final = "adk_request_"
+"""Begins the names of calls by which ADK asks a person, whose answers it reads itself."""
 
 
 class OverspillPlugin(BasePlugin):
@@ -44,6 +46,17 @@ class OverspillPlugin(BasePlugin):
         self._tools = [_ReadingTool(tool) for tool in self.adapter.reading_tools]
         self._metadata: Latest[tuple[str, str], dict[str, Any]] = Latest(_MAX_REMEMBERED)
         """By session and call, until the event of the result comes. If it never does, they go one day."""
+
+    async def on_user_message_callback(
+        self, *, invocation_context: InvocationContext, user_message: types.Content
+    ) -> types.Content | None:
+        """Guard the results of calls that took longer than their run: a later message brings them."""
+        session = invocation_context.session.id
+        given = user_message.parts or []
+        parts = [await self._brought(part, session) for part in given]
+        if all(new is old for new, old in zip(parts, given, strict=True)):
+            return None
+        return user_message.model_copy(update={"parts": parts})
 
     async def before_model_callback(
         self,
@@ -101,6 +114,19 @@ class OverspillPlugin(BasePlugin):
         return event.model_copy(
             update={"custom_metadata": {**(event.custom_metadata or {}), METADATA: found}}
         )
+
+    async def _brought(self, part: types.Part, session: str) -> types.Part:
+        brought = part.function_response
+        if brought is None or not brought.response or (brought.name or "").startswith(_OF_ADK):
+            return part
+        call_id = brought.id or minted()
+        guarded = await self.adapter.process(
+            brought.response, tool=brought.name or "", call_id=call_id, session=session
+        )
+        if guarded.notice is None:
+            return part
+        shown = brought.model_copy(update={"response": guarded.value})
+        return part.model_copy(update={"function_response": shown})
 
     async def _guarded(self, result: Any, tool: BaseTool, context: ToolContext) -> Guarded:
         return await self.adapter.process(result, tool=tool.name, **_named(context))

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from agent_framework import Agent, ContextProvider, FunctionMiddleware, MiddlewareTermination
+from agent_framework import (
+    Agent,
+    AgentSession,
+    Content,
+    ContextProvider,
+    FunctionMiddleware,
+    FunctionTool,
+    Message,
+    MiddlewareTermination,
+)
 from overspill import Guard, SyncClient
 from overspill.integrations.agent_framework import OverspillProvider
 
@@ -80,6 +90,26 @@ def test_an_agent_as_a_tool_has_its_own_provider(guard: Guard, session: str) -> 
     assert isinstance(guard.client, SyncClient)
 
     assert guard.client.list(tool="lines", call_id="call_1").captures
+
+
+def test_the_result_of_a_call_that_was_made_elsewhere_is_guarded(guard: Guard, session: str) -> None:
+    script = Script(LINES)
+    declared = FunctionTool(name="lines", description="Return lines.", input_model={"type": "object"})
+    agent = Agent(client=script, tools=[declared], context_providers=[OverspillProvider(guard)])
+    brought = Content.from_function_result("call_1", result=tools.lines(20_000))
+
+    async def both() -> str:
+        known = AgentSession(session_id=session)
+        await agent.run("go", session=known)
+        await agent.run(Message(role="tool", contents=[brought]), session=known)
+        return json.dumps(known.to_dict())
+
+    kept = asyncio.run(both())
+    assert isinstance(guard.client, SyncClient)
+
+    assert "[overspill] Output of the tool (call_1" in kept
+    assert len(kept) < 10_000
+    assert guard.client.content("call:call_1").decode() == tools.lines(20_000) == brought.result
 
 
 def test_a_tool_with_the_name_of_a_reading_tool_stays(guard: Guard, session: str) -> None:

@@ -12,13 +12,15 @@ from google.adk.agents import LlmAgent
 from google.adk.apps import App
 from google.adk.artifacts import InMemoryArtifactService, artifact_util
 from google.adk.errors.input_validation_error import InputValidationError
+from google.adk.runners import InMemoryRunner
 from google.adk.tools.agent_tool import AgentTool
+from google.adk.tools.long_running_tool import LongRunningFunctionTool
 from google.genai import types
 from overspill import Guard, SyncClient
 from overspill.integrations.google_adk import OverspillPlugin
 from overspill.integrations.google_adk_artifacts import OverspillArtifactService
 
-from tests.integrations.google_adk.harness import results, script_of
+from tests.integrations.google_adk.harness import USER, results, script_of
 from tests.integrations.kit import tools
 from tests.integrations.kit.harness import Call
 
@@ -72,6 +74,40 @@ def test_a_sub_agent_that_takes_over_is_guarded(guard: Guard, session: str) -> N
     shown = run(parent, guard, session)
 
     assert "[overspill]" in shown["call_of_child"].text
+
+
+def test_the_result_of_a_call_that_took_longer_than_its_run_is_guarded(guard: Guard, session: str) -> None:
+    def report() -> dict[str, Any]:
+        """Begin a report."""
+        return {"status": "pending"}
+
+    script = script_of([[Call("report", {}, "call_1")]])
+    agent = LlmAgent(name="agent", model=script, tools=[LongRunningFunctionTool(report)])
+    done = {"status": "done", "log": tools.lines(MANY)}
+    brought = types.FunctionResponse(id="call_1", name="report", response=done)
+    said = [types.Part(text="go")], [types.Part(function_response=brought)]
+    app = App(name="kit", root_agent=agent, plugins=[OverspillPlugin(guard)])
+    *_, last = asyncio.run(responses(app, session, [types.Content(role="user", parts=each) for each in said]))
+
+    assert last["status"] == "done"
+    assert last["log"].startswith("[overspill] Output of report (call_1")
+    assert isinstance(guard.client, SyncClient)
+    assert guard.client.content("call:call_1").decode() == tools.lines(MANY)
+    assert brought.response == done
+
+
+async def responses(app: App, session: str, said: list[types.Content]) -> list[dict[str, Any]]:
+    """Say these messages; return the results of calls that the session has then."""
+    runner = InMemoryRunner(app=app)
+    names: dict[str, Any] = {"user_id": USER, "session_id": session}
+    await runner.session_service.create_session(app_name=app.name, **names)
+    for message in said:
+        async for _ in runner.run_async(new_message=message, **names):
+            pass
+    found = await runner.session_service.get_session(app_name=app.name, **names)
+    await runner.close()
+    assert found is not None
+    return [each.response or {} for event in found.events for each in event.get_function_responses()]
 
 
 def test_a_callback_of_an_agent_keeps_the_last_word(guard: Guard, session: str) -> None:
