@@ -91,6 +91,14 @@ async def test_who_waits_or_follows_holds_nothing_of_it(producer: Producer) -> N
     assert memory.free == memory.size
 
 
+async def test_the_note_of_a_first_read_holds_nothing_of_what_is_accepted(producer: Producer) -> None:
+    service = producer.api.service
+    await producer.api.get(path("/tail"))
+    ((noted, _, _),) = service.metrics._reads._waiting.values()
+
+    assert noted == await service.archive.catalog.get("default", CAPTURE)
+
+
 async def test_a_wait_in_vain_tells_what_came_before(producer: Producer) -> None:
     answer = await (await producer.api.get(path("/wait?timeout=0.01&pattern=never"))).json()
 

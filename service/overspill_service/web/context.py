@@ -12,6 +12,7 @@ from overspill import wire
 from overspill.wire import Scope
 
 from overspill_service.archive.captures import Captures
+from overspill_service.archive.growing import as_stored
 from overspill_service.errors import (
     BodyTooLarge,
     CatalogUnavailable,
@@ -196,7 +197,7 @@ class RequestContext(Generic[Q_co]):
         self.note_reader(entry)
         if FETCH_SITE not in self.request.headers:
             now = self.service.archive.clock()
-            self.service.metrics.read(entry, mode, size, now, self.principal.name)
+            self.service.metrics.read(as_stored(entry), mode, size, now, self.principal.name)
 
     def note_reader(self, entry: Entry) -> None:
         """Note who reads the capture."""
