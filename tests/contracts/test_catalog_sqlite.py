@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 from overspill import wire
+from overspill_service.catalog.live import Append, LiveRecord
 from overspill_service.catalog.quotas import Quota
 from overspill_service.catalog.records import Query
-from overspill_service.catalog.sqlite import listings, schema, worker
+from overspill_service.catalog.sqlite import listings, live_steps, schema, worker
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
-from overspill_service.errors import CatalogFull, CatalogRefuses, CatalogUnavailable
+from overspill_service.errors import CatalogFull, CatalogRefuses, CatalogUnavailable, OutOfResources
 
 from tests.contracts.entries import NOW, TENANT, entry, listed, rebuilt, tombstone
 
@@ -115,6 +116,7 @@ async def test_several_processes_share_one_file_from_its_creation_on(path: Path)
 COMMIT_FOR_EVER = """
 import asyncio, itertools, sys
 from pathlib import Path
+from overspill_service.catalog.live import Append, LiveRecord
 from overspill_service.catalog.quotas import Quota
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from tests.contracts.entries import entry
@@ -400,3 +402,29 @@ async def test_a_read_that_another_process_holds_up_is_done_by_a_thread(path: Pa
     assert first == "read by a thread"
     assert not points._quick.is_allowed
     await catalog.close()
+
+
+@pytest.mark.parametrize("failure", [OutOfResources("no descriptor is free"), ValueError("not expected")])
+async def test_news_of_another_process_come_also_after_a_failure_of_any_kind(
+    catalog: SqliteCatalog, path: Path, failure: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, failed, told = live_steps.news, asyncio.Event(), asyncio.Event()
+
+    def fail_once(seen: int, db: sqlite3.Connection) -> tuple[int, list[live_steps.Name] | None]:
+        if failed.is_set():
+            return ask(seen, db)
+        failed.set()
+        raise failure
+
+    monkeypatch.setattr(live_steps, "news", fail_once)
+    await catalog.watch(TENANT, entry().id, lambda *_: told.set())
+    await failed.wait()
+    other = SqliteCatalog(path)
+    await other.open_live(
+        TENANT, entry().id, LiveRecord(producer="me", accepted=0, start=0, durable=0, active=NOW)
+    )
+    await other.append_live(TENANT, entry().id, Append("me", 0, b"x", NOW), most=1, most_of_tenant=1)
+    await other.close()
+
+    async with asyncio.timeout(10):
+        await told.wait()

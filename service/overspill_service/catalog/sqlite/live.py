@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from overspill_service.catalog.live import LOOK_AGAIN, AppendStatus, LiveTotals
 from overspill_service.catalog.sqlite import live_steps
 from overspill_service.catalog.sqlite.access import SqliteAccess
-from overspill_service.errors import CatalogUnavailable
+from overspill_service.resources.attempts import Attempts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +32,8 @@ class SqliteLive(SqliteAccess):
         super().__init__(*args, **kwargs)
         self._watched: dict[tuple[str, str], Callable[[int, bytes], None]] = {}
         self._polling: asyncio.Task[None] | None = None
+        self._seen = 0
+        """The number of the last change that was told."""
 
     async def open_live(self, tenant: str, capture: str, record: LiveRecord) -> bool:
         return await self._writer.run(partial(live_steps.open_buffer, (tenant, capture), record))
@@ -114,17 +116,16 @@ class SqliteLive(SqliteAccess):
             await asyncio.gather(polling, return_exceptions=True)
 
     async def _poll(self) -> None:
-        """Tell of what any process has changed."""
-        seen = 0
+        """Tell of what any process has changed, until cancelled."""
+        attempts = Attempts(log)
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            try:
-                seen, changed = await self._reader.run(partial(live_steps.news, seen))
-            except CatalogUnavailable as error:
-                log.info("news of live captures are interrupted: %s", error)
-                continue
-            for name in list(self._watched) if changed is None else changed:
-                self._tell(*name, LOOK_AGAIN, b"")
+            await attempts.make("asking for news of live captures", self._poll_once())
+
+    async def _poll_once(self) -> None:
+        self._seen, changed = await self._reader.run(partial(live_steps.news, self._seen))
+        for name in list(self._watched) if changed is None else changed:
+            self._tell(*name, LOOK_AGAIN, b"")
 
     def _tell(self, tenant: str, capture: str, offset: int, data: bytes) -> None:
         on_news = self._watched.get((tenant, capture))
