@@ -43,6 +43,7 @@ names have no braces.
                                             unless it is evicted: then what else is left is not trusted
     ov1:lease:{name}                string  the holder; expires with the lease
     ov1:once:{name}                 string  who was first; expires
+    ov1:figures:{name}              hash    holder -> a replica's figure, and until when in ms; expires
     ov1:ping                        never   deleted by probes, to learn whether writes are accepted
 """
 

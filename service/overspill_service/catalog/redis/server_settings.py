@@ -11,13 +11,16 @@ if TYPE_CHECKING:
 
     from overspill_service.catalog.redis.client import RedisClient
 
+_EMPTIED: Final = (
+    "a restart empties the catalog; entries and keys are rebuilt from the object store, but statistics, and "
+    "what live captures have only accepted, are lost"
+)
 _NOT_PERSISTED: Final = (
-    'Redis writes nothing to its disk (appendonly no, save ""): a restart empties the catalog, which is then '
-    "rebuilt, and API keys that live in it are lost; set appendonly yes"
+    f'Redis writes nothing to its disk (appendonly no, save ""): {_EMPTIED}; set appendonly yes'
 )
 _MAYBE_NOT_PERSISTED: Final = (
-    "appendonly is off, and CONFIG GET save is not permitted: make sure that Redis writes to its disk, or a "
-    "restart empties the catalog, and API keys that live in it are lost"
+    "appendonly is off, and CONFIG GET save is not permitted: make sure that Redis writes to its disk, else "
+    f"{_EMPTIED}"
 )
 _SPLIT: Final = (
     "Redis has replicas and min-replicas-to-write is 0: a master that was cut off goes on taking writes that "

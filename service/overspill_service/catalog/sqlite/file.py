@@ -32,8 +32,8 @@ REPLACED: Final = (
 DAMAGED: Final = "the catalog file is damaged; {advice}"
 NO_DATABASE: Final = "the catalog file is not an SQLite database; {advice}"
 ADVICE: Final = (
-    "stop the service, move it away and start again: it is rebuilt from the object store, all but the API "
-    "keys in it"
+    "stop the service, move it away and start again: it is rebuilt from the object store, all but its "
+    "statistics"
 )
 _SYSTEM: Final = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_NOMEM")
 """Errors that hide a refusal of the operating system."""
