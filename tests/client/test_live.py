@@ -9,14 +9,22 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
-from overspill import Client, SyncClient
+from overspill import Client, Spool, SyncClient
 from overspill.errors import Absent, NotLive
 from overspill.redaction.redactor import Redactor
 from overspill.wire import State
 
+from tests.client.shell import run_code
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from overspill import wire
+    from overspill.live.live_capture import LiveCapture
+
     from tests.servers.overspill import ServiceProcess
 
+NOWHERE = "http://127.0.0.1:1"
 LINES = "".join(f"line {number}\n" for number in range(2_000))
 
 
@@ -128,6 +136,83 @@ def test_a_capture_of_a_task_that_ends_with_its_event_loop_has_all_and_is_ended(
         entry, content = client.get(found[0]), client.content(found[0])
 
     assert (entry.state, content) == ("partial", b"sent\nnot sent yet\n")
+
+
+@pytest.mark.parametrize("calls", [["write", "more"], ["flush"]], ids=lambda calls: calls[0])
+def test_a_capture_says_that_its_event_loop_has_ended_and_can_still_be_completed(
+    service: ServiceProcess, calls: list[str]
+) -> None:
+    async def began() -> LiveCapture:
+        capture = await Client(service.url).live().__aenter__()
+        await capture.write("one\n")
+        return capture
+
+    async def ended(capture: LiveCapture) -> wire.Entry | None:
+        with pytest.raises(RuntimeError, match="the event loop of this live capture has ended"):
+            await getattr(capture, calls[0])(*calls[1:])
+        return await capture.complete()
+
+    entry = asyncio.run(ended(asyncio.run(began())))
+
+    assert entry is not None
+    assert (entry.state, entry.size) == ("complete", 4)
+
+
+@pytest.mark.parametrize("call", ["write", "flush", "complete", "abort", "aclose"])
+async def test_a_capture_is_of_no_use_to_another_event_loop(service: ServiceProcess, call: str) -> None:
+    async def used(capture: LiveCapture) -> None:
+        with pytest.raises(RuntimeError, match="in use by another event loop"):
+            await getattr(capture, call)(*["more"] * (call == "write"))
+
+    async with Client(service.url) as client, client.live() as capture:
+        await capture.write("one\n")
+        await asyncio.to_thread(asyncio.run, used(capture))
+    entry = capture.entry
+
+    assert entry is not None
+    assert (entry.state, entry.size) == ("complete", 4)
+
+
+LEFT_OPEN = """
+import sys, threading
+from overspill import Spool, SyncClient
+
+client = SyncClient(sys.argv[1], retries=0)
+out = client.live(patience=0.5, spool=Spool(sys.argv[2]) if sys.argv[2:] else None)
+out.__enter__()
+out.write("before the end\\n")
+main = threading.main_thread()
+threading.Thread(target=lambda: (main.join(), out.write("a thread goes on\\n"))).start()
+print(out.id)
+"""
+WRITTEN = "before the end\na thread goes on\n"
+
+
+def test_a_capture_that_is_left_open_ends_with_its_process_and_has_all(service: ServiceProcess) -> None:
+    done = run_code(LEFT_OPEN, service.url)
+    with SyncClient(service.url) as client:
+        entry, content = client.get(done.stdout.strip()), client.content(done.stdout.strip())
+
+    assert (entry.state, entry.status, content) == ("partial", "its process ended", WRITTEN.encode())
+    assert done.stderr == ""
+
+
+def test_a_capture_that_is_left_open_without_a_service_goes_to_the_spool_with_its_process(
+    tmp_path: Path,
+) -> None:
+    done = run_code(LEFT_OPEN, NOWHERE, tmp_path)
+    [entry] = Spool(tmp_path).partition(NOWHERE, "").entries()
+
+    assert (entry.id, entry.size) == (done.stdout.strip(), len(WRITTEN))
+
+
+def test_what_a_capture_loses_that_is_left_open_is_said_in_one_line(own_service: ServiceProcess) -> None:
+    killed = f"import os, signal; os.kill({own_service.pid}, signal.SIGKILL)"
+    done = run_code(LEFT_OPEN + killed, own_service.url)
+    own_service.kill()
+
+    handle = done.stdout.strip()
+    assert done.stderr == f"the end of the live capture {handle} is not stored: its process ended first\n"
 
 
 async def test_status_and_exit_code_are_kept(service: ServiceProcess) -> None:

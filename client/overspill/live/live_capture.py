@@ -14,6 +14,7 @@ from overspill.live.ending import Ending, check_ending
 from overspill.live.pending_writes import PendingWrites, bytes_of
 from overspill.live.ports import Beginning
 from overspill.live.producer import Producer
+from overspill.live.sending import Sending
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -66,7 +67,7 @@ class LiveCapture:
         self._service, self._spool, self._copy = service, spool, copy
         self._pending = PendingWrites(redactor)
         self._producer = Producer(service, self._pending, patience=patience, copy=spool or copy)
-        self._sending: asyncio.Task[None] | None = None
+        self._sending = Sending(self._producer, f"live capture {self.id}")
         self._is_over = False
         self._is_hurried = False
         self._ending = Ending(description, self._pending)
@@ -85,6 +86,11 @@ class LiveCapture:
     def masked(self) -> Mapping[str, int]:
         """How many secrets of each kind were masked until now."""
         return self._pending.masked
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has begun, and not ended."""
+        return self._sending.is_begun and not self._is_over
 
     @property
     def is_copied(self) -> bool:
@@ -117,8 +123,7 @@ class LiveCapture:
         if error is None:
             await self.complete()
         elif isinstance(error, asyncio.CancelledError):
-            self._is_hurried = True
-            await self._in_time(self._end(wire.State.PARTIAL, type(error).__name__))
+            await self.give_up(type(error).__name__)
         else:
             with suppress(OverspillError, OSError):  # the block's own error is what its caller must see
                 await self._end(wire.State.PARTIAL, type(error).__name__)
@@ -139,15 +144,17 @@ class LiveCapture:
 
         Call it in the event loop that is to send.
         """
-        self._sending = asyncio.create_task(self._producer.run(), name=f"live capture {self.id}")
+        self._sending.begin()
 
     async def write(self, data: str | bytes | bytearray | memoryview) -> int:
         """Write text, as UTF-8, or bytes. Return the number of bytes. They are sent in the background.
 
         Waits while 24 MiB are not durable yet. Raises the error that ended sending: `Unreachable` after a
         minute without the service, or the `ProblemError` with which it refused an append. Raises `ValueError`
-        outside the block, and `TypeError` if `data` is neither text nor bytes.
+        outside the block, `TypeError` if `data` is neither text nor bytes, and `RuntimeError` in another
+        event loop than that of the block.
         """
+        self._sending.check_loop()
         content = bytes_of(data)
         for start in range(0, len(content), WRITE_BYTES):
             piece = content[start : start + WRITE_BYTES]
@@ -167,7 +174,7 @@ class LiveCapture:
         """
         if self._is_over:
             raise ValueError("this live capture has ended: nothing can be written to it")
-        if self._sending is None:
+        if not self._sending.is_begun:
             raise ValueError("this live capture has not begun: write to it inside its `with` block")
         self._raise_failure()
         if not self._producer.has_room:
@@ -181,15 +188,15 @@ class LiveCapture:
 
     async def flush(self) -> None:
         """Wait until the service has accepted what was written. Raises as `write` does."""
+        self._sending.check_loop()
         await self._producer.until_sent()
         self._raise_failure()
 
     def _raise_failure(self) -> None:
-        """Raise the error that ended sending, if there is one: also an unexpected one, as `MemoryError`."""
+        """Raise the error that ended sending, if there is one."""
         if self._producer.has_given_up and self._producer.failure is not None:
             raise self._producer.failure
-        if self._sending is not None and self._sending.done():
-            self._sending.result()
+        self._sending.raise_failure()
 
     def source_ended(self) -> None:
         """Say that nothing new comes into being: all that is still to be written exists already.
@@ -228,20 +235,23 @@ class LiveCapture:
         check_ending(status, None)
         return await self._end(wire.State.PARTIAL, status)
 
+    async def give_up(self, status: str) -> None:
+        """End the capture as `partial`, within a few seconds. No failure is raised."""
+        self._is_hurried = True
+        await self._in_time(self._end(wire.State.PARTIAL, status))
+
     async def aclose(self) -> None:
         """End the sending, if it goes on. The service calls the capture partial after five minutes."""
+        self._sending.check_loop()
         self._is_over = True
-        sending, self._sending = self._sending, None
-        if sending is not None and not sending.done():
-            sending.cancel()
-            with suppress(asyncio.CancelledError):
-                await sending
+        await self._sending.aclose()
         if self._spool is not None:
             self._spool.close()
 
     async def _end(self, state: wire.State, status: str | None) -> wire.Entry | None:
         if self._is_over:
             return self.entry
+        self._sending.check_loop()
         self._is_over = True
         self._producer.end()
         try:
@@ -264,21 +274,10 @@ class LiveCapture:
 
     async def _finish(self, state: wire.State, status: str | None) -> None:
         """Send what is left, and end the capture in the service. Safe to repeat."""
-        if self._sending is not None:
-            await self._sent(self._sending)
+        await self._sending.finish()
         if self._producer.failure is not None:
             raise self._producer.failure
         self.entry = await self._producer.complete(self._ending.completion(state, status, self._producer))
-
-    async def _sent(self, sending: asyncio.Task[None]) -> None:
-        """Wait until all is sent. A loop that ends cancels the sending too: then it begins anew."""
-        try:
-            await asyncio.shield(sending)
-        except asyncio.CancelledError:
-            if not sending.cancelled():
-                raise
-            self._sending = asyncio.create_task(self._producer.run(), name=sending.get_name())
-            await asyncio.shield(self._sending)
 
     async def _in_time(self, ending: Awaitable[object]) -> None:
         """Wait for the end of a capture whose task is cancelled, but not for long. No failure is raised."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from overspill.execution.calls import FORKED
 from overspill.live.files import LiveFile, text_file
+from overspill.live.left_open import end_with_process
 from overspill.live.live_capture import WRITE_BYTES
 from overspill.live.pending_writes import bytes_of
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from overspill import wire
     from overspill.execution.calls import Calls
+    from overspill.execution.waiting import Reply
     from overspill.live.live_capture import LiveCapture
     from overspill.live.ports import Beginning
 
@@ -25,7 +27,8 @@ class SyncLiveCapture:
     """An output that is stored as it is written, for a `with` block. It does what a `LiveCapture` does.
 
     A write returns once its bytes wait in memory, and needs no turn of the loop thread. The capture belongs
-    to the process that began it: a forked child that leaves the block ends nothing.
+    to the process that began it: a forked child that leaves the block ends nothing. If the process ends
+    before the block is left, the capture ends as `partial`.
     """
 
     def __init__(self, calls: Calls, capture: LiveCapture) -> None:
@@ -72,8 +75,19 @@ class SyncLiveCapture:
         """What the service may have of a stream that did not end there; None if it knows nothing of it."""
         return self._capture.beginning
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it has begun in this process, and not ended."""
+        return self._capture.is_open and not self._calls.thread.is_inherited
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether it has ended, and all that was written is in the service or in the spool."""
+        return self.entry is not None or bool(self.spooled)
+
     def __enter__(self) -> Self:
         self._calls.run(self._capture.begin())
+        end_with_process(self)
         return self
 
     def __exit__(
@@ -131,6 +145,10 @@ class SyncLiveCapture:
     def abort(self, status: str | None = None) -> wire.Entry | None:
         """Send what is left and end the capture as `partial`. See `LiveCapture.abort`."""
         return self._calls.run(self._capture.abort(status))
+
+    def give_up(self, status: str) -> Reply[None]:
+        """Begin to end the capture as `partial`, within a few seconds. See `LiveCapture.give_up`."""
+        return self._calls.submit(self._capture.give_up(status))
 
     def file(self) -> LiveFile:
         """Return a binary file that writes to the capture. Closing it ends only the file."""
