@@ -72,6 +72,8 @@ def test_a_wrong_type_is_named(client: SyncClient, use: Callable[[Any], object],
         (lambda _: Policy(ttl=0), "ttl must be more than 0"),
         (lambda _: Policy(tools=["a"]), "tools must be limits by tool"),  # type: ignore[arg-type]
         (lambda _: Spool("x", max_bytes=-1), "max_bytes must be 0 or more"),
+        (lambda _: Spool("x", max_bytes=float("nan")), "max_bytes must be 0 or more, not nan"),  # type: ignore[arg-type]
+        (lambda _: Spool("x", max_bytes="1GiB"), "max_bytes must be 0 or more, not '1GiB'"),  # type: ignore[arg-type]
     ],
 )
 def test_a_wrong_value_is_named(client: SyncClient, use: Callable[[Any], object], words: str) -> None:

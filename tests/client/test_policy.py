@@ -1,4 +1,4 @@
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -77,6 +77,8 @@ def test_the_table_of_a_policy_cannot_be_changed() -> None:
             r"each band must be above the one before it; .* \[5, 0\]",
         ),
         ({"bands": [{"above": 5}]}, r"bands must be a sequence of Band, not"),
+        ({"bands": iter([Band()])}, "bands must be a sequence of Band, not"),
+        ({"exempt": [5]}, r"exempt must be a set of names of tools, not \[5\]"),
     ],
 )
 def test_a_setting_that_cannot_be_meant_is_refused_by_name(settings: dict[str, Any], message: str) -> None:
@@ -84,11 +86,21 @@ def test_a_setting_that_cannot_be_meant_is_refused_by_name(settings: dict[str, A
         Policy(**settings)
 
 
+@pytest.mark.parametrize("setting", [field.name for field in fields(Policy) if field.init])
+def test_a_value_of_another_type_is_refused_by_the_name_of_its_setting(setting: str) -> None:
+    wrong: Any = object()
+
+    with pytest.raises(ValueError, match=f"^{setting} must be"):
+        Policy(**{setting: wrong})
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"destinations": ("service", "moon")}, "destinations must be a sequence of service and spool, not"),
         ({"destinations": "service"}, "destinations must be a sequence of service and spool, not 'service'"),
+        ({"destinations": 5}, "destinations must be a sequence of service and spool, not 5"),
+        ({"destinations": iter(("spool",))}, "destinations must be a sequence of service and spool, not <"),
         ({"above": -1}, "above must be 0 or more, not -1"),
         ({"preview_bytes": 0.5}, "preview_bytes must be a whole number, not 0.5"),
     ],

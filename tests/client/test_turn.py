@@ -7,7 +7,7 @@ import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -492,9 +492,10 @@ def test_a_turn_is_entered_once() -> None:
         turn.__enter__()
 
 
-def test_a_negative_budget_is_refused() -> None:
-    with pytest.raises(ValueError, match="0 or more, not -1"):
-        Turn(-1, OWNER)
+@pytest.mark.parametrize("budget", [-1, float("nan"), "60000", None])
+def test_a_budget_that_is_no_number_of_bytes_is_refused(budget: Any) -> None:
+    with pytest.raises(ValueError, match=f"0 or more, not {budget!r}"):
+        Turn(budget, OWNER)
 
 
 async def test_a_turn_may_end_in_another_context_than_it_began() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -30,7 +31,9 @@ class Band:
     def __post_init__(self) -> None:
         number_checks.whole("above", self.above)
         number_checks.whole("preview_bytes", self.preview_bytes, is_optional=True)
-        if isinstance(self.destinations, str) or not set(self.destinations) <= set(DESTINATIONS):
+        given: Any = self.destinations
+        is_sequence = isinstance(given, Collection) and not isinstance(given, str)
+        if not (is_sequence and all(each in DESTINATIONS for each in given)):
             raise ValueError(
                 f"destinations must be a sequence of {' and '.join(DESTINATIONS)}, not {self.destinations!r}"
             )
@@ -44,7 +47,7 @@ def all_go_to_service(bands: Iterable[Band]) -> bool:
 
 def check_bands(bands: Any) -> None:
     """Check that `bands` are `Band`s, each above the one before."""
-    if not all(isinstance(band, Band) for band in bands):
+    if not isinstance(bands, Sequence) or not all(isinstance(band, Band) for band in bands):
         raise ValueError(f"bands must be a sequence of Band, not {bands!r}")
     edges = [band.above for band in bands]
     if edges != sorted(set(edges)):

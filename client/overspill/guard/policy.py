@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.advice.usual import MAX_BYTES, TOOL_BYTES
@@ -20,6 +19,7 @@ from overspill.guard.policy_checks import (
     by_name,
     check_policy,
     check_window,
+    frozen_table,
     redaction_named,
     strategies_by_tool,
 )
@@ -112,11 +112,11 @@ class Policy:
     def __post_init__(self) -> None:
         object.__setattr__(self, "strategy", by_name("strategy", self.strategy, STRATEGIES))
         object.__setattr__(self, "style", by_name("style", self.style, STYLES))
-        object.__setattr__(self, "strategies", MappingProxyType(strategies_by_tool(self.strategies)))
+        object.__setattr__(self, "strategies", strategies_by_tool(self.strategies))
         object.__setattr__(self, "redaction", redaction_named(self.redaction))
-        object.__setattr__(self, "redact_patterns", MappingProxyType(dict(self.redact_patterns)))
+        object.__setattr__(self, "redact_patterns", frozen_table(self.redact_patterns))
         check_policy(self)
-        object.__setattr__(self, "tools", MappingProxyType({**TOOL_BYTES, **self.tools}))
+        object.__setattr__(self, "tools", frozen_table({**TOOL_BYTES, **self.tools}))
         object.__setattr__(self, "exempt", frozenset(self.exempt))
         object.__setattr__(self, "bands", tuple(self.bands))
         tokens = most_tokens(self.max_tokens, self.context_tokens, self.context_share)

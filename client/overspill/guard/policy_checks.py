@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.guard import number_checks
@@ -22,6 +23,11 @@ def _is_bool(value: Any) -> bool:
 
 def _are_strategies(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(each, Strategy) for each in value.values())
+
+
+def _are_names(value: Any) -> bool:
+    is_set = isinstance(value, Collection) and not isinstance(value, str)
+    return is_set and all(isinstance(each, str) for each in value)
 
 
 def _are_texts(value: Any) -> bool:
@@ -44,7 +50,7 @@ _TYPES: Final[tuple[tuple[str, Callable[[Any], bool], str], ...]] = (
     ("terminals", _is_bool, "true or false"),
     ("redact_patterns", _are_texts, "patterns by kind, such as {'acme': 'acme-[0-9]{8}'}"),
     ("reader", lambda value: isinstance(value, str), "a text"),
-    ("exempt", lambda value: not isinstance(value, str), "a set of names of tools"),
+    ("exempt", _are_names, "a set of names of tools"),
 )
 """The settings that are neither numbers nor limits: what is right, and what an error says of it."""
 
@@ -113,8 +119,15 @@ def by_name(what: str, given: Any, choices: Mapping[str, Any]) -> Any:
     return choices[given.upper()]
 
 
-def strategies_by_tool(given: Mapping[str, Any]) -> dict[str, Any]:
+def strategies_by_tool(given: Any) -> Any:
     """Return the strategies of single tools as objects, even if they were given by name."""
-    return {
-        tool: by_name(f"the strategy of {tool!r}", each, STRATEGIES) for tool, each in dict(given).items()
-    }
+    if not isinstance(given, Mapping):
+        return given  # which `check_policy` names
+    return frozen_table(
+        {tool: by_name(f"the strategy of {tool!r}", each, STRATEGIES) for tool, each in given.items()}
+    )
+
+
+def frozen_table(given: Any) -> Any:
+    """Return a copy of a mapping that cannot be changed. Any other value is returned as it is."""
+    return MappingProxyType(dict(given)) if isinstance(given, Mapping) else given

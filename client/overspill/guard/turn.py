@@ -108,8 +108,8 @@ class Turn:
     """
 
     def __init__(self, budget: int, owner: object, *, timeout: float = DECISION_TIMEOUT_SECONDS) -> None:
-        if budget < 0:
-            raise ValueError(f"the budget of a turn must be 0 or more, not {budget}")
+        if not (isinstance(budget, (int, float)) and budget >= 0):
+            raise ValueError(f"the budget of a turn must be 0 or more, not {budget!r}")
         self.budget = budget
         self._owner = owner
         self._state = _TurnState(budget, timeout)

@@ -52,8 +52,8 @@ class Spool:
         max_bytes: int | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if max_bytes is not None and max_bytes < 0:
-            raise ValueError(f"max_bytes must be 0 or more, not {max_bytes}")
+        if not (max_bytes is None or (isinstance(max_bytes, (int, float)) and max_bytes >= 0)):
+            raise ValueError(f"max_bytes must be 0 or more, not {max_bytes!r}")
         self.path: Path = Path(os.path.abspath(location.directory() if directory is None else directory))  # noqa: PTH100
         self.max_bytes: int = location.max_bytes() if max_bytes is None else max_bytes
         self.clock = clock
