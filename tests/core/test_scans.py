@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 import pytest
 from overspill_service.errors import CpuTimeUsed, TooManyRequests
 from overspill_service.resources import fair_threads
-from overspill_service.resources import scans as scans_module
 from overspill_service.resources.fair_places import FairPlaces
 from overspill_service.resources.scans import MAX_PLACES, Scan, ScanThreads, scan_places
 from overspill_service.resources.threads import NICENESS
@@ -221,10 +220,8 @@ async def test_replicas_need_to_know_of_tenants_alone_that_come_near_their_limit
     assert scans.spenders(clock.now) == []
 
 
-async def test_a_scan_that_finds_no_place_is_refused(
-    scans: ScanThreads, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(scans_module, "QUEUE_SECONDS", 0.01)
+async def test_a_scan_that_finds_no_place_is_refused(scans: ScanThreads) -> None:
+    scans.places.wait_seconds = 0.01
     places = [scans.scan(HOSTILE, 0) for _ in range(4)]
     for each in places:
         await each.__aenter__()
@@ -243,7 +240,7 @@ def test_scans_take_a_quarter_of_the_memory(memory: int, places: int) -> None:
 
 
 async def hold(places: FairPlaces, tenant: str, order: list[str], leave: asyncio.Event) -> None:
-    async with places.hold(tenant, 30):
+    async with places.hold(tenant):
         order.append(tenant)
         await leave.wait()
 
@@ -283,7 +280,7 @@ async def test_who_stops_waiting_leaves_nothing_behind() -> None:
 async def test_a_place_that_is_granted_to_a_request_that_just_left_is_free_again() -> None:
     places, order, leave = FairPlaces(1, "tests"), list[str](), asyncio.Event()
     leave.set()
-    async with places.hold("a", 1):
+    async with places.hold("a"):
         late = asyncio.create_task(hold(places, "b", order, leave))
         await asyncio.sleep(0)
     late.cancel()
@@ -294,7 +291,7 @@ async def test_a_place_that_is_granted_to_a_request_that_just_left_is_free_again
 
 async def test_who_is_given_up_as_a_place_comes_free_disturbs_none_of_those_behind() -> None:
     places, order, leave = FairPlaces(1, "tests"), list[str](), asyncio.Event()
-    async with places.hold("a", 1):
+    async with places.hold("a"):
         given_up, *behind = [asyncio.create_task(hold(places, "b", order, leave)) for _ in range(3)]
         await asyncio.sleep(0)
         given_up.cancel()

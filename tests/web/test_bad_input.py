@@ -218,12 +218,11 @@ async def test_an_upload_that_stalls_is_given_up(start_api: Any) -> None:
     assert await no_object(api)
 
 
-async def test_more_uploads_than_there_are_places_wait_or_are_sent_away(
-    start_api: Any, monkeypatch: Any
-) -> None:
-    monkeypatch.setattr("overspill_service.web.uploads.QUEUE_SECONDS", 0.05)
+async def test_more_uploads_than_there_are_places_wait_or_are_sent_away(start_api: Any) -> None:
     api = await start_api(max_uploads=1)
-    async with api.service.places.uploads.hold("other", 0):
+    places = api.service.places.uploads
+    places.wait_seconds = 0.05
+    async with places.hold("other"):
         response = await api.send("PUT", path_of(b"x"), data=b"x")
 
     assert (response.status, (await problem(response)).code) == (429, Code.TOO_MANY_REQUESTS)

@@ -97,10 +97,8 @@ async def test_a_tenant_that_holds_all_its_places_leaves_another_s_first_follow_
     await until(lambda: _is(held(api), 0))
 
 
-async def test_who_finds_no_place_is_told_so_after_a_while(
-    tenants: TwoTenants, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("overspill_service.web.following.QUEUE_SECONDS", 0.05)
+async def test_who_finds_no_place_is_told_so_after_a_while(tenants: TwoTenants) -> None:
+    tenants.api.service.places.followers.wait_seconds = 0.05
     api, path, large = tenants.api, f"/v1/captures/{CAPTURE}", tenants.headers("large")
     waits = [
         asyncio.create_task(api.get(f"{path}/wait?timeout=5&pattern=never", headers=large)) for _ in range(4)
@@ -114,12 +112,9 @@ async def test_who_finds_no_place_is_told_so_after_a_while(
     assert {(await (await each).json())["reason"] for each in waits} == {"pattern"}
 
 
-async def test_waits_for_large_patterns_have_fewer_places(
-    tenants: TwoTenants, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("overspill_service.web.following.QUEUE_SECONDS", 0.05)
+async def test_waits_for_large_patterns_have_fewer_places(tenants: TwoTenants) -> None:
     api, path = tenants.api, f"/v1/captures/{CAPTURE}/wait?timeout=600&pattern="
-    api.service.places.patterns = FairPlaces(2, "waits for a large pattern")
+    api.service.places.patterns = FairPlaces(2, "waits for a large pattern", wait_seconds=0.05)
     large = "[ab]{200}x{200}"
     waiting = asyncio.create_task(api.get(path + large, headers=tenants.headers("large")))
     await until(lambda: _is(held(api), 1))

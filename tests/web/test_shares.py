@@ -176,11 +176,8 @@ async def test_the_metrics_say_what_scans_took_and_waited(api: Api) -> None:
 # --- long answers -----------------------------------------------------------------------------------
 
 
-async def test_one_tenants_slow_readers_leave_half_of_the_places_to_others(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("overspill_service.web.content.QUEUE_SECONDS", 0.1)
-    api.service.places.answers = FairPlaces(4, "long answers")
+async def test_one_tenants_slow_readers_leave_half_of_the_places_to_others(api: Api) -> None:
+    api.service.places.answers = FairPlaces(4, "long answers", wait_seconds=0.1)
     streams = [await asyncio.open_connection("127.0.0.1", api.port, limit=2**10) for _ in range(10)]
     for _, writer in streams:
         writer.write(
@@ -223,10 +220,8 @@ async def trickling(api: Api, key: str, count: int) -> AsyncIterator[list[asynci
             writer.transport.abort()
 
 
-async def test_one_tenants_uploads_leave_half_of_the_places_to_others(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("overspill_service.web.uploads.QUEUE_SECONDS", 0.1)
+async def test_one_tenants_uploads_leave_half_of_the_places_to_others(api: Api) -> None:
+    api.service.places.uploads.wait_seconds = 0.1
     async with trickling(api, HOSTILE, 64) as readers:
         while api.service.places.uploads.free > 2:  # noqa: ASYNC110
             await asyncio.sleep(0.005)

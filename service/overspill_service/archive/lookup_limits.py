@@ -35,7 +35,7 @@ RATE: Final = 20.0
 class LookupLimits:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._places = FairPlaces(CONCURRENCY, "look-ups")
+        self._places = FairPlaces(CONCURRENCY, "look-ups", wait_seconds=None)
         self._pending: WeakValueDictionary[tuple[str, str], PendingLookups] = WeakValueDictionary()
         self._buckets: dict[str, TokenBucket] = {}
 
@@ -65,7 +65,7 @@ class LookupLimits:
         bucket = self._buckets.setdefault(tenant, TokenBucket("look-ups", RATE, BURST, self._clock))
         if is_limited:
             _require(bucket.wait())  # do not wait for a place only to be refused then
-        async with self._places.hold(tenant, None):
+        async with self._places.hold(tenant):
             if is_limited:
                 _require(bucket.take())
             found = await lookup()

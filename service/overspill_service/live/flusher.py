@@ -74,7 +74,7 @@ class Flusher:
         self.schedule = Schedule(archive, age, timeout)
         self._holder = secrets.token_hex(8)
         self._attempts = Attempts(log)
-        self._places = FairPlaces(PLACES, "segments of live captures")
+        self._places = FairPlaces(PLACES, "segments of live captures", wait_seconds=PLACE_SECONDS)
         self._running: dict[tuple[str, str], asyncio.Future[Entry | None]] = {}
         self.digests = Digests()
         self.append_queues = AppendQueues()
@@ -155,7 +155,7 @@ class Flusher:
 
     async def _attempt(self, tenant: str, capture: str) -> Entry | None:
         try:
-            async with self._places.hold(tenant, PLACE_SECONDS):
+            async with self._places.hold(tenant):
                 return await self._work(tenant, capture)
         except TooManyRequests:
             raise

@@ -13,6 +13,8 @@ from overspill_service.errors import TooManyRequests
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+WAIT_SECONDS: Final = 5.0
+"""How long a request waits for a place before it is refused."""
 ANSWER_BYTES: Final = 2 * 2**20
 """Bytes of memory that a long answer to a slow client holds, about: a frame, stored and decoded."""
 
@@ -39,35 +41,37 @@ class FairPlaces:
     A free place goes to the waiting tenant that holds the fewest, and of its requests to the first.
     """
 
-    def __init__(self, total: int, what: str, share: int = 0) -> None:
-        """`what` is in the places, as a refusal names it. Without a `share` it is half of them."""
+    def __init__(
+        self, total: int, what: str, share: int = 0, *, wait_seconds: float | None = WAIT_SECONDS
+    ) -> None:
+        """`what` is in the places, as a refusal names it. Without a `share` it is half of them.
+
+        With `wait_seconds` None, a request waits as long as its caller does.
+        """
         self.total = self.free = total
-        self._what = what
+        self._what, self.wait_seconds = what, wait_seconds
         self.share = share or (total + 1) // 2
         """The most places of one tenant."""
         self._held: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     @asynccontextmanager
-    async def hold(self, tenant: str, seconds: float | None) -> AsyncIterator[None]:
-        """Hold a place within the block. Raises `TooManyRequests` if there is none for `seconds`.
-
-        With None, wait as long as the caller does.
-        """
-        await self._take(tenant, seconds)
+    async def hold(self, tenant: str) -> AsyncIterator[None]:
+        """Hold a place within the block. Raises `TooManyRequests` if there is none for `wait_seconds`."""
+        await self._take(tenant)
         try:
             yield
         finally:
             self._give_back(tenant)
 
-    async def _take(self, tenant: str, seconds: float | None) -> None:
+    async def _take(self, tenant: str) -> None:
         if self.free and self._held[tenant] < self.share:  # then no other request could have the place
             self._grant(tenant)
             return
         granted = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(tenant, deque()).append(granted)
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(self.wait_seconds):
                 await granted
         except (TimeoutError, asyncio.CancelledError) as error:
             self._leave(tenant, granted)

@@ -17,8 +17,6 @@ from overspill_service.resources.fair_threads import FairThreads, Tenant, Tenant
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-QUEUE_SECONDS: Final = 5.0
-"""How long a scan waits for a place before it is refused."""
 MAX_PLACES: Final = 16
 """Scans of one process that run at once, at most."""
 SCAN_BYTES: Final = 16 * 2**20
@@ -54,7 +52,7 @@ class ScanThreads(FairThreads):
         """
         tenant = self._tenant(name)
         tenant.require_cpu(cpu_limit, self._clock())
-        async with self.places.hold(name, QUEUE_SECONDS):
+        async with self.places.hold(name):
             scan = Scan(self, tenant)
             try:
                 yield scan

@@ -37,8 +37,6 @@ UNTRUSTED: Final = {
 
 SHORT_ANSWER_BYTES: Final = 256 * 1024
 """An answer of up to this many bytes mostly fits into its connection's buffers, so it needs no place."""
-QUEUE_SECONDS: Final = 5.0
-"""How long a long answer waits for a place before it is refused."""
 
 
 async def content(context: RequestContext[wire.RefQuery]) -> web.StreamResponse:
@@ -145,7 +143,7 @@ def _long_answer_slot(
     """Return a place for a long answer, whose client may be slow. Raises `TooManyRequests`."""
     if length <= SHORT_ANSWER_BYTES:
         return nullcontext()
-    return context.service.places.answers.hold(context.principal.tenant.name, QUEUE_SECONDS)
+    return context.service.places.answers.hold(context.principal.tenant.name)
 
 
 ROUTES: Final = (

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from overspill_service.web.context import RequestContext
 
 LAST_EVENT_ID: Final = "Last-Event-ID"
-QUEUE_SECONDS: Final = 5.0
 SMALL_PROGRAM: Final = 256
 """Instructions of a pattern of which thousands fit into memory."""
 CHECK_SECONDS: Final = 4.0
@@ -61,7 +60,7 @@ async def follow(context: RequestContext[wire.FollowQuery]) -> web.StreamRespons
     if context.request.method == "HEAD":
         await response.prepare(context.request)
         return response
-    async with service.places.followers.hold(tenant, QUEUE_SECONDS):
+    async with service.places.followers.hold(tenant):
         await response.prepare(context.request)
         if context.request.transport is not None:  # an answer before it on the connection has left no buffer
             context.request.transport.set_write_buffer_limits()
@@ -149,7 +148,7 @@ async def wait(context: RequestContext[wire.WaitQuery]) -> web.Response:
         scan_seconds=service.settings.scan_seconds,
     )
     tenant = context.principal.tenant.name
-    async with _pattern_place(context, pattern), service.places.followers.hold(tenant, QUEUE_SECONDS):
+    async with _pattern_place(context, pattern), service.places.followers.hold(tenant):
         with service.metrics.live.wait() as end:
             answer, entry = await waiting.run(service.streams)
             end.reason = answer.reason
@@ -164,7 +163,7 @@ def _pattern_place(
     """Return a place for a wait whose pattern takes much memory as long as it lasts."""
     if pattern is None or pattern.program_size <= SMALL_PROGRAM:
         return nullcontext()
-    return context.service.places.patterns.hold(context.principal.tenant.name, QUEUE_SECONDS)
+    return context.service.places.patterns.hold(context.principal.tenant.name)
 
 
 def _require_short_head(context: RequestContext[Any]) -> None:

@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from overspill_service.catalog.records import Entry
     from overspill_service.web.context import RequestContext
 
-QUEUE_SECONDS: Final = 5.0
-"""How long an upload waits for a place before it is refused."""
-
 
 async def put(context: RequestContext[wire.NoQuery]) -> web.Response:
     """Store the body under the id. Answer 201 if it is new, 200 if it was there already."""
@@ -136,7 +133,7 @@ async def _upload_place(context: RequestContext[Any]) -> AsyncIterator[None]:
     """Hold one of the places for uploads. Raises `TooManyRequests` if none is free in time."""
     service = context.service
     async with AsyncExitStack() as stack:
-        place = service.places.uploads.hold(context.principal.tenant.name, QUEUE_SECONDS)
+        place = service.places.uploads.hold(context.principal.tenant.name)
         with context.paused_reading():
             await stack.enter_async_context(place)
         with service.metrics.uploads.track_inprogress():

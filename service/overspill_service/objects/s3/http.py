@@ -116,7 +116,7 @@ class HttpClient:
         self._signer = signer
         self._concurrency = concurrency
         share = max(1, concurrency - concurrency // 4)
-        self._slots = FairPlaces(concurrency, "requests to the object store", share)
+        self._slots = FairPlaces(concurrency, "requests to the object store", share, wait_seconds=None)
         self._tls = tls
         self._session: aiohttp.ClientSession | None = None
 
@@ -132,7 +132,7 @@ class HttpClient:
             await self._session.close()
 
     async def _attempt(self, request: Request) -> Reply:
-        async with self._slots.hold(request.owner, None):
+        async with self._slots.hold(request.owner):
             try:
                 reply = await self._exchange(request)
             except TimeoutError as error:
