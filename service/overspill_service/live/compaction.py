@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from overspill_service.archive.archive import inline_index
+from overspill_service.archive.frame_reader import MAX_BATCH_FRAMES
 from overspill_service.archive.moved import is_scattered
 from overspill_service.archive.recovery.entries import encode_entry
 from overspill_service.archive.recovery.expiries import with_known_expiry
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
 SMALL_FRAME: Final = FRAME_SIZE // 2
 """Bytes of content from which on a frame stays as it is."""
-MAX_BATCH_FRAMES: Final = 4
-"""Frames that a thread decodes in one call."""
 
 log = logging.getLogger(__name__)
 

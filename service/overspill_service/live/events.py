@@ -7,11 +7,12 @@ data: FollowedOutput as JSON
 
 from __future__ import annotations
 
-import codecs
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 from overspill import wire
+
+from overspill_service.store_format.frames import CUT_BYTES, incomplete_character
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,9 +23,6 @@ KEEP_ALIVE: Final = b": the capture is live\n\n"
 """A comment."""
 EVENT_BYTES: Final = 64 * 1024
 """Bytes of content in one event, at most."""
-
-CUT_BYTES: Final = 3
-"""The most bytes of a character that is cut."""
 
 
 class Event(NamedTuple):
@@ -68,5 +66,4 @@ def pieces(content: bytes) -> Iterator[bytes]:
 
 def whole_characters(content: bytes) -> int:
     """Return how many bytes of the content come before a character that is cut at its end."""
-    last = content[-CUT_BYTES:]
-    return len(content) - len(last) + codecs.utf_8_decode(last, "ignore", False)[1]
+    return len(content) - incomplete_character(content[-CUT_BYTES:])

@@ -13,11 +13,9 @@ sweep.
 from __future__ import annotations
 
 import asyncio
-import codecs
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
-from overspill.reading.content_kind import HEAD_BYTES, detect
 
 from overspill_service.archive.archive import grown_index, inline_index
 from overspill_service.archive.recovery.entries import captures_in, encode_entry
@@ -25,8 +23,8 @@ from overspill_service.archive.recovery.rebuild import with_all_segments
 from overspill_service.archive.retention import end_of_life
 from overspill_service.archive.storing import BINARY_TYPE, DEFAULT_TYPE
 from overspill_service.catalog.records import Entry, Segment
-from overspill_service.live import timeline
-from overspill_service.store_format.frames import Frame, frames_between
+from overspill_service.live.growth import with_content
+from overspill_service.store_format.frames import CUT_BYTES, Frame, frames_between, incomplete_character
 from overspill_service.store_format.index import Index, trailer
 from overspill_service.store_format.object_keys import capture_prefix, new_upload, segment_key
 
@@ -153,8 +151,7 @@ def good_end(buffer: bytes, most: int | None = None) -> int:
     newline = buffer.rfind(b"\n", max(0, stop - NEWLINE_SEARCH), stop)
     if newline >= 0:
         return newline + 1
-    last = buffer[max(0, stop - 3) : stop]
-    return stop - len(last) + codecs.utf_8_decode(last, "ignore", False)[1]
+    return stop - incomplete_character(buffer[max(0, stop - CUT_BYTES) : stop])
 
 
 async def framed(workers: Workers, data: bytes, level: int) -> Framed:
@@ -167,23 +164,11 @@ async def framed(workers: Workers, data: bytes, level: int) -> Framed:
 
 
 def _draft(archive: Archive, entry: Entry, record: LiveRecord, content: Framed) -> Entry:
-    """Return the entry after this segment. Positions of segments are missing."""
-    data = content.data
-    end = record.start + len(data)
-    come = [mark for mark in timeline.of_record(record.marks) if mark.offset < end]
-    marks = timeline.joined(timeline.unpack(entry.marks), come)
-    kind = entry.kind
-    if not entry.segments:
-        kind = detect(data[:HEAD_BYTES], entry.content_type or None)
-    newlines = entry.newlines + content.newlines
-    is_open = data[-1:] != b"\n" if data else entry.lines > entry.newlines
+    """Return the entry after this segment, without the segment's position."""
+    grown = with_content(entry, record, content.data, content.frames)
     return replace(
-        entry,
-        size=end,
-        lines=newlines + int(is_open and end > 0),
-        kind=kind,
-        content_type=entry.content_type or (BINARY_TYPE if kind == "binary" else DEFAULT_TYPE),
-        marks=timeline.pack(marks),
+        grown,
+        content_type=entry.content_type or (BINARY_TYPE if grown.kind == "binary" else DEFAULT_TYPE),
         last_append=record.active,
         expires=max(entry.expires, end_of_life(archive.clock(), entry.life)),
     )

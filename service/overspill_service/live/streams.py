@@ -22,6 +22,7 @@ from overspill_service.errors import ServiceError
 from overspill_service.live import events
 from overspill_service.live.kept_events import KeptEvents
 from overspill_service.live.positions import bytes_between
+from overspill_service.store_format.frames import CUT_BYTES
 from overspill_service.telemetry.logs import fields
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ class Stream:
 
 async def _cut_character(archive: Archive, entry: Entry) -> bytes:
     """Return the beginning of a character at the end of what is accepted of a capture."""
-    start = max(0, entry.size - events.CUT_BYTES)
+    start = max(0, entry.size - CUT_BYTES)
     last = await bytes_between(await archive.reader(entry), start, entry.size)
     return last[events.whole_characters(last) :]
 
@@ -270,7 +271,7 @@ class Streams:
         if not isinstance(entry, Entry):
             stream.is_broken_off = True
             return
-        if entry.size - start > events.CUT_BYTES:
+        if entry.size - start > CUT_BYTES:
             async with aclosing(
                 self._read(entry, start, min(stop, entry.size), is_cut=stop > entry.size)
             ) as found:

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
-from overspill.reading.content_kind import HEAD_BYTES, detect
 
 from overspill_service.archive.growing import GrowingEntry, Tail
 from overspill_service.catalog.live import NO_BYTES
 from overspill_service.catalog.records import Entry, instant
 from overspill_service.errors import CatalogUnavailable
-from overspill_service.live import timeline
 from overspill_service.live.buffer_memory import BufferMemory
+from overspill_service.live.growth import with_content
 from overspill_service.store_format.frames import frames_between
 
 if TYPE_CHECKING:
@@ -122,18 +121,8 @@ class LiveViews:
             self._remembered.move_to_end(entry.upload)
             return known.view
         tail = await self._archive.cpu.run(_compressed, data) if data else Tail([], b"")
-        newlines = entry.newlines + sum(frame.newlines for frame in tail.frames)
-        is_open = data[-1:] != b"\n" if data else entry.lines > entry.newlines
-        kind = entry.kind if entry.segments else detect(data[:HEAD_BYTES], entry.content_type or None)
-        marks = timeline.joined(timeline.unpack(entry.marks), timeline.of_record(record.marks))
-        size = entry.size + len(data)
-        changed = {
-            "size": size,
-            "lines": newlines + int(is_open and size > 0),
-            "kind": kind,
-            "marks": timeline.pack(marks),
-        }
-        view = GrowingEntry(**{**asdict(entry), **changed}, stored=entry, tail=tail, active=record.active)
+        grown = with_content(entry, record, data, tail.frames)
+        view = GrowingEntry(**asdict(grown), stored=entry, tail=tail, active=record.active)
         self._remember(entry.upload, _Remembered(record.opened, entry.size, data, view))
         return view
 

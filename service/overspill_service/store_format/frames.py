@@ -41,6 +41,8 @@ CHECKSUM: Final = struct.Struct("<I")
 LEVEL: Final = 3
 NEWLINE: Final = 0x0A
 FIRST_NOT_ASCII: Final = 0x80
+CUT_BYTES: Final = 3
+"""The most bytes of a character that is cut."""
 BLOCK_BYTES: Final = 128 * 1024
 """Bytes in which newlines are counted at once: what that takes in memory is used again and again."""
 
@@ -255,11 +257,11 @@ def _frame_end(content: bytes | bytearray, start: int) -> int:
     stop = start + FRAME_SIZE
     # Only the second half: a cut at an early newline would make many small frames.
     newline = content.rfind(b"\n", start + FRAME_SIZE // 2, stop)
-    return stop - _incomplete_character(content[stop - 3 : stop]) if newline < 0 else newline + 1
+    return stop - incomplete_character(content[stop - CUT_BYTES : stop]) if newline < 0 else newline + 1
 
 
-def _incomplete_character(last: bytes | bytearray) -> int:
-    """Return how many of these last bytes begin a UTF-8 character that is cut."""
+def incomplete_character(last: bytes | bytearray) -> int:
+    """Return how many of these bytes, the last ones of a text, begin a UTF-8 character that is cut."""
     return len(last) - codecs.utf_8_decode(last, "ignore", False)[1]
 
 

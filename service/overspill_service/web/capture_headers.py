@@ -10,7 +10,7 @@ from overspill.wire import MAX_LABELS, MAX_METADATA, MAX_VALUE, Header, decode_d
 
 from overspill_service.archive.metadata import CaptureMetadata
 from overspill_service.errors import InvalidHeader
-from overspill_service.web.header_fields import list_field, single_field
+from overspill_service.web.header_fields import list_field, single_field, whole_number
 
 if TYPE_CHECKING:
     from multidict import CIMultiDictProxy
@@ -107,7 +107,8 @@ def _ttl(headers: CIMultiDictProxy[str]) -> int | None:
     field = single_field(headers, Header.TTL)
     if field is None:
         return None
-    if not (field.isascii() and field.isdigit() and len(field) <= _MOST_DIGITS):
+    seconds = whole_number(field, _MOST_DIGITS)
+    if seconds is None:
         what = f"is not a whole number of seconds of at most {_MOST_DIGITS} digits"
         raise InvalidHeader(f"{Header.TTL} {field[:100]!r} {what}")
-    return int(field)
+    return seconds

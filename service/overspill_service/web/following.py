@@ -20,7 +20,7 @@ from overspill_service.live.timeline import unpack
 from overspill_service.live.waiting import Wait
 from overspill_service.web.content import UNTRUSTED
 from overspill_service.web.exchange import EXCHANGE
-from overspill_service.web.header_fields import MAX_LASTING_HEAD_BYTES, single_field
+from overspill_service.web.header_fields import MAX_LASTING_HEAD_BYTES, single_field, whole_number
 from overspill_service.web.registry import capture_read
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ CHECK_SECONDS: Final = 4.0
 """How long an open answer goes on without asking whether its key is still good."""
 UNTIMED_BYTES: Final = 32 * 1024
 """Bytes that an empty transport has room for: its own limit is no less than 64 KiB."""
-MAX_OFFSET_DIGITS: Final = 15
 HEADERS: Final = {
     "Content-Security-Policy": UNTRUSTED["Content-Security-Policy"],
     hdrs.CACHE_CONTROL: "no-store, no-transform",
@@ -120,10 +119,11 @@ async def _start(context: RequestContext[wire.FollowQuery], entry: Entry) -> int
     """Return the offset to begin at. Raises `InvalidParameter`, `InvalidHeader`."""
     query, last = context.query, single_field(context.request.headers, LAST_EVENT_ID)
     if last:
-        if not (last.isascii() and last.isdecimal() and len(last) <= MAX_OFFSET_DIGITS):
+        offset = whole_number(last)
+        if offset is None:
             raise InvalidHeader(f"{LAST_EVENT_ID} must be the id of an event: the offset behind it")
         # A catalog that lost accepted bytes gets them again. If it has not, the end says where it is.
-        return int(last) if entry.is_live else min(int(last), entry.size)
+        return offset if entry.is_live else min(offset, entry.size)
     if query.offset is None and query.lines is not None:
         reader = await context.service.archive.reader(entry)
         return await offset_of_line(reader, entry.lines - query.lines + 1)

@@ -23,6 +23,8 @@ LONG_HEAD_BYTES: Final = 8 * 1024
 """A request with more bytes is its connection's last: aiohttp keeps a request until the next one comes."""
 MAX_LASTING_HEAD_BYTES: Final = 16 * 1024
 """Bytes of the head of a request that may last for minutes: a pattern has 4 KiB, encoded three times that."""
+MAX_OFFSET_DIGITS: Final = 15
+"""Digits of an offset in a field: JSON's numbers are exact up to there."""
 FIELD_BYTES: Final = 4
 """Bytes around a field: colon, space and the end of its line."""
 
@@ -42,6 +44,11 @@ def single_field(headers: Headers, name: str) -> str | None:
     if len(lines) > 1:
         raise InvalidHeader(f"{name} is given {len(lines)} times; send it once")
     return lines[0] if lines else None
+
+
+def whole_number(field: str, most_digits: int = MAX_OFFSET_DIGITS) -> int | None:
+    """Return the number in a field, None if it holds none, or one of more digits."""
+    return int(field) if field.isascii() and field.isdecimal() and len(field) <= most_digits else None
 
 
 def require_small(request: web.Request) -> int:

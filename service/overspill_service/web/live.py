@@ -25,7 +25,7 @@ from overspill_service.web.append_bodies import append_body
 from overspill_service.web.body_patience import body_chunks
 from overspill_service.web.capture_headers import metadata_of
 from overspill_service.web.captures import entry_headers
-from overspill_service.web.header_fields import single_field
+from overspill_service.web.header_fields import single_field, whole_number
 from overspill_service.web.registry import Route, capture_read, capture_store
 from overspill_service.web.uploads import METADATA_HEADERS, require_preconditions
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from overspill_service.web.context import RequestContext
 
 MAX_PRODUCER: Final = 100
-MAX_OFFSET_DIGITS: Final = 15
 
 
 async def begin(context: RequestContext[wire.NoQuery]) -> web.Response:
@@ -116,10 +115,10 @@ def _producer(context: RequestContext[Any]) -> Producer:
 
 
 def _offset(context: RequestContext[Any]) -> int:
-    field = single_field(context.request.headers, Header.UPLOAD_OFFSET) or ""
-    if not (field.isascii() and field.isdecimal() and len(field) <= MAX_OFFSET_DIGITS):
+    offset = whole_number(single_field(context.request.headers, Header.UPLOAD_OFFSET) or "")
+    if offset is None:
         raise InvalidHeader(f"{Header.UPLOAD_OFFSET} must say at which byte the append begins, as a number")
-    return int(field)
+    return offset
 
 
 def _is_last(context: RequestContext[Any]) -> bool:
