@@ -8,6 +8,7 @@ waits for ever.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import count
@@ -39,19 +40,16 @@ class Queued(Generic[T]):
         return (self.finish, self.number) < (other.finish, other.number)
 
 
-@dataclass(slots=True)
-class _Flow:
-    waiting: int = 0
-    finish: float = 0.0
-
-
 class FairQueue(Generic[T]):
     """`size` is the bytes of all items together. For one thread at a time."""
 
     def __init__(self) -> None:
         self.size: int = 0
         self._heap: list[Queued[T]] = []
-        self._flows: dict[Hashable, _Flow] = {}
+        self._waiting: Counter[Hashable] = Counter()
+        """How many items each flow has here."""
+        self._finishes: dict[Hashable, float] = {}
+        """When the last item of each flow would be done."""
         self._numbers = count()
         self._now = 0.0
         self._length = 0
@@ -61,10 +59,9 @@ class FairQueue(Generic[T]):
 
     def push(self, item: T, flow: Hashable, size: int) -> Queued[T]:
         """Add an item of `size` bytes to its flow. Return what `remove` takes."""
-        state = self._flows.setdefault(flow, _Flow())
-        state.finish = max(self._now, state.finish) + size + _FIXED_COST
-        state.waiting += 1
-        queued = Queued(item, flow, size, state.finish, next(self._numbers))
+        finish = self._finishes[flow] = max(self._now, self._finishes.get(flow, 0.0)) + size + _FIXED_COST
+        self._waiting[flow] += 1
+        queued = Queued(item, flow, size, finish, next(self._numbers))
         heappush(self._heap, queued)
         self._length += 1
         self.size += size
@@ -81,7 +78,7 @@ class FairQueue(Generic[T]):
         item = self.first().item
         assert item is not None
         queued = heappop(self._heap)
-        self._now += (queued.size + _FIXED_COST) / len(self._flows)
+        self._now += (queued.size + _FIXED_COST) / len(self._waiting)
         self._forget(queued)
         return item
 
@@ -98,10 +95,9 @@ class FairQueue(Generic[T]):
         queued.item = None
         self._length -= 1
         self.size -= queued.size
-        state = self._flows[queued.flow]
-        state.waiting -= 1
-        if not state.waiting:
-            del self._flows[queued.flow]
+        self._waiting[queued.flow] -= 1
+        if not self._waiting[queued.flow]:
+            del self._waiting[queued.flow], self._finishes[queued.flow]
         if not self._length:
             self._heap.clear()
             self._now = 0.0

@@ -87,7 +87,7 @@ class Submission(ABC, Generic[T]):
     def enter(self, loop: AbstractEventLoop, ongoing: Ongoing) -> None:
         """Enter the loop thread, as a part of `ongoing`, and begin."""
         self._loop, self._ongoing = loop, ongoing
-        self.reply.on_cancel = self._cancel_soon
+        self.reply.canceller = self
         if self.reply.is_cancelled:
             self.drop()
         else:
@@ -134,7 +134,7 @@ class Submission(ABC, Generic[T]):
             self._held_by.let_go(self)
             self._held_by = None
 
-    def _cancel_soon(self) -> None:
+    def cancel_soon(self) -> None:
         """Cancel it, from any thread: nobody waits any more."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._cancel)
@@ -161,7 +161,7 @@ class Submission(ABC, Generic[T]):
         if self._coroutine is not None:
             self._coroutine.close()  # else Python warns of a coroutine that was never awaited
         self.ended()
-        self.reply.on_cancel = None
+        self.reply.canceller = None
 
 
 class CoroutineSubmission(Submission[T]):

@@ -13,7 +13,7 @@ import sys
 from collections import deque
 from contextlib import contextmanager, suppress
 from queue import Empty
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -23,18 +23,25 @@ R = TypeVar("R")
 log: Final = logging.getLogger("overspill")
 
 
+class Canceller(Protocol):
+    """What ends work whose answer nobody waits for."""
+
+    def cancel_soon(self) -> None:
+        """Cancel the work, from any thread."""
+
+
 class Reply(Generic[R]):
     """The answer that another thread will give, once. It takes no lock.
 
     `is_cancelled`: nobody waits for the answer any more.
     """
 
-    __slots__ = ("__weakref__", "_answer", "_callbacks", "is_cancelled", "on_cancel")
+    __slots__ = ("__weakref__", "_answer", "_callbacks", "canceller", "is_cancelled")
 
     def __init__(self) -> None:
         self.is_cancelled: bool = False
-        self.on_cancel: Callable[[], object] | None = None
-        """Called when nobody waits for the answer any more."""
+        self.canceller: Canceller | None = None
+        """Asked when nobody waits for the answer any more."""
         self._answer: tuple[R] | BaseException | None = None
         self._callbacks: deque[Callable[[Reply[R]], object]] = deque()
 
@@ -47,8 +54,8 @@ class Reply(Generic[R]):
         if self.done():
             return False
         self.is_cancelled = True
-        if self.on_cancel is not None:
-            self.on_cancel()
+        if (canceller := self.canceller) is not None:  # its own thread may remove it meanwhile
+            canceller.cancel_soon()
         return True
 
     def answer_with(self, work: Callable[..., R], *args: Any) -> None:
@@ -137,26 +144,22 @@ async def pause() -> None:
 
 def _future_of(reply: Reply[Any], seconds: float | None) -> asyncio.Future[None]:
     """Return a future that is done once there is an answer, or after `seconds`."""
-    waker = _Waker()
+    waker = _Waker(loop=asyncio.get_running_loop())
     reply.add_done_callback(waker)
     if seconds is not None:
-        timer = waker.loop.call_later(seconds, _settle, waker.done)
-        waker.done.add_done_callback(lambda _: timer.cancel())
-    return waker.done
+        timer = waker.get_loop().call_later(seconds, _settle, waker)
+        waker.add_done_callback(lambda _: timer.cancel())
+    return waker
 
 
-class _Waker:
-    """Wakes a coroutine of this event loop, from any thread."""
+class _Waker(asyncio.Future[None]):
+    """A future of this event loop, which any thread settles by a call."""
 
-    __slots__ = ("done", "loop")
-
-    def __init__(self) -> None:
-        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
-        self.done: asyncio.Future[None] = self.loop.create_future()
+    __slots__ = ()
 
     def __call__(self, _: object) -> None:
         with suppress(RuntimeError):  # the loop is closed
-            self.loop.call_soon_threadsafe(_settle, self.done)
+            self.get_loop().call_soon_threadsafe(_settle, self)
 
 
 def _settle(future: asyncio.Future[None]) -> None:

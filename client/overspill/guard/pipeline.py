@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 TOO_MUCH_TOGETHER: Final = "too long beside the other results of this turn"
 _MOST_TOOLS: Final = 1000
 _STAYS: Final = Verdict()
+_SPILLS: Final = Verdict(TOO_LONG)
 
 
 class Pipeline:
@@ -128,7 +129,7 @@ class Pipeline:
             flow = self.flow(output)
             above = await _oversized(executor, flow, output, shape)
             if await self._is_worth_it(executor, flow, output, shape):
-                guarded = await self._spiller.spilled(executor, flow, output, shape, Verdict(TOO_LONG))
+                guarded = await self._spiller.spilled(executor, flow, output, shape, _SPILLS)
             else:
                 guarded = inline(as_read(output, shape), size_of(shape))
         except Exception as error:  # as above
@@ -187,7 +188,8 @@ class Pipeline:
             previews = Previews()
             is_long = await self._is_worth_it(executor, flow, output, shape, previews)
         if output.call is None:
-            return Verdict(TOO_LONG, previews=previews) if is_long else _STAYS
+            long = _SPILLS if previews is None else Verdict(TOO_LONG, previews=previews)
+            return long if is_long else _STAYS
         pending = await executor.run(
             flow, partial(pending_result, output, shape, is_long=is_long, is_exempt=is_exempt)
         )

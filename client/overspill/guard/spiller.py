@@ -84,7 +84,7 @@ class Spiller:
         spilling.size = size if live is None else live.left(size)
         for _ in range(2):  # a loop thread that has just ended leaves room for another
             try:
-                return await executor.result(self.storage.begin(flow, spilling.size, spilling.stored))
+                return await executor.result(self.storage.begin(flow, spilling.size, spilling))
             except NoLoop as error:
                 why = str(error)
         return await executor.run(flow, spilling.stored_here, why)
@@ -148,7 +148,7 @@ class _Spilling:
         self.origin: Origin = origin
         self.flow, self.size = flow, 0
 
-    async def stored(self, slot: Slot) -> Guarded:
+    async def __call__(self, slot: Slot) -> Guarded:
         """Prepare, store and settle the output, in the loop thread."""
         spill = await threads.run_fairly(self.flow, self.size, self._prepared)
         if isinstance(spill, Guarded):
