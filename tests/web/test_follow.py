@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from overspill.wire import EXIT_CODE_LABEL, Header, Path, Scope, encode_header
 from overspill_service.catalog.key_records import AccessMode
-from overspill_service.live.streams import Stream
+from overspill_service.errors import CaptureDamaged
+from overspill_service.live.stream import Stream
 from overspill_service.tenants.keys import hash_key
 
 from tests.faults.traffic import until
@@ -374,18 +375,23 @@ async def test_without_any_time_to_wait_all_that_there_is_is_searched(api: Api, 
     assert (answer["reason"], answer["matches"][0]["line_number"]) == ("pattern", 300_001)
 
 
+@pytest.mark.parametrize("failure", [RuntimeError("a fault"), CaptureDamaged("a fault")])
 async def test_followers_of_a_stream_that_fails_are_sent_away_and_the_fault_is_logged(
-    api: Api, producer: Producer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    api: Api,
+    producer: Producer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    failure: Exception,
 ) -> None:
     async def fails(self: Stream) -> None:
-        raise RuntimeError("a fault of the service")
+        raise failure
 
     monkeypatch.setattr(Stream, "_look", fails)
     async with following(api, f"{producer.path}/follow") as events, asyncio.timeout(10):
         assert [event async for event in events] == []
     monkeypatch.undo()
 
-    assert "a fault of the service" in caplog.text
+    assert "a fault" in caplog.text
     await producer.complete()
     async with following(api, f"{producer.path}/follow") as events:
         assert (await rest_of(events))[1]["state"] == "complete"

@@ -5,7 +5,7 @@
                              segments, digests, ending, compaction: the steps of that work
     a reader's request       views: the entry with what is accepted
                              since, positions, timeline: from times to lines and bytes
-                             streams, events: followers; waiting: waits
+                             stream, streams, events: followers; waiting: waits
 
 Everything runs in the event loop of a serving process; what takes CPU goes to threads. Failures are those of
 `overspill_service.errors`.

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from overspill_service.archive.archive import Archive
     from overspill_service.catalog.records import Entry
-    from overspill_service.live.streams import Stream, Streams
+    from overspill_service.live.stream import Stream
+    from overspill_service.live.streams import Streams
     from overspill_service.resources.scans import Scan
 
 PAUSE_SECONDS: Final = 0.05
