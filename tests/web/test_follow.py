@@ -375,6 +375,19 @@ async def test_without_any_time_to_wait_all_that_there_is_is_searched(api: Api, 
     assert (answer["reason"], answer["matches"][0]["line_number"]) == ("pattern", 300_001)
 
 
+async def test_a_wait_whose_stream_fails_ends_at_once(
+    api: Api, producer: Producer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(self: Stream) -> None:
+        raise RuntimeError("a fault of the service")
+
+    monkeypatch.setattr(Stream, "_look", fails)
+    async with asyncio.timeout(10):
+        answer = await (await api.get(f"{producer.path}/wait?timeout=600&lines=1")).json()
+
+    assert answer["reason"] == "timeout"
+
+
 @pytest.mark.parametrize("failure", [RuntimeError("a fault"), CaptureDamaged("a fault")])
 async def test_followers_of_a_stream_that_fails_are_sent_away_and_the_fault_is_logged(
     api: Api,

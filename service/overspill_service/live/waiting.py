@@ -100,7 +100,9 @@ class Wait:
                 entry = as_stored(entry)
                 is_new = await self._news(streams, stream, size, until)
                 entry = await self._source.entry() if is_new or kept is None else kept
-                found = await self._look(entry, until) if is_new else _Found("timeout", [])
+                found = await self._look(entry, until) if is_new else None
+                if found is None and (stream.is_broken_off or not is_new):  # no news will come
+                    found = _Found("timeout", [])
             return await self._answer(entry, found), entry
 
     async def _news(self, streams: Streams, stream: Stream, size: int, until: float) -> bool:
