@@ -21,6 +21,7 @@ from overspill_service.resources.fair_places import Places
 from overspill_service.resources.fair_threads import FairThreads
 from overspill_service.resources.scans import ScanThreads, scan_places
 from overspill_service.resources.tasks import running
+from overspill_service.resources.tenant_mix import TenantMix
 from overspill_service.resources.unsent_answers import UnsentAnswers
 from overspill_service.telemetry import tracing
 from overspill_service.telemetry.metrics import Metrics
@@ -49,11 +50,11 @@ FIRST_ROUND_SECONDS: Final = 2.0
 
 
 @asynccontextmanager
-async def open_scans(archive: Archive, metrics: Metrics) -> AsyncIterator[ScanThreads]:
+async def open_scans(archive: Archive, metrics: Metrics, mix: TenantMix) -> AsyncIterator[ScanThreads]:
     """Start the threads for scans, and those for uploads, and stop them at the end."""
     scans, uploads = (
-        ScanThreads(scan_places(archive.memory.size), note=metrics.scan_batch),
-        FairThreads("upload"),
+        ScanThreads(scan_places(archive.memory.size), mix=mix, note=metrics.scan_batch),
+        FairThreads("upload", mix=mix),
     )
     archive.upload_workers = uploads.of
     try:
@@ -76,14 +77,14 @@ def make_app(settings: Settings, *, clock: Callable[[], float] = time.time) -> w
 
 
 async def _serve(app: web.Application, settings: Settings, clock: Callable[[], float]) -> AsyncIterator[None]:
-    metrics = Metrics()
+    metrics, mix = Metrics(), TenantMix()
     stamp, directory = access.stamp_of(settings.tenants), access.directory_of(settings)
     async with (
-        open_archive(settings, metrics, clock=clock) as archive,
-        open_scans(archive, metrics) as scans,
+        open_archive(settings, metrics, mix=mix, clock=clock) as archive,
+        open_scans(archive, metrics, mix) as scans,
     ):
         is_settled = await access.try_to_settle(settings, directory, archive)
-        app[SERVICE] = service = await _assemble(settings, metrics, directory, archive, scans)
+        app[SERVICE] = service = await _assemble(settings, metrics, directory, archive, scans, mix)
         async with (
             _maintained(service, is_settled=is_settled),
             running(TenantsFile(service, stamp).run(), "tenants' file"),
@@ -94,7 +95,12 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
 
 
 async def _assemble(
-    settings: Settings, metrics: Metrics, directory: TenantDirectory, archive: Archive, scans: ScanThreads
+    settings: Settings,
+    metrics: Metrics,
+    directory: TenantDirectory,
+    archive: Archive,
+    scans: ScanThreads,
+    mix: TenantMix,
 ) -> Service:
     """Return the parts of the service, wired."""
     clock, memory = archive.shared_clock.now, archive.memory.size
@@ -130,6 +136,7 @@ async def _assemble(
         places=Places.of(settings.max_uploads, memory),
         unsent=UnsentAnswers(memory, note_cut_off),
         scans=scans,
+        mix=mix,
         flusher=_flusher(settings, metrics, archive),
         live_views=views,
         streams=Streams(archive, views),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from overspill_service.catalog import Catalog
     from overspill_service.objects import ObjectStore
+    from overspill_service.resources.tenant_mix import TenantMix
     from overspill_service.settings.settings import Settings
     from overspill_service.telemetry.metrics import Metrics
 
@@ -44,13 +45,14 @@ async def open_archive(
     settings: Settings,
     metrics: Metrics | None = None,
     *,
+    mix: TenantMix | None = None,
     clock: Callable[[], float] = time.time,
 ) -> AsyncIterator[Archive]:
     """Open the back ends and the audit log that the settings name, and close them at the end.
 
-    `clock` is this machine's. Raises `SettingError` if one of them cannot be used.
+    `mix` tells who asks. `clock` is this machine's. Raises `SettingError` if one of them cannot be used.
     """
-    cpu = CpuThreads()
+    cpu = CpuThreads(mix=mix)
     store = store_of(settings, "store", settings.store)
     try:
         catalog = catalog_of(settings, "catalog", settings.catalog, clock)

@@ -12,6 +12,7 @@ from overspill_service.errors import OutOfResources
 from overspill_service.resources import random_names
 from overspill_service.resources.fair_threads import FairThreads
 from overspill_service.resources.random_names import random_bytes
+from overspill_service.resources.tenant_mix import TenantMix
 from overspill_service.resources.threads import Pool
 
 
@@ -62,9 +63,10 @@ async def test_the_end_waits_for_what_runs_and_cancels_what_waits() -> None:
     assert await running is True
 
 
-async def test_a_tenant_uses_half_of_the_threads_while_another_one_asks_too() -> None:
+async def test_a_tenant_uses_half_of_the_threads_while_another_one_asks_for_anything() -> None:
     now, go_on, running = 0.0, threading.Semaphore(0), threading.Semaphore(0)
-    threads = FairThreads("work", threads=4, clock=lambda: now)
+    mix = TenantMix(lambda: now)
+    threads = FairThreads("work", mix=mix, threads=4)
 
     def work() -> None:
         running.release()
@@ -88,6 +90,8 @@ async def test_a_tenant_uses_half_of_the_threads_while_another_one_asks_too() ->
     assert await begins(2)
     now = 2.0
     assert await begins(4)
+    mix.note("third")
+    assert await begins(2), "what another tenant asks for needs none of these threads"
     threads.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -50,9 +51,10 @@ async def api(start_api: Callable[..., Any], tmp_path: Path) -> Api:
         )
     )
     api: Api = await start_api(tenants=file, max_uploads=4, metrics_from="127.0.0.1")
-    for key, content in ((HOSTILE, large()), (QUIET, SMALL)):
+    for key, content in ((QUIET, SMALL), (HOSTILE, large())):
         response = await api.send("PUT", path_of(content), data=content, headers=bearer(key))
         assert response.status == 201
+    api.service.mix._changed_at = -math.inf  # the quiet tenant's upload was long ago
     return api
 
 
@@ -125,6 +127,17 @@ async def test_a_read_waits_for_no_reads_of_another_tenant(api: Api, read: str) 
     finally:
         go_on.set()
         await asyncio.gather(*held)
+
+
+async def test_a_small_request_of_another_tenant_leaves_less_of_all_threads_to_the_first(api: Api) -> None:
+    service = api.service
+    pools: list[Any] = [service.archive.cpu.of("one"), service.archive.upload_workers("one")]
+    mixes = {id(pool._threads._mix) for pool in pools} | {id(service.scans._mix)}
+    for key, content in ((HOSTILE, large()), (QUIET, SMALL)):
+        await api.send("GET", path_of(content), headers=bearer(key))
+
+    assert service.mix.is_mixed
+    assert mixes == {id(service.mix)}
 
 
 async def test_small_reads_and_uploads_of_the_same_tenant_pass_its_scans(api: Api, held: HeldScans) -> None:

@@ -13,6 +13,8 @@ from overspill_service.resources.fair_threads import FairThreads
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from overspill_service.resources.tenant_mix import TenantMix
+
 INLINE_FRAMES: Final = 256
 """Frames whose metadata is processed in less than a millisecond."""
 
@@ -57,8 +59,8 @@ INLINE: Final = Inline()
 class CpuThreads:
     """The threads for all but scans and uploads. Used without `of`, they work for the process itself."""
 
-    def __init__(self, threads: int | None = None) -> None:
-        self._threads = FairThreads("cpu", threads=threads, gives_way=False)
+    def __init__(self, threads: int | None = None, mix: TenantMix | None = None) -> None:
+        self._threads = FairThreads("cpu", mix=mix, threads=threads, gives_way=False)
         self.threads = self._threads.share
         self._own = self._threads.of("")
 

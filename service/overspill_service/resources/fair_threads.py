@@ -1,8 +1,9 @@
 """Threads that tenants share fairly: a free one goes to the tenant that has the fewest running.
 
 Of several such tenants the one that has used the least CPU time comes first. One thread more than a tenant
-may use is there, so that the next tenant need not wait for work to end. While several tenants ask, each uses
-half of the threads: what a thread does still takes cores and the interpreter's lock from all others.
+may use is there, so that the next tenant need not wait for work to end. While several tenants ask, for
+whatever it be, each uses half of the threads: what a thread does still takes cores and the interpreter's lock
+from all others.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from overspill_service.errors import CpuTimeUsed
+from overspill_service.resources.tenant_mix import TenantMix
 from overspill_service.resources.threads import Pool, cpu_threads, give_way
 
 if TYPE_CHECKING:
@@ -23,9 +25,6 @@ if TYPE_CHECKING:
 MINUTE: Final = 60.0
 PAUSES: Final = 4
 """A tenant may hold the interpreter's lock for a fifth of the time: then others get it in between."""
-
-TOGETHER_SECONDS: Final = 1.0
-"""How long several tenants count as asking, after work of one tenant has followed work of another."""
 
 LITTLE: Final = 0.01
 """The part of a limit on CPU time below which other replicas need not know."""
@@ -41,6 +40,7 @@ class FairThreads:
         self,
         name: str,
         *,
+        mix: TenantMix | None = None,
         note: Callable[[str, float, float], None] = lambda *_: None,
         clock: Callable[[], float] = time.monotonic,
         threads: int | None = None,
@@ -49,6 +49,7 @@ class FairThreads:
     ) -> None:
         """`note` gets the tenant of each batch, the seconds that it waited and its seconds of CPU time.
 
+        `mix` tells whether several tenants ask of the process; without it, only who asks for these threads.
         `gives_way`: other threads come first while cores are short. `halves`: tenants that ask at once
         use half of the threads each; of no use where threads wait for another machine.
         """
@@ -60,10 +61,7 @@ class FairThreads:
         self._tenants: dict[str, Tenant] = {}
         self._busy: dict[Tenant, None] = {}
         """The tenants whose work runs or waits."""
-        self._latest: Tenant | None = None
-        """The tenant whose work came last."""
-        self._changed_at = -math.inf
-        """When work last came from another tenant than the work before it."""
+        self._mix = mix or TenantMix(clock)
         self._note, self._clock = note, clock
         self._is_closed = False
 
@@ -89,22 +87,13 @@ class FairThreads:
             tenant.used = max(tenant.used, least)  # time without work earns nothing
             self._busy[tenant] = None
         batch = Batch(tenant, work, self._clock(), lock)
-        self._note_wait(tenant, batch.since)
+        self._mix.note(tenant.name)
         tenant.waiting.append(batch)
         self._begin_waiting()
         return batch
 
-    def _note_wait(self, tenant: Tenant, now: float) -> None:
-        """Remember when work came from another tenant than before. The process's own work has no name."""
-        if not tenant.name or tenant is self._latest:
-            return
-        if self._latest is not None:
-            self._changed_at = now
-        self._latest = tenant
-
     def _begin_waiting(self) -> None:
-        is_shared = self._clock() - self._changed_at < TOGETHER_SECONDS
-        most = self._half if is_shared else self.share
+        most = self._half if self._mix.is_mixed else self.share
         while self._idle and (ready := [each for each in self._busy if each.may_begin(most)]):
             batch = min(ready, key=lambda each: (each.running, each.used)).waiting.popleft()
             if batch.result.cancelled():

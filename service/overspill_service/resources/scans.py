@@ -17,6 +17,8 @@ from overspill_service.resources.fair_threads import FairThreads, Tenant, Tenant
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from overspill_service.resources.tenant_mix import TenantMix
+
 MAX_PLACES: Final = 16
 """Scans of one process that run at once, at most."""
 SCAN_BYTES: Final = 16 * 2**20
@@ -37,11 +39,12 @@ class ScanThreads(FairThreads):
         self,
         places: int,
         *,
+        mix: TenantMix | None = None,
         note: Callable[[str, float, float], None] = lambda *_: None,
         clock: Callable[[], float] = time.monotonic,
         threads: int | None = None,
     ) -> None:
-        super().__init__("scan", note=note, clock=clock, threads=threads)
+        super().__init__("scan", mix=mix, note=note, clock=clock, threads=threads)
         self.places = FairPlaces(places, "greps and summaries")
 
     @asynccontextmanager

@@ -195,6 +195,7 @@ async def _principal(service: Service, request: web.Request) -> Principal:
 async def _admitted(service: Service, request: web.Request, principal: Principal) -> Admitted:
     """Wait until the request is admitted. No more of a body is read meanwhile. Raises `Overloaded`."""
     admission, tenant = service.admission, principal.tenant.name
+    service.mix.note(tenant)
     if (admitted := admission.try_admit(tenant)) is not None:
         return admitted
     with paused_reading(request.transport if request.body_exists else None):

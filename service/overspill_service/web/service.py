@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from overspill_service.live.views import LiveViews
     from overspill_service.resources.fair_places import Places
     from overspill_service.resources.scans import ScanThreads
+    from overspill_service.resources.tenant_mix import TenantMix
     from overspill_service.resources.unsent_answers import UnsentAnswers
     from overspill_service.settings.settings import Settings
     from overspill_service.telemetry.metrics import Metrics
@@ -76,6 +77,7 @@ class Service:
     places: Places
     unsent: UnsentAnswers
     scans: ScanThreads
+    mix: TenantMix
     flusher: Flusher
     live_views: LiveViews
     streams: Streams
