@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from overspill_service.archive.archive import Archive
@@ -15,6 +15,7 @@ from overspill_service.audit.outputs import open_output
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from overspill_service.catalog.sqlite.clock import steady_seconds
 from overspill_service.catalog.urls import open_catalog, sqlite_file
+from overspill_service.errors import StoreUnavailable
 from overspill_service.errors.checks import folder_risk, foreign_owner, foreign_parent
 from overspill_service.errors.system import failure
 from overspill_service.objects.file import FileStore
@@ -55,6 +56,8 @@ async def open_archive(
     cpu = CpuThreads(mix=mix)
     store = store_of(settings, "store", settings.store)
     try:
+        with suppress(StoreUnavailable):  # whoever uses the folder says what is wrong with it
+            await store.make_room()
         catalog = catalog_of(settings, "catalog", settings.catalog, clock)
         try:
             steady = None if isinstance(catalog, SqliteCatalog) else steady_seconds

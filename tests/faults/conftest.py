@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol
@@ -10,7 +12,7 @@ import pytest
 
 from tests.faults.live_replicas import TIMEOUT
 from tests.faults.traffic import until
-from tests.servers.overspill import ForkedService, ServiceProcess
+from tests.servers.overspill import ForkedService, ServiceProcess, running
 from tests.web.conftest import Api, producer, start_api
 
 if TYPE_CHECKING:
@@ -67,3 +69,18 @@ async def pair(
     for each in replicas:
         await until(each.service.archive.catalog.is_complete)
     return replicas
+
+
+@pytest.fixture
+def on_a_tiny_disk(tmp_path: Path) -> Iterator[ServiceProcess]:
+    """A service whose data directory has room for 4 MiB and 200 files."""
+    service = ForkedService(tmp_path / "service")
+    service.data.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m,nr_inodes=200,mode=700", "tmpfs", str(service.data)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("only root may mount a file system that is small enough to fill")
+    try:
+        with running(service):
+            yield service
+    finally:
+        subprocess.run(["umount", "--lazy", str(service.data)], check=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -14,11 +12,9 @@ import pytest
 from overspill.errors import CatalogUnavailable, StoreFull, StoreUnavailable
 
 from tests.faults.traffic import MIB, client_of, noise
-from tests.servers.overspill import ForkedService, ServiceProcess, running
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from tests.servers.overspill import ServiceProcess
 
 resource = pytest.importorskip("resource", reason="only POSIX limits the size of files")
 
@@ -83,21 +79,6 @@ async def test_a_catalog_that_is_overwritten_takes_no_more_captures(own_service:
 
     assert status == 503
     assert "move it away and start again" in detail
-
-
-@pytest.fixture
-def on_a_tiny_disk(tmp_path: Path) -> Iterator[ServiceProcess]:
-    """A service whose data directory has room for 4 MiB and 200 files."""
-    service = ForkedService(tmp_path / "service")
-    service.data.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=4m,nr_inodes=200,mode=700", "tmpfs", str(service.data)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("only root may mount a file system that is small enough to fill")
-    try:
-        with running(service):
-            yield service
-    finally:
-        subprocess.run(["umount", "--lazy", str(service.data)], check=True)
 
 
 async def test_a_full_disk_is_said_and_everything_goes_on_once_there_is_room(

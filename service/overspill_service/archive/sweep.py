@@ -62,6 +62,7 @@ async def sweep_all(archive: Archive, tenants: Iterable[str]) -> SweepResult:
     A failure with one tenant is logged and does not affect the others. Raises `ClockSkewed`.
     """
     await archive.shared_clock.require_agreement()
+    await archive.store.make_room()
 
     async def one(tenant: str) -> wire.Removed | str:
         try:

@@ -45,6 +45,9 @@ class ObjectStore(Protocol):
     async def delete(self, keys: Iterable[str]) -> None:
         """Delete the objects. Absent keys are not an error."""
 
+    async def make_room(self) -> None:
+        """Make room for what a removal has to record, if a disk that the store shares is full."""
+
     async def sweep_temporary(self, age: float) -> int:
         """Delete the leftovers of puts that were interrupted more than `age` seconds ago.
 

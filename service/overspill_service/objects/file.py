@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import logging
 import os
 import secrets
 from contextlib import suppress
@@ -31,14 +32,18 @@ from overspill_service.objects.checks import check_operations
 from overspill_service.objects.durable_files import CAN_TELL_CACHED
 from overspill_service.objects.folder_walk import BUCKET_CHARACTERS, FOLDERS, SLASH, TEMPORARY_MARK
 from overspill_service.objects.keys import check_key, check_prefix, owner_of
+from overspill_service.objects.reserve import NO_ROOM, Reserve
 from overspill_service.objects.threads import Threads
 from overspill_service.resources.quick_work import QuickWork, is_on_local_disk
+from overspill_service.store_format.object_keys import records_removal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
     from pathlib import Path
 
     from overspill_service.objects import StoredObject
+
+log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -67,12 +72,18 @@ class FileStore:
         """Threads of their own: a read takes little time, and a write must reach the disk."""
         self._quick = QuickWork(is_possible=CAN_TELL_CACHED and is_on_local_disk(self._root))
         self._page_size = page_size
+        self._reserve = Reserve(self._root)
         self._known_folders: set[Path] = set()
         self._identity: tuple[int, int] | None = None
         """Device and inode of the folder, once it was used."""
 
     async def put(self, key: str, pieces: Sequence[bytes]) -> bool:
-        return await self._run(owner_of(key), self._write, self._path_of(key), pieces)
+        """Store an object. On a nearly full disk the last room is for the records of removals."""
+        prepare = self._reserve.give if records_removal(key) else self._reserve.keep
+        return await self._run(owner_of(key), self._write, self._path_of(key), pieces, prepare)
+
+    async def make_room(self) -> None:
+        await self._run("", self._reserve.give)
 
     async def read(self, key: str, start: int, length: int) -> bytes:
         path = self._path_of(key)
@@ -128,9 +139,16 @@ class FileStore:
             yield each
 
     def prepare(self) -> None:
-        """Make the folder, and close this store. Raises `OSError` if the folder cannot be used. Blocks."""
+        """Make the folder, and close this store. Raises `OSError` if the folder cannot be used. Blocks.
+
+        A full disk can still be read from, and removed from.
+        """
         try:
             self._write_probe()
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            log.warning("%s", failure(error, DISK, self._root))
         finally:
             self._close()
 
@@ -198,7 +216,9 @@ class FileStore:
         name = SLASH.join(segments[depth:])
         return self._root.joinpath(*segments[:depth], name[:BUCKET_CHARACTERS] + TEMPORARY_MARK, name)
 
-    def _write(self, path: Path, pieces: Sequence[bytes]) -> bool:
+    def _write(self, path: Path, pieces: Sequence[bytes], prepare: Callable[[], None]) -> bool:
+        self._ensure_folder(self._root)
+        prepare()
         self._ensure_folder(path.parent)
         temporary = path.with_name(f"{path.name}{TEMPORARY_MARK}{secrets.token_hex(6)}")
         is_new = False
@@ -235,6 +255,7 @@ class FileStore:
         self._ensure_folder(self._root)
         if not os.access(self._root, os.R_OK | os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        self._reserve.keep()
         path = self._root / PROBE_FILE
         try:
             with durable_files.durably_written(path, [bytes(PROBE_BYTES)], "wb"):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from overspill_service.objects import StoredObject
 from overspill_service.objects.keys import is_key
+from overspill_service.objects.reserve import NAME as RESERVE
 from overspill_service.store_format.object_keys import is_service_key
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def sweep_temporary(root: Path, age: float) -> int:
     for folder, _, names in os.walk(root):
         for name in names:
             with suppress(FileNotFoundError):  # its writer has just removed it
-                if TEMPORARY_MARK in name:
+                if TEMPORARY_MARK in name and name != RESERVE:
                     remaining += _remaining_size(root.joinpath(folder, name), max(age, WRITER_SECONDS))
     return remaining
 

@@ -44,6 +44,9 @@ class MemoryStore:
             check_key(key)
             self._objects.pop(key, None)
 
+    async def make_room(self) -> None:
+        """Do nothing: the store shares no disk with a catalog."""
+
     async def sweep_temporary(self, age: float) -> int:  # noqa: ARG002  (a put is one step)
         return 0
 

@@ -129,6 +129,12 @@ def is_kept_elsewhere(key: str) -> bool:
     return key.startswith((REMOVALS, KEYS)) or parse(key) is not None
 
 
+def records_removal(key: str) -> bool:
+    """Return whether a removal writes this object: its record, or the marker that it leaves."""
+    parsed = parse(key)
+    return key.startswith(REMOVALS) or (parsed is not None and parsed.is_removal)
+
+
 def is_service_key(key: str) -> bool:
     """Return whether the service ever uses this key."""
     return is_kept_elsewhere(key) or key.startswith((GENERATIONS, PROBES)) or key == PAGE_SECRET

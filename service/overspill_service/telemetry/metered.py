@@ -65,6 +65,7 @@ class MeteredStore(_Metered[ObjectStore]):
     put = _counted(ObjectStore.put)
     read = _counted(ObjectStore.read)
     delete = _counted(ObjectStore.delete)
+    make_room = _counted(ObjectStore.make_room)
     sweep_temporary = _counted(ObjectStore.sweep_temporary)
     keeps_versions = _counted(ObjectStore.keeps_versions)
     now = _counted(ObjectStore.now)

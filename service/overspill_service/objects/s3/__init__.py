@@ -156,6 +156,9 @@ class S3Store:
             rest = batch if len(batch) <= MAX_SINGLE_DELETES else await self._bucket.delete(batch)
             await fan_out(self._delete, rest, concurrency=CONCURRENT_DELETES)
 
+    async def make_room(self) -> None:
+        """Do nothing: the store shares no disk with a catalog."""
+
     async def sweep_temporary(self, age: float) -> int:  # noqa: ARG002  (the store keeps no half of a put)
         return 0
 
