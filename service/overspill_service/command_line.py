@@ -11,6 +11,7 @@ import socket
 import sys
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from overspill_service import release
@@ -51,6 +52,29 @@ log = logging.getLogger("overspill_service.start")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Return the exit code: 0 done, 1 failed, 2 wrong usage or settings."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        try:
+            return _command(given)
+        finally:
+            _flush_output()
+    except OSError as error:  # of standard output: all others have been answered
+        return _fail(f"standard output: {error.strerror}", 1)
+
+
+def _flush_output() -> None:
+    """Write out what was printed. Raises `OSError`; at its end, the interpreter does not try once more."""
+    if sys.stdout is None:  # it was closed from the beginning
+        return
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        raise
+
+
+def _command(given: list[str]) -> int:
+    """Run one command. Raises `OSError` if the help cannot be written."""
     options = vars(parser().parse_args(given))
     command = options.pop("command")
     flags = {name: value for name, value in options.items() if value is not None}
@@ -173,7 +197,16 @@ async def _run_workers(settings: Settings, listener: socket.socket, arguments: l
     return await Supervisor(settings, listener, arguments).run()
 
 
-class _Command(argparse.ArgumentParser):
+class _Parser(argparse.ArgumentParser):
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print a message. Raises `OSError` if the help cannot be written, which argparse itself ignores."""
+        if file is not None and file is sys.stdout:
+            print(message, end="")
+        else:
+            super()._print_message(message, file)
+
+
+class _Command(_Parser):
     """The parser of one command. It gets the settings' flags only if its command is run: they take long."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -196,7 +229,7 @@ class _Command(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line. Every setting is a flag of every command."""
-    root = argparse.ArgumentParser(prog="overspill-service", description="The capture service of Overspill.")
+    root = _Parser(prog="overspill-service", description="The capture service of Overspill.")
     root.add_argument("--version", action="version", version=f"overspill-service {release()}")
     commands_of = root.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Command)
     for name, text in operations.DESCRIPTIONS.items():

@@ -99,6 +99,23 @@ def test_a_flag_that_is_none_is_named_with_the_one_that_it_resembles(
     assert advice in capsys.readouterr().err
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("words", ["--help", "keys hash"])
+def test_a_command_whose_output_goes_nowhere_says_why_and_fails(words: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "overspill_service", *words.split()],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=clean_environment(PYTHONUNBUFFERED=""),
+            text=True,
+            check=False,
+        )
+
+    assert done.stderr == "overspill-service: standard output: No space left on device\n"
+    assert done.returncode == 1
+
+
 def test_a_wrong_variable_is_refused_by_name(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
