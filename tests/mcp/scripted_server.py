@@ -33,13 +33,24 @@ TABLE = {
     },
     "additionalProperties": False,
 }
+NUMBERS = {
+    "type": "object",
+    "properties": {"numbers": {"type": "array", "items": {"type": "number"}}},
+    "required": ["numbers"],
+    "additionalProperties": False,
+}
 TOOLS = [
     {"name": "long", "inputSchema": {"type": "object"}},
     {"name": "echo", "inputSchema": {"type": "object"}, "x-unknown": {"number": 1e2}},
     {"name": "rows", "inputSchema": {"type": "object"}, "outputSchema": ROWS},
     {"name": "table", "inputSchema": {"type": "object"}, "outputSchema": TABLE},
+    {"name": "numbers", "inputSchema": {"type": "object"}, "outputSchema": NUMBERS},
     {"name": "inspect_output", "inputSchema": {"type": "object"}},
 ]
+
+
+class Wrong(Exception):
+    """A call that is answered with an error of JSON-RPC."""
 
 
 def send(message: Any) -> None:
@@ -69,6 +80,13 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:  # noqa
         case "table":
             table = {"items": [{"name": f"item {number}", "size": number} for number in range(9_000)]}
             return text("9000 items", structuredContent=table)
+        case "numbers":
+            return text("40000 numbers", structuredContent={"numbers": list(range(40_000))})
+        case "error":
+            raise Wrong("no such table\n" + LINE * 10_000)
+        case "shout":
+            for _ in range(30):
+                send("no JSON " * 20_000)
         case "noise":
             send("this is not JSON")
             send('{"half": ')
@@ -114,7 +132,7 @@ def answer(request: dict[str, Any]) -> Any:  # noqa: PLR0911  (a case each)
             return {"tools": [], "nextCursor": "2"}
         case "tools/list" if "listless" not in sys.argv:
             cursor = params.get("cursor")
-            return {"tools": TOOLS[4:]} if cursor else {"tools": TOOLS[:4], "nextCursor": "2"}
+            return {"tools": TOOLS[5:]} if cursor else {"tools": TOOLS[:5], "nextCursor": "2"}
         case "tasks/result":
             return text(LINE * 10_000)
         case "tasks/get":
@@ -125,15 +143,23 @@ def answer(request: dict[str, Any]) -> Any:  # noqa: PLR0911  (a case each)
             return {"echo": request}
 
 
+def send_answer(request: dict[str, Any]) -> None:
+    try:
+        result = answer(request)
+    except Wrong as wrong:
+        send({"id": request["id"], "error": {"code": -32603, "message": str(wrong), "data": {"kept": 1}}})
+    else:
+        if result is not None:
+            send({"id": request["id"], "result": result})
+
+
 def main() -> None:
     if "stubborn" in sys.argv:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     for line in sys.stdin:
         request = json.loads(line)
         if "id" in request and "method" in request:
-            result = answer(request)
-            if result is not None:
-                send({"id": request["id"], "result": result})
+            send_answer(request)
         elif "method" in request:
             send({"method": "notifications/seen", "params": {"line": line.strip()}})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -147,6 +148,7 @@ def test_the_reading_tools_are_on_the_last_page_under_names_that_are_free(peer: 
         "echo",
         "rows",
         "table",
+        "numbers",
         "inspect_output",
         "overspill_inspect_output",
         "list_captures",
@@ -195,6 +197,28 @@ def test_the_notice_is_an_item_of_a_list_whose_schema_has_room_for_it_nowhere_el
 
     jsonschema.validate(table, schema)
     assert table["items"][-1]["name"].startswith("[overspill] Output of table")
+
+
+def test_the_notice_is_an_entry_of_an_object_whose_schema_has_no_room_for_a_text(peer: Peer) -> None:
+    schema = peer.tools()["numbers"]["outputSchema"]
+    found = peer.call("numbers")["structuredContent"]
+
+    jsonschema.validate(found, schema)
+    assert schema["additionalProperties"] is False
+    assert found["overspill"].startswith("[overspill] Output of numbers")
+    assert found["numbers"] == [0, 1, 2, 3, 4]
+
+
+def test_the_message_of_an_error_that_is_too_long_becomes_a_notice(peer: Peer) -> None:
+    error = peer.ask("tools/call", name="error", arguments={})["error"]
+    capture = re.search(r"cap_[a-z2-7]{20}", error["message"])
+    assert capture is not None
+    head = peer.call("inspect_output", capture=capture[0], mode="head", lines=1)["structuredContent"]
+
+    assert error["code"] == -32603
+    assert error["data"] == {"kept": 1}
+    assert len(error["message"]) < 5_000
+    assert head["content"] == "no such table\n"
 
 
 def test_links_that_are_too_many_are_a_text_that_is_stored_with_a_line_for_each(peer: Peer) -> None:
@@ -269,6 +293,15 @@ def test_lines_that_are_no_json_go_to_standard_error(peer: Peer) -> None:
     peer.stdin.close()
 
     assert b"this is not JSON" in peer.stderr.read()
+
+
+def test_lines_that_are_no_json_hold_nobody_up_if_their_reader_does_not_read(peer: Peer) -> None:
+    assert peer.call("shout")["content"]
+    peer.stdin.close()
+    printed = peer.stderr.readline()
+
+    assert printed.startswith(b"no JSON no JSON ")
+    assert printed.endswith(b"... [156000 bytes more]\n")
 
 
 def test_half_of_a_surrogate_pair_is_guarded_and_read_back(peer: Peer) -> None:

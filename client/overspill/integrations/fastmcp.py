@@ -55,8 +55,7 @@ class OverspillMiddleware(Middleware):
         """Add the reading tools to the list."""
         tools = await call_next(context)
         names = self._names = self._named(tools)
-        if self._drops_schemas:
-            tools = [tool.model_copy(update={"output_schema": None}) for tool in tools]
+        tools = [tool.model_copy(update={"output_schema": names.schemas.get(tool.name)}) for tool in tools]
         offered = {tool.name: tool for tool in self._hosts.tools(_client_name(context.fastmcp_context))}
         return [*tools, *(_tool(offered[tool.name], name) for name, tool in names.own.items())]
 

@@ -47,6 +47,21 @@ async def guarded(
         return result
 
 
+async def guarded_error(
+    guard: Guard, policy: Policy | None, names: ToolNames, request: Request, error: dict[str, Any]
+) -> Any:
+    """Return the error of a call that went wrong as it may go on, or the same object if it is not too long.
+
+    `policy` as in `guarded`. An error that cannot be rewritten stays as it is.
+    """
+    if request.tool in names.reading:
+        policy = policy_for_foreign_tool(policy or guard.policy)
+    found = await guard.process(error, tool=request.tool, call_id=request.call_id, policy=policy)
+    if found.notice is None or not isinstance(found.value.get("message"), str):
+        return error
+    return _with_reader(found.value, found.capture, names)
+
+
 async def guarded_unless_lost(guard: Guard, tool: str, result: Any, session: str | None) -> Any:
     """Do the same for a gateway, which has no list of the server's tools.
 
@@ -89,10 +104,9 @@ async def _guarded(
     reader = names.name_of(_READER)
     if found.capture is not None:
         status["read_with"] = {"tool": reader, "arguments": {"capture": found.capture}}
-    ours, named = f'{_READER}("{found.capture}"', f'{reader}("{found.capture}"'
-    value = _renamed(found.value, ours, named)
+    value = _with_reader(found.value, found.capture, names)
     if isinstance(result.get(_STRUCTURED), dict | list):
-        notice = _renamed(str(found.notice), ours, named)
+        notice = _with_reader(str(found.notice), found.capture, names)
         structured = await threads.run(_valid, policy or guard.policy, names, request, result, value, notice)
         value = {**value, _STRUCTURED: structured}
     meta = value.get("_meta")
@@ -122,6 +136,11 @@ def _valid(
 
 def _any_is_valid(_content: Any) -> bool:
     return True
+
+
+def _with_reader(value: Any, capture: str | None, names: ToolNames) -> Any:
+    """Return `value` with the name that the client has for our tool in its notice."""
+    return _renamed(value, f'{_READER}("{capture}"', f'{names.name_of(_READER)}("{capture}"')
 
 
 def _renamed(value: Any, old: str, new: str) -> Any:

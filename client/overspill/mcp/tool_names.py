@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from overspill.mcp.rendering import definition
+from overspill.mcp.schema_room import with_room
 
 if TYPE_CHECKING:
     from overspill.agent_tools.agent_tool import AgentTool
@@ -21,6 +22,7 @@ class ToolNames:
         self._theirs: set[str] = set()
         self._drops_schemas = drops_schemas
         self.schemas: dict[str, dict[str, Any]] = {}
+        """The output schemas by tool, as the client gets them: with room for a notice."""
         self.reading: frozenset[str] = frozenset(tool.name for tool in own)
         """What the reading tools are called by themselves."""
         self.own: dict[str, AgentTool] = {tool.name: tool for tool in own}
@@ -58,8 +60,8 @@ class ToolNames:
             return tool
         if self._drops_schemas:
             return {key: value for key, value in tool.items() if key != "outputSchema"}
-        self.schemas[name] = tool["outputSchema"]
-        return tool
+        schema = self.schemas[name] = with_room(tool["outputSchema"])
+        return tool if schema is tool["outputSchema"] else {**tool, "outputSchema": schema}
 
     def _free_name(self, name: str) -> str:
         names = (name, f"overspill_{name}", *(f"overspill_{name}_{number}" for number in range(2, 100)))

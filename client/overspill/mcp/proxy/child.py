@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import signal
 import stat
 import sys
@@ -27,6 +28,8 @@ _MAX_MESSAGE_BYTES: Final = 1 << 30
 """The longest message that is read, in bytes."""
 _GRACE_SECONDS: Final = 3.0
 """Seconds that the server has to end after its input did, and again after a signal."""
+_ERROR_BYTES: Final = 4_000
+"""Bytes that are printed of a line. A pipe that is writable takes 4,096 without waiting (POSIX)."""
 _LEFT_BEHIND_SECONDS: Final = 0.5
 """How long after the server's end its background processes' output is still taken."""
 
@@ -225,8 +228,13 @@ async def drain(writer: asyncio.StreamWriter) -> None:
 
 
 def _print_error(line: bytes) -> None:
+    """Print what a pipe takes at once of a line. If nobody reads, it is lost: nobody may wait for that."""
+    if len(line) > _ERROR_BYTES:
+        line = b"%b... [%d bytes more]" % (line[:_ERROR_BYTES], len(line) - _ERROR_BYTES)
     with contextlib.suppress(OSError):
-        os.write(sys.stderr.fileno(), line + b"\n")
+        _, writable, _ = select.select([], [sys.stderr.fileno()], [], 0)
+        for descriptor in writable:
+            os.write(descriptor, line + b"\n")
 
 
 def _signal(child: asyncio.subprocess.Process, number: signal.Signals) -> None:

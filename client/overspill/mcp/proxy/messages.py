@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -25,6 +25,7 @@ class Message(Struct, frozen=True):
     method: str | UnsetType = UNSET
     params: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
 
     @property
     def key(self) -> Key:
@@ -36,6 +37,7 @@ class NotAMessage(Exception):
     """A line that holds no JSON-RPC message."""
 
 
+_PARTS: Final = ("params", "result", "error")
 _ONE = msgspec.json.Decoder(Message)
 _MANY = msgspec.json.Decoder(list[Raw])
 
@@ -78,7 +80,9 @@ def _routed(found: Any) -> Message:
         raise NotAMessage
     kept = {name: found[name] for name in ("id", "method") if name in found}
     known = msgspec.convert(kept, Message)
-    parts = {name: Raw(json.dumps(found[name]).encode()) for name in ("params", "result") if name in found}
+    parts = {
+        name: Raw(json.dumps(found[name]).encode()) for name in ("params", "result", "error") if name in found
+    }
     return msgspec.structs.replace(known, **parts)
 
 
@@ -112,6 +116,6 @@ def encoded(message: Any) -> bytes:
     return json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
 
 
-def with_result(line: bytes, result: Any) -> bytes:
-    """Return a response with another result. All its other members stay."""
-    return encoded({**parsed(line), "result": result})
+def with_member(line: bytes, name: str, value: Any) -> bytes:
+    """Return a response with another result or error. All its other members stay."""
+    return encoded({**parsed(line), name: value})

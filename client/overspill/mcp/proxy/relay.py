@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Struct
@@ -22,23 +23,27 @@ from overspill.mcp.proxy.messages import (
     messages,
     parsed,
     request_of,
-    with_result,
+    with_member,
 )
 from overspill.mcp.proxy.own_requests import OwnRequests
 from overspill.mcp.rendering import result as rendered
 from overspill.mcp.request import CALL, LIST
-from overspill.mcp.results import guarded
+from overspill.mcp.results import guarded, guarded_error
 from overspill.mcp.tool_names import ToolNames
 from overspill.reading.latest import Latest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    from msgspec import Raw
 
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guard import Guard
     from overspill.mcp.progress import Report
     from overspill.mcp.proxy.messages import Key
     from overspill.mcp.request import Request
+
+    Rewrite = Callable[[dict[str, Any]], Awaitable[Any]]
 
 _log = logging.getLogger("overspill.mcp")
 _TASK_METHODS: Final = frozenset({"tasks/result", "tasks/get"})
@@ -111,10 +116,14 @@ class Relay:
             if self._own_requests.take(message):
                 continue
             request = None if message.method is not UNSET else self._pending.pop(message.key, None)
-            if request is None or message.result is UNSET or request.method not in _REWRITTEN:
+            if request is None or request.method not in _REWRITTEN:
                 self._to_client(raw)
+            elif message.result is not UNSET:
+                self._begin(self._send(raw, "result", message.result, partial(self._rewritten, request)))
+            elif message.error is not UNSET and request.method == CALL:
+                self._begin(self._send(raw, "error", message.error, partial(self._shortened, request)))
             else:
-                self._begin(self._send_answer(raw, message, request))
+                self._to_client(raw)
 
     def server_ended(self, why: str) -> None:
         """Answer every request that is under way with an error. Cancel our own reads."""
@@ -190,15 +199,14 @@ class Relay:
 
         return report
 
-    async def _send_answer(self, raw: bytes, message: Message, request: Request) -> None:
-        """Send on the server's answer. If it cannot be rewritten, it goes on as it came."""
-        assert message.result is not UNSET
+    async def _send(self, raw: bytes, name: str, member: Raw, rewrite: Rewrite) -> None:
+        """Send on the server's answer, whose member `name` is rewritten. If it cannot be, it stays."""
         try:
-            result = parsed(message.result)
-            new = await self._rewritten(request, result)
-            line = raw if new is result else with_result(raw, new)
+            given = parsed(member)
+            new = await rewrite(given)
+            line = raw if new is given else with_member(raw, name, new)
         except Exception:  # noqa: BLE001  (the boundary: the proxy never breaks a connection)
-            _log.warning("a result of %s passes as it came", request.method, exc_info=True)
+            _log.warning("a message of the server passes as it came", exc_info=True)
             line = raw
         self._to_client(line)
 
@@ -223,6 +231,13 @@ class Relay:
             await self._learn(call)
         policy = self._hosts.policy(self._client_name)
         return await guarded(self._guard, policy, self._names, call, result)
+
+    async def _shortened(self, call: Request, error: dict[str, Any]) -> Any:
+        if call.is_from_program or call.tool in self._choices.whole:
+            return error
+        return await guarded_error(
+            self._guard, self._hosts.policy(self._client_name), self._names, call, error
+        )
 
     async def _learn(self, call: Request) -> None:
         """Ask the server for its tools if the client has not: it may check results by their schemas later."""
