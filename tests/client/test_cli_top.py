@@ -228,6 +228,18 @@ def test_keys_change_the_order(overspill: Shell) -> None:
     assert screens[-1][6].startswith("grep")
 
 
+def test_a_key_that_means_nothing_does_nothing(overspill: Shell) -> None:
+    terminal = overspill.terminal("top", "--sort", "name")
+    terminal.wait_for("TOOL▾".encode())
+    for key in (b"\n", b"\t", b"\x1b", b"\x7f", "é".encode(), b"\x1b[Z", b"x"):
+        drawn = len(terminal.shown)
+        terminal.press(key)
+        terminal.wait_for(b"TOTAL", after=drawn)
+    terminal.press(b"r")
+
+    quit_table(terminal, "TOOL▴".encode())
+
+
 def test_a_terminal_that_is_no_screen_gets_the_table_once(overspill: Shell) -> None:
     for kind in ("dumb", ""):
         terminal = overspill.terminal("top", TERM=kind)

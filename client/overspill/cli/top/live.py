@@ -101,10 +101,9 @@ class Live:
     def _press(self) -> None:
         try:
             keys = list(self._screen.keys())
-        except OSError:
-            keys = []
-        if not keys:  # the terminal is gone
+        except OSError:  # the terminal is gone
             self._end(signal.SIGHUP)
+            return
         for key in keys:
             self._view.press(key)
         if "q" in keys:

@@ -6,6 +6,7 @@ cursor) and 1049 (the alternate screen).
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -95,7 +96,13 @@ class Screen:
         output.flush()
 
     def keys(self) -> Iterator[str]:
-        """Yield the keys that were pressed: a character, or a name such as `up`. Raises `OSError`."""
+        """Yield the keys that were pressed: a character, or a name such as `up`. Others are left out.
+
+        Raises `OSError` if the terminal is gone.
+        """
         assert self.keyboard is not None
-        for sequence, character in _KEYS.findall(os.read(self.keyboard, _KEY_BYTES)):
+        pressed = os.read(self.keyboard, _KEY_BYTES)
+        if not pressed:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        for sequence, character in _KEYS.findall(pressed):
             yield _NAMES.get(sequence, "") or character.decode()
