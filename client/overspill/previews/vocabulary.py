@@ -27,21 +27,6 @@ class LineVerdict(NamedTuple):
 LIKE_NO_OTHER: Final = LineVerdict(UNLIKE, -1)
 COLOURED: Final = LineVerdict(SAID, -2)
 """A line in red."""
-
-
-def _has(text: str, words: tuple[str, ...]) -> bool:
-    return any(map(text.__contains__, words))
-
-
-@functools.cache
-def _words() -> Keywords:
-    """Return the words of all rules in lower case, which stand for the numbers of the rules."""
-    numbers: Counter[str] = Counter()
-    for number, rule in enumerate(RULES):
-        numbers.update({word.lower(): 1 << number for word in rule.words})
-    return Keywords(numbers)
-
-
 _HARMLESS: Final = re.compile(
     at_word(
         "0|no|zero|without",
@@ -60,8 +45,8 @@ _HARMLESS: Final = re.compile(
 """Words that say that nothing went wrong, in lower case."""
 _DENIALS: Final = ("0", "no ", "none", "null", "false", "[]", '""', "zero", "without", "--no")
 _DENIED: Final = (
-    *("error", "fail", "exception", "warning", "problem", "issue", "offenses", "unreachable", "exit", "--no"),
-)
+    "error", "fail", "exception", "warning", "problem", "issue", "offenses", "unreachable", "exit", "--no",
+)  # fmt: skip
 """A line without any of these denies nothing."""
 _PASSING: Final = re.compile(
     r"^(?:ok|PASS(?:ED)?:?)\s|^\s*(?:✓|✔|√)"
@@ -112,6 +97,15 @@ def _by_rule(said: str, line: str) -> LineVerdict | None:
     return None
 
 
+@functools.cache
+def _words() -> Keywords:
+    """Return the words of all rules in lower case, which stand for the numbers of the rules."""
+    numbers: Counter[str] = Counter()
+    for number, rule in enumerate(RULES):
+        numbers.update({word.lower(): 1 << number for word in rule.words})
+    return Keywords(numbers)
+
+
 def _without_denials(said: str) -> str:
     lower = said.lower()
     if not _has(lower, _DENIALS) or not _has(lower, _DENIED) or len(lower) != len(said):
@@ -133,6 +127,10 @@ def _weighed(rule: Rule, said: str, line: str) -> float:
 def _is_calm(line: str) -> bool:
     """Return whether the level of a log line says that all is well."""
     return _has(line[:_PREFIX].lower(), _CALM_WORDS) and _CALM.search(line, 0, _PREFIX) is not None
+
+
+def _has(text: str, words: tuple[str, ...]) -> bool:
+    return any(map(text.__contains__, words))
 
 
 def least_shown(best: float) -> float:

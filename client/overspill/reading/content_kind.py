@@ -63,7 +63,7 @@ _MIN_LOG_SHARE: Final = 0.4
 
 
 def detect(head: bytes, content_type: str | None) -> str:
-    """text, json, log, binary or unknown, from the first `HEAD` bytes; JSON Lines are json too.
+    """Return text, json (also JSON Lines), log, binary or unknown, from the first `HEAD_BYTES` bytes.
 
     What the content looks like counts more than what `content_type` says.
     """
