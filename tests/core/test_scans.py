@@ -9,7 +9,9 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
-from overspill_service.errors import CpuTimeUsed, TooManyRequests
+from overspill.wire import GrepQuery
+from overspill_service.archive.inspection import compiled
+from overspill_service.errors import CpuTimeUsed, InvalidPattern, TooManyRequests
 from overspill_service.resources import fair_threads
 from overspill_service.resources.fair_places import FairPlaces
 from overspill_service.resources.scans import MAX_PLACES, Scan, ScanThreads, scan_places
@@ -316,6 +318,22 @@ async def test_work_that_holds_the_interpreter_is_one_at_a_time_for_a_tenant_and
         assert await quiet.run_locking(lambda: "at once") == "at once"
         assert jobs.begun == ["first"]
         second.cancel()
+
+
+async def test_others_get_the_interpreter_between_the_two_steps_of_a_compilation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fair_threads, "PAUSES", 0)
+    steps = list[str]()
+    threads = ScanThreads(8, note=lambda name, *_: steps.append(name), threads=2)
+    async with threads.scan(HOSTILE, 0) as scan:
+        with pytest.raises(InvalidPattern):
+            await compiled(GrepQuery(pattern=r"(seen)\1"), scan)
+        refused = len(steps)
+        await compiled(GrepQuery(pattern=r"error \d+"), scan)
+    threads.close()
+
+    assert (refused, len(steps)) == (1, 3)
 
 
 async def test_abandoned_work_that_holds_the_interpreter_is_waited_for_too(

@@ -49,6 +49,15 @@ class Pattern(Protocol):
         """Return how many of the whole lines of `data[start:stop]` match."""
 
 
+def check_pattern(pattern: str, *, fixed: bool = False, ignore_case: bool = False) -> None:
+    """Raise `InvalidPattern` if RE2 will not compile the pattern.
+
+    This is half of what `compile_pattern` does, which does not do it again.
+    """
+    if Re2Pattern is not None:
+        Re2Pattern.check(pattern, fixed=fixed, ignore_case=ignore_case)
+
+
 def compile_pattern(pattern: str, *, fixed: bool = False, ignore_case: bool = False) -> Pattern:
     """Compile `pattern`: a regular expression, or plain text if `fixed`.
 

@@ -43,19 +43,25 @@ class Re2Pattern:
     def compile(cls, pattern: str, *, fixed: bool = False, ignore_case: bool = False) -> Re2Pattern:
         """Compile `pattern`: a regular expression, or plain text if `fixed`.
 
-        Raises `InvalidPattern`, which names what is not supported and what to write instead.
+        Raises what `check` raises.
         """
-        source = encoded(pattern)
-        if fixed:
-            source = re2.RE2.QuoteMeta(source)
-        if refusal := _refusal(source, ignore_case=ignore_case, fixed=fixed):
-            raise InvalidPattern(refusal)
+        cls.check(pattern, fixed=fixed, ignore_case=ignore_case)
+        source = _source(pattern, fixed=fixed)
         chains = ((source.decode(),),) if fixed else chains_of(pattern)
         compiled = cls(source, ignore_case=ignore_case, chains=chains)
         literals = literals_of(pattern, fixed=fixed, ignore_case=ignore_case)
         if literals and IS_AVAILABLE:
             compiled._finder = Finder(literals)
         return compiled
+
+    @staticmethod
+    def check(pattern: str, *, fixed: bool = False, ignore_case: bool = False) -> None:
+        """Raise `InvalidPattern`, which names what is not supported and what to write instead.
+
+        What was found is remembered, so `compile` does not look again.
+        """
+        if refusal := _refusal(_source(pattern, fixed=fixed), ignore_case=ignore_case, fixed=fixed):
+            raise InvalidPattern(refusal)
 
     @cached_property
     def chains(self) -> tuple[tuple[Re2Pattern, ...], ...] | None:
@@ -103,6 +109,11 @@ class Re2Pattern:
             if not start:
                 break
         return count
+
+
+def _source(pattern: str, *, fixed: bool) -> bytes:
+    source = encoded(pattern)
+    return bytes(re2.RE2.QuoteMeta(source)) if fixed else source
 
 
 @lru_cache(_REMEMBERED)

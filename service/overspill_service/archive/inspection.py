@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from overspill.reading import errors
 from overspill.reading.chunks import Extent
-from overspill.reading.patterns import compile_pattern
+from overspill.reading.patterns import check_pattern, compile_pattern
 from overspill.wire import terminal_columns
 
 from overspill_service.errors import InvalidParameter, InvalidPattern
@@ -88,13 +88,13 @@ def extent_of(entry: Entry) -> Extent:
 
 
 async def compiled(query: GrepQuery, scan: Scan) -> Pattern:
-    """Compile the pattern of a search. Raises `InvalidPattern`."""
+    """Compile the pattern of a search, in two steps with a pause between them. Raises `InvalidPattern`."""
     with _query_errors():
         if _WORDS.fullmatch(query.pattern):
             return _of_words(scan.tenant, query.pattern, query.fixed, query.ignore_case)
-        return await scan.run_locking(
-            partial(compile_pattern, query.pattern, fixed=query.fixed, ignore_case=query.ignore_case)
-        )
+        pattern, options = query.pattern, {"fixed": query.fixed, "ignore_case": query.ignore_case}
+        await scan.run_locking(partial(check_pattern, pattern, **options))
+        return await scan.run_locking(partial(compile_pattern, pattern, **options))
 
 
 @lru_cache(maxsize=64)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MINUTE: Final = 60.0
-PAUSES: Final = 4
-"""A tenant may hold the interpreter's lock for a fifth of the time: then others get it in between."""
+PAUSES: Final = 9
+"""A tenant may hold the interpreter's lock for a tenth of the time: then others get it in between."""
 
 LITTLE: Final = 0.01
 """The part of a limit on CPU time below which other replicas need not know."""
