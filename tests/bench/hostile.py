@@ -2,7 +2,8 @@
 
 python -m tests.bench.hostile URL KEY WAY LARGE SMALL      with two captures that it may read
 
-The process is nice: a hostile tenant has machines of its own, and takes no CPU time of the service's machine.
+Once it has begun, the process is nice: a hostile tenant has machines of its own, and takes no CPU time of the
+service's machine.
 It comes from another address of the loopback than others.
 """
 
@@ -203,9 +204,6 @@ WAYS: Final[dict[str, tuple[int, Callable[[Tenant, int], None]]]] = {
 
 
 def main(url: str, key: str, way: str, large: str, small: str) -> None:
-    os.nice(19)
-    with suppress(OSError):  # Linux shares cores among sessions first, and only then by niceness
-        Path("/proc/self/autogroup").write_text("19")
     tenant = Tenant(url, key, large, small)
     ways = WAYS.values() if way == "all together" else [WAYS[way]]
     threads = [
@@ -217,8 +215,20 @@ def main(url: str, key: str, way: str, large: str, small: str) -> None:
         thread.start()
     for _ in threads:
         tenant.under_way.acquire()
+    give_way()
     print("begun", flush=True)
     threads[0].join()
+
+
+def give_way() -> None:
+    """Let all other processes run first. Before this, a busy machine would not let all threads begin."""
+    os.nice(19)
+    with suppress(
+        OSError
+    ):  # Linux shares cores among sessions first, and only then by each thread's niceness
+        Path("/proc/self/autogroup").write_text("19")
+        for thread in Path("/proc/self/task").iterdir():
+            os.setpriority(os.PRIO_PROCESS, int(thread.name), 19)
 
 
 if __name__ == "__main__":

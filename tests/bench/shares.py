@@ -1,8 +1,13 @@
-"""What a quiet tenant notices of an abusive one: its 99th percentile beside it and without, in one run."""
+"""What a quiet tenant notices of an abusive one: its 99th percentile beside it and without, in one run.
+
+All of it runs with the usual scheduling, also if the benchmark was started with a real-time priority (chrt):
+under that no niceness counts, so the abusive client and the threads that give way would have all cores.
+"""
 
 from __future__ import annotations
 
 import http.client
+import os
 import subprocess
 import sys
 import time
@@ -43,12 +48,26 @@ def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
             for name, key in (("hostile", HOSTILE), ("quiet", QUIET))
         )
     )
-    service = servers.service(
-        tenants=file, anonymous=False, metrics_from="127.0.0.1", max_request_rate=Settings().max_request_rate
-    )
-    url = service.url
-    with closing(Caller(url, HOSTILE)) as hostile, closing(Caller(url, QUIET)) as quiet:
-        yield from rows(url, hostile, quiet, Memory(service.pid), scale)
+    with usual_scheduling():
+        service = servers.service(
+            tenants=file,
+            anonymous=False,
+            metrics_from="127.0.0.1",
+            max_request_rate=Settings().max_request_rate,
+        )
+        url = service.url
+        with closing(Caller(url, HOSTILE)) as hostile, closing(Caller(url, QUIET)) as quiet:
+            yield from rows(url, hostile, quiet, Memory(service.pid), scale)
+
+
+@contextmanager
+def usual_scheduling() -> Iterator[None]:
+    policy, parameter = os.sched_getscheduler(0), os.sched_getparam(0)
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, policy, parameter)
 
 
 def rows(url: str, hostile: Caller, quiet: Caller, memory: Memory, scale: Scale) -> Iterator[Row]:
