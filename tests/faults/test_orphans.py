@@ -17,6 +17,7 @@ import msgspec
 import pytest
 from overspill_service.archive.sweep import sweep_orphans
 from overspill_service.command_line import main
+from overspill_service.errors import CatalogUnavailable
 from overspill_service.objects.file import FileStore
 from overspill_service.store_format import object_keys
 
@@ -115,6 +116,27 @@ async def test_an_upload_under_way_keeps_its_segments_at_any_age(
     assert (await upload).status == 201
     assert (swept.deleted, swept.size > 0) == (0, True)
     assert await content_of(api, path_of(content)) == content
+
+
+async def test_an_upload_outlasts_a_catalog_that_does_not_renew_its_lease(
+    start_api: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill_service.archive.upload_leases.RENEW_SECONDS", 0.0)
+    api: Api = await start_api()
+    catalog, content, refused = api.service.archive.catalog, noise(2 * MIB), []
+    lease = catalog.lease
+
+    async def fail(name: str, holder: str, ttl: float) -> bool:
+        if not name.startswith("upload:"):
+            return await lease(name, holder, ttl)
+        refused.append(name)
+        raise CatalogUnavailable("Redis is not reachable")
+
+    monkeypatch.setattr(catalog, "lease", fail)
+    response = await api.send("PUT", path_of(content), data=content)
+
+    assert response.status == 201
+    assert refused
 
 
 async def test_a_temporary_file_that_is_being_written_stays(tmp_path: Path) -> None:

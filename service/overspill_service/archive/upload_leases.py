@@ -5,8 +5,11 @@ An upload of less than a minute needs no lease: no sweep touches objects younger
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING, Final, TypeVar
+
+from overspill_service.errors import CatalogUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -19,18 +22,28 @@ T = TypeVar("T")
 RENEW_SECONDS: Final = 60.0
 """When an upload takes its lease, and how often it renews it."""
 LEASE_SECONDS: Final = 600.0
-"""How long the lease lasts after the last bytes came."""
+"""How long the lease lasts after it was renewed last."""
+
+log = logging.getLogger(__name__)
 
 
 async def renewing(archive: Archive, upload: Upload, chunks: AsyncIterator[T]) -> AsyncIterator[T]:
-    """Yield the chunks of an upload, and renew the lease of its upload and its reservation now and then."""
+    """Yield the chunks of an upload, and renew its lease and its reservation now and then."""
     due = time.monotonic() + RENEW_SECONDS
     async for chunk in chunks:
         if time.monotonic() >= due:
-            await archive.catalog.lease(_lease(upload.name), upload.name, LEASE_SECONDS)
-            await upload.reservation.renew()
+            await _renew(archive, upload)
             due = time.monotonic() + RENEW_SECONDS
         yield chunk
+
+
+async def _renew(archive: Archive, upload: Upload) -> None:
+    """Renew lease and reservation, later if the catalog does not answer. Raises what `cover` raises."""
+    try:
+        await archive.catalog.lease(_lease(upload.name), upload.name, LEASE_SECONDS)
+        await upload.reservation.renew()
+    except CatalogUnavailable as error:
+        log.info("the lease of an upload is renewed later: %s", error)
 
 
 async def is_active(archive: Archive, upload: str) -> bool:
