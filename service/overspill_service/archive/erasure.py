@@ -18,7 +18,7 @@ from overspill_service.archive.removal import erase, finish_removals, sum_of
 from overspill_service.archive.removal_records import put_markers
 from overspill_service.catalog.records import Entry, Query, Tombstone, instant
 from overspill_service.errors import Absent, CatalogIncomplete
-from overspill_service.resources.tasks import run_to_completion
+from overspill_service.resources.tasks import fan_out, run_to_completion
 from overspill_service.store_format import object_keys
 from overspill_service.telemetry.logs import bind_fields
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 PAGE: Final = 200
 """Captures that one step looks at."""
+CONCURRENCY: Final = 16
+"""Captures that are put on hold, or released, at the same time."""
 _TOMBSTONE: Final = "that the id was removed, and when; of a capture that was live also when it began"
 _UPLOADS: Final = "objects of uploads that were broken off: nothing tells what they belong to"
 _VERSIONS: Final = "the bucket keeps deleted objects: a lifecycle rule for noncurrent versions ends that"
@@ -127,11 +129,15 @@ async def _each_of_session(
     captures: Captures, session: str, change: Callable[[Entry], Awaitable[bool]]
 ) -> wire.HoldReceipt:
     """Change every capture of a session. Count those for which `change` says so, without those that go."""
+
+    async def one(entry: Entry) -> bool:
+        with suppress(Absent):
+            return await change(entry)
+        return False
+
     count = 0
     async for entries, is_complete in pages(captures, Query(session=session), now=captures.archive.clock()):
-        for entry in entries:
-            with suppress(Absent):
-                count += await change(entry)
+        count += sum(await fan_out(one, entries, concurrency=CONCURRENCY))
         if not is_complete:
             raise CatalogIncomplete(INCOMPLETE)
     return wire.HoldReceipt(captures=count)
