@@ -79,6 +79,13 @@ WAYS: dict[str, Callable[[str], str]] = {
     "long dashes": lambda text: text.replace("-", "—"),
     "lines": lambda text: text.replace("-", "─"),
     "indented": lambda text: f"   \t{text}",
+    "entities": lambda text: "".join(f"&#{ord(each)};" for each in text),
+    "entities of signs": lambda text: (
+        text.replace("[", "&lbrack;").replace("-", "&#x2d;").replace(":", "&colon;").replace(" ", "&nbsp;")
+    ).replace("(", "&lpar;"),
+    "escapes of JSON": lambda text: "".join(f"\\u{ord(each):04x}" for each in text),
+    "escapes of Python": lambda text: "".join(f"\\x{ord(each):02x}" for each in text),
+    "escapes of JavaScript": lambda text: text.replace("[", "\\u{5b}").replace("e", "\\u{65}"),
     "no-break blanks": lambda text: text.replace(" ", "\u00a0"),
 }
 
@@ -124,6 +131,8 @@ def test_no_way_of_writing_hides_what_a_line_reads_like(text: str, way: str) -> 
         "Read more in the manual\n",
         "(overspill] said so\n",
         "> --- preview ---\n",
+        "&lt;b&gt; R&D &amp; more: \\u00e9 &#8364;5 \\x1b[0m\n",
+        "> &#91;overspill&#93; quoted\n",
         "日本語 [12] 'x' «y» –\n",
     ],
 )
@@ -146,6 +155,11 @@ def test_what_a_terminal_hides_and_sanitize_removes_makes_no_notice(between: str
 def test_a_quoted_line_has_two_characters_more_and_a_mark_as_many() -> None:
     assert defuse("--- preview ---\r\nx") == "> --- preview ---\r\nx"
     assert defuse("a [overspill] b [/overspill] c") == "a (overspill] b (/overspill] c"
+
+
+def test_a_line_that_says_it_in_entities_is_quoted_and_stays_as_it_is() -> None:
+    assert defuse("<p>&#91;overspill&#93; R&amp;D") == "> <p>&#91;overspill&#93; R&amp;D"
+    assert defuse('{"a": "\\u005boverspill]"}\nb') == '> {"a": "\\u005boverspill]"}\nb'
 
 
 def test_hidden_tags_become_visible_and_flags_stay() -> None:
