@@ -19,6 +19,9 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+_FEW_NEWLINES: Final = 64
+_NEAR_BYTES: Final = 2 * 1024
+
 
 class Chunk(NamedTuple):
     """Consecutive bytes of a capture, usually one frame; never empty."""
@@ -107,10 +110,6 @@ class Wanted(Struct, frozen=True, kw_only=True):
     offset: int = 0
     last_newline: int | None = None
     span: int | None = None
-
-
-_FEW_NEWLINES: Final = 64
-_NEAR_BYTES: Final = 2 * 1024
 
 
 def newline_position(data: bytes, number: int) -> int:

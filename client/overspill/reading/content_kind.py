@@ -40,6 +40,7 @@ _LOG_LINE: Final = re.compile(
 )
 _LOG_LINES: Final = 50
 """How many of the first lines are looked at. Most of a log's are log lines, the others may be tracebacks."""
+_MIN_LOG_SHARE: Final = 0.4
 
 
 def _refuse(constant: str) -> None:
@@ -59,7 +60,6 @@ _UNFINISHED: Final = re.compile(
     re.VERBOSE,
 )
 """What may stand at the end of a JSON text that is cut short: the beginning of a token, or nothing."""
-_MIN_LOG_SHARE: Final = 0.4
 
 
 def detect(head: bytes, content_type: str | None) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _CURSOR: Final = re.compile(
     r"([fr])(\d{1,15})(?:\.(\d{1,15})(?:\.(\d{1,3}-\d{1,15}(?:_\d{1,3}-\d{1,15}){0,31}))?)?", re.ASCII
 )
+_NOT_A_CURSOR: Final = "cursor= takes what `next` of an earlier answer of the same search holds"
 
 
 class Cursor(NamedTuple):
@@ -53,9 +54,6 @@ class Cursor(NamedTuple):
         trails = "_".join(f"{found}-{distance}" for found, distance in self.trails)
         has_found = any(trail.found for trail in self.trails)
         return f"{'r' if backwards else 'f'}{self.line}{offset}{f'.{trails}' if has_found else ''}"
-
-
-_NOT_A_CURSOR: Final = "cursor= takes what `next` of an earlier answer of the same search holds"
 
 
 def foreign_cursor() -> InvalidQuery:
