@@ -69,6 +69,29 @@ async def test_new_captures_are_refused_and_the_service_stays_ready(full: Api) -
     assert (await (await full.get(path_of(b"3\n", "call_3") + "/content")).read()) == b"3\n"
 
 
+@pytest.mark.parametrize(
+    ("method", "content", "rest", "options"),
+    [
+        ("PUT", b"new", "", {"data": b"new"}),
+        ("PUT", b"0\n", "/hold", {}),
+        ("PATCH", b"0\n", "", {"json": {"ttl": 30 * 24 * 3600}}),
+    ],
+    ids=["a capture", "a hold", "a longer life"],
+)
+async def test_what_is_refused_leaves_nothing_in_the_object_store(
+    full: Api, method: str, content: bytes, rest: str, options: dict[str, Any]
+) -> None:
+    before = await stored_keys(full)
+    refused = await full.send(method, path_of(content, "call_0") + rest, **options)
+
+    assert refused.status == 503
+    assert await stored_keys(full) == before
+
+
+async def stored_keys(api: Api) -> set[str]:
+    return {stored.key async for stored in api.service.archive.store.list("v1/")}
+
+
 async def test_captures_and_sessions_are_deleted(full: Api) -> None:
     one = await full.send("DELETE", path_of(b"0\n", "call_0"))
     session = await full.send("DELETE", "/v1/sessions/b")

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from overspill_service.archive import retention
 from overspill_service.archive.recovery.expiries import with_known_expiry
 from overspill_service.catalog.records import HELD_UNTIL
-from overspill_service.errors import Forbidden, Held
+from overspill_service.errors import CatalogRefuses, Forbidden, Held
 from overspill_service.resources.tasks import run_to_completion
 from overspill_service.store_format import object_keys
 
@@ -74,7 +74,11 @@ async def _set_expiry(captures: Captures, entry: Entry, expires: float, *, relea
         marker = _new_marker(captures.archive, entry, expires)
         # The marker first: if the catalog is lost after its answer, a rebuild still finds the new expiry.
         await captures.archive.store.put(marker, [object_keys.MARKER])
-        stored = await captures.archive.catalog.amend(entry, expires=expires, marker=marker)
+        try:
+            stored = await captures.archive.catalog.amend(entry, expires=expires, marker=marker)
+        except CatalogRefuses:
+            await captures.archive.store.delete([marker])
+            raise
         if stored is not None and stored.marker == marker:
             if entry.marker is not None:
                 await captures.archive.store.delete([entry.marker])

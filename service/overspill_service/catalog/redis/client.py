@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from redis import exceptions as redis_errors
 
 from overspill_service.catalog.redis import failures
-from overspill_service.errors import CatalogUnavailable
+from overspill_service.errors import CatalogRefuses, CatalogUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -61,11 +61,11 @@ class RedisClient:
         self._deadline = deadline
 
     async def call(self, *command: Any) -> Any:
-        """Return the answer to a command. Raises `CatalogUnavailable`."""
+        """Return a command's answer. Raises `CatalogUnavailable`: `CatalogRefuses` if nothing was done."""
         return await self._retry(self._connection.run, *command)
 
     async def step(self, script: Script, keys: list[str], *arguments: Any) -> Any:
-        """Return the answer of a script. Raises `CatalogUnavailable`."""
+        """Return the answer of a script. Raises what `call` raises."""
         return await self._retry(self._step, script, len(keys), *keys, *arguments)
 
     async def hash(self, key: str) -> dict[bytes, bytes]:
@@ -112,6 +112,8 @@ class RedisClient:
         try:
             return await attempt(*arguments)
         except _FAILURES as error:
+            if failures.is_refusal(error):  # never after a failed attempt, which may have done it all
+                raise CatalogRefuses(failures.reason(error)) from error
             await self._require_temporary(error)
             return await self._again(error, since, attempt, *arguments)
 

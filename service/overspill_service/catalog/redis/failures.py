@@ -62,6 +62,11 @@ def is_temporary(error: Exception) -> bool:
     return isinstance(error, (*_LOST, *_CLUSTER)) or _code(error) in _TEMPORARY
 
 
+def is_refusal(error: Exception) -> bool:
+    """Return whether nothing of the command was done. A script lacks room before its first write."""
+    return _code(error) == "OOM"
+
+
 def reason(error: Exception) -> str:
     """Return what happened, in words that a user may see."""
     if forbidden := _forbidden(error):
