@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
+from overspill_service.catalog.sqlite.catalog import SqliteCatalog
+from overspill_service.errors import ServiceError
 
 from tests.faults.traffic import until
 from tests.servers.overspill import ServiceProcess, running
@@ -36,6 +40,7 @@ sys.exit(command_line.main())
 """
 """The service under a limit, as another user if that is not 0: name, limit, user, then its own arguments."""
 NOBODY = 54321
+ENOUGH_DESCRIPTORS = 1024
 
 
 @pytest.fixture
@@ -128,3 +133,37 @@ async def test_a_process_that_cannot_have_its_threads_says_so_at_its_start(worke
     assert ended.returncode == 1
     assert re.search(reason, ended.stderr)
     assert "Traceback" not in ended.stderr
+
+
+async def test_a_catalog_that_may_open_too_few_files_says_so(tmp_path: Path) -> None:
+    with descriptors_taken() as taken:
+        refusals = []
+        while True:
+            os.close(taken.pop())
+            try:
+                catalog = SqliteCatalog(tmp_path / "catalog.sqlite")
+            except ServiceError as error:
+                refusals.append(str(error))
+            else:
+                break
+    await catalog.close()
+
+    assert refusals
+    assert all("ulimit -n" in each for each in refusals)
+
+
+@contextmanager
+def descriptors_taken() -> Iterator[list[int]]:
+    """All that this process may have, and which are given back at the end."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (ENOUGH_DESCRIPTORS, limits[1]))
+    taken: list[int] = []
+    try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        yield taken
+    finally:
+        for each in taken:
+            os.close(each)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

@@ -45,7 +45,7 @@ def started_executor(count: int, name: str) -> ThreadPoolExecutor:
 def _too_few_threads() -> OutOfResources:
     return OutOfResources(
         f"this process needs about {needed_threads()} threads and cannot start that many; raise the limit on "
-        "processes and threads (ulimit -u, TasksMax=, a container's pids)"
+        "processes and threads (ulimit -u, TasksMax=, a container's pids) or on address space (ulimit -v)"
     )
 
 

@@ -33,10 +33,11 @@ class SqliteAccess:
         self._damaged = encoding.SkippedRecords()
         self._file, writer = schema.prepare(path)
         self._reading = file_clock.reconcile(file_clock.stored(writer), *self._clock_inputs())
+        more = schema.connections(self._file, path, READERS + 1) if path is not None else []
         self._writer = Worker(self._file, [writer], "catalog-writer", writes=True)
         self._reader, points = self._writer, None
-        if path is not None:
-            *readers, points = (schema.connect(path) for _ in range(READERS + 1))
+        if more:
+            *readers, points = more
             self._reader = Worker(self._file, readers, "catalog-reader", writes=False)
         is_local = path is not None and is_on_local_disk(path)
         self._points = PointReads(self._file, points, self._reader, is_local=is_local)

@@ -43,7 +43,7 @@ _REASONS: Final = {
     "SQLITE_BUSY": "the catalog file is locked by another process",
     "SQLITE_LOCKED": "the catalog file is locked by another process",
     "SQLITE_IOERR": f"{DISK} fails",
-    "SQLITE_CANTOPEN": "the catalog file cannot be opened",
+    "SQLITE_CANTOPEN": "the catalog file or its log cannot be opened: see who owns them, and ulimit -n",
     "SQLITE_PERM": "the catalog file cannot be opened: no permission",
     "SQLITE_CORRUPT": DAMAGED.format(advice=ADVICE),
     "SQLITE_NOTADB": NO_DATABASE.format(advice=ADVICE),
@@ -96,7 +96,7 @@ class CatalogFile:
         if _name(error).startswith(_DAMAGE):
             self._damage = reason(error)
             return CatalogRefuses(self._damage)
-        return self._refused(error) or _unavailable(error)
+        return self.refused(error) or _unavailable(error)
 
     def explain(self, error: OSError) -> ServiceError:
         """Return the error to answer with if `write_probe` failed."""
@@ -110,7 +110,8 @@ class CatalogFile:
         except OSError:
             return False
 
-    def _refused(self, error: sqlite3.Error) -> ServiceError | None:
+    def refused(self, error: sqlite3.Error) -> ServiceError | None:
+        """Return what the operating system refused to SQLite, None if it was something else."""
         if not _name(error).startswith(_SYSTEM):
             return None
         try:

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.catalog.sqlite.file import ADVICE, CatalogFile, reason
-from overspill_service.errors import CatalogUnavailable
+from overspill_service.errors import CatalogUnavailable, ServiceError
 from overspill_service.errors.system import failure
 from overspill_service.resources.private_files import make_private
 
@@ -187,7 +187,25 @@ def prepare(path: Path | None) -> tuple[CatalogFile, sqlite3.Connection]:
     try:
         return file, _open(path)
     except sqlite3.Error as error:
-        raise CatalogUnavailable(f"{reason(error)} ({path})") from error
+        raise _refusal(file, path, error) from error
+
+
+def connections(file: CatalogFile, path: Path, count: int) -> list[sqlite3.Connection]:
+    """Return more connections to the file. Raises `CatalogUnavailable`, or what the system refuses."""
+    made: list[sqlite3.Connection] = []
+    try:
+        made.extend(connect(path) for _ in range(count))
+    except sqlite3.Error as error:
+        refusal = _refusal(file, path, error)  # while what is open takes descriptors
+        for each in made:
+            each.close()
+        raise refusal from error
+    return made
+
+
+def _refusal(file: CatalogFile, path: Path | None, error: sqlite3.Error) -> ServiceError:
+    """Return what the system has refused to SQLite, which hides it, or else what SQLite says."""
+    return file.refused(error) or CatalogUnavailable(f"{reason(error)} ({path})")
 
 
 def _open(path: Path | None) -> sqlite3.Connection:
