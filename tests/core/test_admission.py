@@ -9,14 +9,17 @@ import pytest
 from overspill_service.errors import Overloaded
 from overspill_service.resources import admission as admission_module
 from overspill_service.resources.admission import (
+    BUSY,
     FEW,
-    LATE_NEW_SECONDS,
     LATE_SECONDS,
     MIXED_SECONDS,
     NEW_SECONDS,
     RUNNING_NEW_SECONDS,
+    STRAINED_TIMES,
+    TICK_SECONDS,
     Admission,
     Admitted,
+    Strain,
 )
 
 from tests.clock import Clock
@@ -135,12 +138,56 @@ async def test_a_request_that_takes_long_holds_up_no_other_one(admission: Admiss
 async def test_while_the_loop_comes_late_fewer_begin(admission: Admission, clock: Clock) -> None:
     mixed(admission)
     begun(admission, "loud", 2)
-    admission._lateness = LATE_SECONDS
+    admission._strain.lateness = LATE_SECONDS
     clock.now += RUNNING_NEW_SECONDS
     assert begun(admission, "loud", 1) == []
-    clock.now += LATE_NEW_SECONDS - RUNNING_NEW_SECONDS
+    clock.now += STRAINED_TIMES * RUNNING_NEW_SECONDS
 
     assert len(begun(admission, "loud", 5)) == FEW
+
+
+async def test_while_the_loop_is_busy_requests_that_end_at_once_keep_their_places_for_longer(
+    admission: Admission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = list[float]()
+    monkeypatch.setattr(
+        asyncio.get_running_loop(), "call_later", lambda seconds, *_: kept.append(round(seconds, 6))
+    )
+    mixed(admission)
+    kept.clear()
+    [first, second] = begun(admission, "loud", FEW)
+    first.end()
+    admission._strain.busy = BUSY
+    second.end()
+
+    assert kept == [NEW_SECONDS, STRAINED_TIMES * NEW_SECONDS]
+
+
+def test_ticks_tell_how_busy_the_loop_is() -> None:
+    spent = 0.0
+    strain = Strain(lambda: spent)
+    for tick in range(100):
+        strain.begin_tick(tick * TICK_SECONDS)
+        spent += 0.7 * TICK_SECONDS
+        strain.end_tick((tick + 1) * TICK_SECONDS)
+
+    assert strain.busy == pytest.approx(0.7, rel=0.01)
+    assert strain.times == STRAINED_TIMES
+
+
+async def test_who_asks_in_turn_over_one_connection_never_waits_and_over_others_does(
+    admission: Admission,
+) -> None:
+    mixed(admission)
+    for _ in range(5 * FEW):
+        admitted = admission.try_admit("quiet", "one connection")
+        assert admitted is not None
+        admitted.end()
+
+    assert admission.try_admit("quiet", "another connection") is None
+    running = admission.try_admit("quiet", "one connection")
+    assert running is not None
+    assert admission.try_admit("quiet", "one connection") is None
 
 
 async def test_ticks_tell_how_late_the_loop_comes(admission: Admission, clock: Clock) -> None:
@@ -151,14 +198,14 @@ async def test_ticks_tell_how_late_the_loop_comes(admission: Admission, clock: C
     for _ in range(50):
         assert admission._timer is not None
         admission._timer.cancel()
-        clock.now = admission._due + 2 * LATE_SECONDS
+        clock.now = admission._strain._began + TICK_SECONDS + 2 * LATE_SECONDS
         admission._mixed_until = clock.now + MIXED_SECONDS
         for admitted in begun(admission, "loud", 1):
             admitted.end()
         admission._new["loud"] = {Admitted(admission, "loud", clock.now): None for _ in range(FEW)}
         admission._tick()
 
-    assert admission._lateness > LATE_SECONDS
+    assert admission._strain.lateness > LATE_SECONDS
     task.cancel()
 
 

@@ -337,9 +337,9 @@ async def test_every_request_is_admitted_for_its_tenant(api: Api, monkeypatch: p
     taken: list[str] = []
     begin = Admission.try_admit
 
-    def noted(self: Admission, tenant: str) -> Admitted | None:
+    def noted(self: Admission, tenant: str, source: object) -> Admitted | None:
         taken.append(tenant)
-        return begin(self, tenant)
+        return begin(self, tenant, source)
 
     monkeypatch.setattr(Admission, "try_admit", noted)
     answers = await asyncio.gather(

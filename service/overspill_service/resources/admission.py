@@ -3,8 +3,9 @@
     alone      while one tenant sends requests, each begins at once
     mixed      while several do, a tenant has at most `FEW` new ones; its other requests wait
     new        a request is new for a moment, even if it ends sooner: so a flood of small ones leaves time
+    in turn    a tenant's only client, which asks over one connection, request by request, never waits
     running    a request that has not ended is new for longer: so uploads that wait for a disk leave time too
-    late       while the loop is late for its timers, requests are new for longer still, so fewer begin
+    strained   while the loop is busy or late, requests are new for longer still, so fewer begin
 
 So a request that comes during another tenant's flood finds few requests before it at each of its steps.
 """
@@ -12,6 +13,7 @@ So a request that comes during another tenant's flood finds few requests before 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
@@ -26,12 +28,14 @@ NEW_SECONDS: Final = 0.004
 """How long a request is new that has ended."""
 RUNNING_NEW_SECONDS: Final = 0.012
 """How long a request is new that has not ended."""
-LATE_NEW_SECONDS: Final = 0.05
-"""How long a request is new that has not ended, while the loop is late."""
+STRAINED_TIMES: Final = 4
+"""How many times as long requests are new while the loop is strained: so a quarter of them begin."""
+BUSY: Final = 0.6
+"""The loop is strained if its thread takes this part of the time: each step waits for others' steps then."""
 LATE_SECONDS: Final = 0.001
-"""The loop is late if its ticks are this late on average. On an idle machine they are a tenth as late."""
+"""It is strained too if its ticks are this late on average. On an idle machine they are a tenth as late."""
 SMOOTHING: Final = 0.1
-"""The weight of each tick in the average of how late they are."""
+"""The weight of each tick in the averages of how busy the loop is, and how late."""
 MIXED_SECONDS: Final = 0.1
 """How long requests count as mixed after one tenant's request has followed another's."""
 TICK_SECONDS: Final = 0.001
@@ -50,26 +54,31 @@ class Admission:
         self._mixed_until = 0.0
         self._new: dict[str, dict[Admitted, None]] = {}
         """New requests by tenant, the oldest first."""
-        self._waiting: dict[str, deque[asyncio.Future[Admitted]]] = {}
+        self._waiting: dict[str, deque[tuple[object, asyncio.Future[Admitted]]]] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._due = self._lateness = 0.0
-        """When the next tick is due, and how late ticks are on average."""
+        self._strain = Strain()
 
-    def try_admit(self, tenant: str) -> Admitted | None:
-        """Admit a request of the tenant, whose `end` must be called. Return None if it has to wait."""
+    def try_admit(self, tenant: str, source: object = None) -> Admitted | None:
+        """Admit a request of the tenant, whose `end` must be called. Return None if it has to wait.
+
+        `source` is the connection that it came over; None is unknown.
+        """
         now = self._clock()
         if tenant != self._last:
             if self._last:
                 self._mixed_until = now + MIXED_SECONDS
             self._last = tenant
-        if now < self._mixed_until and (tenant in self._waiting or not self._room(tenant, now)):
+        if now < self._mixed_until and (tenant in self._waiting or not self._may_begin(tenant, source, now)):
             return None
-        return self._begun(tenant, now)
+        return self._begun(tenant, source, now)
 
-    async def wait(self, tenant: str) -> Admitted:
+    def _may_begin(self, tenant: str, source: object, now: float) -> bool:
+        return self._room(tenant, now) > 0 or all(each.is_before(source) for each in self._new[tenant])
+
+    async def wait(self, tenant: str, source: object = None) -> Admitted:
         """Wait until a request of the tenant is admitted. Raises `Overloaded`."""
         admitted: asyncio.Future[Admitted] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(tenant, deque()).append(admitted)
+        self._waiting.setdefault(tenant, deque()).append((source, admitted))
         self._watch()
         try:
             async with asyncio.timeout(QUEUE_SECONDS):
@@ -82,8 +91,9 @@ class Admission:
             raise
 
     def end(self, admitted: Admitted) -> None:
+        admitted.has_ended = True
         now = self._clock()
-        left = admitted.since + NEW_SECONDS - now
+        left = admitted.since + NEW_SECONDS * self._strain.times - now
         if left > 0 and now < self._mixed_until:
             asyncio.get_running_loop().call_later(left, self._forget, admitted)
         else:
@@ -100,8 +110,8 @@ class Admission:
         elif not new:
             del self._new[admitted.tenant]
 
-    def _begun(self, tenant: str, now: float) -> Admitted:
-        admitted = Admitted(self, tenant, now)
+    def _begun(self, tenant: str, source: object, now: float) -> Admitted:
+        admitted = Admitted(self, tenant, now, source)
         self._new.setdefault(tenant, {})[admitted] = None
         return admitted
 
@@ -110,21 +120,21 @@ class Admission:
         new = self._new.get(tenant)
         if new is None:
             return FEW
-        lifetime = RUNNING_NEW_SECONDS if self._lateness < LATE_SECONDS else LATE_NEW_SECONDS
+        lifetime = RUNNING_NEW_SECONDS * self._strain.times
         while new and (oldest := next(iter(new))).since <= now - lifetime:
             del new[oldest]
         return FEW - len(new)
 
     def _watch(self) -> None:
         if self._timer is None and self._waiting:
-            self._due = self._clock() + TICK_SECONDS
+            self._strain.begin_tick(self._clock())
             self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
 
     def _tick(self) -> None:
         """Let requests begin in the places of those that are new no more."""
         self._timer = None
         now = self._clock()
-        self._lateness += SMOOTHING * (max(0.0, now - self._due) - self._lateness)
+        self._strain.end_tick(now)
         for tenant in list(self._waiting):
             self._wake(tenant, now)
         self._watch()
@@ -134,20 +144,49 @@ class Admission:
         queue = self._waiting[tenant]
         is_mixed = now < self._mixed_until
         while queue and (not is_mixed or self._room(tenant, now) > 0):
-            admitted = queue.popleft()
+            source, admitted = queue.popleft()
             if not admitted.done():  # else its request was given up
-                admitted.set_result(self._begun(tenant, now))
+                admitted.set_result(self._begun(tenant, source, now))
         if not queue:
             del self._waiting[tenant]
+
+
+class Strain:
+    """How busy the event loop is, and how late, on average over ticks of `TICK_SECONDS`."""
+
+    def __init__(self, cpu: Callable[[], float] = time.thread_time) -> None:
+        """`cpu`: the seconds of CPU time of the loop's thread."""
+        self._cpu = cpu
+        self._began = self._spent = 0.0
+        self.busy = self.lateness = 0.0
+        """The part of the time that the thread takes, and the seconds that ticks are late."""
+
+    def begin_tick(self, now: float) -> None:
+        self._began, self._spent = now, self._cpu()
+
+    def end_tick(self, now: float) -> None:
+        took = max(now - self._began, TICK_SECONDS)
+        self.busy += SMOOTHING * (min(1.0, (self._cpu() - self._spent) / took) - self.busy)
+        self.lateness += SMOOTHING * (took - TICK_SECONDS - self.lateness)
+
+    @property
+    def times(self) -> int:
+        """How many times as long requests are new now."""
+        return STRAINED_TIMES if self.busy >= BUSY or self.lateness >= LATE_SECONDS else 1
 
 
 class Admitted:
     """One request that has begun."""
 
-    __slots__ = ("_admission", "since", "tenant")
+    __slots__ = ("_admission", "_source", "has_ended", "since", "tenant")
 
-    def __init__(self, admission: Admission, tenant: str, since: float) -> None:
-        self._admission, self.tenant, self.since = admission, tenant, since
+    def __init__(self, admission: Admission, tenant: str, since: float, source: object = None) -> None:
+        self._admission, self.tenant, self.since, self._source = admission, tenant, since, source
+        self.has_ended = False
+
+    def is_before(self, source: object) -> bool:
+        """Return whether it has ended before the next request over the same connection."""
+        return self.has_ended and source is not None and self._source is source
 
     def end(self) -> None:
         """Note that the request has ended."""

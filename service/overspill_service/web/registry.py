@@ -196,10 +196,10 @@ async def _admitted(service: Service, request: web.Request, principal: Principal
     """Wait until the request is admitted. No more of a body is read meanwhile. Raises `Overloaded`."""
     admission, tenant = service.admission, principal.tenant.name
     service.mix.note(tenant)
-    if (admitted := admission.try_admit(tenant)) is not None:
+    if (admitted := admission.try_admit(tenant, request.transport)) is not None:
         return admitted
     with paused_reading(request.transport if request.body_exists else None):
-        return await admission.wait(tenant)
+        return await admission.wait(tenant, request.transport)
 
 
 def _require(route: Route, principal: Principal) -> None:
