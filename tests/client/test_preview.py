@@ -260,6 +260,25 @@ def test_terminal_escapes_do_not_reach_the_reader() -> None:
     assert shown.startswith("red\n")
 
 
+@pytest.mark.parametrize("states", [20, 2_000])
+def test_of_a_progress_bar_the_last_state_is_shown_and_what_stands_beside_it(states: int) -> None:
+    bar = "".join(
+        f"\r{state * 100 // states}%|{'#' * 40}| {state}/{states}" for state in range(1, states + 1)
+    )
+    for end in ("", "\r\x1b[K"):
+        shown = preview(f"{PROSE}step one\n{bar}{end}\nloss=0.1\n{NUMBERED}", 2_048)
+        shown += preview(f"{NUMBERED}loss=0.1\n{bar}{end}\ndone\n", 2_048)
+
+        assert shown.replace("\r\n", "\n").endswith(f"100%|{'#' * 40}| {states}/{states}\ndone\n")
+        assert f" {states - 1}/{states}" not in shown
+
+
+def test_a_line_with_the_returns_of_an_old_mac_says_how_much_of_it_is_not_shown() -> None:
+    shown = preview("".join(f"row {number}\r" for number in range(50)) + "\n" + NUMBERED, 1_024)
+
+    assert shown.startswith("… [49 earlier states of this line] …row 49\nline 1\n")
+
+
 def test_windows_line_ends_stay_whole() -> None:
     shown = preview(PROSE.replace("\n", "\r\n"), 300)
 

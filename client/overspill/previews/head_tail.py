@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill.previews import folding
+from overspill.previews import folding, rewritten
 from overspill.text import measure
 from overspill.text.limits import MAX_BYTES_PER_CHARACTER
 from overspill.text.sanitize import cut_after, cut_before, longest_fitting, sanitize
@@ -119,7 +119,7 @@ class _Side:
         far = begin if self.is_tail else end
         shown = self.cleaned.get(begin)
         if shown is None:
-            shown = self.cleaned[begin] = sanitize(self.text[begin:end])
+            shown = self.cleaned[begin] = rewritten.shown(self.text[begin:end])
         most = max(self.budget // 2, _MIN_LINE_BYTES)
         if measure.size(shown) <= most:
             return _Row(far, shown)
@@ -141,10 +141,12 @@ class _Side:
             begin = self.text.rfind("\n", limit, max(limit, edge - 1)) + 1 or limit
             part = self.text[max(begin, edge - room * _WINDOW) : edge]
             part = part[len(part) - suffix(part, room) :]
+            part = part[rewritten.begin_of_last(part) :]
             return edge - len(part), sanitize(part)
         end = self.text.find("\n", edge, limit) + 1 or limit
         part = self.text[edge : min(end, edge + room * _WINDOW)]
         part = part[: prefix(part, room)]
+        part = part[: rewritten.end_of_first(part)]
         return edge + len(part), sanitize(part)
 
 
