@@ -11,7 +11,7 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 from overspill.wire import Scope
 from overspill_service.command_line import main
-from overspill_service.errors import KeyRefused
+from overspill_service.errors import CatalogUnavailable, KeyRefused
 from overspill_service.settings.errors import SettingError
 from overspill_service.tenants.keys import hash_key, is_key, new_key
 
@@ -203,6 +203,24 @@ class Admin:
 async def admin_of(api: Api, tenant: str) -> Admin:
     now = api.service.archive.clock()
     return Admin(api, (await api.service.issuer.issue(tenant, [Scope.ADMIN], now=now)).key)
+
+
+async def test_the_last_use_of_a_key_is_recorded_once_the_catalog_answers_again(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(_uses: object) -> None:
+        raise CatalogUnavailable("Redis is not reachable")
+
+    admin, authenticator = await admin_of(api, "acme"), api.service.authenticator
+    await admin("GET", "/v1/keys")
+    with monkeypatch.context() as patch:
+        patch.setattr(api.service.archive.catalog, "note_uses", refuse)
+        with pytest.raises(CatalogUnavailable):
+            await authenticator.report_uses()
+    await authenticator.report_uses()
+    _, listed = await admin("GET", "/v1/keys")
+
+    assert listed["keys"][0]["last_used"] is not None
 
 
 async def test_an_admin_makes_lists_rotates_and_revokes_keys_of_its_tenant(api: Api) -> None:

@@ -13,7 +13,13 @@ from aiohttp import hdrs
 from overspill.reading.latest import Latest
 
 from overspill_service.catalog.key_records import AccessMode
-from overspill_service.errors import CatalogIncomplete, KeyNotFound, RecordDamaged, Unauthorized
+from overspill_service.errors import (
+    CatalogIncomplete,
+    CatalogUnavailable,
+    KeyNotFound,
+    RecordDamaged,
+    Unauthorized,
+)
 from overspill_service.tenants.directory import Expiry, Principal, SessionBound
 from overspill_service.tenants.keys import KEY_LENGTH, LOCAL_PREFIX, hash_key, is_key
 from overspill_service.web.tokens import Forged, is_token
@@ -174,10 +180,14 @@ class Authenticator:
         return principal
 
     async def report_uses(self) -> None:
-        """Record in the catalog when keys were last used, if one was."""
+        """Record in the catalog when keys were last used, if one was. What fails is recorded next time."""
         used, self._unreported = self._unreported, {}
-        if used:
-            await self._catalog.note_uses(used)
+        try:
+            if used:
+                await self._catalog.note_uses(used)
+        except CatalogUnavailable:
+            self._unreported = used | self._unreported
+            raise
 
     async def _anonymous(self) -> Principal:
         if await self._mode.is_open():
