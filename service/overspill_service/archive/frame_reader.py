@@ -94,7 +94,7 @@ class Reader:
 
     async def chunks(self, frames: range) -> AsyncGenerator[Sequence[Chunk], None]:
         """Yield these frames decoded, in batches."""
-        async with aclosing(self.map(frames, _identity)) as batches:
+        async with aclosing(self.map(frames, unchanged)) as batches:
             async for batch in batches:
                 yield batch
 
@@ -156,7 +156,7 @@ class Reader:
             raise ObjectMissing(entry.id, entry.upload, span.segment) from error
 
 
-def _identity(chunk: Chunk) -> Chunk:
+def unchanged(chunk: Chunk) -> Chunk:
     return chunk
 
 

@@ -12,6 +12,7 @@ from overspill.reading.chunks import Extent
 from overspill.reading.patterns import check_pattern, compile_pattern
 from overspill.wire import terminal_columns
 
+from overspill_service.archive.frame_reader import unchanged
 from overspill_service.errors import InvalidParameter, InvalidPattern
 from overspill_service.resources.cpu import INLINE
 
@@ -70,7 +71,7 @@ async def inspect(
         async with (await archive.reader(entry, decoders)).with_memory(_scan_size(entry)) as reader:
             read = begin(extent_of(entry))
             while (wanted := read.wanted) is not None:
-                taker = _Taker(read, read.feed, _unchanged, is_inline=is_small)
+                taker = _Taker(read, read.feed, unchanged, is_inline=is_small)
                 frames = frames_wanted(reader.frames, wanted)
                 async with aclosing(reader.map(frames, taker.work)) as batches:
                     async for batch in batches:
@@ -165,10 +166,6 @@ class _Taker(Generic[T, P]):
             self._take(prepared)
             if self._read.wanted is None:
                 return
-
-
-def _unchanged(chunk: Chunk) -> Chunk:
-    return chunk
 
 
 def _is_plain(chunk: Chunk) -> bool:

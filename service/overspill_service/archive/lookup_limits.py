@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 
 from overspill_service.errors import TooManyRequests
 from overspill_service.resources.fair_places import FairPlaces
-from overspill_service.resources.token_buckets import TokenBucket
+from overspill_service.resources.token_buckets import TokenBuckets
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -30,14 +30,15 @@ BURST: Final = 200
 """Lookups without a result that a tenant may make at once, in one process."""
 RATE: Final = 20.0
 """Lookups without a result per second that a tenant may make in the long run."""
+MAX_TENANTS: Final = 10_000
+"""Tenants whose lookups are counted at once."""
 
 
 class LookupLimits:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
         self._places = FairPlaces(CONCURRENCY, "look-ups", wait_seconds=None)
         self._pending: WeakValueDictionary[tuple[str, str], PendingLookups] = WeakValueDictionary()
-        self._buckets: dict[str, TokenBucket] = {}
+        self._buckets = TokenBuckets("look-ups", RATE, BURST, clock, most=MAX_TENANTS)
 
     async def find(
         self, tenant: str, capture: str, lookup: Callable[[], Awaitable[T | None]], *, is_limited: bool = True
@@ -62,7 +63,7 @@ class LookupLimits:
     async def _run(
         self, tenant: str, lookup: Callable[[], Awaitable[T | None]], *, is_limited: bool
     ) -> T | None:
-        bucket = self._buckets.setdefault(tenant, TokenBucket("look-ups", RATE, BURST, self._clock))
+        bucket = self._buckets.of(tenant)
         if is_limited:
             _require(bucket.wait())  # do not wait for a place only to be refused then
         async with self._places.hold(tenant):

@@ -92,7 +92,7 @@ async def upload_memory(
 ) -> AsyncIterator[UploadMemory]:
     """Wait for the memory that a body needs, and hold it. Raises `Overloaded`.
 
-    The others of the parameters are those of `memory_need`.
+    The other parameters are those of `memory_need`.
     """
     async with AsyncExitStack() as stack:
         memory = UploadMemory(budget, tenant, stack, encoding)
