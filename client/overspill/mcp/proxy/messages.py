@@ -80,9 +80,7 @@ def _routed(found: Any) -> Message:
         raise NotAMessage
     kept = {name: found[name] for name in ("id", "method") if name in found}
     known = msgspec.convert(kept, Message)
-    parts = {
-        name: Raw(json.dumps(found[name]).encode()) for name in ("params", "result", "error") if name in found
-    }
+    parts = {name: Raw(json.dumps(found[name]).encode()) for name in _PARTS if name in found}
     return msgspec.structs.replace(known, **parts)
 
 
