@@ -19,7 +19,7 @@ from tests.servers.redis import wait_until
 
 TOOLS = ("grep_search", "describe_python", "run_command")
 STORED = re.compile(r"^  (\w+) +([\d,]+) +([\d,]+) +[\d.]+ +([\d,]+)$", re.MULTILINE)
-SECONDS = 120
+SECONDS = 250
 
 
 def environment(scratch: Path) -> dict[str, str]:
@@ -123,7 +123,7 @@ def test_kept_the_service_answers_until_it_is_told_to_stop(tmp_path: Path, numbe
     listed = Shell(url)("ls", "--session", "demo")
     found = Shell(url)(*shown[shown.index("grep") :])
     process.send_signal(number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=SECONDS)
 
     assert re.fullmatch(re.escape(url) + r"/#code=[\w-]+\.[\w-]+&to=/", link)
     assert len(listed.out.splitlines()) == len(TOOLS)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
-_START_SECONDS: Final = 30.0
+_START_SECONDS: Final = 120.0
 _STOP_SECONDS: Final = 15.0
 _ANNOUNCEMENT: Final = "overspill-service listens on "
 _OPERATIONS: Final = "overspill_backend_operations_total{"
@@ -39,7 +39,7 @@ class DemoService:
     def store_requests(self) -> int:
         """Return how many puts and reads its object store has had so far, by the service's own metrics."""
         directly = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with directly.open(self.url + Route.METRICS, timeout=10) as answer:
+        with directly.open(self.url + Route.METRICS, timeout=60) as answer:
             lines = answer.read().decode().splitlines()
         counted = (line for line in lines if line.startswith(_OPERATIONS) and 'backend="store"' in line)
         return sum(

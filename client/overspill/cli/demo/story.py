@@ -19,6 +19,7 @@ from overspill.cli.demo.service import running
 from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.guard.call_context import calling
 from overspill.guard.guard import Guard
+from overspill.guard.policy import Policy
 from overspill.text import quantities
 from overspill.transfer.client import Client
 from overspill.transfer.sync import SyncClient
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from overspill.cli.demo.service import DemoService
     from overspill.wire import Entry, Text
 
+_PATIENT: Final = Policy(wait=60)
+"""A busy machine is slow, and the demo shows what is stored."""
 _SESSION: Final = "demo"
 _PATTERN: Final = "raise "
 
@@ -88,7 +91,7 @@ async def _run_story(service: DemoService) -> str:
     page.say("conversation has room for. The guard stores the whole output and hands over a short notice.")
     page.say(f"\nThe service: {service.url}, on its embedded back ends (SQLite and a folder).")
     async with Client(service.url, key="", session=_SESSION) as client:
-        story = Story(service, client, Guard(client))
+        story = Story(service, client, Guard(client, _PATIENT))
         with tempfile.TemporaryDirectory(prefix="overspill-demo-tests-") as folder:
             title = f"every line with {_PATTERN!r} in Python's standard library"
             await _call_tool(story, demo_tools.grep_search, _PATTERN, title=title, show=page.abbreviated)
