@@ -24,6 +24,7 @@ from overspill.transfer.client import Client, call
 from overspill.wire import Code
 
 from tests.client.scripted import Step, answer, json, problem, reset, scripted, silence, then_close
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -276,7 +277,7 @@ async def test_an_endless_error_body_is_not_read_to_its_end() -> None:
     async with scripted(endless) as service, client(service.url) as overspill:
         with pytest.raises(errors.ProblemError):
             await overspill.get(CAPTURE)
-        await asyncio.wait_for(service.ended.wait(), 10)
+        await asyncio.wait_for(service.ended.wait(), PATIENCE)
 
     assert sent < 32 * 1024 * 1024
 

@@ -15,7 +15,7 @@ from overspill.execution.waiting import wait_blocking
 from overspill.wire import Outcome
 
 from tests.client.spooling import put_sync, spilled
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +84,7 @@ async def test_a_cancelled_coroutine_gives_its_slot_back() -> None:
 
     assert one.waiting == 0
     third()
-    await asyncio.wait_for(one.take("flow", 1), 10)
+    await asyncio.wait_for(one.take("flow", 1), PATIENCE)
 
 
 async def test_those_who_have_waited_too_long_are_refused_and_patient_ones_are_not(

@@ -18,6 +18,7 @@ from overspill_service.errors import CatalogUnavailable
 
 from tests.contracts.entries import NOW, TENANT, capture_id, entry, listed, rebuilt, sums, tombstone
 from tests.servers.redis import RedisServer, running, sentinel_set
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -188,7 +189,7 @@ async def test_wrong_credentials_fail_at_once_and_are_never_told(
     own_redis.command("ACL", "SETUSER", "agent", "on", ">right", "~*", "+@all")
 
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(PATIENCE),
         opened(with_login(own_redis, "wr%6Fng"), tmp_path) as catalog,
     ):
         with pytest.raises(CatalogUnavailable, match="refuses the credentials") as caught:
@@ -201,7 +202,7 @@ async def test_wrong_credentials_fail_at_once_and_are_never_told(
 async def test_a_user_without_permission_is_told_so_at_once(own_redis: RedisServer, tmp_path: Path) -> None:
     own_redis.command("ACL", "SETUSER", "agent", "on", ">right", "~*", "+get")
 
-    async with asyncio.timeout(10), opened(with_login(own_redis, "right"), tmp_path) as catalog:
+    async with asyncio.timeout(PATIENCE), opened(with_login(own_redis, "right"), tmp_path) as catalog:
         with pytest.raises(CatalogUnavailable, match="the Redis user may not run"):
             await catalog.commit(entry(), UNLIMITED)
 

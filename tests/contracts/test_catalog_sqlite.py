@@ -23,6 +23,7 @@ from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from overspill_service.errors import CatalogFull, CatalogRefuses, CatalogUnavailable, OutOfResources
 
 from tests.contracts.entries import NOW, TENANT, entry, listed, rebuilt, tombstone
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -426,5 +427,5 @@ async def test_news_of_another_process_come_also_after_a_failure_of_any_kind(
     await other.append_live(TENANT, entry().id, Append("me", 0, b"x", NOW), most=1, most_of_tenant=1)
     await other.close()
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await told.wait()

@@ -20,6 +20,7 @@ from overspill_service.objects.s3 import Location, S3Store
 
 from tests.leaks import open_files
 from tests.servers.faulty_proxy import halve_reply, hold, lose_reply, refuse, reset, running, stall
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -136,7 +137,7 @@ async def test_a_failure_that_stays_is_unavailable_within_the_deadline(
     for method in ("PUT", "GET", "DELETE", "HEAD"):
         faulty_s3.always(method, fault)
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         for attempt in (hasty.put(KEY, [b"x"]), hasty.read(KEY, 0, 1), hasty.delete([KEY]), hasty.ping()):
             with pytest.raises(StoreUnavailable):
                 await attempt
@@ -252,7 +253,7 @@ async def test_requests_at_once_are_capped(s3_server: S3Server, faulty_s3: Fault
     faulty_s3.always("PUT", hold(gate))
     store = S3Store(Location.from_url(s3_server.url(bucket, endpoint=faulty_s3.url)), concurrency=3)
     puts = [asyncio.create_task(store.put(f"{KEY}{number}", [b"x"])) for number in range(9)]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await faulty_s3.until(3)
     for _ in range(100):
         await asyncio.sleep(0)
@@ -266,7 +267,7 @@ async def test_requests_at_once_are_capped(s3_server: S3Server, faulty_s3: Fault
 async def test_a_cancelled_put_frees_its_place(store: S3Store, faulty_s3: FaultyProxy) -> None:
     faulty_s3.script("PUT", stall)
     put = asyncio.create_task(store.put(KEY, [bytes(1_000_000)]))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await faulty_s3.until(1)
     put.cancel()
     with pytest.raises(asyncio.CancelledError):

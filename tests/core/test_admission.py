@@ -23,6 +23,7 @@ from overspill_service.resources.admission import (
 )
 
 from tests.clock import Clock
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def waiting(admission: Admission, tenant: str, count: int) -> list[asyncio.Task[
 
 
 async def until(task: asyncio.Task[Admitted]) -> Admitted:
-    return await asyncio.wait_for(task, 10)
+    return await asyncio.wait_for(task, PATIENCE)
 
 
 async def test_the_first_tenant_of_a_process_is_alone(admission: Admission) -> None:
@@ -215,7 +216,7 @@ async def test_all_that_wait_begin_once_their_tenant_is_alone(admission: Admissi
     tasks = waiting(admission, "loud", 50)
     clock.now += MIXED_SECONDS
 
-    assert len(await asyncio.wait_for(asyncio.gather(*tasks), 10)) == 50
+    assert len(await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE)) == 50
 
 
 async def test_a_request_that_is_given_up_is_never_begun(admission: Admission) -> None:

@@ -9,6 +9,7 @@ from overspill_service.archive.lookup_limits import BURST, CONCURRENCY, RATE, Lo
 from overspill_service.errors import TooManyRequests
 
 from tests.clock import Clock
+from tests.waiting import PATIENCE
 
 
 class Store:
@@ -112,7 +113,7 @@ async def test_a_look_of_another_tenant_passes_by_all_those_that_wait() -> None:
         for number in range(10 * CONCURRENCY)
     ]
     await asyncio.sleep(0)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         assert await refused(bounds, store, CONCURRENCY, "modest") == 0
 
     assert store.looks == CONCURRENCY
@@ -148,6 +149,6 @@ async def test_a_look_that_is_broken_off_leaves_the_next_one_free() -> None:
     await asyncio.sleep(0)
     hanging.cancel()
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         assert await waiting is None
     assert store.looks == 1

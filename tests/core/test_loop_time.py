@@ -9,6 +9,8 @@ from overspill_service.errors import TooManyRequests
 from overspill_service.resources import loop_time
 from overspill_service.resources.loop_time import LoopTime
 
+from tests.waiting import PATIENCE
+
 
 class Clock:
     """The loop's own time, which no test waits for: each pause moves it."""
@@ -71,4 +73,4 @@ async def test_who_waits_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
     with pytest.raises(TooManyRequests, match="long listings and reports"):
         await take(share, "hostile", 0.001)
-    await asyncio.wait_for(take(share, "quiet", 0.001), 10)
+    await asyncio.wait_for(take(share, "quiet", 0.001), PATIENCE)

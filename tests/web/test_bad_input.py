@@ -12,6 +12,7 @@ from overspill.wire import Code, Header, Path
 from overspill_service.web.registry import Route
 from overspill_service.web.routes import ROUTES
 
+from tests.waiting import PATIENCE
 from tests.web.conftest import Api, id_of, path_of, problem
 
 ID = id_of(b"x")
@@ -160,7 +161,7 @@ async def raw(api: Api, request: bytes, *, hang_up: bool = False) -> bytes:
         writer.close()
         await writer.wait_closed()
         return b""
-    answer = await asyncio.wait_for(reader.readuntil(b"\r\n"), 10)
+    answer = await asyncio.wait_for(reader.readuntil(b"\r\n"), PATIENCE)
     writer.close()
     await writer.wait_closed()
     return answer
@@ -169,7 +170,7 @@ async def raw(api: Api, request: bytes, *, hang_up: bool = False) -> bytes:
 async def test_a_client_that_goes_half_way_leaves_nothing(api: Api) -> None:
     head = f"PUT {path_of(b'x')} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n".encode()
     await raw(api, head + b"y" * 500_000, hang_up=True)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while api.service.places.uploads.free < api.service.settings.max_uploads:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
@@ -210,7 +211,7 @@ async def test_an_upload_that_stalls_is_given_up(start_api: Any) -> None:
     writer.write(
         f"PUT {path_of(b'x')} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nabc".encode()
     )
-    answer = await asyncio.wait_for(reader.readuntil(b"\r\n"), 10)
+    answer = await asyncio.wait_for(reader.readuntil(b"\r\n"), PATIENCE)
     writer.close()
     await writer.wait_closed()
 

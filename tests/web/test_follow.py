@@ -16,6 +16,7 @@ from overspill_service.live.stream import Stream
 from overspill_service.tenants.keys import hash_key
 
 from tests.faults.traffic import until
+from tests.waiting import PATIENCE
 from tests.web.conftest import Api, path_of
 from tests.web.live_producer import CAPTURE, Producer
 from tests.web.test_page_sessions import Browser, key_of
@@ -382,7 +383,7 @@ async def test_a_wait_whose_stream_fails_ends_at_once(
         raise RuntimeError("a fault of the service")
 
     monkeypatch.setattr(Stream, "_look", fails)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         answer = await (await api.get(f"{producer.path}/wait?timeout=600&lines=1")).json()
 
     assert answer["reason"] == "timeout"
@@ -400,7 +401,7 @@ async def test_followers_of_a_stream_that_fails_are_sent_away_and_the_fault_is_l
         raise failure
 
     monkeypatch.setattr(Stream, "_look", fails)
-    async with following(api, f"{producer.path}/follow") as events, asyncio.timeout(10):
+    async with following(api, f"{producer.path}/follow") as events, asyncio.timeout(PATIENCE):
         assert [event async for event in events] == []
     monkeypatch.undo()
 

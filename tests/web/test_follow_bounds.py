@@ -15,6 +15,7 @@ from overspill_service.resources.fair_places import FairPlaces
 from overspill_service.tenants.keys import hash_key, new_key
 
 from tests.faults.traffic import until
+from tests.waiting import PATIENCE
 from tests.web.conftest import Api
 from tests.web.live_producer import CAPTURE, Producer
 from tests.web.test_follow import following, rest_of, text_until
@@ -217,7 +218,7 @@ async def test_a_sign_of_life_comes_to_an_idle_follower(api: Api, monkeypatch: p
     await producer.begin()
     async with (
         api._session.get(api.url(f"{producer.path}/follow")) as response,
-        asyncio.timeout(10),
+        asyncio.timeout(PATIENCE),
     ):
         assert [await response.content.readline() for _ in range(4)] == [
             b": the capture is live\n",

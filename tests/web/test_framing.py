@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.waiting import PATIENCE
+
 if TYPE_CHECKING:
     from tests.web.conftest import Api
 
@@ -69,7 +71,7 @@ async def statuses(api: Api, data: bytes, most: int) -> list[int]:
     reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
     writer.write(data)
     received = b""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while len(_STATUS.findall(received)) < most and (piece := await reader.read(65536)):
             received += piece
     writer.close()

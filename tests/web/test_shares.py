@@ -23,6 +23,7 @@ from overspill_service.web.body_patience import BodyPatience
 
 from tests.clock import Clock
 from tests.core.contents import log
+from tests.waiting import PATIENCE
 from tests.web.conftest import Api, path_of, problem
 
 HOSTILE, QUIET = new_key(), new_key()
@@ -116,9 +117,9 @@ async def test_a_read_waits_for_no_reads_of_another_tenant(api: Api, read: str) 
     own, go_on = log(300_000), threading.Event()
     await api.send("PUT", path_of(own), data=own, headers=bearer(QUIET))
     hostile = api.service.archive.cpu.of("hostile")
-    held = [hostile.start(go_on.wait, 30) for _ in range(50)]
+    held = [hostile.start(go_on.wait, 2 * PATIENCE) for _ in range(50)]
     try:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE):
             response = await api.get(f"{path_of(own)}/{read}", headers=bearer(QUIET))
 
         assert response.status == 200
@@ -197,7 +198,7 @@ async def test_one_tenants_slow_readers_leave_half_of_the_places_to_others(api: 
             f"GET {path_of(large())}/content HTTP/1.1\r\nHost: localhost\r\n"
             f"Authorization: Bearer {HOSTILE}\r\n\r\n".encode()
         )
-    statuses = [await asyncio.wait_for(reader.readline(), 10) for reader, _ in streams]
+    statuses = [await asyncio.wait_for(reader.readline(), PATIENCE) for reader, _ in streams]
     own = log(1_000_000)
     await api.send("PUT", path_of(own), data=own, headers=bearer(QUIET))
     whole = await api.get(f"{path_of(own)}/content", headers=bearer(QUIET))
@@ -239,7 +240,7 @@ async def test_one_tenants_uploads_leave_half_of_the_places_to_others(api: Api) 
         while api.service.places.uploads.free > 2:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
         response = await api.send("PUT", path_of(b"y"), data=b"y", headers=bearer(QUIET))
-        refused = [await asyncio.wait_for(reader.readline(), 10) for reader in readers[2:]]
+        refused = [await asyncio.wait_for(reader.readline(), PATIENCE) for reader in readers[2:]]
 
         assert response.status == 201
         assert all(b" 429 " in each for each in refused)
