@@ -126,11 +126,12 @@ def _valid(
     ours = value.get(_STRUCTURED)
     is_valid = _any_is_valid if schema is None else validator(schema)
     if not is_valid(ours):
-        if not is_valid(result[_STRUCTURED]):
-            return ours
         limits = policy.limits(request.tool)
         most = min(limits.max_bytes, limits.max_chars or limits.max_bytes)
-        ours = shortened(result[_STRUCTURED], most, is_valid)
+        short = shortened(result[_STRUCTURED], most, is_valid)
+        if not is_valid(short):  # then the whole was not: to check that takes as long as it is large
+            return ours
+        ours = short
     return ours if ours == result[_STRUCTURED] else with_notice(ours, notice, is_valid)
 
 
