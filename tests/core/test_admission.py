@@ -219,6 +219,26 @@ async def test_all_that_wait_begin_once_their_tenant_is_alone(admission: Admissi
     assert len(await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE)) == 50
 
 
+async def test_those_that_wait_do_not_begin_at_once_while_another_tenant_goes_on(
+    admission: Admission, clock: Clock
+) -> None:
+    mixed(admission)
+    begun(admission, "loud", FEW)
+    tasks = waiting(admission, "loud", 20 * FEW)
+    await asyncio.sleep(0)
+    for _ in range(4):
+        clock.now += MIXED_SECONDS / 2
+        quiet = admission.try_admit("quiet")
+        assert quiet is not None
+        quiet.end()
+        admission._tick()
+        await asyncio.sleep(0)
+
+    assert sum(task.done() for task in tasks) <= 4 * FEW
+    for task in tasks:
+        task.cancel()
+
+
 async def test_a_request_that_is_given_up_is_never_begun(admission: Admission) -> None:
     mixed(admission)
     first, _ = begun(admission, "loud", 2)

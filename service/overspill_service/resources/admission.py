@@ -37,7 +37,7 @@ LATE_SECONDS: Final = 0.001
 SMOOTHING: Final = 0.1
 """The weight of each tick in the averages of how busy the loop is, and how late."""
 MIXED_SECONDS: Final = 0.1
-"""How long requests count as mixed after one tenant's request has followed another's."""
+"""How long requests count as mixed once one tenant's has followed another's, or came while that waits."""
 TICK_SECONDS: Final = 0.001
 QUEUE_SECONDS: Final = 5.0
 """How long a request waits before it is refused."""
@@ -64,10 +64,9 @@ class Admission:
         `source` is the connection that it came over; None is unknown.
         """
         now = self._clock()
-        if tenant != self._last:
-            if self._last:
-                self._mixed_until = now + MIXED_SECONDS
-            self._last = tenant
+        if self._last not in ("", tenant) or self._waiting.keys() - {tenant}:
+            self._mixed_until = now + MIXED_SECONDS
+        self._last = tenant
         if now < self._mixed_until and (tenant in self._waiting or not self._may_begin(tenant, source, now)):
             return None
         return self._begun(tenant, source, now)
