@@ -513,7 +513,7 @@ def test_what_the_service_does_not_take_waits_on_this_machine(down: SyncClient, 
     assert [file.read_bytes() for file in (tmp_path / "spool").rglob("*.bin")] == [LINES.encode()]
 
 
-@shows("places by size")
+@shows("destinations by size")
 def test_bands_say_by_size_where_an_output_goes(client: SyncClient) -> None:
     bands = (Band(), Band(above=80_000, destinations=()))
     guard = Guard(client, Policy(lost_preview_bytes=256, bands=bands))
