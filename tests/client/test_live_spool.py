@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from overspill import Client, Spool, SyncClient, wire
+from overspill.agent_tools.recording import Recording
 from overspill.live import live_capture
+from overspill.live.upload import LiveUpload
 from overspill.redaction.redactor import Redactor
 from overspill.spools.flush import flush
 from overspill.spools.holder import Holder
@@ -31,6 +33,15 @@ def either_service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[S
     catalog = "sqlite:" if request.param == "sqlite" else request.getfixturevalue("redis_url")
     with running(ForkedService(tmp_path / "overspill", catalog=catalog, live_timeout=3600.0)) as own:
         yield own
+
+
+@pytest.fixture
+def spool_of_all(tmp_path: Path) -> Spool:
+    """A spool that is refused, because all users may write to it."""
+    path = tmp_path / "spool"
+    path.mkdir()
+    path.chmod(0o777)
+    return Spool(path)
 
 
 def test_what_the_spool_takes_over_in_the_middle_comes_later_under_the_same_id(
@@ -58,6 +69,30 @@ def test_what_the_spool_takes_over_in_the_middle_comes_later_under_the_same_id(
     assert (entry.state, entry.status, content) == (State.COMPLETE, "exit 2", LINES)
     assert entry.labels[wire.EXIT_CODE_LABEL] == "2"
     assert wire.SPOOLED_LABEL in entry.labels
+
+
+def test_the_blocks_own_error_is_raised_where_the_spool_is_refused(spool_of_all: Spool, nowhere: str) -> None:
+    def fail_in_block(client: SyncClient) -> None:
+        with client.live(spool=spool_of_all, patience=0.1) as out:
+            out.write(b"x\n")
+            raise ZeroDivisionError
+
+    with SyncClient(nowhere, retries=0) as client, pytest.raises(ZeroDivisionError):
+        fail_in_block(client)
+
+
+def test_an_upload_says_why_the_spool_refused_what_the_service_did_not_take(
+    spool_of_all: Spool, nowhere: str
+) -> None:
+    with SyncClient(nowhere, retries=0) as client, Recording() as recording:
+        capture = client.live(spool=spool_of_all, patience=0.1)
+        with LiveUpload(recording, lambda: capture, after_bytes=0) as upload:
+            recording.take(b"x\n")
+            upload.take(b"x\n")
+            entry = upload.ended(status="exit 0", exit_code=0)
+
+    assert entry is None
+    assert "chmod 700 makes it safe" in upload.failure
 
 
 async def test_what_a_cancelled_producer_could_not_send_is_kept(

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 from overspill import wire
 from overspill.errors import InvalidId
+from overspill.errors.client_errors import NotSpooled
 from overspill.spools import own_directory
 from overspill.spools.location import MAX_BYTES
-from overspill.spools.own_directory import NotSpooled
 from overspill.spools.partition import Partition
 from overspill.spools.spool import Spool
 from overspill.text.body import FileBody
@@ -318,7 +318,7 @@ def test_a_full_disk_is_a_reason_and_leaves_nothing_behind(tmp_path: Path) -> No
     code = f"""
 import resource, signal, sys
 from overspill.spools.spool import Spool
-from overspill.spools.own_directory import NotSpooled
+from overspill.errors.client_errors import NotSpooled
 from tests.client.spooling import spilled
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 partition = Spool({str(tmp_path / "spool")!r}).partition("http://x", "")
@@ -338,7 +338,7 @@ def test_a_content_whose_entry_finds_no_room_goes_again(tmp_path: Path) -> None:
     code = f"""
 import resource, signal
 from overspill.spools.spool import Spool
-from overspill.spools.own_directory import NotSpooled
+from overspill.errors.client_errors import NotSpooled
 from tests.client.spooling import spilled
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 partition = Spool({str(tmp_path / "spool")!r}).partition("http://x", "")
@@ -422,7 +422,7 @@ def test_two_threads_keep_the_same_capture_at_once(partition: Partition, spool: 
 def test_processes_keep_at_once_and_the_bound_holds(tmp_path: Path) -> None:
     code = """
 import sys
-from overspill.spools.own_directory import NotSpooled
+from overspill.errors.client_errors import NotSpooled
 from overspill.spools.spool import Spool
 from tests.client.spooling import spilled
 partition = Spool(sys.argv[1], max_bytes=400_000).partition("http://x", "")

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import pytest
+from overspill.errors.client_errors import NotSpooled
 from overspill.spools.ledger import UNKNOWN
 from overspill.spools.order import Claim, Order
-from overspill.spools.own_directory import NotSpooled
 from overspill.spools.partition import Partition, PartitionedSpool
 from overspill.spools.spool import Spool
 

@@ -13,9 +13,9 @@ from overspill.agent_tools import lenient_arguments
 from overspill.agent_tools.argument_schema import argument, schema_of
 from overspill.agent_tools.error_answers import error_answer
 from overspill.errors import OverspillError
+from overspill.errors.client_errors import NotSpooled
 from overspill.execution.threads import run_blocking
 from overspill.spools.capture import entry_of
-from overspill.spools.own_directory import NotSpooled
 from overspill.text.reasons import one_safe_line
 
 if TYPE_CHECKING:

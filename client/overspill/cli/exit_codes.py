@@ -13,8 +13,8 @@ import click
 from overspill import errors
 from overspill.cli import output
 from overspill.cli.flag_names import with_flag_names
+from overspill.errors.client_errors import NotSpooled
 from overspill.execution.threads import is_lack_of_threads
-from overspill.spools.own_directory import NotSpooled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

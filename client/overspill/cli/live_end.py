@@ -11,7 +11,7 @@ from overspill.cli import output
 from overspill.cli.exit_codes import CommandFailure
 from overspill.cli.stop_signals import StoppedAtOnce, StopSignals
 from overspill.errors import OverspillError
-from overspill.spools.own_directory import NotSpooled
+from overspill.errors.client_errors import NotSpooled
 from overspill.text.quantities import plural
 
 if TYPE_CHECKING:

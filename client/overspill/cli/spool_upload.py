@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from overspill.cli import output
+from overspill.errors.client_errors import NotSpooled
 from overspill.spools.flush_job import flush_shortly
-from overspill.spools.own_directory import NotSpooled
 from overspill.text.quantities import plural
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from overspill.delivery.destinations import Failure
+from overspill.errors.client_errors import NotSpooled
 from overspill.execution.waiting import wait
 from overspill.previews.notice_facts import StoreResult
 from overspill.spools.order import Claim, Order, UploadLock
-from overspill.spools.own_directory import NotSpooled, disk_reason
+from overspill.spools.own_directory import disk_reason
 from overspill.spools.writer import writer_for
 from overspill.wire import Outcome
 

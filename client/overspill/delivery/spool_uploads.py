@@ -9,9 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.delivery.backgrounds import backgrounds
+from overspill.errors.client_errors import NotSpooled
 from overspill.execution import forks, threads
 from overspill.spools import flush_job
-from overspill.spools.own_directory import NotSpooled
 from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:

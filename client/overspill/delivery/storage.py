@@ -25,12 +25,12 @@ from overspill.delivery.slots import live_slots_of
 from overspill.delivery.spool_destination import SpoolDestination, kept_in_spool
 from overspill.delivery.spool_uploads import SpoolUploads
 from overspill.delivery.stream_upload import LiveRoute, StreamUpload
+from overspill.errors.client_errors import NotSpooled
 from overspill.execution import at_exit, forks, threads
 from overspill.execution.submissions import NoLoop
 from overspill.previews.notice_facts import StoreResult
 from overspill.spools import location
 from overspill.spools.absence import Absence
-from overspill.spools.own_directory import NotSpooled
 from overspill.spools.workspace import Workspace
 from overspill.wire import Outcome
 

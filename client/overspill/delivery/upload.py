@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from overspill.delivery.destinations import Failure, reason
 from overspill.errors import ProblemError, verdicts
+from overspill.errors.client_errors import NotSpooled
 from overspill.execution import threads
 from overspill.previews.notice_facts import StoreResult
-from overspill.spools.own_directory import NotSpooled
 from overspill.text.body import FileBody
 from overspill.transfer.sync import running
 from overspill.wire import Outcome

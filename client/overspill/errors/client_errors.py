@@ -38,3 +38,7 @@ class ProtocolError(OverspillError):
 
     Check `OVERSPILL_URL`, and what stands between here and the service.
     """
+
+
+class NotSpooled(Exception):
+    """Something cannot be kept on this machine, or read from it. The message says why, for a notice."""

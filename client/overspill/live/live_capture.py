@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from overspill import wire
 from overspill.errors import OverspillError
+from overspill.errors.client_errors import NotSpooled
 from overspill.errors.verdicts import may_pass
 from overspill.execution import threads
 from overspill.live.ending import Ending, check_ending
@@ -125,7 +126,8 @@ class LiveCapture:
         elif isinstance(error, asyncio.CancelledError):
             await self.give_up(type(error).__name__)
         else:
-            with suppress(OverspillError, OSError):  # the block's own error is what its caller must see
+            # The block's own error is what its caller must see.
+            with suppress(OverspillError, NotSpooled, OSError):
                 await self._end(wire.State.PARTIAL, type(error).__name__)
         await self.aclose()
 
@@ -282,12 +284,12 @@ class LiveCapture:
     async def _in_time(self, ending: Awaitable[object]) -> None:
         """Wait for the end of a capture whose task is cancelled, but not for long. No failure is raised."""
         self._producer.hurry(_HURRIED_SECONDS)
-        with suppress(TimeoutError, OverspillError, OSError):
+        with suppress(TimeoutError, OverspillError, NotSpooled, OSError):
             async with asyncio.timeout(CANCELLED_SECONDS):
                 await ending
 
     def _keep_in(self, spool: SpoolCopy, error: OverspillError, status: str | None) -> None:
-        """Keep the whole stream in the spool. Raises `OSError`."""
+        """Keep the whole stream in the spool. Raises `OSError` and `NotSpooled`."""
         producer = self._service.producer if self._producer.may_be_known else ""
         spool.spool(self._ending.description(status), str(error), producer)
         self.spooled = str(error)

@@ -30,7 +30,7 @@ class SpoolCopy:
             self._buffer.write(data)
 
     def spool(self, description: Description, reason: str, producer: str) -> None:
-        """Give the copy to the spool: see `WholeStream`. Raises `OSError`."""
+        """Give the copy to the spool: see `WholeStream`. Raises `OSError` and `NotSpooled`."""
         stream = WholeStream(
             description=description,
             body=self._buffer.finish(),

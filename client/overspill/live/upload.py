@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from overspill.errors import OverspillError
+from overspill.errors.client_errors import NotSpooled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,7 +31,7 @@ PATIENCE_SECONDS: Final = 10.0
 PACE_SECONDS: Final = 0.02
 """How long small pieces are gathered. The first one after a pause goes at once."""
 _READ_BYTES: Final = 256 * 1024
-_FAILURES: Final = (OverspillError, OSError, RuntimeError, ImportError)
+_FAILURES: Final = (OverspillError, NotSpooled, OSError, RuntimeError, ImportError)
 """What storing may raise. `ImportError` comes if the command replaces or removes this very package."""
 
 
@@ -63,6 +64,8 @@ class LiveUpload:
         """How many secrets of each kind were masked in the copy; None if it lacks a part of the output."""
         self.beginning: Beginning | None = None
         """What the service may have of an output that it did not take to its end."""
+        self.failure = ""
+        """Why not all could be stored. Whoever has the recording may still store it at the end."""
         self._began = time.monotonic()
         self._thread = threading.Thread(target=self._serve, name="overspill-live", daemon=True)
 
@@ -126,20 +129,28 @@ class LiveUpload:
     def _serve(self) -> None:
         if not self._is_due():
             return
-        with suppress(*_FAILURES):  # the guard stores the output at the end, and says why not
-            capture = self._new_capture()
-            with self._news:
-                self._capture = capture
-                if self._is_over:
-                    capture.source_ended()
-            if self._hurried is not None:
-                capture.hurry(self._hurried)
-            capture.start()
+        try:
+            capture = self._begun()
             try:
                 self._store(capture)
             except _FAILURES:
                 self._entry = None
                 capture.abort()  # it prepares nothing any more
+                raise
+        except _FAILURES as error:
+            self.failure = str(error)
+
+    def _begun(self) -> SyncLiveCapture:
+        """Begin the capture. Raises what that raises."""
+        capture = self._new_capture()
+        with self._news:
+            self._capture = capture
+            if self._is_over:
+                capture.source_ended()
+        if self._hurried is not None:
+            capture.hurry(self._hurried)
+        capture.start()
+        return capture
 
     def _store(self, capture: SyncLiveCapture) -> None:
         """Store all of the recording as it grows. Raises what writing raises."""

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Struct
 
+from overspill.errors.client_errors import NotSpooled
 from overspill.spools import files
-from overspill.spools.own_directory import NotSpooled
 
 if TYPE_CHECKING:
     from overspill.spools.partition import Partition

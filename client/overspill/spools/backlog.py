@@ -7,7 +7,7 @@ import platform
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from overspill.spools.own_directory import NotSpooled
+from overspill.errors.client_errors import NotSpooled
 from overspill.wire import SpoolBacklog
 
 if TYPE_CHECKING:

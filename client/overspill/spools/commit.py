@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from overspill.errors.client_errors import NotSpooled
 from overspill.spools.folder import ENTRY
-from overspill.spools.own_directory import NotSpooled, disk_reason
+from overspill.spools.own_directory import disk_reason
 from overspill.text import quantities
 
 if TYPE_CHECKING:

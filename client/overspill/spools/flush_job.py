@@ -15,10 +15,10 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from overspill.errors import OverspillError, verdicts
+from overspill.errors.client_errors import NotSpooled
 from overspill.spools import files, own_directory
 from overspill.spools.absence import Absence
 from overspill.spools.flush import Flush, Flushed
-from overspill.spools.own_directory import NotSpooled
 from overspill.transfer.caller import load_transport
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from overspill import wire
 from overspill.errors import NotFound, OverspillError, ProtocolError, Unavailable, Unreachable, error_of
+from overspill.errors.client_errors import NotSpooled
 from overspill.execution.threads import run_blocking
 from overspill.spools.capture import LocalCapture
-from overspill.spools.own_directory import NotSpooled
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

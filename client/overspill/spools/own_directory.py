@@ -12,6 +12,7 @@ import weakref
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Final, Self
 
+from overspill.errors.client_errors import NotSpooled
 from overspill.execution import forks
 from overspill.execution.backoff import Backoff
 
@@ -92,10 +93,6 @@ class LockedFile:
         if not self.file.closed:
             lock(self.file.fileno(), shut=False)
         self.file.close()
-
-
-class NotSpooled(Exception):
-    """Something cannot be kept on this machine, or read from it. The message says why, for a notice."""
 
 
 class Busy(NotSpooled):

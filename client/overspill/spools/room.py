@@ -15,11 +15,12 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
+from overspill.errors.client_errors import NotSpooled
 from overspill.spools import own_directory
 from overspill.spools.entries import Dropped, Spooled
 from overspill.spools.folder import Folder, StoredFile
 from overspill.spools.ledger import Account, Ledger
-from overspill.spools.own_directory import LOCK_TIMEOUT_SECONDS, Busy, NotSpooled
+from overspill.spools.own_directory import LOCK_TIMEOUT_SECONDS, Busy
 from overspill.text import quantities
 
 if TYPE_CHECKING:

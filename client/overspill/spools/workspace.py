@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import structs
 
 from overspill import wire
+from overspill.errors.client_errors import NotSpooled
 from overspill.spools.folder import Folder
 from overspill.spools.location import MAX_BYTES
-from overspill.spools.own_directory import NotSpooled, is_directory
+from overspill.spools.own_directory import is_directory
 from overspill.spools.partition import Partition
 from overspill.spools.spool import Spool
 

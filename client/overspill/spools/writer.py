@@ -15,9 +15,9 @@ from functools import partial
 from queue import Empty
 from typing import TYPE_CHECKING, Final
 
+from overspill.errors.client_errors import NotSpooled
 from overspill.execution import forks
 from overspill.execution.workers import BLOCKING
-from overspill.spools.own_directory import NotSpooled
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

@@ -54,7 +54,7 @@ def run_shell(invocation: Invocation, shell: str, *, name: str, session: str | N
                 signals.deliverable(),
             ):
                 upload.ended(status=f"exit {code}", exit_code=code)
-        output.say(_outcome(capture))
+        output.say(_outcome(capture, upload.failure))
     return code
 
 
@@ -69,9 +69,9 @@ def _reader(invocation: Invocation, handle: str) -> str:
     return invocation.command("tail", "-f", handle)
 
 
-def _outcome(capture: SyncLiveCapture) -> str:
+def _outcome(capture: SyncLiveCapture, failure: str) -> str:
     if capture.spooled:
         return f"{capture.id} is on this machine only, until it is uploaded: {capture.spooled}"
     if capture.entry is None:
-        return "what this terminal showed could NOT be stored"
+        return "what this terminal showed could NOT be stored" + (failure and f": {failure}")
     return f"this terminal is stored as {capture.id}"

@@ -12,7 +12,7 @@ from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.cli.options import COLORED, Limit
 from overspill.cli.parameters import flag, option
 from overspill.cli.table import Column, Table, instant, period, size
-from overspill.spools.own_directory import NotSpooled
+from overspill.errors.client_errors import NotSpooled
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation

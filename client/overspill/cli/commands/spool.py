@@ -16,8 +16,8 @@ from overspill.cli.exit_codes import CommandFailure, ExitCode, code_of, message_
 from overspill.cli.options import COLORED, Refs
 from overspill.cli.parameters import flag, option
 from overspill.cli.table import Column, Table, cut, instant, period, size
+from overspill.errors.client_errors import NotSpooled
 from overspill.spools import flush as uploads
-from overspill.spools.own_directory import NotSpooled
 from overspill.text import quantities
 
 if TYPE_CHECKING:
