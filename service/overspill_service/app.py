@@ -27,9 +27,10 @@ from overspill_service.telemetry import tracing
 from overspill_service.telemetry.metrics import Metrics
 from overspill_service.telemetry.scrapes import Scrapes
 from overspill_service.tenants_file import TenantsFile
-from overspill_service.web.authentication import Authenticator, OpenMode
+from overspill_service.web.authentication import Authenticator
 from overspill_service.web.client_address import ClientAddresses
 from overspill_service.web.middleware import middleware, set_headers
+from overspill_service.web.open_mode import OpenMode
 from overspill_service.web.page_sessions import PageSessions
 from overspill_service.web.replicas import ScanCpu, run_telling
 from overspill_service.web.request_rates import RequestRates
@@ -103,26 +104,14 @@ async def _assemble(
     mix: TenantMix,
 ) -> Service:
     """Return the parts of the service, wired."""
-    clock, memory = archive.shared_clock.now, archive.memory.size
-    issuer = KeyIssuer(archive.keyring, settings.key_secret)
-    mode, views = OpenMode(archive.catalog, archive.keyring), LiveViews(archive)
-    rates, page_sessions = RequestRates(), PageSessions(archive.store, archive.catalog, clock)
-    authenticator = Authenticator(
-        directory,
-        archive.catalog,
-        issuer,
-        mode,
-        page_sessions,
-        rates,
-        clock=clock,
-        secrets=settings.key_secrets,
-        tokens=Tokens(settings, clock) if settings.jwt_issuer else None,
-        local_key=await asyncio.to_thread(access.local_key, settings),
-    )
+    memory, views = archive.memory.size, LiveViews(archive)
+    issuer, mode = KeyIssuer(archive.keyring, settings.key_secret), OpenMode(archive.catalog, archive.keyring)
+    page_sessions = PageSessions(archive.store, archive.catalog, archive.shared_clock.now)
+    rates = RequestRates()
     return Service(
         archive=archive,
         directory=directory,
-        authenticator=authenticator,
+        authenticator=await _authenticator(settings, directory, archive, issuer, mode, page_sessions, rates),
         rates=rates,
         mode=mode,
         issuer=issuer,
@@ -140,6 +129,30 @@ async def _assemble(
         flusher=_flusher(settings, metrics, archive),
         live_views=views,
         streams=Streams(archive, views),
+    )
+
+
+async def _authenticator(
+    settings: Settings,
+    directory: TenantDirectory,
+    archive: Archive,
+    issuer: KeyIssuer,
+    mode: OpenMode,
+    page_sessions: PageSessions,
+    rates: RequestRates,
+) -> Authenticator:
+    clock = archive.shared_clock.now
+    return Authenticator(
+        directory,
+        archive.catalog,
+        issuer,
+        mode,
+        page_sessions,
+        rates,
+        clock=clock,
+        secrets=settings.key_secrets,
+        tokens=Tokens(settings, clock) if settings.jwt_issuer else None,
+        local_key=await asyncio.to_thread(access.local_key, settings),
     )
 
 

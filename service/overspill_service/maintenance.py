@@ -80,7 +80,7 @@ class Maintenance:
         await self._measure_clock()
         await self._attempts.make("generation", self._generations.keep())
         await self._attempts.make("keys", self.restore_keys())
-        await self._attempts.make("uses of keys", self._service.authenticator.report_uses())
+        await self._attempts.make("uses of keys", self._service.authenticator.uses.report())
         await self._attempts.make("rebuild", self.rebuild_once())
 
     async def _report_once(self) -> None:
@@ -112,7 +112,7 @@ class Maintenance:
         """Record that this process writes nothing more, if the back ends answer in time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
-                await self._attempts.make("uses of keys", self._service.authenticator.report_uses())
+                await self._attempts.make("uses of keys", self._service.authenticator.uses.report())
                 await self._attempts.make("statistics", self._write_statistics())
                 await self._attempts.make("readers", self._service.reader_notes.report())
                 await self._attempts.make("end of the generation", self._generations.close())

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Ask again at once, and leave the key file of the person who runs the tests alone."""
-    monkeypatch.setattr("overspill_service.web.authentication.MODE_SECONDS", 0.0)
+    monkeypatch.setattr("overspill_service.web.open_mode.MODE_SECONDS", 0.0)
     monkeypatch.setattr("overspill_service.web.authentication.KEY_CACHE_SECONDS", 0.0)
     monkeypatch.setattr("overspill_service.maintenance.POLL_SECONDS", 0.05)
     monkeypatch.setenv("OVERSPILL_KEY_FILE", str(tmp_path / "settings" / "local-key"))
@@ -366,7 +366,7 @@ def slowly(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
         monkeypatch.setattr(asked, name, slow)
 
-    for each in ("authentication.MODE", "authentication.KEY_CACHE", "page_sessions.TRUST"):
+    for each in ("open_mode.MODE", "authentication.KEY_CACHE", "page_sessions.TRUST"):
         monkeypatch.setattr(f"overspill_service.web.{each}_SECONDS", 0.05)
     return answered
 

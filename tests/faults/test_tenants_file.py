@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look again at once."""
-    monkeypatch.setattr("overspill_service.web.authentication.MODE_SECONDS", 0.0)
+    monkeypatch.setattr("overspill_service.web.open_mode.MODE_SECONDS", 0.0)
     monkeypatch.setattr(tenants_file, "POLL_SECONDS", 0.05)
 
 

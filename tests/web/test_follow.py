@@ -419,7 +419,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask again at once whether a key is good."""
     monkeypatch.setattr("overspill_service.web.following.CHECK_SECONDS", 0.0)
     monkeypatch.setattr("overspill_service.web.authentication.KEY_CACHE_SECONDS", 0.0)
-    monkeypatch.setattr("overspill_service.web.authentication.MODE_SECONDS", 0.0)
+    monkeypatch.setattr("overspill_service.web.open_mode.MODE_SECONDS", 0.0)
     monkeypatch.setattr("overspill_service.web.page_sessions.TRUST_SECONDS", 0.0)
 
 

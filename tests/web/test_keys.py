@@ -159,7 +159,7 @@ async def test_a_key_of_the_former_secret_works_on_without_it_once_it_was_used(
 async def test_a_key_made_while_a_service_runs_open_closes_every_process_of_it(
     start_api: Callable[..., Any], tmp_path: Path, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overspill_service.web.authentication.MODE_SECONDS", 0.05)
+    monkeypatch.setattr("overspill_service.web.open_mode.MODE_SECONDS", 0.05)
     apis: list[Api] = [await start_api(store="", catalog="sqlite:", data=tmp_path) for _ in range(2)]
     assert [await status(api, "") for api in apis] == [200, 200]
     key = await keys.run("create", "--tenant", "a")
@@ -216,8 +216,8 @@ async def test_the_last_use_of_a_key_is_recorded_once_the_catalog_answers_again(
     with monkeypatch.context() as patch:
         patch.setattr(api.service.archive.catalog, "note_uses", refuse)
         with pytest.raises(CatalogUnavailable):
-            await authenticator.report_uses()
-    await authenticator.report_uses()
+            await authenticator.uses.report()
+    await authenticator.uses.report()
     _, listed = await admin("GET", "/v1/keys")
 
     assert listed["keys"][0]["last_used"] is not None
@@ -230,7 +230,7 @@ async def test_an_admin_makes_lists_rotates_and_revokes_keys_of_its_tenant(api: 
     assert is_key(made["key"])
     assert (await api.get("/v1/captures", headers={"Authorization": f"Bearer {made['key']}"})).status == 200
 
-    await api.service.authenticator.report_uses()
+    await api.service.authenticator.uses.report()
     _, listed = await admin("GET", "/v1/keys")
     assert [each["name"] for each in listed["keys"]] == ["", "agent"]
     assert made["key"] not in json.dumps(listed)

@@ -116,14 +116,14 @@ async def test_a_session_ends_with_its_key(api: Api, monkeypatch: pytest.MonkeyP
 async def test_a_request_of_a_session_counts_as_a_use_of_its_key(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overspill_service.web.authentication.USE_SECONDS", 0.0)
+    monkeypatch.setattr("overspill_service.web.key_uses.USE_SECONDS", 0.0)
     browser, archive = Browser(api), api.service.archive
     key = hash_key(given := await key_of(api, Scope.READ))
     await browser.sign_in(key=given)
-    await api.service.authenticator.report_uses()
+    await api.service.authenticator.uses.report()
     signed_in = (await archive.catalog.uses())[key]
     await browser.send("GET", path_of(LOG))
-    await api.service.authenticator.report_uses()
+    await api.service.authenticator.uses.report()
 
     assert (await archive.catalog.uses())[key] > signed_in
 

@@ -78,13 +78,17 @@ class KeyIssuer:
             secret=secret_id(self._secret),
             replaces=replaces,
         )
+        await self._add(record)
+        return IssuedKey(key, record)
+
+    async def _add(self, record: KeyRecord) -> None:
+        """Store a new key whole, or not at all."""
         try:
             await self._keyring.add(record)
         except ServiceError:  # nobody is told the key, so the object store is not to keep it
             with suppress(ServiceError):
                 await self._keyring.revoke(record.hash)
             raise
-        return IssuedKey(key, record)
 
     async def rotate(
         self, old: KeyRecord, *, now: float, life: float | None, overlap: float | None = DEFAULT_OVERLAP

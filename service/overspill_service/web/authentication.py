@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import logging
-import math
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -12,16 +10,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from aiohttp import hdrs
 from overspill.reading.latest import Latest
 
-from overspill_service.catalog.key_records import AccessMode
 from overspill_service.errors import (
     CatalogIncomplete,
-    CatalogUnavailable,
     KeyNotFound,
     RecordDamaged,
     Unauthorized,
 )
 from overspill_service.tenants.directory import Expiry, Principal, SessionBound
 from overspill_service.tenants.keys import KEY_LENGTH, LOCAL_PREFIX, hash_key, is_key
+from overspill_service.web.key_uses import KeyUses
 from overspill_service.web.tokens import Forged, is_token
 
 if TYPE_CHECKING:
@@ -30,21 +27,17 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from overspill_service.archive.key_issuing import KeyIssuer
-    from overspill_service.archive.keyring import Keyring
     from overspill_service.catalog import Catalog
     from overspill_service.catalog.key_records import KeyRecord
     from overspill_service.tenants.directory import TenantDirectory
+    from overspill_service.web.open_mode import OpenMode
     from overspill_service.web.page_sessions import PageSessions
     from overspill_service.web.request_rates import RequestRates
     from overspill_service.web.tokens import Tokens
 
 KEY_CACHE_SECONDS: Final = 10.0
 """How long a key from the catalog is trusted without asking again. A revocation takes up to this long."""
-MODE_SECONDS: Final = 5.0
-"""How long the answer whether requests need a key is trusted."""
 MAX_CACHED_KEYS: Final = 10_000
-USE_SECONDS: Final = 60.0
-"""How precisely the last use of a key is recorded."""
 # No text after a colon or "Bearer" here: where clients show a reason to models, that is left out as a secret.
 NO_KEY: Final = "this service needs a key, and the request has none in the header `Authorization`"
 _WRONG_KEY: Final = "the key is not known here, was revoked or has expired"
@@ -53,9 +46,6 @@ NOT_LOCAL: Final = (
     "header `Authorization`"
 )
 _LOST: Final = "the catalog is being rebuilt, and may lack this key; try again in a moment"
-
-
-log = logging.getLogger(__name__)
 
 
 class CachedKey(NamedTuple):
@@ -69,33 +59,6 @@ class CachedKey(NamedTuple):
 
     def has_expired(self, now: float) -> bool:
         return self.expires is not None and self.expires <= now
-
-
-class OpenMode:
-    """Whether requests without a key are served: as it was chosen last, whatever keys there are.
-
-    While the catalog is incomplete the object store is asked, so every process decides alike.
-    """
-
-    def __init__(self, catalog: Catalog, keyring: Keyring) -> None:
-        self._catalog, self._keyring = catalog, keyring
-        self._mode, self._until = AccessMode.CLOSED, -math.inf
-
-    async def is_open(self) -> bool:
-        """Return whether a key may be missing. Raises `CatalogUnavailable`, `StoreUnavailable`."""
-        return (await self._chosen()).is_open
-
-    async def has_no_keys(self) -> bool:
-        """Return whether no key was ever made, so that a credential which is unknown means nothing."""
-        return await self._chosen() is AccessMode.UNTIL_KEY
-
-    async def _chosen(self) -> AccessMode:
-        asked = time.monotonic()
-        if asked >= self._until:
-            mode = await self._catalog.access_mode() if await self._catalog.is_complete() else None
-            self._mode = mode or await self._keyring.mode() or AccessMode.CLOSED
-            self._until = asked + MODE_SECONDS
-        return self._mode
 
 
 class Authenticator:
@@ -120,9 +83,7 @@ class Authenticator:
         self._clock, self._secrets, self._local_key = clock, secrets, local_key
         self._tokens, self._rates = tokens, rates
         self._cache: Latest[str, CachedKey] = Latest(MAX_CACHED_KEYS)
-        self._unreported: dict[str, float] = {}
-        """When keys were last used, by their hashes, as far as the catalog was not told yet."""
-        self._reported: Latest[str, float] = Latest(MAX_CACHED_KEYS)
+        self.uses = KeyUses(catalog, clock)
 
     def replace_directory(self, directory: TenantDirectory) -> None:
         """Use this directory from now on."""
@@ -155,7 +116,7 @@ class Authenticator:
             key_hash = hash_key(key, secret)
             principal = self._directory.find(key_hash, self._clock()) or self._cached(key_hash)
             if principal is not None:
-                self._note_use(key_hash)
+                self.uses.note(key_hash)
                 return principal
         return None
 
@@ -176,18 +137,8 @@ class Authenticator:
             raise CatalogIncomplete(_LOST)
         if principal is None:
             raise Unauthorized("the session of the web page has ended with its key: sign in again")
-        self._note_use(key_hash)
+        self.uses.note(key_hash)
         return principal
-
-    async def report_uses(self) -> None:
-        """Record in the catalog when keys were last used, if one was. What fails is recorded next time."""
-        used, self._unreported = self._unreported, {}
-        try:
-            if used:
-                await self._catalog.note_uses(used)
-        except CatalogUnavailable:
-            self._unreported = used | self._unreported
-            raise
 
     async def _anonymous(self) -> Principal:
         if await self._mode.is_open():
@@ -262,13 +213,8 @@ class Authenticator:
         if principal is None:
             principal = await self._find(key, key_hash, is_current=is_current)
         if principal is not None:
-            self._note_use(key_hash)
+            self.uses.note(key_hash)
         return principal
-
-    def _note_use(self, key_hash: str) -> None:
-        now = self._clock()
-        if now - self._reported.get(key_hash, -math.inf) >= USE_SECONDS:
-            self._reported[key_hash] = self._unreported[key_hash] = now
 
     def _cached(self, key_hash: str) -> Principal | None:
         known = self._cache.get(key_hash)

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from overspill_service.telemetry.scrapes import Scrapes
     from overspill_service.telemetry.spans import Spans
     from overspill_service.tenants.directory import TenantDirectory
-    from overspill_service.web.authentication import Authenticator, OpenMode
+    from overspill_service.web.authentication import Authenticator
     from overspill_service.web.client_address import ClientAddresses
+    from overspill_service.web.open_mode import OpenMode
     from overspill_service.web.page_sessions import PageSessions
     from overspill_service.web.request_rates import RequestRates
 
