@@ -92,8 +92,24 @@ async def _send_stored(
     headers[hdrs.CONTENT_ENCODING] = "zstd"
     length = reader.frames.stored_start(len(reader.frames))
     is_exact = context.request.version < HttpVersion11 or not moved.may_move(reader.entry)
-    pieces = moved.stored_frames(context.service.archive, reader)
+    pieces = across_frames(moved.stored_frames(context.service.archive, reader))
     return await _send(context, reader.entry, 200, headers, length, pieces, is_exact=is_exact)
+
+
+async def across_frames(
+    blocks: AsyncGenerator[bytes, None],
+) -> AsyncGenerator[bytes | memoryview, None]:
+    """Yield blocks of frames in pieces of which none but the last ends where a frame does.
+
+    A client may get each piece by itself, and httpx fails at what follows if a frame ended with the last one.
+    """
+    last_byte = b""
+    async with aclosing(blocks):
+        async for block in blocks:
+            yield last_byte + block[:1]
+            yield memoryview(block)[1:-1]
+            last_byte = block[-1:]
+    yield last_byte
 
 
 async def _send_decoded(
@@ -117,7 +133,7 @@ async def _send(
     status: int,
     headers: dict[str, str],
     length: int,
-    pieces: AsyncGenerator[bytes, None],
+    pieces: AsyncGenerator[bytes | memoryview, None],
     *,
     is_exact: bool = True,
 ) -> web.StreamResponse:

@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 async def send(
     request: web.Request,
     response: web.StreamResponse,
-    pieces: AsyncGenerator[bytes, None],
+    pieces: AsyncGenerator[bytes | memoryview, None],
     length: int | None,
     stall_seconds: float,
 ) -> None:
@@ -94,7 +94,7 @@ def note_cut_off(tenant: str) -> None:
 
 
 async def _write(
-    response: web.StreamResponse, piece: bytes, length: int | None, watch: ProgressWatch
+    response: web.StreamResponse, piece: bytes | memoryview, length: int | None, watch: ProgressWatch
 ) -> None:
     """Write one piece, and wait until it is sent."""
     with memoryview(piece) as view:
