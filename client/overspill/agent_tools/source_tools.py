@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -73,7 +72,7 @@ def _answers(
     async def answer_async(arguments: Arguments, session: str | None) -> Answer:
         job = new_job()
         try:
-            return await run_alone(copy_context().run, job.answer, arguments, session)
+            return await run_alone(job.answer, arguments, session)
         except BaseException:  # the caller was cancelled
             job.stop()
             raise

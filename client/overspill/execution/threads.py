@@ -7,6 +7,7 @@ an output must not wait for a tool to end.
 from __future__ import annotations
 
 import threading
+from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -63,12 +64,11 @@ def begin_blocking(work: Callable[..., T], *args: object) -> Reply[T]:
 
 
 async def run_alone(work: Callable[..., T], *args: object) -> T:
-    """Do the same as `run`, in a thread of its own. For work that may wait long: for a pipe, for a tool.
+    """Do the same as `run`, in a thread of its own and in this context. For work that may wait for a tool.
 
     The process can end while it waits. Raises `RuntimeError` if no thread can be started.
     """
     reply: Reply[T] = Reply()
-    threading.Thread(
-        target=reply.answer_with, args=[work, *args], name="overspill-reader", daemon=True
-    ).start()
+    do = partial(copy_context().run, reply.answer_with, work, *args)
+    threading.Thread(target=do, name="overspill-reader", daemon=True).start()
     return await result(reply)

@@ -47,16 +47,11 @@ def assess(result: Any, tool: str, policy: Policy) -> Shape | None:
         return None
     if is_exempt(policy, tool, found):
         return None
-    return found if saves_enough(found, policy, Origin(tool, "", "")) else None
+    return found if saves_enough(found, policy, tool) else None
 
 
 def saves_enough(
-    found: Shape,
-    policy: Policy,
-    origin: Origin,
-    *,
-    is_kept: bool = True,
-    previews: Previews | None = None,
+    found: Shape, policy: Policy, tool: str, *, is_kept: bool = True, previews: Previews | None = None
 ) -> bool:
     """Return whether a notice is enough shorter than an output. It always is for a large output.
 
@@ -65,10 +60,10 @@ def saves_enough(
     """
     if surely_saves_enough(found, policy):
         return True
-    if _is_surely_shorter(found, policy, policy.limits(origin.tool), is_kept=is_kept):
+    if _is_surely_shorter(found, policy, policy.limits(tool), is_kept=is_kept):
         return True
     sample = replace(policy, redaction=Redaction.OFF)  # only the length of the notice matters
-    spill = Spill.of(found, sample, origin, identify=False, previews=previews)
+    spill = Spill.of(found, sample, Origin(tool, "", ""), identify=False, previews=previews)
     if not spill.is_small:
         return True
     try:

@@ -7,19 +7,15 @@ stored by the loop thread of this process, which answers with a `Reply`.
 
 from __future__ import annotations
 
-from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from overspill.execution import threads, waiting
-from overspill.shapes.shape import is_quick, is_too_long
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Hashable
 
     from overspill.execution.waiting import Reply
     from overspill.guard.turn import PendingResult, RunningCall
-    from overspill.shapes.shape import Shape
-    from overspill.text.limits import Limits
 
 R = TypeVar("R")
 
@@ -29,9 +25,6 @@ class Executor(Protocol):
 
     async def run(self, flow: Hashable, work: Callable[..., R], *args: Any) -> R:
         """Do `work(*args)`, which may take milliseconds. `flow` says whose place in the queue it takes."""
-
-    async def is_too_long(self, flow: Hashable, shape: Shape, limits: Limits) -> bool:
-        """Return whether the output exceeds `limits`, not counting the notices in it."""
 
     async def decide(self, call: RunningCall, pending: PendingResult) -> int | None:
         """Return the bytes that a notice may take, or None if the result stays: see `RunningCall.decide`."""
@@ -46,17 +39,6 @@ class AsyncExecutor:
     async def run(self, flow: Hashable, work: Callable[..., R], *args: Any) -> R:
         """Do `work(*args)`."""
         return await threads.run_fairly(flow, 0, work, *args)
-
-    async def is_too_long(self, flow: Hashable, shape: Shape, limits: Limits) -> bool:
-        """Return whether the output exceeds `limits`, not counting the notices in it."""
-        counts_tokens = limits.max_tokens is not None and limits.counter is not None
-        if is_quick(shape, limits) and not counts_tokens:
-            return is_too_long(shape, limits)
-        return await self.run(flow, is_too_long, shape, limits)
-
-    async def run_alone(self, work: Callable[[], R]) -> R:
-        """Do `work` in a thread of its own and in this context: it may wait for a tool."""
-        return await threads.run_alone(copy_context().run, work)
 
     async def decide(self, call: RunningCall, pending: PendingResult) -> int | None:
         """Return the bytes that a notice may take, or None if the result stays."""
@@ -73,10 +55,6 @@ class SyncExecutor:
     async def run(self, flow: Hashable, work: Callable[..., R], *args: Any) -> R:  # noqa: ARG002
         """Do `work(*args)`."""
         return work(*args)
-
-    async def is_too_long(self, flow: Hashable, shape: Shape, limits: Limits) -> bool:  # noqa: ARG002
-        """Return whether the output exceeds `limits`, not counting the notices in it."""
-        return is_too_long(shape, limits)
 
     async def decide(self, call: RunningCall, pending: PendingResult) -> int | None:
         """Return the bytes that a notice may take, or None if the result stays."""

@@ -172,7 +172,7 @@ class Guard:
         if is_async_chunk_iterator(result):
             return await GuardedStream(self._pipeline, ASYNC, output).read_to_end_async()
         if is_chunk_iterator(result):
-            return await GuardedStream(self._pipeline, SYNC, output).read_to_end_in_thread(ASYNC)
+            return await GuardedStream(self._pipeline, SYNC, output).read_to_end_in_thread()
         if shared is None:
             return await self._pipeline.process(ASYNC, output)
         with shared.calling() as call:
@@ -225,7 +225,7 @@ class Guard:
         """
         policy = output_capture.limited(self.policy, inline_threshold, inline_lines)
         guarded = await self.process(content, tool=source, call_id=call_id, session=session, policy=policy)
-        return await output_capture.captured(content, guarded, ASYNC)
+        return await output_capture.captured(content, guarded)
 
     def capture_output_sync(
         self,

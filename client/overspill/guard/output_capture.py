@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from overspill.delivery.destinations import reason
@@ -15,7 +14,6 @@ from overspill.text.reasons import one_safe_line
 from overspill.wire import DEFAULT_TTL
 
 if TYPE_CHECKING:
-    from overspill.guard.executors import AsyncExecutor
     from overspill.guard.guarded import Guarded
     from overspill.guard.policy import Policy
 
@@ -31,7 +29,7 @@ def limited(policy: Policy, inline_threshold: int, inline_lines: int) -> Policy:
     return policy if policy.ttl is not None else replace(policy, ttl=DEFAULT_TTL)
 
 
-async def captured(content: Any, guarded: Guarded, executor: AsyncExecutor) -> CapturedOutput:
+async def captured(content: Any, guarded: Guarded) -> CapturedOutput:
     """Return the parts of an output. A stream that stays is read to its end."""
     if guarded.notice is not None or not (is_async_chunk_iterator(content) or is_chunk_iterator(content)):
         return await threads.run(_parts, content, guarded)
@@ -41,7 +39,7 @@ async def captured(content: Any, guarded: Guarded, executor: AsyncExecutor) -> C
             async for chunk in guarded.value:
                 chunks.append(chunk)  # noqa: PERF401  (those before a failure count)
         else:
-            await executor.run_alone(partial(chunks.extend, guarded.value))
+            await threads.run_alone(chunks.extend, guarded.value)
     except Exception as error:  # noqa: BLE001  (a tool's own: what came before it is the output)
         return _failed_stream(chunks, error)
     return await threads.run(_parts, _joined_chunks(chunks), guarded)

@@ -29,8 +29,7 @@ from overspill.guard.spiller import Spiller, Verdict
 from overspill.guard.trial import oversized
 from overspill.previews.notice_facts import TOO_LONG
 from overspill.previews.remembered import Previews
-from overspill.shapes.shape import examine, is_quick, size_of
-from overspill.spools.store_request import Origin
+from overspill.shapes.shape import examine, is_quick, is_too_long, size_of
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from overspill.guard.trial import Oversized, Trial
     from overspill.shapes.shape import Shape
     from overspill.shapes.stream_shapes import StreamShape
+    from overspill.text.limits import Limits
 
 TOO_MUCH_TOGETHER: Final = "too long beside the other results of this turn"
 _MOST_TOOLS: Final = 1000
@@ -182,14 +182,11 @@ class Pipeline:
         limits, is_exempt = output.policy.limits(output.tool), False
         if output.tool in output.policy.exempt:
             is_exempt = await executor.run(flow, exemption.is_exempt, output.policy, output.tool, shape)
-        is_long = not is_exempt and await executor.is_too_long(flow, shape, limits)
-        previews = None
-        if is_long and not surely_saves_enough(shape, output.policy):
-            previews = Previews()
-            is_long = await self._is_worth_it(executor, flow, output, shape, previews)
+        is_long = not is_exempt and await _is_too_long(executor, flow, shape, limits)
+        previews = Previews() if is_long else None
+        is_long = is_long and await self._is_worth_it(executor, flow, output, shape, previews)
         if output.call is None:
-            long = _SPILLS if previews is None else Verdict(TOO_LONG, previews=previews)
-            return long if is_long else _STAYS
+            return Verdict(TOO_LONG, previews=previews) if is_long else _STAYS
         pending = await executor.run(
             flow, partial(pending_result, output, shape, is_long=is_long, is_exempt=is_exempt)
         )
@@ -210,7 +207,7 @@ class Pipeline:
         if surely_saves_enough(shape, output.policy):
             return True
         check = partial(saves_enough, is_kept=self.storage.can_keep, previews=previews)
-        return await executor.run(flow, check, shape, output.policy, Origin(output.tool, "", ""))
+        return await executor.run(flow, check, shape, output.policy, output.tool)
 
 
 async def _oversized(
@@ -221,6 +218,13 @@ async def _oversized(
     if assigned is None or shape is None:
         return None
     return await executor.run(flow, oversized, shape, assigned.limits)
+
+
+async def _is_too_long(executor: Executor, flow: Hashable, shape: Shape, limits: Limits) -> bool:
+    counts_tokens = limits.max_tokens is not None and limits.counter is not None
+    if is_quick(shape, limits) and not counts_tokens:
+        return is_too_long(shape, limits)
+    return await executor.run(flow, is_too_long, shape, limits)
 
 
 async def _measured(executor: Executor, flow: Hashable, shape: Shape | None) -> int:

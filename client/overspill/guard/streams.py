@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec.structs import replace
 
+from overspill.execution import threads
 from overspill.execution.waiting import run_sync
 from overspill.guard import call_context
 from overspill.guard.assessment import reserve
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from overspill.delivery.storage import Storage
     from overspill.delivery.stream_upload import StreamUpload
-    from overspill.guard.executors import AsyncExecutor, Executor
+    from overspill.guard.executors import Executor
     from overspill.guard.guarded import Guarded
     from overspill.guard.output import Output
     from overspill.guard.pipeline import Pipeline
@@ -131,10 +132,10 @@ class GuardedStream:
         chunks.close()
         return self._with_all(self.guarded, items.replayed(iter(())))
 
-    async def read_to_end_in_thread(self, executor: AsyncExecutor) -> Guarded:
+    async def read_to_end_in_thread(self) -> Guarded:
         """Do the same as `read_to_end`, in a thread of its own: the tool may block. Cancelling stops it."""
         try:
-            return await executor.run_alone(self.read_to_end)
+            return await threads.run_alone(self.read_to_end)
         except BaseException:  # the caller was cancelled, by whichever event loop
             self._is_dropped = self._chunks.is_over = True
             raise
