@@ -46,12 +46,23 @@ def test_the_bounded_readers_do_no_io() -> None:
 
 def test_the_service_imports_what_s3_and_redis_need_only_for_them() -> None:
     code = (
-        "import sys, overspill_service.command_line;"
-        "sys.exit(str({'boto3', 'redis'} & sys.modules.keys() or ''))"
+        "import sys, overspill_service.dispatch;sys.exit(str({'boto3', 'redis'} & sys.modules.keys() or ''))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
     assert result.stderr.strip() == ""
+
+
+def test_help_of_the_service_imports_no_server() -> None:
+    code = (
+        "import sys, atexit; from overspill_service.__main__ import main;"
+        "atexit.register(lambda: print({'aiohttp', 'numpy', 'zstandard'} & sys.modules.keys() or ''));"
+        "sys.argv[1:] = ['serve', '--help']; main()"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "--max-uploads" in result.stdout
+    assert result.stdout.splitlines()[-1] == ""
 
 
 @pytest.mark.parametrize("package", PAGES, ids=lambda package: package.name)

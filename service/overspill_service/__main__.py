@@ -15,9 +15,12 @@ def main() -> int:
     gc.disable()
     from overspill_service.command_line import main as run  # noqa: PLC0415  (the collector is off from here on)
 
+    return run(imported=_resume_collection)
+
+
+def _resume_collection() -> None:
     gc.freeze()
     gc.enable()
-    return run()
 
 
 if __name__ == "__main__":

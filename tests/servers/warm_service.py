@@ -6,7 +6,7 @@ Python remembers the patterns that it has compiled, and where distributions lie.
 from __future__ import annotations
 
 from overspill_service.app import make_app
-from overspill_service.command_line import parser
+from overspill_service.arguments import parser
 from overspill_service.settings.settings import Settings
 
 parser().parse_args(["serve"])

@@ -22,17 +22,11 @@ from overspill_service.errors import StoreUnavailable
 from overspill_service.settings.errors import SettingError
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Mapping
 
     from overspill_service.archive.archive import Archive
     from overspill_service.settings.settings import Settings
 
-DESCRIPTIONS = {
-    "backup": "Back up the embedded store and catalog into a folder, while the service runs.",
-    "restore": "Restore a backup where there is no store and no catalog, and check every capture.",
-    "copy": "Copy all captures and API keys to another object store, and compare every byte.",
-}
 HOLDER = "restore"
 
 
@@ -99,19 +93,6 @@ async def _damaged(archive: Archive) -> int:
 
 def _folder(options: Mapping[str, Any]) -> Path:
     return Path(options["folder"]).absolute()
-
-
-def add_arguments(commands: argparse._SubParsersAction[Any]) -> None:
-    """Add the arguments of the three commands."""
-    for name, text in (("backup", "an empty folder, or a new one"), ("restore", "the backup's folder")):
-        commands.choices[name].add_argument("folder", help=text)
-    copying = commands.choices["copy"]
-    copying.add_argument(
-        "--to", metavar="URL", required=True, help="the object store to copy to; `--store` is the source"
-    )
-    copying.add_argument(
-        "--delete", action="store_true", help="delete at the target what the source does not have"
-    )
 
 
 def _print(value: object) -> None:

@@ -14,6 +14,7 @@ from overspill.wire import Scope
 
 from overspill_service.access import directory_of
 from overspill_service.archive.key_issuing import DAY, DEFAULT_LIFE, DEFAULT_OVERLAP, KeyIssuer
+from overspill_service.arguments import NEVER
 from overspill_service.back_ends import open_archive
 from overspill_service.catalog.key_records import AccessMode, KeyRecord
 from overspill_service.catalog.records import instant
@@ -23,7 +24,6 @@ from overspill_service.tenants.directory import KEY_ID_LENGTH, TENANT_PATTERN, E
 from overspill_service.tenants.keys import hash_key, new_key
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 
     from overspill_service.settings.settings import Settings
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 CATALOG: Final = "catalog"
 FILE: Final = "file"
-NEVER: Final = "never"
 
 
 def tenant_of(options: Mapping[str, Any]) -> str:
@@ -176,57 +175,6 @@ def _seconds(options: Mapping[str, Any], option: str, default: float | None) -> 
         flag = "--" + option.replace("_", "-")
         raise SettingError(f"{flag} {text}: give a number of days above 0, or `{NEVER}`")
     return days * DAY
-
-
-def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
-    """Add `access` and the `keys` commands with their arguments."""
-    text = "Show or choose whether requests need a key."
-    mode = commands.add_parser("access", help=text, description=text)
-    mode.add_argument(
-        "mode",
-        nargs="?",
-        choices=[AccessMode.OPEN.value, AccessMode.CLOSED.value],
-        help="open: whoever reaches the service needs no key and sees everything; closed: every request "
-        "needs one. Remembered, and the same for all replicas. Left out: what holds now",
-    )
-    group = commands.add_parser("keys", help="Create, list, rotate and revoke API keys.").add_subparsers(
-        dest="command", required=True, metavar="COMMAND"
-    )
-    texts = {
-        "create": "create a key and print it, once",
-        "list": "list the keys, with the time of their last use, to the minute",
-        "rotate": "create a key with the rights of another one, which stays valid for some days",
-        "revoke": "revoke a key",
-        "hash": "make a key for the tenants' file",
-    }
-    for name, sentence in texts.items():
-        description = f"{sentence[0].upper()}{sentence[1:]}."
-        group.add_parser(name, help=sentence, description=description).set_defaults(command=f"keys {name}")
-    _add_arguments(group.choices)
-
-
-def _add_arguments(commands: Mapping[str, argparse.ArgumentParser]) -> None:
-    create, rotate = commands["create"], commands["rotate"]
-    create.add_argument("--tenant", required=True, help="the tenant that the key stands for")
-    create.add_argument(
-        "--scopes",
-        default="write,read,observe",
-        help=f"what it may do, comma-separated: {', '.join(Scope)} (default: write,read,observe)",
-    )
-    create.add_argument("--name", default="", help="what the key is for")
-    binding = create.add_mutually_exclusive_group()
-    binding.add_argument("--session", help="the only session that the key may use (default: all)")
-    binding.add_argument("--session-prefix", help="what every session begins with that the key may use")
-    usual = {create: f"{DEFAULT_LIFE / DAY:g}", rotate: "as long as the other one was to live"}
-    for command, default in usual.items():
-        text = f"days until the new key expires, or `{NEVER}` (default: {default})"
-        command.add_argument("--expires-days", metavar="DAYS", help=text)
-    text = (
-        f"days that the other key still works, or `{NEVER}`: no change (default: {DEFAULT_OVERLAP / DAY:g})"
-    )
-    rotate.add_argument("--overlap-days", metavar="DAYS", help=text)
-    for command in (rotate, commands["revoke"]):
-        command.add_argument("key", help="the key's id or hash, as `keys list` shows it")
 
 
 COMMANDS: Final[dict[str, Callable[[Settings, Mapping[str, Any]], Coroutine[Any, Any, int]]]] = {

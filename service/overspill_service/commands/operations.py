@@ -22,7 +22,7 @@ from overspill_service.back_ends import open_archive
 from overspill_service.catalog import HasWarnings
 from overspill_service.catalog.checks import check_operations as check_catalog
 from overspill_service.catalog.records import Query
-from overspill_service.commands import backups, keys
+from overspill_service.commands import keys
 from overspill_service.commands.backups import backup, copy, restore
 from overspill_service.errors import CatalogIncomplete, StoreUnavailable
 from overspill_service.objects import Checkable, ListsForeignNames
@@ -35,17 +35,6 @@ if TYPE_CHECKING:
     from overspill_service.catalog import Catalog
     from overspill_service.objects import ObjectStore
     from overspill_service.settings.settings import Settings
-
-
-DESCRIPTIONS: Final = {
-    "serve": "Serve captures over HTTP.",
-    "sweep": "Remove expired captures of all tenants, and orphaned objects, now.",
-    "rebuild": "Put every capture of the object store into the catalog.",
-    "erase": "Remove all captures of a tenant, except those on hold, and its API keys.",
-    **backups.DESCRIPTIONS,
-    "trust-clock": "Accept this machine's clock after it was set by more than a minute.",
-    "check": "Check that the back ends are reachable and permit what the service needs.",
-}
 
 
 @runtime_checkable
