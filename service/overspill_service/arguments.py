@@ -55,9 +55,7 @@ class _Command(_Parser):
         if not is_group:
             _add_settings(self)
         parsed, unknown = super().parse_known_args(args, namespace)
-        if (
-            unknown and not is_group
-        ):  # left to the root, the error would neither name the command nor its flags
+        if unknown and not is_group:  # the root's error would name neither the command nor its flags
             self.error(self._advice(unknown))
         return parsed, unknown
 
