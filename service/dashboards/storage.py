@@ -19,7 +19,7 @@ TENANT = 'tenant=~"$tenant"'
 GIB = 2**30
 MONTH_SECONDS = 2_628_000
 """A twelfth of 365 days."""
-WRITES = 'backend="store", operation=~"put|list"'
+WRITES = 'backend="store", operation=~"put|copy|list"'
 """Requests of the dearer class of S3's price list."""
 READS = 'backend="store", operation="read"'
 

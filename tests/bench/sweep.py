@@ -88,5 +88,5 @@ async def _store(captures: Captures, number: int) -> None:
 
     capture = wire.capture_id("", "", hashlib.sha256(content).digest())
     memory = captures.archive.memory, captures.tenant.name
-    async with upload_memory(*memory, None, len(content), is_rekeyed=False) as held:
+    async with upload_memory(*memory, None, len(content)) as held:
         await put(captures, capture, CaptureMetadata(ttl=TTL), UploadBody(chunks(), held), _ignored)

@@ -169,6 +169,25 @@ async def test_deleting_what_is_absent_is_no_error(store: ObjectStore, count: in
     await store.delete(f"{CAPTURE}/u-{number:05d}" for number in range(count))
 
 
+async def test_a_copy_has_the_bytes_and_outlives_what_it_was_made_of(store: ObjectStore) -> None:
+    first, second = f"{CAPTURE}/a-00000", "v1/tenant/cap_bbbbbbbbbbbbbbbbbbbb/a-00000"
+    await store.put(first, [b"one ", b"two"])
+    for _ in range(2):  # as after an answer that was lost
+        await store.copy(first, second)
+    both = await keys(store, "v1/")
+    await store.delete([first])
+
+    assert both == [first, second]
+    assert await store.read(second, -9, 0) == b"one two"
+    assert await keys(store, "v1/") == [second]
+
+
+async def test_a_copy_of_what_is_absent_is_a_key_error(store: ObjectStore) -> None:
+    with pytest.raises(KeyError):
+        await store.copy(f"{CAPTURE}/a-00000", f"{CAPTURE}/b-00000")
+    assert await keys(store, "v1/") == []
+
+
 async def test_a_deleted_key_can_be_put_again(store: ObjectStore) -> None:
     await store.put(f"{CAPTURE}/u-00000", [b"first"])
     await store.delete([f"{CAPTURE}/u-00000"])
@@ -253,6 +272,9 @@ async def test_a_key_that_could_escape_is_refused(store: ObjectStore) -> None:
             await store.put(key, [b"x"])
         with pytest.raises(ValueError, match="is not an object key"):
             await store.read(key, 0, 1)
+        for pair in ((key, "v1/x"), ("v1/x", key)):
+            with pytest.raises(ValueError, match="is not an object key"):
+                await store.copy(*pair)
         with pytest.raises(ValueError, match="is not an object key"):
             await store.delete([key])
 
@@ -270,7 +292,7 @@ async def test_an_examination_finds_nothing_wrong_and_leaves_nothing(store: Obje
 
     results = await store.check()
     assert [result for result in results if not result.ok] == []
-    assert {"put", "read the end", "list", "delete"} <= {result.name for result in results}
+    assert {"put", "read the end", "copy", "list", "delete"} <= {result.name for result in results}
     assert await keys(store, "") == []
 
 

@@ -111,6 +111,42 @@ async def test_a_404_that_is_not_the_stores_own_says_nothing_of_an_object(
     assert await store.read(KEY, 0, 7) == b"content"
 
 
+async def answer_without_doing(exchange: Exchange) -> web.Response:
+    """What a store answers that does not know copies: it has put an object of nothing."""
+    await exchange.request.content.read()
+    return web.Response()
+
+
+async def test_a_copy_survives_failures_that_pass(store: S3Store, faulty_s3: FaultyProxy) -> None:
+    await store.put(KEY, [b"content"])
+    faulty_s3.forget()
+    faults = [*PASSING, lose_reply, refuse(200, "InternalError"), answer_without_doing]
+    for number, fault in enumerate(faults):
+        faulty_s3.script("PUT", fault)
+        await store.copy(KEY, f"{KEY}{number}")
+
+        assert await store.read(f"{KEY}{number}", -9, 0) == b"content"
+    assert faulty_s3.count("PUT") == 2 * len(faults)
+
+
+async def test_a_store_that_copies_nothing_is_unavailable(hasty: S3Store, faulty_s3: FaultyProxy) -> None:
+    await hasty.put(KEY, [b"content"])
+    faulty_s3.always("PUT", answer_without_doing)
+
+    with pytest.raises(StoreUnavailable, match="answered 200, but did not do as it was asked"):
+        await hasty.copy(KEY, f"{KEY}1")
+
+
+async def test_a_copy_is_one_request_without_the_objects_bytes(
+    store: S3Store, faulty_s3: FaultyProxy
+) -> None:
+    await store.put(KEY, [bytes(1_000_000)])
+    faulty_s3.forget()
+    await store.copy(KEY, f"{KEY}1")
+
+    assert (len(faulty_s3.seen), faulty_s3.received, faulty_s3.sent < 1000) == (1, 0, True)
+
+
 async def test_a_put_whose_answer_was_lost_is_found_to_have_landed(
     store: S3Store, faulty_s3: FaultyProxy
 ) -> None:

@@ -32,11 +32,10 @@ def test_a_small_body_needs_three_times_its_size(size: int) -> None:
 
 
 @pytest.mark.parametrize(("encoding", "length"), KINDS)
-@pytest.mark.parametrize("is_rekeyed", [False, True])
 def test_a_large_or_unknown_body_needs_a_segment_and_fits_into_the_least_budget(
-    encoding: str | None, length: int | None, is_rekeyed: bool
+    encoding: str | None, length: int | None
 ) -> None:
-    need = memory_need(encoding, length, is_rekeyed=is_rekeyed)
+    need = memory_need(encoding, length)
     budget = MemoryBudget(MIN_BUDGET)
 
     assert need.segments >= SMALL_SEGMENT_BYTES
@@ -48,10 +47,8 @@ def test_the_page_says_how_much() -> None:
     mebibytes = [
         round(sum(memory_need(*kind)) / MIB) for kind in ((None, None), ("zstd", None), ("gzip", None))
     ]
-    copied = sum(memory_need(None, None, is_rekeyed=True)) - sum(memory_need(None, None))
 
     assert "{} MiB; {} MiB as zstd, whose window may have 8 MiB; {} MiB as gzip".format(*mebibytes) in page
-    assert f"{round(copied / MIB)} MiB more, to copy segments" in page
 
 
 def test_the_operators_page_says_how_many_fit() -> None:
@@ -78,9 +75,9 @@ async def test_a_body_that_is_no_single_frame_waits_anew_with_nothing_in_its_han
     budget = MemoryBudget(MIN_BUDGET)
     async with (
         AsyncExitStack() as others,
-        upload_memory(budget, "acme", "zstd", 1000, is_rekeyed=False) as memory,
+        upload_memory(budget, "acme", "zstd", 1000) as memory,
     ):
-        room = budget.available_to(budget.large) - sum(memory_need("zstd", None, is_rekeyed=True))
+        room = budget.available_to(budget.large) - sum(memory_need("zstd", None))
         await others.enter_async_context(budget.large.shares("other", room))
         await memory.decode()
 

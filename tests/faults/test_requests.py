@@ -1,8 +1,12 @@
-"""How many requests to the object store it takes to remove captures, counted at the store."""
+"""How many requests to the object store it takes to remove captures, and to store a large one by POST.
+
+They are counted at the store.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -48,6 +52,21 @@ async def stored(api: Api, count: int, **headers: str) -> None:
 def counted(proxy: FaultyProxy) -> Counter[str]:
     """Requests by method; asking what time it is does not count."""
     return Counter(seen.method for seen in proxy.seen if seen.method != "HEAD")
+
+
+async def test_each_byte_of_a_large_post_goes_to_the_store_once(
+    api: Api, faulty_s3: FaultyProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill_service.archive.uploading.SEGMENT_SIZE", 2**19)
+    faulty_s3.forget()
+    response = await api.send("POST", "/v1/captures", data=random.Random(1).randbytes(2 * 2**20))
+    entry = await response.json()
+    requests, received = counted(faulty_s3), faulty_s3.received
+    segments = len(await keys_in(api))
+
+    assert segments == 4
+    assert requests == {"PUT": segments + segments - 1, "DELETE": segments - 1}  # the last is not copied
+    assert received == entry["stored_size"]
 
 
 async def test_a_sweep_removes_a_page_with_one_request(

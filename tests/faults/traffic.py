@@ -92,7 +92,7 @@ class Uploads:
 async def ample_memory() -> UploadMemory:
     """More memory than any upload needs."""
     memory = UploadMemory(MemoryBudget(2**30), "acme", AsyncExitStack(), None)
-    await memory.enter(memory_need(None, None, is_rekeyed=True))
+    await memory.enter(memory_need(None, None))
     return memory
 
 

@@ -33,7 +33,7 @@ from tests.faults.traffic import ample_memory
 from tests.web.conftest import Api, path_of, problem
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
 LOG = b"".join(b"line %d\n" % number for number in range(5000))
@@ -191,29 +191,29 @@ async def test_a_client_that_hangs_up_during_a_post_leaves_nothing(api: Api) -> 
 
 
 class FailingStore(MemoryStore):
-    """A store that fails every put under one capture id but the first, and no other operation."""
+    """A store that fails every copy but the first, and no other operation."""
 
-    def __init__(self, capture: str) -> None:
+    def __init__(self, failure: Exception) -> None:
         super().__init__()
-        self._capture, self._puts = capture, 0
+        self._failure, self._copies = failure, 0
 
-    async def put(self, key: str, pieces: Sequence[bytes]) -> bool:
-        self._puts += f"/{self._capture}/" in key
-        if self._puts > 1:
-            raise StoreUnavailable("no")
-        return await super().put(key, pieces)
+    async def copy(self, key: str, new_key: str) -> None:
+        self._copies += 1
+        if self._copies > 1:
+            raise self._failure
+        await super().copy(key, new_key)
 
 
-async def test_a_move_that_fails_half_way_leaves_nothing_under_either_id() -> None:
+@pytest.mark.parametrize("failure", [StoreUnavailable("no"), KeyError("swept as an orphan")])
+async def test_a_move_that_fails_half_way_leaves_nothing_under_either_id(failure: Exception) -> None:
     capture = "cap_" + "a" * 20
-    store, cpu = FailingStore(capture), CpuThreads()
+    store, cpu = FailingStore(failure), CpuThreads()
     upload = Upload(
         store,
         cpu,
         await ample_memory(),
         Reservation(SqliteCatalog(None), "acme", "a" * 16, Quota()),
         capture=provisional_id(),
-        is_rekeyed=True,
     )
 
     async def body() -> AsyncIterator[bytes]:
@@ -232,7 +232,7 @@ async def test_a_move_that_fails_half_way_leaves_nothing_under_either_id() -> No
 async def test_an_upload_that_took_a_large_segment_goes_on_when_memory_gets_short() -> None:
     budget, store, cpu = MemoryBudget(256 * 2**20), MemoryStore(), CpuThreads()
     async with (
-        upload_memory(budget, "acme", None, None, is_rekeyed=True) as memory,
+        upload_memory(budget, "acme", None, None) as memory,
         AsyncExitStack() as others,
     ):
         upload = Upload(
@@ -241,7 +241,6 @@ async def test_an_upload_that_took_a_large_segment_goes_on_when_memory_gets_shor
             memory,
             Reservation(SqliteCatalog(None), "acme", "a" * 16, Quota()),
             capture=provisional_id(),
-            is_rekeyed=True,
         )
 
         async def body() -> AsyncIterator[bytes]:

@@ -124,7 +124,7 @@ async def post(
     """
     metadata = await _metadata(captures, metadata)
     expires = retention.expiry(captures.archive.clock(), metadata.ttl, captures.tenant.limits)
-    upload, ingest = await _receive(captures, object_keys.provisional_id(), body, is_rekeyed=True)
+    upload, ingest = await _receive(captures, object_keys.provisional_id(), body)
     capture = wire.capture_id(metadata.session, metadata.call_id, ingest.sha256)
     draft = _draft(captures, upload, ingest, metadata, expires)
     draft = msgspec.structs.replace(draft, id=capture, sent=b"")  # the id is that of what is stored
@@ -186,7 +186,6 @@ async def _receive(
     capture: str,
     body: UploadBody,
     *,
-    is_rekeyed: bool = False,
     continued: Entry | None = None,
 ) -> tuple[Upload, Ingest]:
     """Receive a whole body. Afterwards all its segments except the last are in the store, or on their way.
@@ -196,7 +195,7 @@ async def _receive(
     archive = captures.archive
     if captures.quota.needs_totals and not await archive.was_complete():
         raise CatalogIncomplete(TOTALS_INCOMPLETE)
-    upload = _upload(captures, capture, object_keys.new_upload(), body, is_rekeyed=is_rekeyed)
+    upload = _upload(captures, capture, object_keys.new_upload(), body)
     ingest = _ingest(captures, body, mark=0 if continued is None else continued.size)
     try:
         await upload.reservation.cover(size=body.size, stored_size=0)
@@ -232,9 +231,7 @@ async def _repeat(
     return await renew(captures, existing, expires)
 
 
-def _upload(
-    captures: Captures, capture: str, name: str, body: UploadBody, *, is_rekeyed: bool = False
-) -> Upload:
+def _upload(captures: Captures, capture: str, name: str, body: UploadBody) -> Upload:
     archive = captures.archive
     return Upload(
         archive.store,
@@ -242,7 +239,6 @@ def _upload(
         body.memory,
         Reservation(archive.catalog, captures.tenant.name, name, captures.quota),
         capture=capture,
-        is_rekeyed=is_rekeyed,
     )
 
 

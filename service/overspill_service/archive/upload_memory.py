@@ -39,13 +39,12 @@ class MemoryNeed(NamedTuple):
     segments: int
 
 
-def memory_need(encoding: str | None, length: int | None, *, is_rekeyed: bool = False) -> MemoryNeed:
+def memory_need(encoding: str | None, length: int | None) -> MemoryNeed:
     """Return what a body needs, by its `Content-Encoding` as `BodyDecoder` knows it, and its length if known.
 
-    A short zstd body is expected to be one frame that is stored as it is. `is_rekeyed`: at the end each
-    segment is copied through memory.
+    A short zstd body is expected to be one frame that is stored as it is.
     """
-    segments = (SMALL_SEGMENT_BYTES + STORED_SIZE_LIMIT) * (2 if is_rekeyed else 1)
+    segments = SMALL_SEGMENT_BYTES + STORED_SIZE_LIMIT
     if encoding is None and length is None:
         return MemoryNeed(WORKING_BYTES, segments)
     if encoding is None and length is not None:
@@ -83,12 +82,12 @@ class UploadMemory:
         `Overloaded`.
         """
         await self._stack.aclose()
-        await self.enter(memory_need(self._encoding, None, is_rekeyed=True))
+        await self.enter(memory_need(self._encoding, None))
 
 
 @asynccontextmanager
 async def upload_memory(
-    budget: MemoryBudget, tenant: str, encoding: str | None, length: int | None, *, is_rekeyed: bool
+    budget: MemoryBudget, tenant: str, encoding: str | None, length: int | None
 ) -> AsyncIterator[UploadMemory]:
     """Wait for the memory that a body needs, and hold it. Raises `Overloaded`.
 
@@ -96,5 +95,5 @@ async def upload_memory(
     """
     async with AsyncExitStack() as stack:
         memory = UploadMemory(budget, tenant, stack, encoding)
-        await memory.enter(memory_need(encoding, length, is_rekeyed=is_rekeyed))
+        await memory.enter(memory_need(encoding, length))
         yield memory

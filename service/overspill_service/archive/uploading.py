@@ -17,7 +17,7 @@ from overspill_service.archive.retention import MIN_ORPHAN_AGE
 from overspill_service.archive.upload_memory import READ_BATCH_BYTES, SMALL_SEGMENT_BYTES
 from overspill_service.catalog.records import Segment
 from overspill_service.errors import StoreUnavailable
-from overspill_service.store_format.frames import STORED_SIZE_LIMIT
+from overspill_service.resources.tasks import fan_out
 from overspill_service.store_format.index import Index, trailer
 from overspill_service.store_format.object_keys import capture_prefix, segment_key
 
@@ -35,10 +35,11 @@ SEGMENT_SIZE: Final = 16 * 2**20
 """Stored bytes after which a segment is closed."""
 SEGMENT_FRAMES: Final = 3072
 """Frames after which a segment is closed, however small they are: then its index stays quick to read."""
-COPY_BYTES: Final = 2 * 2**20
-"""Bytes of a segment that one request copies to another key. A read may need twice the size in memory."""
+CONCURRENT_COPIES: Final = 4
+"""Segments that are copied to another key at the same time."""
 CLEANUP_SECONDS: Final = 10.0
 """How long a failed upload waits for the segment that is being stored, and then for the deletion."""
+SWEPT: Final = "segments of this upload were removed: it took too long; send it again"
 
 log = logging.getLogger(__name__)
 
@@ -54,10 +55,8 @@ class Upload:
         reservation: Reservation,
         *,
         capture: str,
-        is_rekeyed: bool = False,
     ) -> None:
-        """`is_rekeyed`: the id is known only at the end, so memory to copy a segment is reserved."""
-        self._store, self._cpu, self._memory, self._is_rekeyed = store, cpu, memory, is_rekeyed
+        self._store, self._cpu, self._memory = store, cpu, memory
         self.tenant, self.capture, self.name = reservation.tenant, capture, reservation.upload
         self.reservation = reservation
         self._previous_keys: list[str] = []
@@ -66,10 +65,6 @@ class Upload:
         self._stored = 0
         self._size = 0
         self._newlines = 0
-        self._copy_reserve = 0
-        """Bytes of memory that are reserved to copy the largest segment."""
-        self._longest_copy = SMALL_SEGMENT_BYTES + STORED_SIZE_LIMIT
-        """Bytes of the largest segment beside whose copy there is memory for a small one."""
         self._started = time.monotonic()
         self.frames: list[list[Frame]] = []
         self._put_task: asyncio.Task[None] | None = None
@@ -113,14 +108,14 @@ class Upload:
             await self._require_all_segments()
 
     async def rekey(self, capture: str) -> None:
-        """Move the stored segments to keys of another capture id, with one segment in memory at a time."""
+        """Move the stored segments to keys of another capture id. The store copies them."""
         await self._wait_for_put()
         self._previous_keys, self.capture = self.keys, capture
-        for number, previous in enumerate(self._previous_keys):
-            size = self.segments[number].stored_size
-            starts = range(0, size, COPY_BYTES)
-            pieces = [await self._store.read(previous, at, min(COPY_BYTES, size - at)) for at in starts]
-            await self._store.put(self._key(number), pieces)
+        moves = zip(self._previous_keys, self.keys, strict=True)
+        try:
+            await fan_out(lambda move: self._store.copy(*move), moves, concurrency=CONCURRENT_COPIES)
+        except KeyError as error:
+            raise StoreUnavailable(SWEPT) from error
         await self._store.delete(self._previous_keys)
         self._previous_keys = []
 
@@ -156,19 +151,10 @@ class Upload:
         size = SMALL_SEGMENT_BYTES if self._memory.is_short else SEGMENT_SIZE
         if self._stored >= size or len(self._frames) >= SEGMENT_FRAMES:
             await self._put(b"", is_last=False)
-        while not self._try_use(framed[0].stored_size):
+        while not self._memory.segments.try_use(framed[0].stored_size):
             await self._make_room()
         self._frames.append(framed)
         self._stored += framed[0].stored_size
-
-    def _try_use(self, size: int) -> bool:
-        """Take memory for a frame, and to copy its segment. Return False if there is too little now."""
-        share, more = self._memory.segments, self._stored + size - self._longest_copy
-        if self._is_rekeyed and more > 0:
-            if not share.try_keep(more):
-                return False
-            self._longest_copy += more
-        return share.try_use(size)
 
     async def _make_room(self) -> None:
         """Wait until the segment that is being stored is done. If there is none, store the frames so far."""
@@ -207,16 +193,14 @@ class Upload:
         try:
             await self._store.put(key, pieces)
         finally:
-            reserve = max(self._copy_reserve, held) if self._is_rekeyed else 0
-            self._memory.segments.release(held + self._copy_reserve - reserve)
-            self._copy_reserve = reserve
+            self._memory.segments.release(held)
 
     async def _require_all_segments(self) -> None:
         """Raise `StoreUnavailable` if a sweep has deleted segments of this slow upload as orphans."""
         prefix = f"{capture_prefix(self.tenant, self.capture)}{self.name}-"
         listed = {stored.key async for stored in self._store.list(prefix)}
         if not listed.issuperset(self.keys):
-            raise StoreUnavailable("segments of this upload were removed: it took too long; send it again")
+            raise StoreUnavailable(SWEPT)
 
     def _key(self, number: int) -> str:
         return segment_key(self.tenant, self.capture, self.name, number)

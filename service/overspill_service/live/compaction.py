@@ -56,7 +56,7 @@ async def compact(archive: Archive, entry: Entry) -> Entry | None:
     entry = await with_known_expiry(archive, entry)
     if entry.is_held:
         return entry
-    async with upload_memory(archive.memory, entry.tenant, None, entry.size, is_rekeyed=False) as memory:
+    async with upload_memory(archive.memory, entry.tenant, None, entry.size) as memory:
         name = object_keys.new_upload()
         reservation = Reservation(archive.catalog, entry.tenant, name, Quota())
         upload = Upload(archive.store, archive.cpu, memory, reservation, capture=entry.id)

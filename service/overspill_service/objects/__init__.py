@@ -39,6 +39,12 @@ class ObjectStore(Protocol):
         Raises `KeyError` if there is no such object, `CaptureDamaged` if it is shorter.
         """
 
+    async def copy(self, key: str, new_key: str) -> None:
+        """Store an object under a new key too, durably. Its bytes do not pass through this process.
+
+        An attempt may be repeated. Raises `KeyError` if there is no object under `key`.
+        """
+
     def list(self, prefix: str) -> AsyncIterator[StoredObject]:
         """Yield every object whose key begins with `prefix`, in the order of the keys."""
 

@@ -38,6 +38,7 @@ async def check_operations(store: ObjectStore) -> list[CheckResult]:
             await run_probe("read the end", probes.read_end),
             await run_probe("read more than the end", probes.read_past_start),
             await run_probe("read what is missing", probes.read_missing),
+            await run_probe("copy", probes.copy),
             await run_probe("list", probes.list_one),
             await run_probe("delete", probes.delete),
         ]
@@ -90,6 +91,15 @@ class Probes:
             raise StoreUnavailable("an object that was never stored can be read")
         return ""
 
+    async def copy(self) -> str:
+        new_key = probe_key()
+        await self._store.copy(self._key, new_key)
+        try:
+            await self._expect(-len(CONTENT), 0, CONTENT, new_key)
+        finally:
+            await self._store.delete([new_key])
+        return ""
+
     async def list_one(self) -> str:
         found = {stored.key: stored.size async for stored in self._store.list(PROBES)}
         if found.get(self._key) != len(CONTENT):
@@ -113,10 +123,10 @@ class Probes:
         await self._store.delete([key])
         return await self._require_gone([key])
 
-    async def _expect(self, start: int, length: int, expected: bytes) -> None:
+    async def _expect(self, start: int, length: int, expected: bytes, key: str = "") -> None:
         span = f"{length} bytes from {start}" if start >= 0 else f"the last {length} bytes"
         try:
-            found = await self._store.read(self._key, start, length)
+            found = await self._store.read(key or self._key, start, length)
         except KeyError:
             raise StoreUnavailable(
                 "what was just written is not there yet: the store is not consistent"

@@ -103,6 +103,11 @@ class FileStore:
         with self._quick.watched():
             return self._in_same_folder(partial(durable_files.read_cached, path, start, length))
 
+    async def copy(self, key: str, new_key: str) -> None:
+        """Link the object's file to a second name. It keeps the time at which it was stored."""
+        path, new_path = self._path_of(key), self._path_of(new_key)
+        await self._run(owner_of(new_key), self._link, path, new_path)
+
     async def list(self, prefix: str) -> AsyncIterator[StoredObject]:
         check_prefix(prefix)
         owner = owner_of(prefix)
@@ -232,6 +237,16 @@ class FileStore:
                 temporary.unlink()
         durable_files.synchronise(path.parent)
         return is_new
+
+    def _link(self, path: Path, new_path: Path) -> None:
+        self._ensure_folder(self._root)
+        self._ensure_folder(new_path.parent)
+        try:
+            with suppress(FileExistsError):
+                os.link(path, new_path)
+        except FileNotFoundError as error:
+            raise KeyError(path.name) from error
+        durable_files.synchronise(new_path.parent)
 
     def _ensure_folder(self, folder: Path) -> None:
         """Make the folder if it is missing, and make its name durable, once in this process."""

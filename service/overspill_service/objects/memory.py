@@ -32,6 +32,11 @@ class MemoryStore:
             raise CaptureDamaged(f"a stored object ends at byte {len(data)}, before byte {start + length}")
         return found
 
+    async def copy(self, key: str, new_key: str) -> None:
+        check_key(key)
+        check_key(new_key)
+        self._objects.setdefault(new_key, self._objects[key])
+
     async def list(self, prefix: str) -> AsyncIterator[StoredObject]:
         check_prefix(prefix)
         for key in sorted(key for key in self._objects if key.startswith(prefix)):

@@ -252,7 +252,7 @@ class MemoryShare:
 
     def __init__(self, queue: MemoryQueue, tenant: str, least: int) -> None:
         self._queue, self._tenant, self.least = queue, tenant, least
-        self._used = self._extra = self._kept = 0
+        self._used = self._extra = 0
 
     def try_use(self, amount: int) -> bool:
         """Account for bytes that will be held. Return False if they are too many now.
@@ -267,13 +267,6 @@ class MemoryShare:
         self._used += amount
         return True
 
-    def try_keep(self, amount: int) -> bool:
-        """Raise `least` until the request ends, if there is plenty. Return whether that was done."""
-        is_taken = self._queue.try_take(self._tenant, amount)
-        if is_taken:
-            self.least, self._kept = self.least + amount, self._kept + amount
-        return is_taken
-
     def release(self, amount: int) -> None:
         """Account for bytes that are no longer held."""
         self._used -= amount
@@ -284,7 +277,6 @@ class MemoryShare:
 
     def close(self) -> None:
         """Give back what is held beyond the first `least`."""
-        if more := self._extra + self._kept:
-            self._queue.give_back(self._tenant, more)
-        self.least -= self._kept
-        self._used = self._extra = self._kept = 0
+        if self._extra:
+            self._queue.give_back(self._tenant, self._extra)
+        self._used = self._extra = 0

@@ -64,6 +64,7 @@ class MeteredStore(_Metered[ObjectStore]):
 
     put = _counted(ObjectStore.put)
     read = _counted(ObjectStore.read)
+    copy = _counted(ObjectStore.copy)
     delete = _counted(ObjectStore.delete)
     make_room = _counted(ObjectStore.make_room)
     sweep_temporary = _counted(ObjectStore.sweep_temporary)

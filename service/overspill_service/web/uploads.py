@@ -53,7 +53,7 @@ async def post(context: RequestContext[wire.NoQuery]) -> web.Response:
     """Store the body under the id of its session, call id and content. `Location` names it."""
     encoding, digest = _body_headers(context)
     metadata = metadata_of(context.request.headers)
-    async with _upload_body(context, encoding, digest, is_rekeyed=True) as body:
+    async with _upload_body(context, encoding, digest) as body:
         entry, is_new = await storing.post(context.captures, metadata, body, context.service.metrics.capture)
     location = Path.CAPTURE.format(ref=entry.id)
     return _stored_response(context, entry, digest, is_new=is_new, location=location)
@@ -105,26 +105,22 @@ async def require_preconditions(context: RequestContext[Any]) -> None:
 
 @asynccontextmanager
 async def _upload_body(
-    context: RequestContext[Any], encoding: str | None, digest: bytes | None, *, is_rekeyed: bool = False
+    context: RequestContext[Any], encoding: str | None, digest: bytes | None
 ) -> AsyncIterator[UploadBody]:
     """Hold a place and the memory for a body. Raises `TooManyRequests`, `Overloaded`."""
-    async with _upload_place(context), _body_memory(context, encoding, is_rekeyed=is_rekeyed) as memory:
+    async with _upload_place(context), _body_memory(context, encoding) as memory:
         chunks = body_chunks(context.request, context.service.settings)
         yield UploadBody(chunks, memory, encoding, digest, _announced_size(context, encoding))
 
 
 @asynccontextmanager
-async def _body_memory(
-    context: RequestContext[Any], encoding: str | None, *, is_rekeyed: bool
-) -> AsyncIterator[UploadMemory]:
+async def _body_memory(context: RequestContext[Any], encoding: str | None) -> AsyncIterator[UploadMemory]:
     """Hold the memory that the body needs. Raises `Overloaded` if none comes free in time."""
     budget, length = context.service.archive.memory, context.request.content_length
     tenant = context.principal.tenant.name
     async with AsyncExitStack() as stack:
         with context.paused_reading():
-            memory = await stack.enter_async_context(
-                upload_memory(budget, tenant, encoding, length, is_rekeyed=is_rekeyed)
-            )
+            memory = await stack.enter_async_context(upload_memory(budget, tenant, encoding, length))
         yield memory
 
 

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 import ssl
 import time
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -31,6 +29,7 @@ from overspill_service.objects.s3.bucket import Bucket
 from overspill_service.objects.s3.failures import NOT_ENCRYPTED, failure, says_absent
 from overspill_service.objects.s3.http import HttpClient, PutBody, Request
 from overspill_service.objects.s3.location import SSE_HEADER, Location
+from overspill_service.objects.s3.replies import clock_skew, date_of, is_asked_for
 from overspill_service.objects.s3.retry import Retry
 from overspill_service.objects.s3.signing import Signer
 from overspill_service.resources.tasks import fan_out
@@ -48,13 +47,15 @@ MAX_SINGLE_DELETES: Final = 4
 """Up to this many keys are deleted one by one: that is cheaper than boto3's multi-delete."""
 CONCURRENT_DELETES: Final = 16
 """Keys that are deleted one by one at the same time."""
+COPIED: Final = b"CopyObjectResult"
+"""The element that an answer to a copy has. Without it nothing was copied, whatever the status."""
+MAX_COPY_REPLY_BYTES: Final = 64 * 1024
 PING_SECONDS: Final = 5
 VERSIONING_SECONDS: Final = 300.0
 """How long the answer whether the bucket keeps versions is trusted."""
 MAX_SKEW_SECONDS: Final = 300
 """AWS refuses signatures that are 900 s off. A clock that is this far off deserves a warning."""
 _CREATE_ONLY: Final = {"If-None-Match": "*"}
-_CONTENT_RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 
 
 class Abilities(Struct, frozen=True):
@@ -126,6 +127,26 @@ class S3Store:
             return b""
         return self._range(reply, start, wanted)
 
+    async def copy(self, key: str, new_key: str) -> None:
+        """Copy with one request. It has no condition: stores that know one for puts may not know it here."""
+        check_key(key)
+        check_key(new_key)
+        source = {"x-amz-copy-source": f"/{self._location.bucket}/{self._location.prefix}{key}"}
+        request = Request(
+            "PUT",
+            self._url(new_key),
+            source | self._encryption,
+            limit=MAX_COPY_REPLY_BYTES,
+            owner=owner_of(new_key),
+            proof=COPIED,
+        )
+        reply = await self._http.send(request, self._retry)
+        if says_absent(reply.status, reply.code):
+            raise KeyError(key)
+        if not reply.is_success:
+            raise self._refusal(reply)
+        await self._require_encryption(new_key, reply)
+
     async def list(self, prefix: str) -> AsyncIterator[StoredObject]:
         check_prefix(prefix)
         page, token = await self._bucket.page(prefix, None)
@@ -173,7 +194,7 @@ class S3Store:
     async def now(self) -> float | None:
         """Return the `Date` of an answer of any status, in whole seconds. None if there is none."""
         reply = await self._http.send(Request("HEAD", f"{self.base}/"), self._ping_retry)
-        return _date(reply)
+        return date_of(reply)
 
     async def ping(self) -> None:
         reply = await self._http.send(Request("HEAD", f"{self.base}/"), self._ping_retry)
@@ -199,7 +220,7 @@ class S3Store:
         if not is_exclusive and not replies[1].is_success and replies[1].status != HTTPStatus.NOT_IMPLEMENTED:
             raise self._refusal(replies[1])
         self._condition = _CREATE_ONLY if is_exclusive else {}
-        return Abilities(conditional_create=is_exclusive, clock_skew_seconds=_skew(replies[1], now))
+        return Abilities(conditional_create=is_exclusive, clock_skew_seconds=clock_skew(replies[1], now))
 
     async def check(self) -> Sequence[CheckResult]:
         reached = await run_probe("bucket", self._describe)
@@ -258,7 +279,7 @@ class S3Store:
         if not reply.is_success:
             raise self._refusal(reply)
         is_whole = reply.status == HTTPStatus.OK and start <= 0  # stores may answer 200 with a small object
-        if len(reply.body) > wanted or not (is_whole or _is_asked_for(reply, start)):
+        if len(reply.body) > wanted or not (is_whole or is_asked_for(reply, start)):
             raise StoreUnavailable("the object store does not answer range reads; it cannot be used")
         return reply.body
 
@@ -273,27 +294,3 @@ def _is_safe(url: str) -> bool:
     """Return whether nobody on the way can read what goes to this URL."""
     parts = urlsplit(url)
     return parts.scheme == "https" or is_loopback(parts.hostname or "")
-
-
-def _is_asked_for(reply: Reply, start: int) -> bool:
-    """Return whether the range begins where it should. A suffix must end at the object's end."""
-    found = _CONTENT_RANGE.fullmatch(reply.headers.get("Content-Range", ""))
-    if found is None:
-        return False
-    first, last, size = map(int, found.groups())
-    is_placed = first == start if start >= 0 else last + 1 == size
-    return is_placed and len(reply.body) == last - first + 1
-
-
-def _skew(reply: Reply, now: float) -> float:
-    """Return the seconds by which this machine's clock is ahead of the store's, 0 if unknown."""
-    date = _date(reply)
-    return 0.0 if date is None else now - date
-
-
-def _date(reply: Reply) -> float | None:
-    """Return the time in the answer's `Date`, None if there is none or it is malformed."""
-    try:
-        return parsedate_to_datetime(reply.headers.get("Date", "")).timestamp()
-    except ValueError:
-        return None

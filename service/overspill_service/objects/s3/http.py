@@ -71,6 +71,8 @@ class Request:
     """The longest body of a successful reply. Of a longer body one byte more is read."""
     owner: str = ""
     """Whose object it is about."""
+    proof: bytes = b""
+    """What the body of a successful reply has: a store may answer 200 before it has done what was asked."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,10 @@ class HttpClient:
                 ) from error
         if is_transient(reply.status, reply.code):
             raise TransientFailure(f"the object store answered {reply.status} {reply.code}".rstrip())
+        if reply.is_success and request.proof not in reply.body:
+            raise TransientFailure(
+                f"the object store answered {reply.status}, but did not do as it was asked"
+            )
         return reply
 
     async def _exchange(self, request: Request) -> Reply:
