@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import copyfileobj
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Final
+
+from msgspec import structs
 
 from overspill import wire
 from overspill.cli import output
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from overspill.cli.invocation import Invocation
     from overspill.cli.masked_file import MaskedFile
-    from overspill.cli.spool_fallback import CaptureMetadata
+    from overspill.live.ports import Description
     from overspill.wire import Entry
 
 _ROUNDING_SECONDS: Final = 2
@@ -33,11 +34,11 @@ _TOLERANCE_SHARE: Final = 0.03
 """A lifetime that differs by no more than this is what was asked for."""
 
 
-def put_file(invocation: Invocation, file: str, metadata: CaptureMetadata, *, is_exact: bool = False) -> None:
+def put_file(invocation: Invocation, file: str, description: Description, *, is_exact: bool = False) -> None:
     """Store the content of a file, - for standard input, and print its handle.
 
-    Secrets are masked as the policy says, unless `is_exact`. Raises `OSError`, `CommandFailure`, and what
-    storing raises.
+    `description` is what is stored with it; it has no id yet. Secrets are masked as the policy says, unless
+    `is_exact`. Raises `OSError`, `CommandFailure`, and what storing raises.
     """
     redactor = None if is_exact else invocation.policy().redactor()
     with (
@@ -45,8 +46,8 @@ def put_file(invocation: Invocation, file: str, metadata: CaptureMetadata, *, is
         file_with_progress(source) as shown,
         masked_file(shown, redactor) as content,
     ):
-        metadata = _labelled(metadata, content.masked)
-        entry = _stored(invocation, content, metadata)
+        description = _labelled(description, content.masked)
+        entry = _stored(invocation, content, description)
     if content.masked:
         kinds = counts_text(content.masked)
         output.say(f"secrets were masked: {kinds}; with --exact the bytes are stored as they are")
@@ -54,7 +55,7 @@ def put_file(invocation: Invocation, file: str, metadata: CaptureMetadata, *, is
         invocation.answer(entry)
     else:
         output.line(entry.id)
-    _warn_of_ignored_options(entry, asdict(metadata))
+    _warn_of_ignored_options(entry, description)
 
 
 @contextmanager
@@ -70,8 +71,8 @@ def _open_rereadable(file: str) -> Iterator[IO[bytes]]:
         yield copy
 
 
-def _warn_of_ignored_options(entry: Entry, given: dict[str, Any]) -> None:
-    ignored = _ignored_options(entry, given)
+def _warn_of_ignored_options(entry: Entry, description: Description) -> None:
+    ignored = _ignored_options(entry, description)
     if ignored:
         changing = "changes" if len(ignored) == 1 else "change"
         output.say(
@@ -80,14 +81,14 @@ def _warn_of_ignored_options(entry: Entry, given: dict[str, Any]) -> None:
         )
 
 
-def _ignored_options(entry: Entry, given: dict[str, Any]) -> list[str]:
+def _ignored_options(entry: Entry, description: Description) -> list[str]:
     """Return the options that changed nothing: the same capture was stored before with others."""
     is_other = {
-        "--label": bool(given["labels"]) and entry.labels != given["labels"],
-        "--tool": bool(given["tool"]) and entry.tool != wire.fit(given["tool"]),
-        "--status": bool(given["status"]) and entry.status != wire.fit(given["status"]),
-        "--content-type": bool(given["content_type"]) and entry.content_type != given["content_type"],
-        "--ttl": given["ttl"] is not None and _has_other_lifetime(entry, given["ttl"]),
+        "--label": bool(description.labels) and entry.labels != description.labels,
+        "--tool": bool(description.tool) and entry.tool != wire.fit(description.tool),
+        "--status": bool(description.status) and entry.status != wire.fit(description.status),
+        "--content-type": bool(description.content_type) and entry.content_type != description.content_type,
+        "--ttl": description.ttl is not None and _has_other_lifetime(entry, description.ttl),
     }
     return [option for option, is_so in is_other.items() if is_so]
 
@@ -107,23 +108,20 @@ def _in_words(words: list[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _labelled(metadata: CaptureMetadata, masked: Mapping[str, int]) -> CaptureMetadata:
-    """Return the metadata with the label that says what was masked, if anything was."""
-    if not masked:
-        return metadata
-    told = metadata.description(id="")
-    return replace(metadata, labels={**metadata.labels, **redacted_label(masked, told)})
+def _labelled(description: Description, masked: Mapping[str, int]) -> Description:
+    """Return the description with the label that says what was masked, if anything was."""
+    return structs.replace(description, labels={**description.labels, **redacted_label(masked, description)})
 
 
-def _stored(invocation: Invocation, content: MaskedFile, metadata: CaptureMetadata) -> Entry:
+def _stored(invocation: Invocation, content: MaskedFile, description: Description) -> Entry:
     """Store the content, or keep it on this machine. Raises what storing raises, and `CommandFailure`."""
     start = content.file.tell()
     try:
         with invocation.client() as client:
-            return client.put(content.file, sha256=content.sha256, **asdict(metadata))
+            return client.put(content.file, sha256=content.sha256, **structs.asdict(description))
     except SERVICE_AWAY as error:
         content.file.seek(start)
-        return keep_in_spool(invocation, content.file, metadata, error)
+        return keep_in_spool(invocation, content.file, description, error)
 
 
 def _source(file: str) -> IO[bytes]:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         following,
         invocation,
         live_put,
-        spool_fallback,
         spool_upload,
     )
     from overspill.cli.asciicast import writer as cast_writer
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from overspill.cli.search import search
     from overspill.cli.top import table_run
     from overspill.integrations.gateways import run as gateway
+    from overspill.live import ports as live_ports
     from overspill.mcp import callers
     from overspill.mcp.proxy import child as mcp_child
     from overspill.mcp.proxy import run as mcp_proxy
@@ -39,13 +39,13 @@ __all__ = [
     "gateway",
     "guarded_output",
     "invocation",
+    "live_ports",
     "live_put",
     "mcp_child",
     "mcp_proxy",
     "mcp_server",
     "search",
     "shell_session",
-    "spool_fallback",
     "spool_upload",
     "story",
     "table_run",
@@ -67,7 +67,7 @@ _MODULES = {
     "mcp_server": "overspill.mcp.server.run",
     "search": "overspill.cli.search.search",
     "shell_session": "overspill.cli.command_output.shell_session",
-    "spool_fallback": "overspill.cli.spool_fallback",
+    "live_ports": "overspill.live.ports",
     "spool_upload": "overspill.cli.spool_upload",
     "story": "overspill.cli.demo.story",
     "table_run": "overspill.cli.top.table_run",

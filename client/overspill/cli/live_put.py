@@ -16,21 +16,21 @@ from overspill.spools.spool import Spool
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
-    from overspill.cli.spool_fallback import CaptureMetadata
     from overspill.cli.stop_signals import StopSignals
+    from overspill.live.ports import Description
     from overspill.live.sync_capture import SyncLiveCapture
     from overspill.redaction.redactor import Redactor
 
 _READ_BYTES: Final = 256 * 1024
 _KNOWN_AT_ONCE: Final = ("session", "tool", "call_id", "ttl", "content_type")
-"""What is told of a capture when it begins."""
+"""What is said of a capture when it begins."""
 _RECORDING: Final = "recording"
 """The name of a recorded terminal that has no title."""
 
 
 def put_live(
     invocation: Invocation,
-    metadata: CaptureMetadata,
+    description: Description,
     terminal: str,
     *,
     is_recording: bool = False,
@@ -50,8 +50,8 @@ def put_live(
     first = b"" if cast is None else _read_header(cast)
     own = {wire.TERMINAL_LABEL: terminal} if terminal else {}
     spool = Spool.default()
-    labels = ({} if cast is None else _labels(cast, redactor)) | metadata.labels | own
-    known = {name: getattr(metadata, name) for name in _KNOWN_AT_ONCE}
+    labels = {**({} if cast is None else _labels(cast, redactor)), **description.labels, **own}
+    known = {name: getattr(description, name) for name in _KNOWN_AT_ONCE}
     with (
         invocation.client() as client,
         client.live(**known, labels=labels, redactor=redactor, spool=spool) as out,
@@ -62,7 +62,7 @@ def put_live(
             out.write(first)
             _copy(out, cast, signals)
             with note_if_slow(signals, has_spool=spool is not None), signals.deliverable():
-                _end(out, cast, signals, metadata.status)
+                _end(out, cast, signals, description.status)
     _say_where(out, cast)
 
 

@@ -41,7 +41,10 @@ class LiveService(Protocol):
 
 
 class Description(Struct, frozen=True, kw_only=True):
-    """What is stored with an output, live or whole. `ttl` is seconds; None: the service decides."""
+    """What is stored with an output, live or whole. `ttl` is seconds; None: the service decides.
+
+    `id` is empty until it is known, as that of a file that is still to be read.
+    """
 
     id: str
     session: str

@@ -61,19 +61,22 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
     """
     _check(file, form, name, live=live, is_json=invocation.json)
     try:
-        metadata = lazy.spool_fallback.CaptureMetadata(
+        description = lazy.live_ports.Description(
+            id="",
             session=invocation.session() if session is None else session,
             tool=tool,
             call_id=call_id or "",
             ttl=ttl,
             status=status,
-            content_type=content_type,
+            content_type=content_type or "",
             labels=labels_of(label),
         )
         if live:
-            lazy.live_put.put_live(invocation, metadata, name, is_recording=form is not None, is_exact=exact)
+            lazy.live_put.put_live(
+                invocation, description, name, is_recording=form is not None, is_exact=exact
+            )
         else:
-            lazy.file_put.put_file(invocation, file, metadata, is_exact=exact)
+            lazy.file_put.put_file(invocation, file, description, is_exact=exact)
     except ValueError as error:
         raise lazy.exit_codes.CommandFailure(str(error), lazy.exit_codes.ExitCode.USAGE) from error
 
