@@ -13,7 +13,7 @@ from overspill.execution.calls import OWN_LOOP, Calls
 from overspill.transfer.caller import CONNECT_TIMEOUT, RETRIES, TIMEOUT
 from overspill.transfer.client import Client
 from overspill.transfer.closing import CLOSED
-from overspill.transfer.iteration import Closable, Followed, Iteration
+from overspill.transfer.iteration import Followed, Iteration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -23,64 +23,36 @@ if TYPE_CHECKING:
     from overspill.live.live_capture import LiveCapture
     from overspill.live.sync_capture import SyncLiveCapture
     from overspill.transfer.address import Address
-    from overspill.transfer.follow import Following
 
 P = ParamSpec("P")
+A = TypeVar("A")
 T = TypeVar("T")
+
+
+def _synchronous(
+    asynchronous: Callable[Concatenate[Client, P], A], wait: Callable[[Calls, A], T]
+) -> Callable[Concatenate[SyncClient, P], T]:
+    """Return the synchronous form of a method: `wait` makes of its result what synchronous code gets."""
+
+    @functools.wraps(asynchronous)
+    def method(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        calls, client = self._running()
+        return wait(calls, asynchronous(client, *args, **kwargs))
+
+    return method
 
 
 def _method(
     asynchronous: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[SyncClient, P], T]:
     """Return the synchronous form of a coroutine method."""
-
-    @functools.wraps(asynchronous)
-    def method(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        calls, client = self._running()
-        return calls.run(asynchronous(client, *args, **kwargs))
-
-    return method
+    return _synchronous(asynchronous, Calls.run)
 
 
-def _iterator(
-    asynchronous: Callable[Concatenate[Client, P], Closable[T]],
-) -> Callable[Concatenate[SyncClient, P], Iteration[T]]:
-    """Return the synchronous form of a method that returns an async iterator."""
+def _live(calls: Calls, capture: LiveCapture) -> SyncLiveCapture:
+    from overspill.live.sync_capture import SyncLiveCapture  # noqa: PLC0415  (loaded when it is needed)
 
-    @functools.wraps(asynchronous)
-    def method(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> Iteration[T]:
-        calls, client = self._running()
-        return Iteration(calls, asynchronous(client, *args, **kwargs))
-
-    return method
-
-
-def _followed(
-    asynchronous: Callable[Concatenate[Client, P], Following],
-) -> Callable[Concatenate[SyncClient, P], Followed]:
-    """Return the synchronous form of a method that follows a capture."""
-
-    @functools.wraps(asynchronous)
-    def method(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> Followed:
-        calls, client = self._running()
-        return Followed(calls, asynchronous(client, *args, **kwargs))
-
-    return method
-
-
-def _live(
-    asynchronous: Callable[Concatenate[Client, P], LiveCapture],
-) -> Callable[Concatenate[SyncClient, P], SyncLiveCapture]:
-    """Return the synchronous form of a method that returns a live capture."""
-
-    @functools.wraps(asynchronous)
-    def method(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> SyncLiveCapture:
-        from overspill.live.sync_capture import SyncLiveCapture  # noqa: PLC0415  (loaded when it is needed)
-
-        calls, client = self._running()
-        return SyncLiveCapture(calls, asynchronous(client, *args, **kwargs))
-
-    return method
+    return SyncLiveCapture(calls, capture)
 
 
 class SyncClient:
@@ -207,7 +179,7 @@ class SyncClient:
     get: Final = _method(Client.get)
     readers: Final = _method(Client.readers)
     list: Final = _method(Client.list)
-    iterate: Final = _iterator(Client.iterate)
+    iterate: Final = _synchronous(Client.iterate, Iteration)
     set_ttl: Final = _method(Client.set_ttl)
     delete: Final = _method(Client.delete)
     delete_session: Final = _method(Client.delete_session)
@@ -217,7 +189,7 @@ class SyncClient:
     hold_session: Final = _method(Client.hold_session)
     release_session: Final = _method(Client.release_session)
 
-    stream: Final = _iterator(Client.stream)
+    stream: Final = _synchronous(Client.stream, Iteration)
     content: Final = _method(Client.content)
     download: Final = _method(Client.download)
 
@@ -227,9 +199,9 @@ class SyncClient:
     grep: Final = _method(Client.grep)
     summary: Final = _method(Client.summary)
 
-    live: Final = _live(Client.live)
+    live: Final = _synchronous(Client.live, _live)
     live_status: Final = _method(Client.live_status)
-    follow: Final = _followed(Client.follow)
+    follow: Final = _synchronous(Client.follow, Followed)
     wait: Final = _method(Client.wait)
     timeline: Final = _method(Client.timeline)
 
