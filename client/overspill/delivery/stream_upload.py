@@ -172,12 +172,12 @@ class StreamUpload:
         return await whole()
 
     def _completion(self, request: StoreRequest) -> wire.Completion:
-        status = request.origin.status
+        status, labels = request.description.status, request.description.labels
         return wire.Completion(
             offset=request.size,
             status=wire.fit(status, wire.SHORT_VALUE) if status else None,
             sha256=request.sha256.hex(),
-            labels=dict(request.labels) if has_room(request.labels, self._description) else {},
+            labels=dict(labels) if has_room(labels, self._description) else {},
         )
 
     async def _run(self) -> None:

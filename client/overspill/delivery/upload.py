@@ -13,6 +13,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import structs
+
 from overspill.delivery.destinations import Failure, reason
 from overspill.errors import ProblemError, verdicts
 from overspill.errors.client_errors import NotSpooled
@@ -68,16 +70,9 @@ class Upload:
         put = partial(
             client.put,
             request.body.path if isinstance(request.body, FileBody) else request.body,
-            id=request.id,
             sha256=request.sha256,
-            call_id=request.origin.call_id,
-            session=request.origin.session,
-            tool=request.origin.tool,
-            status=request.origin.status,
-            labels=request.labels,
-            content_type=request.content_type,
-            ttl=request.ttl,
             progress=self._note,
+            **structs.asdict(request.description),
         )
         live = request.origin.live
         return put() if live is None else live.completed(client, request, put, self._note)

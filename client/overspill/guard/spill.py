@@ -15,6 +15,7 @@ from overspill.guard import gain
 from overspill.guard.gain import cut_to_fit, escape_factor, notice_overhead, within_room
 from overspill.guard.policy_defaults import MODES, READER
 from overspill.guard.redacting import masked_content
+from overspill.live.ports import Description
 from overspill.previews.case import Case
 from overspill.previews.cut import HEAD
 from overspill.previews.notice_facts import TOO_LONG, Facts, StoreResult
@@ -80,19 +81,26 @@ class Spill:
     def request(self) -> StoreRequest:
         """What a destination needs to store the output. Only for a spill that is identified."""
         assert not isinstance(self.body, str)
+        origin = self.origin
         return StoreRequest(
-            id=self.id,
+            description=Description(
+                id=self.id,
+                session=origin.session,
+                call_id=origin.call_id,
+                tool=origin.tool,
+                status=origin.status,
+                content_type=self.shape.content_type,
+                ttl=self.policy.ttl,
+                labels=self._labels(),
+            ),
             sha256=self.sha256,
             body=self.body,
             size=self.size,
             lines=self.lines,
-            origin=self.origin,
-            content_type=self.shape.content_type,
-            ttl=self.policy.ttl,
+            origin=origin,
             wait=self.policy.wait,
             deadline=self.policy.deadline(self.size),
             destinations=self.policy.band(self.size).destinations,
-            labels=self._labels(),
         )
 
     def _labels(self) -> dict[str, str]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import structs
 
 from overspill import wire
-from overspill.live.ports import Description
 from overspill.spools.entries import Spooled
 from overspill.text.body import FileBody
 from overspill.text.encoding import bytes_of
@@ -18,7 +17,7 @@ from overspill.text.measure import extent_of
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from overspill.live.ports import WholeStream
+    from overspill.live.ports import Description, WholeStream
     from overspill.spools.store_request import StoreRequest
     from overspill.text.body import Body
 
@@ -62,19 +61,8 @@ def new_entry(
 
 def output_entry(request: StoreRequest, now: datetime, *, url: str, reason: str) -> Spooled:
     """Return the entry of an output that a guard keeps."""
-    origin = request.origin
-    description = Description(
-        id=request.id,
-        session=origin.session,
-        call_id=origin.call_id,
-        tool=origin.tool,
-        status=origin.status,
-        content_type=request.content_type,
-        ttl=request.ttl,
-        labels=request.labels,
-    )
-    digested = Digested(request.size, request.lines, request.sha256)
-    entry = new_entry(description, digested, now, url=url, reason=reason)
+    origin, digested = request.origin, Digested(request.size, request.lines, request.sha256)
+    entry = new_entry(request.description, digested, now, url=url, reason=reason)
     producer = "" if origin.live is None else origin.live.producer
     return structs.replace(entry, traceparent=origin.traceparent, producer=producer)
 

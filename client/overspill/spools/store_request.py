@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
     from overspill import wire
+    from overspill.live.ports import Description
     from overspill.text.body import Body, FileBody
     from overspill.transfer.client import Client
 
@@ -66,22 +67,24 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreRequest:
-    """What a destination needs to store an output of `size` bytes under the capture id `id`.
+    """What a destination needs to store an output of `size` bytes; the `description` is stored with it.
 
-    `sha256` is the digest of the body, 32 bytes. The capture lives for `ttl` seconds; if None, the service
-    decides. The agent waits for the service for `wait` seconds, and for `deadline` seconds if nothing else
-    can keep the output. `destinations` names the destinations, the first choice first.
+    `sha256` is the digest of the body, 32 bytes. The agent waits for the service for `wait` seconds, and for
+    `deadline` seconds if nothing else can keep the output. `destinations` names the destinations, the first
+    choice first.
     """
 
-    id: str
+    description: Description
     sha256: bytes
     body: bytes | FileBody
     size: int
     lines: int
     origin: Origin
-    content_type: str
-    ttl: int | None
     wait: float
     deadline: float
     destinations: tuple[str, ...]
-    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """The capture id."""
+        return self.description.id
