@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +17,7 @@ from tests.web.conftest import Api, path_of, problem
 from tests.web.live_producer import CAPTURE, Producer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.servers.redis import RedisServer
@@ -86,6 +87,40 @@ async def test_what_is_refused_leaves_nothing_in_the_object_store(
 
     assert refused.status == 503
     assert await stored_keys(full) == before
+
+
+@contextmanager
+def without_snapshots(redis: RedisServer) -> Iterator[None]:
+    """Let Redis fail to write a snapshot, so that it refuses all writes."""
+    (redis.directory / "dump.rdb").mkdir()
+    redis.command("CONFIG", "SET", "save", "3600 1")
+    redis.command("BGSAVE")
+    try:
+        yield
+    finally:
+        redis.command("CONFIG", "SET", "save", "")  # else it does not stop
+
+
+async def test_a_whole_output_that_redis_refuses_leaves_only_the_partial_one(
+    api: Api, own_redis: RedisServer
+) -> None:
+    producer = Producer(api)
+    await producer.begin()
+    await producer.append(b"one\n")
+    await producer.complete(state="partial")
+    before = await stored_keys(api)
+    with without_snapshots(own_redis):
+
+        async def refuses() -> bool:
+            persistence = own_redis.command("INFO", "persistence")
+            return bool(persistence["rdb_last_bgsave_status"] == "err")
+
+        await until(refuses)
+        refused = await api.send("PUT", producer.path, data=b"one\ntwo\n")
+
+    assert "cannot persist" in (await problem(refused)).detail
+    assert await stored_keys(api) == before
+    assert (await producer.entry()).state is State.PARTIAL
 
 
 async def stored_keys(api: Api) -> set[str]:

@@ -124,7 +124,12 @@ async def supersede(captures: Captures, upload: Upload, draft: Entry, partial: E
         if partial.expires > entry.expires:
             entry = await marked(archive, entry, partial.expires)
         entry = msgspec.structs.replace(entry, **partial.reading)
-        found = await archive.catalog.replace(partial, entry)
+        try:
+            found = await archive.catalog.replace(partial, entry)
+        except CatalogRefuses:
+            await _unmark(archive, entry)
+            await _withdraw(captures, upload)
+            raise
         if found is entry:
             await upload.reservation.free()
             archive.maps.discard(partial.version)

@@ -47,6 +47,7 @@ _CODES: Final[dict[type, str]] = {
 }
 """Errors whose code redis-py has cut off the text."""
 _TEMPORARY: Final = ("READONLY", "CLUSTERDOWN", "MASTERDOWN", "LOADING", "BUSY", "NOREPLICAS")
+_REFUSALS: Final = ("OOM", "MISCONF")
 _KINDS: Final = (
     (_DENIED, "Redis refuses the credentials"),
     (redis_errors.TimeoutError, "Redis did not answer in time"),
@@ -63,8 +64,8 @@ def is_temporary(error: Exception) -> bool:
 
 
 def is_refusal(error: Exception) -> bool:
-    """Return whether nothing of the command was done. A script lacks room before its first write."""
-    return _code(error) == "OOM"
+    """Return whether nothing of the command was done. A script is refused at its first write."""
+    return _code(error) in _REFUSALS
 
 
 def reason(error: Exception) -> str:
