@@ -11,7 +11,6 @@ from overspill.guard import call_context
 from overspill.previews import notice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
     from overspill.agent_tools.agent_tool import Answer
@@ -46,7 +45,7 @@ def guarded_answer(
     policy = guard.policy.merged({tool: answer_limits(guard, tool)})
     with _stored_as(live):
         guarded = guard.process_sync(
-            _content(recording), tool=tool, session=session, status=status, policy=policy
+            recording.content("replace"), tool=tool, session=session, status=status, policy=policy
         )
     if guarded.notice is None:
         return {"output": _text(guarded.value)}
@@ -62,13 +61,6 @@ def _stored_as(live: LiveOutcome) -> AbstractContextManager[None]:
         return nullcontext()
     call_id, session = ("", None) if call is None else (call.id, call.session)
     return call_context.calling(call_id, session, capture=live.capture, beginning=live.beginning)
-
-
-def _content(recording: Recording) -> str | Iterator[bytes]:
-    """Return a short output as a text, and a longer one in pieces."""
-    if recording.is_short:
-        return b"".join(recording.pieces()).decode("utf-8", "replace")
-    return recording.pieces()
 
 
 def _text(value: str | list[bytes]) -> str:

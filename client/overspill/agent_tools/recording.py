@@ -107,6 +107,10 @@ class Recording:
         if self._last:
             yield bytes(self._last)
 
+    def content(self, errors: str) -> str | Iterator[bytes]:
+        """Return a short output as a text, and a longer one in pieces. `errors` is as for `bytes.decode`."""
+        return b"".join(self.pieces()).decode("utf-8", errors) if self.is_short else self.pieces()
+
     def read(self, offset: int, most: int) -> bytes:
         """Return up to `most` bytes from `offset` on, for a reader in another thread.
 

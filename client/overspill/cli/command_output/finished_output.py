@@ -139,18 +139,15 @@ class FinishedOutput:
         if self._masked is not None:
             return guard.process_stream(self._masked, origin)
         return guard.process_sync(
-            self._result(), tool=origin.tool, call_id=origin.call_id, status=origin.status
+            self._recording.content("surrogateescape"),
+            tool=origin.tool,
+            call_id=origin.call_id,
+            status=origin.status,
         )
 
     def _is_within(self, limits: Limits) -> bool:
         is_short = self._recording.size <= limits.max_bytes
         return is_short and _lines(self._recording.pieces()) <= limits.max_lines
-
-    def _result(self) -> str | Iterator[bytes]:
-        """Return a short output as a text. A longer one, as pieces, is longer than the policy allows."""
-        if self._recording.is_short:
-            return b"".join(self._recording.pieces()).decode("utf-8", "surrogateescape")
-        return self._recording.pieces()
 
     def _print(self) -> None:
         if self._is_seen:
