@@ -232,9 +232,7 @@ class Policy:
         program = host_named(host)
         policy = self.uniform(stricter(self._usual, program.limits))
         tools = {tool: stricter(limits, program.limits) for tool, limits in self._limits.items()}
-        most = program.answer_chars // 2
-        previews = (min(self.preview_bytes, most), min(self.lost_preview, most))
-        return replace(policy, tools=tools, preview_bytes=previews[0], lost_preview_bytes=previews[1])
+        return replace(policy, tools=tools).with_previews(program.answer_chars // 2)
 
     def limited(self, inline_chars: int, inline_lines: int) -> Policy:
         """Return the policy with the same limits in characters and lines for every tool."""
@@ -256,9 +254,10 @@ class Policy:
         """Return the policy with `tools` merged over its own."""
         return replace(self, tools={**self.tools, **tools})
 
-    def with_short_notices(self) -> Policy:
-        """Return the policy with no longer preview of a lost output than of any other."""
-        return replace(self, lost_preview_bytes=min(self.lost_preview, self.preview_bytes))
+    def with_previews(self, most: int) -> Policy:
+        """Return the policy with previews of at most `most` bytes, of lost outputs too."""
+        shown, lost = min(self.preview_bytes, most), min(self.lost_preview, most)
+        return replace(self, preview_bytes=shown, lost_preview_bytes=lost)
 
     @property
     def lost_preview(self) -> int:

@@ -174,9 +174,10 @@ class _Spilling:
     def _prepared(self) -> Spill | Guarded:
         """Encode and hash the output. Return it as it is if nothing can stand in its place."""
         output, shape, verdict = self.output, self.shape, self.verdict
+        policy = output.policy
         spill = Spill.of(
             shape,
-            output.policy if output.call is None else output.policy.with_short_notices(),
+            policy if output.call is None else policy.with_previews(policy.preview_bytes),
             self.origin,
             why=verdict.why,
             room=verdict.room,

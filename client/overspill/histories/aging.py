@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from overspill.guard.assessment import assess
@@ -28,11 +27,7 @@ _TARGET_SHARE: Final = 0.75
 
 def for_old_results(policy: Policy) -> Policy:
     """Return the policy for old results: most of them spill, with a short preview."""
-    return replace(
-        policy.limited(_SHORT_CHARS, _SHORT_CHARS),
-        preview_bytes=min(policy.preview_bytes, _PREVIEW_BYTES),
-        lost_preview_bytes=min(policy.lost_preview, _PREVIEW_BYTES),
-    )
+    return policy.limited(_SHORT_CHARS, _SHORT_CHARS).with_previews(_PREVIEW_BYTES)
 
 
 def beyond_budget(

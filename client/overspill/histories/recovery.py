@@ -97,21 +97,13 @@ def recover_sync(
 
 def _tight_policy(policy: Policy) -> Policy:
     """Return the policy for the rounds: results are short, and so are their previews."""
-    return replace(
-        policy.limited(KEPT_CHARS, KEPT_CHARS),
-        preview_bytes=min(policy.preview_bytes, KEPT_CHARS),
-        lost_preview_bytes=min(policy.lost_preview, KEPT_CHARS),
-    )
+    return policy.limited(KEPT_CHARS, KEPT_CHARS).with_previews(KEPT_CHARS)
 
 
 def _tightest_policy(policy: Policy) -> Policy:
     """Return the policy for the last round: a line or two of each result."""
-    return replace(
-        policy.limited(_TIGHTEST_CHARS, _TIGHTEST_CHARS),
-        style=TERSE if policy.notice_style is MARKED else policy.style,
-        preview_bytes=min(policy.preview_bytes, _TIGHTEST_PREVIEW_BYTES),
-        lost_preview_bytes=min(policy.lost_preview, _TIGHTEST_PREVIEW_BYTES),
-    )
+    limited = policy.limited(_TIGHTEST_CHARS, _TIGHTEST_CHARS).with_previews(_TIGHTEST_PREVIEW_BYTES)
+    return replace(limited, style=TERSE if policy.notice_style is MARKED else policy.style)
 
 
 def _awaiting(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Awaitable[Any]]:
