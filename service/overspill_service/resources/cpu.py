@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeVar
 
-from overspill_service.resources.fair_threads import FairThreads
+from overspill_service.resources.fair_threads import FairThreads, Tenant, TenantThreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,25 +56,15 @@ class Inline:
 INLINE: Final = Inline()
 
 
-class CpuThreads:
+class CpuThreads(TenantThreads):
     """The threads for all but scans and uploads. Used without `of`, they work for the process itself."""
 
     def __init__(self, threads: int | None = None, mix: TenantMix | None = None) -> None:
-        self._threads = FairThreads("cpu", mix=mix, threads=threads, gives_way=False)
-        self.threads = self._threads.share
-        self._own = self._threads.of("")
+        super().__init__(FairThreads("cpu", mix=mix, threads=threads, gives_way=False), Tenant(""))
 
     def of(self, tenant: str) -> Workers:
         """Return the threads as one tenant uses them. It does not wait for the reads of another tenant."""
         return self._threads.of(tenant)
-
-    def start(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
-        """Begin `work` as soon as a thread is free."""
-        return self._own.start(work, *args, **kwargs)
-
-    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return the result of `work`, done in a thread. A cancelled caller does not wait for it."""
-        return await self.start(work, *args, **kwargs)
 
     async def run_for_frames(self, count: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the result of work on the metadata of `count` frames.
