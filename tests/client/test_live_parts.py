@@ -112,8 +112,8 @@ class Lines:
 
 def test_files_write_through_and_keep_smuggled_bytes() -> None:
     written = Lines()
-    print("grün", "\udcff", file=text_file(written))
-    with LiveFile(written) as file:
+    print("grün", "\udcff", file=text_file(written.write))
+    with LiveFile(written.write) as file:
         file.write(memoryview(b"raw"))
 
     assert written.data == b"gr\xc3\xbcn \xff\nraw"
@@ -126,13 +126,13 @@ def test_a_binary_file_takes_bytes_alone(wrong: Any) -> None:
     written = Lines()
 
     with pytest.raises(TypeError, match="bytes-like"):
-        LiveFile(written).write(wrong)
+        LiveFile(written.write).write(wrong)
 
     assert not written.data
 
 
 def test_a_file_says_as_others_do_what_it_cannot() -> None:
-    file = LiveFile(Lines())
+    file = LiveFile(Lines().write)
     cannots: list[Callable[[], object]] = [file.read, file.readline, file.readall, file.tell, file.__next__]
     for cannot in (*cannots, file.truncate):
         with pytest.raises(io.UnsupportedOperation):
@@ -146,23 +146,25 @@ def test_a_file_says_as_others_do_what_it_cannot() -> None:
 
 def test_what_writes_to_files_writes_to_them() -> None:
     written = Lines()
-    table = csv.writer(text_file(written))
+    table = csv.writer(text_file(written.write))
     table.writerows([["name", "größe"], ["a\nb", 1]])
-    handler = logging.StreamHandler(text_file(written))
+    handler = logging.StreamHandler(text_file(written.write))
     handler.emit(logging.makeLogRecord({"msg": "logged"}))
-    shutil.copyfileobj(io.BytesIO(b"copied\n" * 50_000), LiveFile(written))
-    with io.BufferedWriter(LiveFile(written)) as buffered:
+    shutil.copyfileobj(io.BytesIO(b"copied\n" * 50_000), LiveFile(written.write))
+    with io.BufferedWriter(LiveFile(written.write)) as buffered:
         buffered.writelines([b"buf", b"fered\n"])
-    LiveFile(written).write(array.array("i", [7]))
+    LiveFile(written.write).write(array.array("i", [7]))
 
     lines = 'name,größe\r\n"a\nb",1\r\nlogged\n'.encode()
     assert written.data == lines + b"copied\n" * 50_000 + b"buffered\n" + array.array("i", [7]).tobytes()
 
 
 @pytest.mark.parametrize("file", [LiveFile, text_file])
-def test_a_child_process_cannot_have_them_and_is_told_what_to_do(file: Callable[[Lines], IO[bytes]]) -> None:
+def test_a_child_process_cannot_have_them_and_is_told_what_to_do(
+    file: Callable[[Callable[[bytes], int]], IO[bytes]],
+) -> None:
     with pytest.raises(io.UnsupportedOperation, match="capture_process"):
-        subprocess.run(["true"], stdout=file(Lines()), check=True)
+        subprocess.run(["true"], stdout=file(Lines().write), check=True)
 
 
 def test_without_the_service_the_stream_is_kept_under_its_own_handle(tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from _typeshed import ReadableBuffer, WriteableBuffer
 
 
@@ -15,18 +17,11 @@ _NO_DESCRIPTOR: Final = (
 )
 
 
-class _Written(Protocol):
-    """A live capture, which takes bytes from any thread."""
-
-    def write(self, data: bytes, /) -> int:
-        """Take bytes."""
-
-
 class LiveFile(io.RawIOBase):
-    """A binary file that can only be written to. It has no descriptor: child processes cannot have it."""
+    """A binary file that hands all to `write`. It has no descriptor: child processes cannot have it."""
 
-    def __init__(self, capture: _Written) -> None:
-        self._capture = capture
+    def __init__(self, write: Callable[[bytes], int]) -> None:
+        self._write = write
 
     def writable(self) -> bool:
         """Return True. Raises `ValueError` once the file is closed."""
@@ -44,17 +39,17 @@ class LiveFile(io.RawIOBase):
     def write(self, data: ReadableBuffer, /) -> int:
         """Write all of `data`. Raises `TypeError` unless it holds bytes: `bytes(5)` would be five zeros."""
         self._require_open()
-        return self._capture.write(bytes(memoryview(data)))
+        return self._write(bytes(memoryview(data)))
 
     def _require_open(self) -> None:
         if self.closed:
             raise ValueError("I/O operation on closed file.")
 
 
-def text_file(capture: _Written) -> io.TextIOWrapper:
+def text_file(write: Callable[[bytes], int]) -> io.TextIOWrapper:
     """Return a text file of UTF-8, whose writes go on at once. Smuggled bytes come out as they were."""
     return io.TextIOWrapper(
-        LiveFile(capture),  # type: ignore[arg-type]  # typeshed wants a name
+        LiveFile(write),  # type: ignore[arg-type]  # typeshed wants a name
         encoding="utf-8",
         errors="surrogateescape",
         newline="",

@@ -152,11 +152,11 @@ class SyncLiveCapture:
 
     def file(self) -> LiveFile:
         """Return a binary file that writes to the capture. Closing it ends only the file."""
-        return LiveFile(self)
+        return LiveFile(self.write)
 
     def text_file(self) -> io.TextIOWrapper:
         """Return a text file that writes to the capture at once. Closing it ends only the file."""
-        return text_file(self)
+        return text_file(self.write)
 
     def _wake(self) -> None:
         """Let the loop thread send what was written. One call is enough for all writes until it comes."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from overspill.mcp.rendering import definition
-from overspill.mcp.schema_room import with_room
+from overspill.shapes.short_copy import ENTRY_NAME
 
 if TYPE_CHECKING:
     from overspill.agent_tools.agent_tool import AgentTool
+
+_ENTRY: Final = {"type": "string", "description": "Says what was cut from this result, and how to read on."}
+_CLOSING: Final = ("additionalProperties", "unevaluatedProperties")
+"""By what a schema refuses entries that it does not name."""
 
 
 class ToolNames:
@@ -60,9 +64,17 @@ class ToolNames:
             return tool
         if self._drops_schemas:
             return {key: value for key, value in tool.items() if key != "outputSchema"}
-        schema = self.schemas[name] = with_room(tool["outputSchema"])
+        schema = self.schemas[name] = _with_room(tool["outputSchema"])
         return tool if schema is tool["outputSchema"] else {**tool, "outputSchema": schema}
 
     def _free_name(self, name: str) -> str:
         names = (name, f"overspill_{name}", *(f"overspill_{name}_{number}" for number in range(2, 100)))
         return next(each for each in names if each not in self._theirs)
+
+
+def _with_room(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object so that it allows an entry for a notice: the same one if it does."""
+    named = schema.get("properties", {})
+    if all(schema.get(word, True) is True for word in _CLOSING) or not isinstance(named, dict):
+        return schema
+    return schema if ENTRY_NAME in named else {**schema, "properties": {**named, ENTRY_NAME: _ENTRY}}

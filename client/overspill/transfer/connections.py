@@ -11,11 +11,14 @@ import os
 import threading
 import weakref
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Final, Self
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
 
 from overspill.execution import forks
 from overspill.transfer import closing
-from overspill.transfer.connector import Connector
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -26,6 +29,28 @@ MOST_CALLS: Final = 32
 
 Downloads, which their reader may hold up, and waits, which the service holds up, do not count.
 """
+
+
+class Connector(aiohttp.TCPConnector):
+    """Makes the connections of the event loop that runs here, as many as are asked for.
+
+    A connection that is given up before all of a request was sent is broken off. asyncio would close it once
+    all that waits was sent. A service that hangs takes nothing: the socket and those bytes would stay as long
+    as it hangs, and whoever closes the client would wait for them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(limit=0)
+        self._factory = partial(_Protocol, loop=self._loop)  # type: ignore[assignment]  # of a subclass
+
+
+class _Protocol(ResponseHandler):
+    def close(self) -> None:
+        """Close the connection, and wait for nothing."""
+        if self.transport is not None and self.transport.get_write_buffer_size():
+            self.abort()
+        else:
+            super().close()
 
 
 class Connections:
