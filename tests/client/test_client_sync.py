@@ -85,6 +85,15 @@ def test_all_captures_can_be_iterated_over() -> None:
         assert list(overspill.iterate()) == [ENTRY] * 2
 
 
+def test_an_iteration_keeps_the_client_that_nothing_else_refers_to() -> None:
+    with scripted_in_thread(stored(CONTENT), json(wire.Listing(captures=[ENTRY]))) as service:
+        pieces, entries = SyncClient(service.url).stream(CAPTURE), SyncClient(service.url).iterate()
+        gc.collect()
+
+        assert b"".join(pieces) == CONTENT
+        assert list(entries) == [ENTRY]
+
+
 def test_leaving_a_stream_early_ends_the_transfer() -> None:
     endless = answer(b"x" * 1000, headers={wire.Header.SIZE: "5000"}, length=5000)
     with scripted_in_thread(endless) as service, SyncClient(service.url, timeout=5) as overspill:
@@ -105,7 +114,7 @@ def test_an_iteration_that_is_forgotten_is_closed() -> None:
             closed.set()
 
     calls = Calls()
-    iteration: Iteration[int] = Iteration(calls, numbers())  # type: ignore[arg-type]  # an async generator
+    iteration: Iteration[int] = Iteration(calls, numbers(), None)  # type: ignore[arg-type]  # an async generator
     assert next(iteration) == 0
     del iteration
 

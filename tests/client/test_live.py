@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 import threading
 from contextlib import suppress
@@ -186,6 +187,16 @@ threading.Thread(target=lambda: (main.join(), out.write("a thread goes on\\n")))
 print(out.id)
 """
 WRITTEN = "before the end\na thread goes on\n"
+
+
+def test_a_capture_keeps_the_client_that_nothing_else_refers_to(service: ServiceProcess) -> None:
+    capture = SyncClient(service.url).live()
+    gc.collect()
+    with capture as out:
+        out.write("one\n")
+
+    assert capture.entry is not None
+    assert (capture.entry.state, capture.entry.size) == ("complete", 4)
 
 
 def test_a_capture_that_is_left_open_ends_with_its_process_and_has_all(service: ServiceProcess) -> None:

@@ -28,11 +28,12 @@ class SyncLiveCapture:
 
     A write returns once its bytes wait in memory, and needs no turn of the loop thread. The capture belongs
     to the process that began it: a forked child that leaves the block ends nothing. If the process ends
-    before the block is left, the capture ends as `partial`.
+    before the block is left, the capture ends as `partial`. `owner` is kept: a client ends its calls when
+    nothing else refers to it.
     """
 
-    def __init__(self, calls: Calls, capture: LiveCapture) -> None:
-        self._calls, self._capture = calls, capture
+    def __init__(self, calls: Calls, capture: LiveCapture, owner: object) -> None:
+        self._calls, self._capture, self._owner = calls, capture, owner
         self._is_woken = False
 
     @property

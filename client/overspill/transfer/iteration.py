@@ -26,11 +26,13 @@ class Closable(Protocol[T_co]):
 
 
 class Iteration(Generic[T]):
-    """Iterates over an async iterator in the loop thread. `close`, or the end of its block, ends it early."""
+    """Iterates over an async iterator in the loop thread. `close`, or the end of its block, ends it early.
 
-    def __init__(self, calls: Calls, source: Closable[T]) -> None:
-        self._calls = calls
-        self._source = source
+    `owner` is kept: a client ends its calls when nothing else refers to it.
+    """
+
+    def __init__(self, calls: Calls, source: Closable[T], owner: object) -> None:
+        self._calls, self._source, self._owner = calls, source, owner
 
     def __iter__(self) -> Self:
         return self
@@ -59,8 +61,8 @@ class Iteration(Generic[T]):
 class Followed(Iteration["wire.FollowedOutput"]):
     """Iterates over the output of a live capture in the loop thread."""
 
-    def __init__(self, calls: Calls, source: Following) -> None:
-        super().__init__(calls, source)
+    def __init__(self, calls: Calls, source: Following, owner: object) -> None:
+        super().__init__(calls, source, owner)
         self._following = source
 
     @property

@@ -29,30 +29,36 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 
-def _synchronous(
-    asynchronous: Callable[Concatenate[Client, P], A], wait: Callable[[Calls, A], T]
-) -> Callable[Concatenate[SyncClient, P], T]:
-    """Return the synchronous form of a method: `wait` makes of its result what synchronous code gets."""
-
-    @functools.wraps(asynchronous)
-    def method(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        calls, client = self._running()
-        return wait(calls, asynchronous(client, *args, **kwargs))
-
-    return method
-
-
 def _method(
     asynchronous: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[SyncClient, P], T]:
     """Return the synchronous form of a coroutine method."""
-    return _synchronous(asynchronous, Calls.run)
+
+    @functools.wraps(asynchronous)
+    def method(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        calls, client = self._running()
+        return calls.run(asynchronous(client, *args, **kwargs))
+
+    return method
 
 
-def _live(calls: Calls, capture: LiveCapture) -> SyncLiveCapture:
+def _lasting(
+    asynchronous: Callable[Concatenate[Client, P], A], synchronous: Callable[[Calls, A, SyncClient], T]
+) -> Callable[Concatenate[SyncClient, P], T]:
+    """Return the synchronous form of a method whose result goes on using the client, so it keeps it."""
+
+    @functools.wraps(asynchronous)
+    def method(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        calls, client = self._running()
+        return synchronous(calls, asynchronous(client, *args, **kwargs), self)
+
+    return method
+
+
+def _live(calls: Calls, capture: LiveCapture, client: SyncClient) -> SyncLiveCapture:
     from overspill.live.sync_capture import SyncLiveCapture  # noqa: PLC0415  (loaded when it is needed)
 
-    return SyncLiveCapture(calls, capture)
+    return SyncLiveCapture(calls, capture, client)
 
 
 class SyncClient:
@@ -179,7 +185,7 @@ class SyncClient:
     get: Final = _method(Client.get)
     readers: Final = _method(Client.readers)
     list: Final = _method(Client.list)
-    iterate: Final = _synchronous(Client.iterate, Iteration)
+    iterate: Final = _lasting(Client.iterate, Iteration)
     set_ttl: Final = _method(Client.set_ttl)
     delete: Final = _method(Client.delete)
     delete_session: Final = _method(Client.delete_session)
@@ -189,7 +195,7 @@ class SyncClient:
     hold_session: Final = _method(Client.hold_session)
     release_session: Final = _method(Client.release_session)
 
-    stream: Final = _synchronous(Client.stream, Iteration)
+    stream: Final = _lasting(Client.stream, Iteration)
     content: Final = _method(Client.content)
     download: Final = _method(Client.download)
 
@@ -199,9 +205,9 @@ class SyncClient:
     grep: Final = _method(Client.grep)
     summary: Final = _method(Client.summary)
 
-    live: Final = _synchronous(Client.live, _live)
+    live: Final = _lasting(Client.live, _live)
     live_status: Final = _method(Client.live_status)
-    follow: Final = _synchronous(Client.follow, Followed)
+    follow: Final = _lasting(Client.follow, Followed)
     wait: Final = _method(Client.wait)
     timeline: Final = _method(Client.timeline)
 
