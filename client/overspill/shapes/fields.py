@@ -5,16 +5,13 @@ Such objects may raise or lie. So reading a field never raises.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import UserString, deque
 from collections.abc import ItemsView, KeysView, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-import msgspec
-
-from overspill.text.rendering import ATTRIBUTE_HOLDERS, printable
+from overspill.text.rendering import field_names, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -76,16 +73,9 @@ def names_of(value: Any) -> list[str] | None:
     Records are msgspec structs, dataclasses, attrs classes, pydantic models, and objects that print as their
     attributes.
     """
-    kind = type(value)
-    if issubclass(kind, msgspec.Struct):
-        return list(kind.__struct_fields__)
-    if dataclasses.is_dataclass(kind):
-        return [field.name for field in dataclasses.fields(kind)]
-    if issubclass(kind, ATTRIBUTE_HOLDERS):
-        return list(vars(value))
-    if hasattr(kind, "__attrs_attrs__"):
-        return [field.name for field in kind.__attrs_attrs__]
-    fields = getattr(kind, "model_fields", None)
+    if (names := field_names(value)) is not None:
+        return names
+    fields = getattr(type(value), "model_fields", None)
     if isinstance(fields, Mapping):
         return [*fields, *(getattr(value, "__pydantic_extra__", None) or ())]
     return None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 INDENT: Final = 2
 _COLLECTIONS: Final = (list, tuple, AbstractSet, deque, KeysView, ValuesView, ItemsView, Sequence)
-ATTRIBUTE_HOLDERS: Final = (CompletedProcess, SimpleNamespace)
+_ATTRIBUTE_HOLDERS: Final = (CompletedProcess, SimpleNamespace)
 """Classes of records whose fields are whatever attributes they have."""
 _TEXTS: Final = (str, bytes, bytearray, memoryview, range, UserString)
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
@@ -123,7 +123,7 @@ def is_structured(value: Any) -> bool:
         return True
     if isinstance(value, _TEXTS):
         return False
-    return isinstance(value, (Mapping, *_COLLECTIONS, msgspec.Struct, *ATTRIBUTE_HOLDERS)) or (
+    return isinstance(value, (Mapping, *_COLLECTIONS, msgspec.Struct, *_ATTRIBUTE_HOLDERS)) or (
         not isinstance(value, type) and _has_fields(type(value))
     )
 
@@ -166,18 +166,26 @@ def _is_made_of_itself(value: Any, items: list[Any]) -> bool:
 
 
 def _record(value: Any) -> Mapping[Any, Any] | Sequence[Any] | None:
-    if isinstance(value, msgspec.Struct):
-        return msgspec.structs.asdict(value)
-    if isinstance(value, ATTRIBUTE_HOLDERS):
-        return dict(vars(value))
-    if is_dataclass(value):
-        return {item.name: getattr(value, item.name) for item in fields(value)}
-    if hasattr(type(value), "__attrs_attrs__"):
-        return {item.name: getattr(value, item.name) for item in type(value).__attrs_attrs__}
+    names = field_names(value)
+    if names is not None:
+        return {name: getattr(value, name) for name in names}
     if not hasattr(type(value), "model_dump"):
         return None
     dumped = value.model_dump()
     return dumped if isinstance(dumped, (dict, list, tuple)) else [dumped]
+
+
+def field_names(value: Any) -> list[str] | None:
+    """Return the field names of a record that says them; None for other values, as pydantic's models."""
+    kind = type(value)
+    if issubclass(kind, msgspec.Struct):
+        return list(kind.__struct_fields__)
+    if is_dataclass(kind):
+        return [item.name for item in fields(kind)]
+    if issubclass(kind, _ATTRIBUTE_HOLDERS):
+        return list(vars(value))
+    attributes = getattr(kind, "__attrs_attrs__", None)
+    return None if attributes is None else [item.name for item in attributes]
 
 
 def json_scalar(value: Any) -> Any:
