@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from overspill.shapes.display import for_display
-from overspill.shapes.shape import examine
+from overspill.shapes.examination import examine
 from overspill.text.sanitize import may_cut, sanitize
 
 from tests.lazy import LazyModule

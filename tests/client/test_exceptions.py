@@ -15,8 +15,8 @@ import pydantic
 import pytest
 from overspill.guard.guard import Guard
 from overspill.previews.notice_facts import Facts
+from overspill.shapes.examination import examine
 from overspill.shapes.exceptions import ExceptionShape
-from overspill.shapes.shape import examine
 from overspill.text.limits import Limits
 from overspill.wire import Outcome
 

@@ -18,7 +18,7 @@ from overspill.errors import ClientClosed
 from overspill.execution import calls
 from overspill.execution.loop_thread import LoopThread
 from overspill.guard.counts import report_job, reporter
-from overspill.shapes.shape import examine
+from overspill.shapes.examination import examine
 from overspill.spools import flush, own_directory
 from overspill.spools.draft import Draft
 from overspill.spools.partition import Partition

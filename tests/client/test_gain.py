@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from overspill import Guard, Workspace
 from overspill.guard.policy import Policy
 from overspill.guard.policy_defaults import LEAST_GAIN
-from overspill.shapes.shape import examine, size_of
+from overspill.shapes.examination import examine
 from overspill.text import measure
 from overspill.text.limits import Limits
 from overspill.wire import Outcome
@@ -65,7 +65,7 @@ def test_no_stand_in_is_longer_than_what_it_stands_for(
     if value is result or before is None or after is None:
         return
 
-    assert size_of(after) <= size_of(before)
+    assert after.size <= before.size
 
 
 @pytest.mark.parametrize("size", [100, 200, 300, 1_000])

@@ -13,9 +13,9 @@ from overspill import SyncClient, calling
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
 from overspill.previews.cut import ENDS, HEAD, TAIL
+from overspill.shapes.examination import small_data_size
 from overspill.shapes.lone_text import lone_text_of
 from overspill.shapes.parts import parts_with_text
-from overspill.shapes.shape import small_data_size
 from overspill.text.limits import Limits
 from overspill.text.sanitize import sanitize
 from overspill.wire import Outcome

@@ -23,7 +23,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from overspill.guard.guard import Guard
 from overspill.shapes.envelope import Envelope
-from overspill.shapes.shape import examine, is_quick
+from overspill.shapes.examination import examine
 from overspill.shapes.single_values import TextShape
 from overspill.shapes.writer import Writer, as_text
 from overspill.text import measure
@@ -443,11 +443,11 @@ def test_it_is_known_beforehand_what_takes_long_to_measure(value: Any, is_light:
     found = examine(value)
     assert found is not None
 
-    assert is_quick(found) == is_light
+    assert found.is_quick() == is_light
 
 
 def test_of_a_very_long_text_it_is_known_at_once_that_it_is_too_long() -> None:
-    assert is_quick(TextShape("x" * 70_000), Limits(50_000))
+    assert TextShape("x" * 70_000).is_quick(Limits(50_000))
 
 
 # --- size -----------------------------------------------------------------------------------------
@@ -469,7 +469,7 @@ def test_empty_and_monotonous_outputs_are_measured_exactly(value: Any) -> None:
 def test_an_enormous_text_is_measured_without_a_copy() -> None:
     code = (
         "import resource, sys\n"
-        "from overspill.shapes.shape import examine\n"
+        "from overspill.shapes.examination import examine\n"
         "from overspill.text.limits import Limits\n"
         "text = 'x' * 200_000_000\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"

@@ -19,7 +19,7 @@ from overspill.previews.cut import ENDS, HEAD, TAIL, Strategy
 from overspill.previews.notice_facts import StoreResult
 from overspill.previews.notice_forms import is_notice
 from overspill.previews.notice_marks import marked
-from overspill.shapes.shape import examine, measured_text
+from overspill.shapes.examination import examine
 from overspill.shapes.writer import text_of
 from overspill.spools.store_request import Origin
 from overspill.text import measure
@@ -66,7 +66,7 @@ def replaced(result: Any, policy: Policy, kept: StoreResult, **more: Any) -> Any
 def read(value: Any) -> str:
     """What a model gets of `value`."""
     content = examine(value)
-    return "" if content is None else text_of(measured_text(content))
+    return "" if content is None else text_of(content.measured_text)
 
 
 # --- the exact texts ------------------------------------------------------------------------------

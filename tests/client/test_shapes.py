@@ -15,7 +15,8 @@ from overspill.previews import notice_forms
 from overspill.previews.notice_facts import Facts
 from overspill.reading.text import is_utf8
 from overspill.shapes.envelope import Envelope, joined
-from overspill.shapes.shape import Shape, examine
+from overspill.shapes.examination import examine
+from overspill.shapes.shape import Shape
 from overspill.shapes.writer import as_text, text_of
 from overspill.text.encoding import encode
 

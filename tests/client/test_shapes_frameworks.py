@@ -16,8 +16,9 @@ from overspill.guard.guard import Guard
 from overspill.previews.notice_facts import Facts
 from overspill.previews.notice_forms import is_notice, notices_among
 from overspill.shapes.envelope import Envelope
+from overspill.shapes.examination import examine
 from overspill.shapes.field_copies import Unchangeable
-from overspill.shapes.shape import Shape, examine
+from overspill.shapes.shape import Shape
 
 from tests import notices
 from tests.lazy import LazyModule

@@ -12,7 +12,7 @@ from overspill.previews.notice_facts import StoreResult
 from overspill.previews.remembered import Previews
 from overspill.reading.chunks import Extent
 from overspill.shapes import data_view
-from overspill.shapes.shape import examine
+from overspill.shapes.examination import examine
 from overspill.spools.store_request import Origin
 from overspill.text import hashing, measure
 from overspill.text.body import Body, FileBody

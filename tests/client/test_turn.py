@@ -19,7 +19,7 @@ from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.guard.turn import PendingResult, Turn, choose_spills, current, notice_limits
 from overspill.previews.notice_facts import StoreResult
-from overspill.shapes.shape import examine
+from overspill.shapes.examination import examine
 from overspill.spools.store_request import Origin
 from overspill.wire import Outcome
 

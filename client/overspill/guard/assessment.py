@@ -17,9 +17,9 @@ from overspill.previews.notice_facts import StoreResult
 from overspill.previews.styles import Marked
 from overspill.redaction.masking import Redaction
 from overspill.shapes.envelope import Envelope
+from overspill.shapes.examination import examine, is_too_long, size_beside_notices, sole_text
 from overspill.shapes.field_copies import Unchangeable
 from overspill.shapes.records import Reserve
-from overspill.shapes.shape import examine, is_too_long, size_beside_notices, size_of, sole_text
 from overspill.spools.store_request import Origin
 from overspill.text import measure
 from overspill.text.limits import allowed_bytes
@@ -107,7 +107,7 @@ def pending_result(output: Output, shape: Shape, *, is_long: bool, is_exempt: bo
 
     If the style fills the limits, a long output counts as what they allow, and can still do with less.
     """
-    policy, call_id, size = output.policy, name_text(output.call_id), size_of(shape)
+    policy, call_id, size = output.policy, name_text(output.call_id), shape.size
     fills = is_long and policy.notice_style.fills
     if fills:
         size = min(size, allowed_bytes(policy.limits(output.tool), shape.body))

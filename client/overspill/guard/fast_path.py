@@ -5,8 +5,8 @@ from __future__ import annotations
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from overspill.shapes.examination import small_data_size
 from overspill.shapes.lone_text import lone_text_of
-from overspill.shapes.shape import small_data_size
 from overspill.text import measure
 from overspill.text.limits import UNLIMITED, has_more_lines, surely_fitting_bytes, surely_fitting_chars
 

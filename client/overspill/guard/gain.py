@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.shapes.envelope import Envelope
-from overspill.shapes.shape import examine, measured_text, size_of, visible_text
+from overspill.shapes.examination import examine
 from overspill.text.limits import least_token_limit
 from overspill.text.measure import extent_of
 from overspill.text.media_types import JSON_TYPE
@@ -52,7 +52,7 @@ def cut_to_fit(shape: Shape, policy: Policy, tool: str, room: int) -> Shape:
 
 def is_small(output: Shape, policy: Policy) -> bool:
     """Return whether a notice might be no shorter than `output`."""
-    return len(visible_text(output)) <= small_chars(policy)
+    return len(output.visible_text) <= small_chars(policy)
 
 
 def small_chars(policy: Policy) -> int:
@@ -68,9 +68,9 @@ def is_gain(output: Shape, value: Any, limits: Limits, least: float) -> bool:
     found = examine(value)
     if found is None:
         return True
-    if size_of(found) > int(size_of(output) * (1 - least)):
+    if found.size > int(output.size * (1 - least)):
         return False
-    old, new = measured_text(output), measured_text(found)
+    old, new = output.measured_text, found.measured_text
     return _has_no_more_lines(old, new, limits) and _has_fewer_tokens(old, new, limits, least)
 
 

@@ -29,7 +29,7 @@ from overspill.guard.spiller import Spiller, Verdict
 from overspill.guard.trial import oversized
 from overspill.previews.notice_facts import TOO_LONG
 from overspill.previews.remembered import Previews
-from overspill.shapes.shape import examine, is_quick, is_too_long, size_of
+from overspill.shapes.examination import examine, is_too_long
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Pipeline:
             if await self._is_worth_it(executor, flow, output, shape):
                 guarded = await self._spiller.spilled(executor, flow, output, shape, _SPILLS)
             else:
-                guarded = inline(as_read(output, shape), size_of(shape))
+                guarded = inline(as_read(output, shape), shape.size)
         except Exception as error:  # as above
             if is_of_handler(error):
                 raise
@@ -222,7 +222,7 @@ async def _oversized(
 
 async def _is_too_long(executor: Executor, flow: Hashable, shape: Shape, limits: Limits) -> bool:
     counts_tokens = limits.max_tokens is not None and limits.counter is not None
-    if is_quick(shape, limits) and not counts_tokens:
+    if shape.is_quick(limits) and not counts_tokens:
         return is_too_long(shape, limits)
     return await executor.run(flow, is_too_long, shape, limits)
 
@@ -230,4 +230,4 @@ async def _is_too_long(executor: Executor, flow: Hashable, shape: Shape, limits:
 async def _measured(executor: Executor, flow: Hashable, shape: Shape | None) -> int:
     if shape is None:
         return 0
-    return size_of(shape) if is_quick(shape) else await executor.run(flow, size_of, shape)
+    return shape.size if shape.is_quick() else await executor.run(flow, attrgetter("size"), shape)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from overspill.redaction.environment import secret_values
 from overspill.redaction.masking import Redaction
 from overspill.redaction.redactor import Redactor
+from overspill.shapes.exceptions import ExceptionShape
 from overspill.shapes.masked_buffer import MaskedBuffer
 from overspill.shapes.stream_shapes import StreamShape
 
@@ -78,14 +79,13 @@ def masked_content(shape: Shape, redactor: Redactor | None) -> MaskedContent:
     if redactor is None:
         return MaskedContent(shape, _NONE)
     body, counts = _masked_body(shape.body, redactor)
-    visible = getattr(shape, "visible_text", None)
-    if not counts and visible is None:
+    if not counts and not isinstance(shape, ExceptionShape):
         return MaskedContent(shape, _NONE)
     copied = copy.copy(shape)
     own: dict[str, Any] = vars(copied)
     own["body"] = body
-    if isinstance(visible, str):
-        own["visible_text"] = redactor.redact(visible).text
+    if isinstance(shape, ExceptionShape):
+        own["shown"] = redactor.redact(shape.shown).text
     return MaskedContent(copied, counts)
 
 

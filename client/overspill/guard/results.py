@@ -11,9 +11,9 @@ from overspill.guard.guarded import Guarded
 from overspill.previews import notice
 from overspill.previews.notice_facts import Facts
 from overspill.shapes.envelope import Envelope
+from overspill.shapes.examination import examine
 from overspill.shapes.field_copies import Unchangeable
 from overspill.shapes.masked_copy import masked_copy
-from overspill.shapes.shape import examine, size_of
 from overspill.shapes.stream_shapes import StreamShape
 from overspill.text.measure import extent_of
 from overspill.text.reasons import one_safe_line
@@ -59,7 +59,7 @@ def masked_inline(guarded: Guarded, policy: Policy) -> Guarded:
 
 def left_whole(output: Output, shape: Shape, problem: Unchangeable) -> Guarded:
     """Return an output that passes as it is, because no shorter copy of its class can be made."""
-    guarded = inline(output, size_of(shape))
+    guarded = inline(output, shape.size)
     return replace(guarded, reason=one_safe_line(f"no shorter copy of it can be made: {problem}"))
 
 
@@ -79,7 +79,7 @@ def lost(output: Output, shape: Shape, error: Exception) -> Guarded:
         value=value,
         outcome=made.outcome,
         bytes_before=size,
-        bytes_after=passed_bytes(shape) + text_bytes(value),
+        bytes_after=shape.passed + text_bytes(value),
         lines=lines,
         reason=one_safe_line(reason(error)),
         matches_dropped=output.matches_dropped,
@@ -87,15 +87,10 @@ def lost(output: Output, shape: Shape, error: Exception) -> Guarded:
     )
 
 
-def passed_bytes(shape: Shape) -> int:
-    """Return the bytes of a stream that were in the conversation before it was too long."""
-    return shape.passed if isinstance(shape, StreamShape) else 0
-
-
 def text_bytes(value: Any) -> int:
     """Return the bytes of all text in `value`, 0 if it has none."""
     shape = examine(value)
-    return 0 if shape is None else size_of(shape)
+    return 0 if shape is None else shape.size
 
 
 def why_unchangeable(spill: Spill) -> Unchangeable | None:
@@ -112,4 +107,4 @@ def _shows_it_still(value: Any, spill: Spill) -> bool:
     if spill.is_small or not isinstance(spill.shape, Envelope):
         return False
     size = text_bytes(value)
-    return size > max(spill.policy.limits(spill.origin.tool).max_bytes, size_of(spill.shape) * _MOST_SHOWN)
+    return size > max(spill.policy.limits(spill.origin.tool).max_bytes, spill.shape.size * _MOST_SHOWN)

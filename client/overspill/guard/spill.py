@@ -23,10 +23,7 @@ from overspill.previews.remembered import Previews
 from overspill.previews.seen_lines import seen_lines
 from overspill.reading.chunks import Extent
 from overspill.redaction.masking import counts_text
-from overspill.shapes.envelope import Envelope
 from overspill.shapes.masked_copy import masked_copy
-from overspill.shapes.shape import visible_text
-from overspill.shapes.stream_shapes import StreamShape
 from overspill.spools.store_request import Origin, StoreRequest
 from overspill.text import measure
 from overspill.text.hashing import hashed
@@ -236,7 +233,7 @@ class Spill:
     def _previewed(self) -> Body:
         """Choose the text to preview. Include an exception's traceback only if errors are searched for."""
         is_searched = self.policy.cut_strategy(self.origin.tool).head is None
-        return self.shape.body if is_searched else visible_text(self.shape)
+        return self.shape.body if is_searched else self.shape.visible_text
 
     def _limits(self) -> Limits:
         """Return the limits of the notice.
@@ -244,7 +241,7 @@ class Spill:
         An output that spills for another reason than its limits gets at most `lost_preview_bytes`.
         """
         limits = within_room(self.policy.limits(self.origin.tool), self.room)
-        if isinstance(self.shape, (Envelope, StreamShape)) and self.shape.remaining is not None:
+        if self.shape.remaining is not None:
             limits = self.shape.remaining
         if not self.why or exceeds(self.shape.body, limits):
             return limits
@@ -279,7 +276,7 @@ class Spill:
             status=origin.status,
             same_as=None if earlier is None else earlier.id,
             repeats=0 if earlier is None else earlier.repeats + 1,
-            missing=self.shape.missing if isinstance(self.shape, StreamShape) else "",
+            missing=self.shape.missing,
             masked=self.masked,
         )
 

@@ -18,7 +18,6 @@ from overspill.guard.results import (
     as_read,
     inline,
     left_whole,
-    passed_bytes,
     text_bytes,
     why_unchangeable,
 )
@@ -26,7 +25,6 @@ from overspill.guard.spill import Spill
 from overspill.previews.notice_facts import StoreResult
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.exceptions import ExceptionShape
-from overspill.shapes.shape import size_of
 from overspill.text.limits import UNLIMITED
 from overspill.text.reasons import one_safe_line
 from overspill.wire import Outcome
@@ -110,12 +108,12 @@ class Spiller:
         made = spill.notice(stored, earlier=earlier)
         value = spill.replaced(made)
         if spill.is_too_long(value):
-            return inline(as_read(output, spill.shape), size_of(spill.shape))
+            return inline(as_read(output, spill.shape), spill.shape.size)
         return Guarded(
             value=value,
             outcome=stored.outcome,
-            bytes_before=max(spill.size, size_of(spill.shape)),
-            bytes_after=passed_bytes(spill.shape) + text_bytes(value),
+            bytes_before=max(spill.size, spill.shape.size),
+            bytes_after=spill.shape.passed + text_bytes(value),
             capture=made.id or None,
             lines=spill.lines,
             reason=one_safe_line(stored.reason) if stored.reason else None,

@@ -13,7 +13,7 @@ from overspill.guard import call_context
 from overspill.guard.bursts import Bursts
 from overspill.guard.counts.cohorts import CohortTally, met_sessions
 from overspill.guard.duplicates import Duplicates
-from overspill.shapes.shape import examine, is_too_long
+from overspill.shapes.examination import examine, is_too_long
 from overspill.text import encoding
 from overspill.text.body import FileBody
 from overspill.wire import Arm, Cohort, Outcome

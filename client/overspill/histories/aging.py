@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from overspill.guard.assessment import assess
-from overspill.shapes.shape import examine, size_of
+from overspill.shapes.examination import examine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,7 @@ def _size(result: ToolResult) -> int:
         shape = examine(result.value)
     except Exception:  # noqa: BLE001  (a value that cannot be examined has no size)
         return 0
-    return 0 if shape is None else size_of(shape)
+    return 0 if shape is None else shape.size
 
 
 def assessed(result: ToolResult, policy: Policy) -> Shape | None:

@@ -17,7 +17,6 @@ from overspill.histories.overflow import overflow
 from overspill.histories.replacement import with_spilled
 from overspill.histories.selection import KEPT_CHARS, Candidate, next_results, total_chars
 from overspill.previews.styles import MARKED, TERSE
-from overspill.shapes.shape import size_of
 from overspill.text import quantities
 
 if TYPE_CHECKING:
@@ -225,7 +224,7 @@ class _Recovery:
     def _chosen(self, messages: list[Any], refused: Overflow | None) -> list[ToolResult]:
         """Choose the results of the next round, among those that the guard has not had."""
         candidates = [
-            Candidate(size_of(content), result)
+            Candidate(content.size, result)
             for result, content in too_long(messages, self.results.policy)
             if not any(result.value is value for value in self.given)
         ]

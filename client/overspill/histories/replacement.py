@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from overspill.guard.results import text_bytes
 from overspill.histories.tool_results import tool_results, value_at
+from overspill.shapes.examination import examine
 from overspill.shapes.field_copies import Unchangeable
 from overspill.shapes.fields import get, text_field
 from overspill.shapes.replacing import with_values
-from overspill.shapes.shape import examine
 
 if TYPE_CHECKING:
     from overspill.guard.guarded import Guarded

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from overspill.guard.call_context import minted
 from overspill.guard.exemption import bare_name, is_exempt
 from overspill.guard.guarded import METADATA
-from overspill.shapes.shape import examine
+from overspill.shapes.examination import examine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

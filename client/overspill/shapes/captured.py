@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from msgspec import Struct
 
 from overspill.reading.content_kind import HEAD_BYTES, detect
-from overspill.shapes.shape import examine
+from overspill.shapes.examination import examine
 from overspill.text.body import FileBody
 from overspill.text.measure import extent_of
 from overspill.text.media_types import JSON_TYPE

@@ -16,6 +16,7 @@ from overspill.shapes.field_copies import Unchangeable
 from overspill.shapes.fields import Part, is_text
 from overspill.shapes.mirrors import repeats
 from overspill.shapes.replacing import REMOVED, with_values
+from overspill.shapes.shape import QUICK_CHARS, Shape
 from overspill.shapes.writer import as_text, render
 from overspill.text import measure
 from overspill.text.limit_arithmetic import left_beside
@@ -32,13 +33,11 @@ if TYPE_CHECKING:
     from overspill.text.rendering import PlainStats
 
 _FEW_VALUES: Final = 2_000
-QUICK_CHARS: Final = 64 * 1024
-"""Measuring a text or a part of up to this many characters takes well under a millisecond."""
 _NOTICE_MARKS: Final = ("overspill", "...")
 """Each notice has one of them."""
 
 
-class Envelope:
+class Envelope(Shape):
     """A result and the `parts` of it that a model reads. `cut_parts` are cut; all parts unless given.
 
     `remaining` is what of some limits the parts that stay leave for the notice.
@@ -112,7 +111,7 @@ class Envelope:
         texts = [text for _, value in self._own for text in measured_texts(value, UNLIMITED) or ()]
         return joined([text for text in texts if text])
 
-    def is_quick(self) -> bool:
+    def is_quick(self, limits: Limits | None = None) -> bool:  # noqa: ARG002  (it counts the parts)
         """Return whether it takes well under a millisecond to measure it."""
         if len(self.parts) == 1 and not isinstance(self.parts[0].value, str):
             return self._is_small(self.parts[0].value)

@@ -14,8 +14,8 @@ from overspill.previews.notice_forms import notices_among, placeholder
 from overspill.reading.lock_free import cached_property
 from overspill.shapes.exception_copies import copy_with_message
 from overspill.shapes.field_copies import Unchangeable
+from overspill.shapes.shape import Shape
 from overspill.text import measure
-from overspill.text.limits import exceeds
 from overspill.text.media_types import TEXT_TYPE
 from overspill.text.rendering import unprintable
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from overspill.previews.notice_facts import Notice
     from overspill.text.body import Body
-    from overspill.text.limits import Limits
 
 # How pydantic prints the one error of a copy that `_validation_error` made.
 _VALIDATION: Final = re.compile(
@@ -38,7 +37,7 @@ _LONG_MESSAGE_CHARS: Final = 1024 * 1024
 """A longer message is not left to `traceback`, which would take several times its memory."""
 
 
-class ExceptionShape:
+class ExceptionShape(Shape):
     """An exception that a tool returned or raised."""
 
     content_type = TEXT_TYPE
@@ -46,8 +45,7 @@ class ExceptionShape:
     def __init__(self, error: Exception) -> None:
         self._error = error
         self.message: str = message_of(error)
-        self.visible_text: str = _visible_text(error)
-        """What a model sees: the message, its notes, and those of a group's members."""
+        self.shown: str = _visible_text(error)
 
     @cached_property
     def body(self) -> Body:
@@ -55,13 +53,9 @@ class ExceptionShape:
         return full_text(self._error)
 
     @property
-    def size(self) -> int:
-        """Bytes of what a model sees."""
-        return measure.size(self.visible_text)
-
-    def exceeds(self, limits: Limits) -> bool:
-        """Return whether what a model sees exceeds the limits."""
-        return exceeds(self.visible_text, limits)
+    def visible_text(self) -> str:
+        """What a model sees: the message, its notes, and those of a group's members."""
+        return self.shown
 
     def notices(self) -> list[str]:
         """Return the message if it is a notice already, and the placeholders of a group's members."""

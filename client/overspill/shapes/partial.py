@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 from overspill.previews.cut import ENDS, cut
 from overspill.previews.excerpt import excerpt_of_text
 from overspill.shapes.envelope import Envelope
+from overspill.shapes.examination import examine
 from overspill.shapes.exceptions import ExceptionShape
 from overspill.shapes.field_copies import with_text
 from overspill.shapes.replacing import REMOVED, is_removable, with_values
-from overspill.shapes.shape import examine
 from overspill.shapes.short_copy import short_copy
 from overspill.shapes.single_values import BinaryShape, PrintedShape
 from overspill.shapes.writer import as_text, text_of

@@ -1,184 +1,74 @@
-"""The shapes in which tools return text, and how a notice takes the text's place in each.
+"""A shape: one output of a tool as a text, and what takes its place once a notice stands for that text.
 
-A shape never changes the object that it was made from. Whatever the object's own methods raise is caught
-here.
+A shape never changes the object that it was made from.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Final
 
-from overspill.shapes import data_view
-from overspill.shapes.block_types import telling_field
-from overspill.shapes.carriers import is_other_message
-from overspill.shapes.envelope import QUICK_CHARS, Envelope
-from overspill.shapes.exceptions import ExceptionShape
-from overspill.shapes.fields import Part
-from overspill.shapes.parts import parts_with_text
-from overspill.shapes.single_values import BinaryShape, PrintedShape, TextShape, UnreadableShape
 from overspill.text import measure
-from overspill.text.limit_arithmetic import with_room_for
-from overspill.text.rendering import is_opaque, is_structured, plain_stats, printable_number, unprintable
+from overspill.text.limits import exceeds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from overspill.previews.notice_facts import Notice
     from overspill.text.body import Body
     from overspill.text.limits import Limits
 
-_SHORT_NUMBER_BITS: Final = 1_000
-"""An integer of up to this many bits is shorter than any sensible limit."""
-_FEW_VALUES: Final = 100
-_SHAPE_FIELDS: Final = frozenset({"content", "type", "parts"})
-"""A dict with none of these fields is data, unless one field tells that it is a block."""
+QUICK_CHARS: Final = 64 * 1024
+"""Measuring a text or a part of up to this many characters takes well under a millisecond."""
 
 
-class Shape(Protocol):
-    """A tool's output in one of the known shapes."""
+class Shape(ABC):
+    """An output in one of the known shapes. Unless a shape says otherwise, a model sees all of its body."""
+
+    body: Body
+    """All of its text, as it is captured."""
+    content_type: str
+    """The media type that the body is stored with."""
+    remaining: Limits | None = None
+    """What some limits leave for the notice, if a part of the output stays beside it, or has passed."""
+    passed: int = 0
+    """Bytes of a stream that were in the conversation before it was too long."""
+    missing: str = ""
+    """Why the body is not all of a stream; empty if it is."""
 
     @property
-    def body(self) -> Body:
-        """All of its text, as it is captured."""
+    def visible_text(self) -> Body:
+        """The text that a model would get."""
+        return self.body
 
     @property
-    def content_type(self) -> str:
-        """Return the media type that the text is stored with."""
+    def measured_text(self) -> Body:
+        """The text that limits apply to."""
+        return self.visible_text
+
+    @property
+    def size(self) -> int:
+        """Bytes that a model sees."""
+        return measure.size(self.visible_text)
+
+    def is_quick(self, limits: Limits | None = None) -> bool:
+        """Return whether `exceeds` and `size` cost under a millisecond. If not, ask for them in a thread.
+
+        With `limits`, a text with more characters than they have bytes is quick too.
+        """
+        length = len(self.visible_text)
+        return length <= QUICK_CHARS or (limits is not None and length > limits.max_bytes)
 
     def exceeds(self, limits: Limits) -> bool:
-        """Return whether what a model sees has more than the limits allow."""
+        """Return whether what a model sees has more than the limits allow. Raises `OSError`."""
+        return exceeds(self.visible_text, limits)
 
+    @abstractmethod
     def notices(self) -> list[str]:
         """Return the notices that it holds already, as they count in its size."""
 
+    @abstractmethod
     def replaced(self, notice: Notice) -> Any:
         """Return the output with `notice` where its text was. Raises `Unchangeable`."""
 
     def read(self, notice: Notice) -> str:
         """Return the text that a model gets with that notice in the place of what is cut."""
-
-
-def examine(result: Any) -> Shape | None:
-    """Return the shape of `result`; None if it passes as it is: numbers, people's messages, opaque objects.
-
-    Never raises. An object whose methods raise has the shape of a short description, and passes.
-    """
-    if type(result) is str:
-        return TextShape(result)
-    try:
-        return _examined(result)
-    except Exception as error:  # noqa: BLE001  (foreign methods: whatever they raise)
-        return UnreadableShape(unprintable(result, error))
-
-
-def is_too_long(shape: Shape, limits: Limits) -> bool:
-    """Return whether a model sees more than the limits allow, not counting the notices in it.
-
-    Raises `OSError` if a file cannot be read.
-    """
-    if not shape.exceeds(limits):
-        return False
-    notices = shape.notices()
-    return not notices or shape.exceeds(with_room_for(limits, notices))
-
-
-def size_beside_notices(shape: Shape) -> int:
-    """Return the bytes that a model sees, without the notices among them."""
-    return max(0, size_of(shape) - sum(map(measure.size, shape.notices())))
-
-
-def is_quick(shape: Shape, limits: Limits | None = None) -> bool:
-    """Return whether `exceeds` and `size_of` cost under a millisecond. If not, call them in a thread.
-
-    With `limits`, a text with more characters than they have bytes is quick too.
-    """
-    if isinstance(shape, Envelope):
-        return shape.is_quick()
-    if isinstance(shape, ExceptionShape):
-        return shape.size <= QUICK_CHARS
-    length = len(shape.body)
-    return length <= QUICK_CHARS or (limits is not None and length > limits.max_bytes)
-
-
-def size_of(shape: Shape) -> int:
-    """Return the bytes that a model sees: data counts on one line, an exception by its message."""
-    return shape.size if isinstance(shape, (Envelope, ExceptionShape)) else measure.size(shape.body)
-
-
-def visible_text(shape: Shape) -> Body:
-    """Return the text that a model would get: all, but of an exception only the messages."""
-    return shape.visible_text if isinstance(shape, ExceptionShape) else shape.body
-
-
-def measured_text(shape: Shape) -> Body:
-    """Return the text that limits apply to: of data its JSON on one line."""
-    return shape.measured_text if isinstance(shape, Envelope) else visible_text(shape)
-
-
-def sole_text(shape: Shape) -> str | None:
-    """Return the text of an output that is nothing but one text; None for other outputs."""
-    if type(shape) is TextShape:
-        return shape.body if isinstance(shape.body, str) else None
-    if isinstance(shape, Envelope) and len(shape.parts) == 1:
-        value = shape.parts[0].value
-        return value if isinstance(value, str) else None
-    return None
-
-
-def small_data_size(result: Any, most: int) -> int | None:
-    """Return the bytes of a dict that is plain data, if it is small and they are at most `most`.
-
-    A fast path for what many tools return: a fourth of the time.
-    """
-    try:
-        if type(result) is not dict or not _is_data(result):
-            return None
-        found = plain_stats(result, _FEW_VALUES)
-        if found is None or found.chars > most:
-            return None
-        size = data_view.size_of(result, found)
-    except Exception:  # noqa: BLE001  (a name in it may be of a foreign class, whatever it raises)
-        return None
-    return size if size <= most else None
-
-
-def _is_data(result: dict[Any, Any]) -> bool:
-    return _SHAPE_FIELDS.isdisjoint(result) and not telling_field(result)
-
-
-def _examined(result: Any) -> Shape | None:
-    for kinds, shape in _SHAPES:
-        if isinstance(result, kinds):
-            return shape(result)
-    if result is None or isinstance(result, (int, float)):
-        if isinstance(result, int) and result.bit_length() > _SHORT_NUMBER_BITS:
-            return PrintedShape(result, str(printable_number(result)))
-        return None
-    found = _parts_of(result)
-    if found is None:
-        return _without_parts(result)
-    return Envelope(result, found) if found else None
-
-
-def _parts_of(result: Any) -> list[Part] | None:
-    if type(result) is dict and _is_data(result):
-        return None
-    try:
-        return parts_with_text(result)
-    except Exception:  # noqa: BLE001  (foreign objects within: what they raise is shown in their place)
-        return None
-
-
-def _without_parts(result: Any) -> Shape | None:
-    if is_other_message(result):
-        return None
-    if is_structured(result):
-        return Envelope(result, [Part((), result)])
-    return None if is_opaque(result) else PrintedShape(result)
-
-
-_SHAPES: Final[tuple[tuple[Any, Callable[[Any], Shape]], ...]] = (
-    (str, TextShape),
-    ((bytes, bytearray, memoryview), BinaryShape),
-    (Exception, ExceptionShape),
-)
+        return str(notice)

@@ -1,6 +1,6 @@
 """The shapes of outputs that are one text or one value: a string, bytes, an object that prints.
 
-An object's own methods may raise here: `shape.examine` catches whatever they raise.
+An object's own methods may raise here: `examination.examine` catches whatever they raise.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from overspill.previews.notice_forms import MAX_NOTICE, notices_among
 from overspill.reading.lock_free import cached_property
 from overspill.shapes.field_copies import Unchangeable, with_fields, with_text
+from overspill.shapes.shape import Shape
 from overspill.text.limits import exceeds
 from overspill.text.media_types import TEXT_TYPE, media_type_of
 from overspill.text.rendering import printable
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from overspill.text.limits import Limits
 
 
-class TextShape:
+class TextShape(Shape):
     """A text, or what stands for one."""
 
     content_type = TEXT_TYPE
@@ -43,10 +44,6 @@ class TextShape:
     def replaced(self, notice: Notice) -> Any:
         """Return the notice in the class of the text."""
         return with_text(self._given, str(notice))
-
-    def read(self, notice: Notice) -> str:
-        """Return the notice alone."""
-        return str(notice)
 
 
 class PrintedShape(TextShape):
@@ -95,7 +92,7 @@ class UnreadableShape(TextShape):
         return False
 
 
-class BinaryShape:
+class BinaryShape(Shape):
     """Bytes, captured as they are. The notice in their place is bytes of UTF-8."""
 
     def __init__(self, given: bytes | bytearray | memoryview) -> None:
@@ -108,10 +105,6 @@ class BinaryShape:
         """Return the media type that the bytes tell."""
         return media_type_of(self._data)
 
-    def exceeds(self, limits: Limits) -> bool:
-        """Return whether the bytes are more than the limits allow."""
-        return exceeds(self._data, limits)
-
     def notices(self) -> list[str]:
         """Return the text of the bytes if it is a notice."""
         if len(self._data) > MAX_NOTICE:
@@ -121,7 +114,3 @@ class BinaryShape:
     def replaced(self, notice: Notice) -> Any:
         """Return the notice as bytes of the same class."""
         return with_text(self._given, str(notice))
-
-    def read(self, notice: Notice) -> str:
-        """Return the notice alone."""
-        return str(notice)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from overspill.shapes.records import NDJSON_TYPE, Records, short_record
+from overspill.shapes.shape import Shape
 from overspill.shapes.single_values import TextShape
 from overspill.text import encoding
-from overspill.text.limits import exceeds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,16 +17,11 @@ if TYPE_CHECKING:
     from overspill.text.limits import Limits
 
 
-class StreamShape:
+class StreamShape(Shape):
     """A stream that was too long. `missing` says why `body` is not all that came; empty if it is.
 
     `masked` is how many secrets of each kind were masked in the body.
     """
-
-    remaining: Limits | None = None
-    """What the limits leave for the notice, if some of the stream has passed already."""
-    passed = 0
-    """Bytes that passed before the stream was too long."""
 
     def __init__(
         self,
@@ -43,10 +38,6 @@ class StreamShape:
         self.missing = missing
         self._is_bytes = is_bytes
 
-    def exceeds(self, limits: Limits) -> bool:
-        """Return whether the captured body exceeds the limits. Raises `OSError`."""
-        return exceeds(self.body, limits)
-
     def notices(self) -> list[str]:
         """Return the body if it is a notice already."""
         return TextShape(self.body).notices() if isinstance(self.body, str) else []
@@ -59,10 +50,6 @@ class StreamShape:
     def replaced(self, notice: Notice) -> Any:
         """Return the notice as a chunk of the same class."""
         return encoding.encode(str(notice)) if self._is_bytes else str(notice)
-
-    def read(self, notice: Notice) -> str:
-        """Return the text that a model gets with `notice`."""
-        return str(notice)
 
     def items(self, value: Any) -> list[Any]:
         """Return what comes out at the end of the stream if `value` stands for it."""
