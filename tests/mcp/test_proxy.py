@@ -315,8 +315,8 @@ def test_half_of_a_surrogate_pair_is_guarded_and_read_back(peer: Peer) -> None:
     "result",
     [
         "[" * 50_000 + "]" * 50_000,
-        json.dumps(scripted_server.text(scripted_server.LINE * 10_000))[:-1] + ', "n": 1e999}',
-        json.dumps(scripted_server.text(scripted_server.LINE * 10_000))[:-1] + ', "n": NaN}',
+        json.dumps(scripted_server.text(scripted_server.LINE))[:-1] + ', "n": 1e999}',
+        json.dumps(scripted_server.text(scripted_server.LINE))[:-1] + ', "n": NaN}',
     ],
     ids=["too deep to read", "no number in Python", "no number in JSON"],
 )

@@ -1,23 +1,40 @@
-"""Puts the links of a result that has very many into one text, a line each, which a guard can shorten."""
+"""Puts the links of a result that are very many, or very long, into one text, which a guard can shorten."""
 
 from __future__ import annotations
 
+from itertools import accumulate, islice
 from typing import Any, Final
 
 from overspill.text.rendering import compact_json
 
 _LINK: Final = "resource_link"
-KEPT_LINKS: Final = 20
+_KEPT_LINKS: Final = 20
+_KEPT_SHARE: Final = 10
+"""The links that are kept have at most this part of the bytes that a result may have."""
+
+
+def _is_link(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") == _LINK
+
+
+def has_links(result: Any) -> bool:
+    """Return whether a result has links."""
+    content = result.get("content") if isinstance(result, dict) else None
+    return isinstance(content, list) and any(map(_is_link, content))
 
 
 def with_few_links(result: dict[str, Any], most_bytes: int) -> dict[str, Any]:
-    """Return the result with its first links and a text of the others; the same if they are short enough."""
+    """Return the result with its first links and a text of the others; the same if they are short enough.
+
+    The text has a line for each link.
+    """
     content = result["content"]
-    links = [at for at, block in enumerate(content) if isinstance(block, dict) and block.get("type") == _LINK]
-    others = links[KEPT_LINKS:]
-    lines = [compact_json(content[at]) for at in others]
-    if sum(map(len, lines)) <= most_bytes:
+    lines = {at: compact_json(block) for at, block in enumerate(content) if _is_link(block)}
+    if sum(map(len, lines.values())) <= most_bytes:
         return result
-    left_out = set(others)
-    kept = [block for at, block in enumerate(content) if at not in left_out]
-    return {**result, "content": [*kept, {"type": "text", "text": "\n".join([*lines, ""])}]}
+    ends = accumulate(len(line) for line in islice(lines.values(), _KEPT_LINKS))
+    kept = sum(end <= most_bytes // _KEPT_SHARE for end in ends)
+    left_out = dict(islice(lines.items(), kept, None))
+    blocks = [block for at, block in enumerate(content) if at not in left_out]
+    text = "\n".join([*left_out.values(), ""])
+    return {**result, "content": [*blocks, {"type": "text", "text": text}]}

@@ -9,7 +9,7 @@ from overspill.execution import threads
 from overspill.guard.exemption import policy_for_foreign_tool
 from overspill.guard.guarded import METADATA
 from overspill.guard.hosts import fitting_chars
-from overspill.mcp.many_links import KEPT_LINKS, with_few_links
+from overspill.mcp.many_links import has_links, with_few_links
 from overspill.mcp.request import CALL, Request
 from overspill.mcp.structured_notices import with_notice
 from overspill.mcp.tool_names import ToolNames
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("overspill.mcp")
 _READER: Final = "inspect_output"
 _STRUCTURED: Final = "structuredContent"
+_UNFINISHED: Final = "input_required"
+"""The `resultType` of a result that asks the client for input."""
 
 
 async def guarded(
@@ -31,14 +33,14 @@ async def guarded(
     policy: Policy | None,
     names: ToolNames,
     request: Request,
-    result: dict[str, Any],
+    result: Any,
     session: str | None = None,
 ) -> Any:
     """Return the result as it may go on, or the same object if it is not too long.
 
     `policy` is for the client's program, or None for one that is not known: then the guard's own holds.
-    A result that is not whole yet stays as it is: one that asks the client for input, or names a task. So
-    does one that cannot be rewritten.
+    A result that asks the client for input stays as it is: the client answers it. So does one that cannot
+    be rewritten.
     """
     try:
         return await _guarded(guard, policy, names, request, result, session)
@@ -48,7 +50,7 @@ async def guarded(
 
 
 async def guarded_error(
-    guard: Guard, policy: Policy | None, names: ToolNames, request: Request, error: dict[str, Any]
+    guard: Guard, policy: Policy | None, names: ToolNames, request: Request, error: Any
 ) -> Any:
     """Return the error of a call that went wrong as it may go on, or the same object if it is not too long.
 
@@ -57,7 +59,7 @@ async def guarded_error(
     if request.tool in names.reading:
         policy = policy_for_foreign_tool(policy or guard.policy)
     found = await guard.process(error, tool=request.tool, call_id=request.call_id, policy=policy)
-    if found.notice is None or not isinstance(found.value.get("message"), str):
+    if found.notice is None:
         return error
     return _with_reader(found.value, found.capture, names)
 
@@ -80,16 +82,16 @@ async def _guarded(
     policy: Policy | None,
     names: ToolNames,
     request: Request,
-    result: dict[str, Any],
+    result: Any,
     session: str | None,
 ) -> Any:
-    if not isinstance(result.get("content"), list) or result.get("resultType", "complete") != "complete":
+    if isinstance(result, dict) and result.get("resultType") == _UNFINISHED:
         return result
     if request.tool in names.reading:  # a tool of the server, which only has the name of one of ours
         policy = policy_for_foreign_tool(policy or guard.policy)
-    most = fitting_chars((policy or guard.policy).limits(request.tool))
     fewer = result
-    if len(result["content"]) > KEPT_LINKS:
+    if has_links(result):
+        most = fitting_chars((policy or guard.policy).limits(request.tool))
         fewer = await threads.run(with_few_links, result, most)
     found = await guard.process(
         fewer,
@@ -98,8 +100,10 @@ async def _guarded(
         session=session,
         policy=policy,
     )
-    if found.notice is None or not isinstance(found.value, dict):
+    if found.notice is None:
         return result
+    if not isinstance(found.value, dict):
+        return _with_reader(found.value, found.capture, names)
     status = {**found.metadata}
     reader = names.name_of(_READER)
     if found.capture is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
@@ -40,6 +41,7 @@ class NotAMessage(Exception):
 _PARTS: Final = ("params", "result", "error")
 _ONE = msgspec.json.Decoder(Message)
 _MANY = msgspec.json.Decoder(list[Raw])
+_MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 
 
 def id_key(given: Any) -> Key:
@@ -86,13 +88,36 @@ def _routed(found: Any) -> Message:
 
 def parsed(line: bytes | Raw) -> dict[str, Any]:
     """Return a JSON object. Raises `NotAMessage`."""
-    try:
-        found = json.loads(bytes(line))
-    except (ValueError, RecursionError) as error:
-        raise NotAMessage from error
+    found = value_of(line)
     if not isinstance(found, dict):
         raise NotAMessage
     return found
+
+
+def value_of(member: bytes | Raw) -> Any:
+    """Return what JSON says. Raises `NotAMessage`, also for a number that could not be written again."""
+    try:
+        return msgspec.json.decode(member)
+    except RecursionError as error:
+        raise NotAMessage from error
+    except (msgspec.DecodeError, UnicodeDecodeError):  # as in `_read`: Python's own reader takes more
+        return _value_for_python(bytes(member))
+
+
+def _value_for_python(text: bytes) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refused, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
+        raise NotAMessage from error
+
+
+def _refused(constant: str) -> float:
+    raise ValueError(constant)
+
+
+def _finite(number: str) -> float:
+    found = float(number)
+    return found if math.isfinite(found) else _refused(number)
 
 
 def request_of(message: Message) -> Request:
@@ -115,5 +140,10 @@ def encoded(message: Any) -> bytes:
 
 
 def with_member(line: bytes, name: str, value: Any) -> bytes:
-    """Return a response with another result or error. All its other members stay."""
-    return encoded({**parsed(line), name: value})
+    """Return a response with another result or error. All its other members stay, byte for byte."""
+    try:
+        members = {key: bytes(each) for key, each in _MEMBERS.decode(line).items() if key != name}
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        members = {key: encoded(each) for key, each in json.loads(line).items() if key != name}
+    members[name] = encoded(value)
+    return b"{%b}" % b",".join(b"%b:%b" % (encoded(key), each) for key, each in members.items())

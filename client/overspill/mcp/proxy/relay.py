@@ -21,19 +21,20 @@ from overspill.mcp.proxy.messages import (
     encoded,
     id_key,
     messages,
-    parsed,
     request_of,
     with_member,
 )
+from overspill.mcp.proxy.odd_answers import text_only, value_or_text
+from overspill.mcp.proxy.open_requests import OpenRequests, similar_keys
 from overspill.mcp.proxy.own_requests import OwnRequests
+from overspill.mcp.proxy.task_calls import TASK_NEWS, TASK_RESULT, TASK_STATE, TaskCalls
 from overspill.mcp.rendering import result as rendered
 from overspill.mcp.request import CALL, LIST
 from overspill.mcp.results import guarded, guarded_error
 from overspill.mcp.tool_names import ToolNames
-from overspill.reading.latest import Latest
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
     from msgspec import Raw
 
@@ -43,14 +44,11 @@ if TYPE_CHECKING:
     from overspill.mcp.proxy.messages import Key
     from overspill.mcp.request import Request
 
-    Rewrite = Callable[[dict[str, Any]], Awaitable[Any]]
+    Rewrite = Callable[[Any], Awaitable[Any]]
 
 _log = logging.getLogger("overspill.mcp")
-_TASK_METHODS: Final = frozenset({"tasks/result", "tasks/get"})
-"""How a client gets the result of a call that became a task: the first in 2025-11-25, the other later."""
 _CANCELLED: Final = "notifications/cancelled"
 _SERVER_ENDED: Final = -32000
-_MOST_TASKS: Final = 10_000
 _MOST_PAGES: Final = 100
 """Pages of tools that the proxy asks for by itself: a server may always name one more."""
 _OLDEST: Final = "2024-11-05"
@@ -83,13 +81,11 @@ class Relay:
         self._hosts = ClientHosts(guard)
         self._watches = Watches(self._hosts.tools("")[0])
         self._names = ToolNames(self._hosts.tools(""), drops_schemas=choices.drops_schemas)
-        self._pending: dict[Key, Request] = {}
-        """The requests that the server has not answered yet."""
+        self._open_requests = OpenRequests()
         self._own_requests = OwnRequests(to_server)
         self._has_listed = False
         self._listing = asyncio.Lock()
-        self._task_calls: Latest[str, Request] = Latest(_MOST_TASKS)
-        """The calls whose results the client asks for later, by the ids of their tasks."""
+        self._task_calls = TaskCalls()
         self._client_name = ""
         self.revision: str | None = None
         self._reading_calls: dict[Key, asyncio.Task[None]] = {}
@@ -113,17 +109,18 @@ class Relay:
         except ValueError as error:
             raise NotAMessage from error
         for raw, message in read:
-            if self._own_requests.take(message):
+            if self._own_requests.take(message) or self._is_for_reading_call(message):
                 continue
-            request = None if message.method is not UNSET else self._pending.pop(message.key, None)
+            if message.method == TASK_NEWS:
+                self._begin(self._send(raw, message, {"params": self._of_task}))
+                continue
+            request = None if message.method is not UNSET else self._open_requests.answered(message.id)
             if request is None or request.method not in _REWRITTEN:
                 self._to_client(raw)
-            elif message.result is not UNSET:
-                self._begin(self._send(raw, "result", message.result, partial(self._rewritten, request)))
-            elif message.error is not UNSET and request.method == CALL:
-                self._begin(self._send(raw, "error", message.error, partial(self._shortened, request)))
             else:
-                self._to_client(raw)
+                call = self._task_calls.call_of(request)
+                ways = {"result": partial(self._rewritten, request), "error": partial(self._shortened, call)}
+                self._begin(self._send(raw, message, ways))
 
     def server_ended(self, why: str) -> None:
         """Answer every request that is under way with an error. Cancel our own reads."""
@@ -131,9 +128,7 @@ class Relay:
         for task in self._reading_calls.values():
             task.cancel()
         error = {"code": _SERVER_ENDED, "message": why}
-        ids = [*(request.id for request in self._pending.values()), *(key[1] for key in self._reading_calls)]
-        self._pending.clear()
-        for given in ids:
+        for given in [*self._open_requests.end(), *(key[1] for key in self._reading_calls)]:
             self._to_client(encoded({"jsonrpc": "2.0", "id": given, "error": error}))
 
     async def finish(self) -> None:
@@ -155,7 +150,7 @@ class Relay:
             return True
         if request.method == LIST and request.params.get("cursor") is None:
             self._names.begin()
-        self._pending[message.key] = request
+        self._open_requests.note(request)
         return False
 
     def _note_client(self, request: Request) -> None:
@@ -172,10 +167,13 @@ class Relay:
         if task is not None:
             task.cancel()
             return True
-        request = self._pending.get(key)
-        if request is not None and request.method not in _REWRITTEN:
-            del self._pending[key]  # the answer of another may be under way: it must not pass unguarded
+        self._open_requests.give_up(params.get("requestId"))
         return False
+
+    def _is_for_reading_call(self, message: Message) -> bool:
+        """Return whether the server answers a call that is answered here: no client may see that."""
+        keys = [] if message.method is not UNSET else similar_keys(message.id)
+        return any(key in self._reading_calls for key in keys)
 
     async def _read(self, tool: AgentTool, request: Request) -> None:
         """Answer a call of a reading tool."""
@@ -199,45 +197,65 @@ class Relay:
 
         return report
 
-    async def _send(self, raw: bytes, name: str, member: Raw, rewrite: Rewrite) -> None:
-        """Send on the server's answer, whose member `name` is rewritten. If it cannot be, it stays."""
-        try:
-            given = parsed(member)
-            new = await rewrite(given)
-            line = raw if new is given else with_member(raw, name, new)
-        except Exception:  # noqa: BLE001  (the boundary: the proxy never breaks a connection)
-            _log.warning("a message of the server passes as it came", exc_info=True)
-            line = raw
+    async def _send(self, raw: bytes, message: Message, ways: Mapping[str, Rewrite]) -> None:
+        """Send on a message of the server, with the members that `ways` names rewritten."""
+        line = raw
+        for name, rewrite in ways.items():
+            member = getattr(message, name)
+            if member is not UNSET:
+                line = await self._with_rewritten(line, name, member, rewrite)
         self._to_client(line)
 
-    async def _rewritten(self, request: Request, result: dict[str, Any]) -> Any:
+    async def _with_rewritten(self, line: bytes, name: str, member: Raw, rewrite: Rewrite) -> bytes:
+        """Return the message with a member rewritten. If it cannot be, it stays."""
+        try:
+            given = value_or_text(member)
+            new = await rewrite(given)
+            return line if new is given else with_member(line, name, text_only(name, new))
+        except Exception:  # noqa: BLE001  (the boundary: the proxy never breaks a connection)
+            _log.warning("a message of the server passes as it came", exc_info=True)
+            return line
+
+    async def _rewritten(self, request: Request, result: Any) -> Any:
         if request.method == LIST:
             self._has_listed |= result.get("nextCursor") is None
             return self._names.listed(result, request.revision or self.revision or _OLDEST)
-        if request.method == CALL:
-            task = _task_of(result)
-            if task is not None:
-                self._task_calls[task] = request
-            return await self._guarded(request, result)
-        if request.method in _TASK_METHODS:
-            return await self._of_task(request, result)
-        self.revision = str(result.get("protocolVersion", _OLDEST))
-        return result
-
-    async def _guarded(self, call: Request, result: dict[str, Any]) -> Any:
-        if call.is_from_program or call.tool in self._choices.whole:
+        if request.method == TASK_STATE:
+            return await self._of_task(result, request.params.get("taskId"))
+        if request.method == "initialize":
+            self.revision = str(result.get("protocolVersion", _OLDEST))
             return result
-        if isinstance(result.get("structuredContent"), dict | list):
+        if request.method == CALL:
+            self._task_calls.note(request, result)
+        return await self._guarded(self._task_calls.call_of(request), result)
+
+    async def _of_task(self, state: Any, task: Any = None) -> Any:
+        """Return what the server says of a task, with the result or the error of the call that it was."""
+        call = self._task_calls.get(state.get("taskId") if task is None else task)
+        new = {}
+        if "result" in state:
+            new["result"] = await self._guarded(call, state["result"])
+        if "error" in state:
+            new["error"] = await self._shortened(call, state["error"])
+        return {**state, **new} if any(state[name] is not new[name] for name in new) else state
+
+    async def _guarded(self, call: Request | None, result: Any) -> Any:
+        if call is None or self._is_whole(call):
+            return result
+        if isinstance(result, dict) and isinstance(result.get("structuredContent"), dict | list):
             await self._learn(call)
         policy = self._hosts.policy(self._client_name)
         return await guarded(self._guard, policy, self._names, call, result)
 
-    async def _shortened(self, call: Request, error: dict[str, Any]) -> Any:
-        if call.is_from_program or call.tool in self._choices.whole:
+    async def _shortened(self, call: Request | None, error: Any) -> Any:
+        if call is None or self._is_whole(call):
             return error
         return await guarded_error(
             self._guard, self._hosts.policy(self._client_name), self._names, call, error
         )
+
+    def _is_whole(self, call: Request) -> bool:
+        return call.is_from_program or call.tool in self._choices.whole
 
     async def _learn(self, call: Request) -> None:
         """Ask the server for its tools if the client has not: it may check results by their schemas later."""
@@ -254,16 +272,6 @@ class Relay:
                 params = {**params, "cursor": page.get("nextCursor")}
             self._has_listed = True
 
-    async def _of_task(self, asked: Request, result: dict[str, Any]) -> Any:
-        """Return the result of a call that became a task: the answer itself, or its field `result`."""
-        call, inner = self._task_calls.get(str(asked.params.get("taskId"))), result.get("result")
-        if call is None:
-            return result
-        if not isinstance(inner, dict):
-            return await self._guarded(call, result)
-        new = await self._guarded(call, inner)
-        return result if new is inner else {**result, "result": new}
-
     def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
@@ -271,11 +279,4 @@ class Relay:
         return task
 
 
-def _task_of(result: dict[str, Any]) -> str | None:
-    """Return the id of the task that a call became: in 2025-11-25 it is in `task`, later beside it."""
-    task = result.get("task")
-    named = task.get("taskId") if isinstance(task, dict) else result.get("taskId")
-    return named if isinstance(named, str) else None
-
-
-_REWRITTEN: Final = frozenset({CALL, LIST, "initialize", *_TASK_METHODS})
+_REWRITTEN: Final = frozenset({CALL, LIST, "initialize", TASK_RESULT, TASK_STATE})

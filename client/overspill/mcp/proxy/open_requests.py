@@ -1,0 +1,74 @@
+"""The client's requests that the server has to answer: each answer is known by its id, a second one too."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from overspill.mcp.proxy.messages import id_key
+from overspill.reading.latest import Latest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from overspill.mcp.proxy.messages import Id, Key
+    from overspill.mcp.request import Request
+
+_MOST_CLOSED: Final = 1_000
+"""Requests that are answered or given up, and of which another answer may come."""
+_KEPT_PARAMS: Final = ("name", "_meta", "caller", "taskId")
+"""What the answer's way needs to know. The arguments of a call may be large."""
+
+
+class OpenRequests:
+    """The requests of one connection. They raise nothing."""
+
+    def __init__(self) -> None:
+        self._open: dict[Key, Request] = {}
+        self._closed: Latest[Key, Request] = Latest(_MOST_CLOSED)
+
+    def note(self, request: Request) -> None:
+        """Take a request that goes to the server."""
+        params = {name: request.params[name] for name in _KEPT_PARAMS if name in request.params}
+        self._open[id_key(request.id)] = replace(request, params=params)
+
+    def answered(self, given: Any) -> Request | None:
+        """Return the request that a message with this id answers, for the first time or once more."""
+        keys = list(similar_keys(given))
+        for key in keys:
+            if key in self._open:
+                return self._close(key)
+        return next((self._closed[key] for key in keys if key in self._closed), None)
+
+    def give_up(self, given: Any) -> None:
+        """Note that the client wants no answer to a request. One may be under way."""
+        for key in similar_keys(given):
+            if key in self._open:
+                self._close(key)
+                return
+
+    def end(self) -> list[Id]:
+        """Return the ids of those without an answer, and forget them."""
+        ids = [request.id for request in self._open.values()]
+        self._open.clear()
+        return ids
+
+    def _close(self, key: Key) -> Request:
+        self._closed[key] = request = self._open.pop(key)
+        return request
+
+
+def similar_keys(given: Any) -> Iterator[Key]:
+    """Yield the key of an id, then those that clients take for it: the official ones take "1" for 1."""
+    yield id_key(given)
+    if isinstance(given, int):
+        yield id_key(str(given))
+    elif isinstance(given, str | float):
+        with suppress(ValueError, OverflowError):  # a text that is no number, or a number without end
+            yield id_key(int(given) if isinstance(given, str) and given.isdecimal() else _whole(float(given)))
+
+
+def _whole(number: float) -> int | float:
+    return int(number) if number.is_integer() else number
