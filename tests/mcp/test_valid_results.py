@@ -7,6 +7,10 @@ from typing import Any, Final
 
 import jsonschema
 import pytest
+from overspill import Guard, Policy
+from overspill.mcp.request import CALL, Request
+from overspill.mcp.results import guarded
+from overspill.mcp.tool_names import ToolNames
 from overspill.mcp.valid_results import shortened, validator
 
 MOST: Final = 20_000
@@ -60,3 +64,16 @@ def test_what_a_schema_wants_whole_stays_whole_beside_what_is_cut() -> None:
     found = shortened(content, MOST, validator(schema))
 
     assert found == {**content, "rows": content["rows"][:5]}
+
+
+async def test_structured_content_keeps_to_a_limit_in_tokens() -> None:
+    schema = listed(record("number", number={"type": "integer"}))
+    content = [{"number": number} for number in range(9_000)]
+    result = {"content": [{"type": "text", "text": json.dumps(content)}], "structuredContent": content}
+    names = ToolNames((), drops_schemas=False)
+    names.listed({"tools": [{"name": "rows", "outputSchema": schema}], "nextCursor": "2"}, "2025-06-18")
+    request = Request(None, CALL, {"name": "rows", "_meta": {}})
+    found = await guarded(Guard(), Policy(max_bytes=500_000, max_tokens=2_000), names, request, result)
+
+    jsonschema.validate(found["structuredContent"], names.schemas["rows"])
+    assert len(json.dumps(found["structuredContent"])) < 10_000

@@ -130,9 +130,7 @@ def _valid(
     ours = value.get(_STRUCTURED)
     is_valid = _any_is_valid if schema is None else validator(schema)
     if not is_valid(ours):
-        limits = policy.limits(request.tool)
-        most = min(limits.max_bytes, limits.max_chars or limits.max_bytes)
-        short = shortened(result[_STRUCTURED], most, is_valid)
+        short = shortened(result[_STRUCTURED], fitting_chars(policy.limits(request.tool)), is_valid)
         if not is_valid(short):  # then the whole was not: to check that takes as long as it is large
             return ours
         ours = short
