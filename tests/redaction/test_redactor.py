@@ -142,6 +142,15 @@ def test_only_the_password_of_a_url_is_masked() -> None:
     assert DEFAULT.redact(text).text == "clone https://bot:[REDACTED url-password]@git.example.com/x.git"
 
 
+def test_the_names_of_tests_are_not_tried_as_keys_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = list[int]()
+    monkeypatch.setattr(Probe, "find", lambda _probe, _text, at: tried.append(at))
+
+    DEFAULT.redact("tests/orders/test_payments.py::test_a_refund_of_an_order PASSED [ 12%]\n" * 800)
+
+    assert not tried
+
+
 def test_a_text_without_secrets_is_the_same_object() -> None:
     text = code(200_000)
 

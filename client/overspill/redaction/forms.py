@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from overspill.redaction.placeholders import is_varied
-from overspill.redaction.rule import SecretRule
+from overspill.redaction.rule import LEAST_WORD, LONG_WORD, SecretRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,9 +27,12 @@ def token(
 ) -> SecretRule:
     """Return the rule of a token: a prefix, and at least `least` of the characters that `more` has."""
     body = characters or more[: more.rindex("{")]
-    return SecretRule(kind, prefixes, f"{body}{{{least}}}", more, check=check)
+    word = LONG_WORD if characters else f"{body}{{{LEAST_WORD}}}"
+    return SecretRule(kind, prefixes, f"{body}{{{least}}}", more, word=word, check=check)
 
 
 def hexadecimal(kind: str, *prefixes: str, size: int) -> SecretRule:
     """Return the rule of a prefix with hexadecimal digits."""
-    return SecretRule(kind, prefixes, rf"[0-9A-Fa-f]{{{size}}}(?![A-Za-z0-9])", check=is_varied)
+    digits = "[0-9A-Fa-f]"
+    body, word = rf"{digits}{{{size}}}(?![A-Za-z0-9])", f"{digits}{{{LEAST_WORD}}}"
+    return SecretRule(kind, prefixes, body, word=word, check=is_varied)

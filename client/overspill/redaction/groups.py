@@ -85,7 +85,7 @@ def _anchor_pattern(anchor: str, probes: list[Probe]) -> str:
     literal = re.escape(anchor)
     if probes[0].is_word:
         return literal
-    long = [probe for probe in probes if probe.has_long_word and not probe.next]
+    long = [probe for probe in probes if probe.word and not probe.next]
     by_next: dict[str, list[Probe]] = defaultdict(list)
     for probe in probes:
         if probe not in long:

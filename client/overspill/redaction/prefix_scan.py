@@ -15,7 +15,7 @@ from overspill.reading.finder import IS_AVAILABLE, Finder
 from overspill.reading.literals import Literals
 from overspill.reading.lock_free import cached_property
 from overspill.redaction.groups import groups_of
-from overspill.redaction.rule import LONG_WORD, Probe, anchor_of
+from overspill.redaction.rule import Probe, anchor_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,7 +91,7 @@ class PrefixScan:
 
 def _with_word(place: tuple[str, int, Probe]) -> str:
     prefix, _, probe = place
-    return re.escape(prefix) + (LONG_WORD if probe.has_long_word else "")
+    return re.escape(prefix) + probe.word
 
 
 def _options() -> re2.Options:

@@ -17,7 +17,9 @@ ANCHORS: Final = '~@!$%JKzVWBASG_-.wk="p+/:'
 """The characters by which secrets are found, those that are rare in logs and code first."""
 FREQUENT: Final = "_-.A"
 """Anchors that are frequent in code and logs. Prefixes that end with one are followed by a long word."""
-LONG_WORD: Final = "[A-Za-z0-9_+/%-]{12}"
+LEAST_WORD: Final = 12
+"""Characters of a word that are looked at before a rule is tried."""
+LONG_WORD: Final = f"[A-Za-z0-9_+/%-]{{{LEAST_WORD}}}"
 LONGEST_HEAD: Final = 5_000
 """The most characters that a pattern matches, with what it looks at behind the match."""
 NEIGHBOURS: Final = 2
@@ -43,6 +45,8 @@ class SecretRule(NamedTuple):
     group `end`, if it has one, ends the secret. `lead` is the pattern of `lead_width` characters before the
     prefix. `check` gets the text and the secret's span, and says whether it is one.
 
+    `word` is the pattern of the characters that follow a prefix which ends with a frequent one.
+
     With `behind`, the pattern ends with the prefix, and is searched for in the `behind` characters up to the
     prefix's end. `lead` then says what stands right before the prefix, so that most places need no search.
     """
@@ -55,6 +59,7 @@ class SecretRule(NamedTuple):
     lead_width: int = 0
     behind: int = 0
     is_bounded: bool = True
+    word: str = LONG_WORD
     check: Callable[[str, int, int], bool] | None = None
 
 
@@ -94,8 +99,8 @@ class Probe:
         self.behind: int = rule.behind
         self.lead: str = "" if at else rule.lead
         """The pattern of what stands right before the anchor, if the prefix begins with the anchor."""
-        self.has_long_word: bool = rule.is_bounded and prefix[-1] in FREQUENT
-        """Whether a long word follows the prefix."""
+        self.word: str = rule.word if rule.is_bounded and prefix[-1] in FREQUENT else ""
+        """The pattern of a part of the long word that follows the prefix; empty if none needs to."""
         self._kind = rule.kind
         self._back = at + rule.lead_width
         self._check = rule.check
@@ -108,7 +113,7 @@ class Probe:
         if rule.behind:
             return re.compile(rule.body, re.ASCII)
         left = _LEFT if rule.is_bounded else ""
-        word = f"(?={LONG_WORD})" if self.has_long_word else ""
+        word = f"(?={LONG_WORD})" if self.word else ""
         return re.compile(left + rule.lead + re.escape(self.prefix) + word + rule.body, re.ASCII)
 
     @cached_property
