@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from overspill.guard.policy_defaults import ANSWER_CHARS, READING_TOOLS
-from overspill.text.limits import MAX_BYTES_PER_CHARACTER, Limits
+from overspill.text.limits import Limits
+from overspill.text.measure import MAX_BYTES_PER_CHARACTER
 
 if TYPE_CHECKING:
     from overspill.guard.policy import Policy

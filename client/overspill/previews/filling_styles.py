@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from overspill.previews.filling import Filling
-from overspill.text.limits import MAX_BYTES_PER_CHARACTER, UNLIMITED, Limits
+from overspill.text.limits import UNLIMITED, Limits
+from overspill.text.measure import MAX_BYTES_PER_CHARACTER
 from overspill.text.tokens import estimate_from_size
 
 if TYPE_CHECKING:

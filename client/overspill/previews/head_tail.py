@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.previews import folding, rewritten
 from overspill.text import measure
-from overspill.text.limits import MAX_BYTES_PER_CHARACTER
+from overspill.text.measure import MAX_BYTES_PER_CHARACTER
 from overspill.text.sanitize import cut_after, cut_before, longest_fitting, sanitize
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from overspill.previews.highlights import highlights
 from overspill.previews.rule import MARKED
 from overspill.reading.chunks import Extent
 from overspill.text import measure, quantities
-from overspill.text.limits import MAX_BYTES_PER_CHARACTER
+from overspill.text.measure import MAX_BYTES_PER_CHARACTER
 from overspill.text.sanitize import sanitize
 
 if TYPE_CHECKING:

@@ -7,46 +7,24 @@ needs.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.text import token_estimate
 from overspill.text.body import FileBody
 from overspill.text.encoding import STEP_CHARS
-from overspill.text.measure import count_lines, size
+from overspill.text.measure import MAX_BYTES_PER_CHARACTER, count_lines, size
 
 if TYPE_CHECKING:
     from overspill.text.body import Body
+    from overspill.text.tokens import TokenCounter
 
 UNLIMITED: Final = sys.maxsize
-MAX_BYTES_PER_CHARACTER: Final = 4
 PREVIEW_BYTES_PER_TOKEN: Final = 2.4
 """Bytes of preview per token of a limit: nineteen of twenty logs and programs have more bytes in a token."""
 CHARS_PER_TOKEN: Final = 4
 _CONTINUATION_BYTES: Final = bytes(range(0x80, 0xC0))
 _COPIED_CHARS: Final = 128 * 1024
 """Up to this length, lines are counted in a copy: that is faster than to look at each character."""
-
-
-class TokenMeter(Protocol):
-    """Counts or estimates tokens, to decide on a limit."""
-
-    def exceeds(self, text: str, limit: int) -> bool:
-        """Return whether `text` has more than `limit` tokens, or may have more where nobody can know."""
-
-    def exceeds_data(self, data: bytes | FileBody, limit: int) -> bool:
-        """Return the same for bytes that are not at hand as text."""
-
-    def surely_fitting_chars(self, limit: int) -> int:
-        """Return the length in characters up to which no text has more than `limit` tokens."""
-
-    def least_limit(self, text: str) -> int:
-        """Return the smallest limit that `text` does not exceed."""
-
-    def prefix(self, text: str, limit: int) -> int:
-        """Return the characters of the longest prefix that is known to have `limit` tokens at most."""
-
-    def suffix(self, text: str, limit: int) -> int:
-        """Return the characters of the longest suffix that is known to have `limit` tokens at most."""
 
 
 class Limits(NamedTuple):
@@ -59,7 +37,7 @@ class Limits(NamedTuple):
     max_lines: int = UNLIMITED
     max_chars: int | None = None
     max_tokens: int | None = None
-    counter: TokenMeter | None = None
+    counter: TokenCounter | None = None
 
 
 def exceeds(body: Body, limits: Limits) -> bool:
@@ -81,7 +59,7 @@ def exceeds(body: Body, limits: Limits) -> bool:
     return limits.max_tokens is not None and _has_more_tokens(body, limits.max_tokens, limits.counter)
 
 
-def _has_more_tokens(text: str, limit: int, counter: TokenMeter | None) -> bool:
+def _has_more_tokens(text: str, limit: int, counter: TokenCounter | None) -> bool:
     return (
         token_estimate.exceeds(text, size(text), limit) if counter is None else counter.exceeds(text, limit)
     )
@@ -97,15 +75,8 @@ def _data_exceeds(data: bytes | FileBody, limits: Limits) -> bool:
     if limits.max_tokens is None:
         return False
     if limits.counter is None:
-        return data_may_exceed_tokens(data, limits.max_tokens)
+        return token_estimate.data_exceeds(data, limits.max_tokens)
     return limits.counter.exceeds_data(data, limits.max_tokens)
-
-
-def data_may_exceed_tokens(data: bytes | FileBody, limit: int) -> bool:
-    """Return whether `data` may have more than `limit` tokens, by estimate. Raises `OSError`."""
-    if isinstance(data, bytes):
-        return token_estimate.data_exceeds(lambda at, length: data[at : at + length], len(data), limit)
-    return token_estimate.data_exceeds(data.read, data.size, limit)
 
 
 def _has_more_characters(data: bytes | FileBody, limit: int) -> bool:
@@ -141,7 +112,7 @@ def _has_more_lines_in_steps(text: str, limit: int) -> bool:
     )
 
 
-def least_token_limit(text: str, counter: TokenMeter | None) -> int:
+def least_token_limit(text: str, counter: TokenCounter | None) -> int:
     """Return the smallest limit in tokens that `text` does not exceed."""
     return token_estimate.at_most(text) if counter is None else counter.least_limit(text)
 

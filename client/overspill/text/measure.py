@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from overspill.text.body import Body
 
+MAX_BYTES_PER_CHARACTER: Final = 4
 _COUNTED_AT_ONCE: Final = 32 * 1024
 """Characters or bytes in which newlines are counted in one call."""
 _INDEXED_AT_ONCE: Final = 4 * 1024

@@ -16,10 +16,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from overspill.text import encoding
 from overspill.text.sanitize import longest_fitting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from overspill.text.body import FileBody
 
 WHOLE_CHARS: Final = 128 * 1024
 """Up to this length all of a text is counted, at 20 to 30 ns a character. Longer texts are sampled."""
@@ -187,26 +190,27 @@ def exceeds(text: str, size: int, limit: int) -> bool:
     return at_most(text) > limit
 
 
-def data_exceeds(read: Callable[[int, int], bytes], size: int, limit: int) -> bool:
-    """Do the same as `exceeds`, for bytes. `read(offset, length)` returns a part, and may raise `OSError`."""
+def data_exceeds(data: bytes | FileBody, limit: int) -> bool:
+    """Do the same as `exceeds`, for bytes. Raises `OSError` if a file cannot be read."""
+    size = len(data)
     if not limit < size <= limit * BYTES_PER_TOKEN:
         return size > limit
-    parts = _parts(read, size, _SAMPLE_CHARS)
+    parts = _parts(data, _SAMPLE_CHARS)
     return (
         _scaled_to(size, parts, sum(_estimate_for_limits(part.decode(errors="replace")) for part in parts))
         > limit
     )
 
 
-def likely_of_data(read: Callable[[int, int], bytes], size: int) -> int:
-    """Do the same as `likely`, for bytes. `read(offset, length)` returns a part, and may raise `OSError`."""
-    parts = _parts(read, size, _DISPLAY_SAMPLE_CHARS)
+def likely_of_data(data: bytes | FileBody) -> int:
+    """Do the same as `likely`, for bytes. Raises `OSError` if a file cannot be read."""
+    parts = _parts(data, _DISPLAY_SAMPLE_CHARS)
     text = "".join(part.decode(errors="replace") for part in parts)
-    return math.ceil(_scaled_to(size, parts, _sums(text).likely))
+    return math.ceil(_scaled_to(len(data), parts, _sums(text).likely))
 
 
-def _parts(read: Callable[[int, int], bytes], size: int, slice_size: int) -> list[bytes]:
-    return [read(begin, length) for begin, length in _sample_spans(size, slice_size)]
+def _parts(data: bytes | FileBody, slice_size: int) -> list[bytes]:
+    return [encoding.part(data, begin, length) for begin, length in _sample_spans(len(data), slice_size)]
 
 
 def _scaled_to(size: int, parts: list[bytes], tokens: float) -> float:

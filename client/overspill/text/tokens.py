@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill import wire
 from overspill.text import measure, quantities, token_estimate
-from overspill.text.limits import MAX_BYTES_PER_CHARACTER, data_may_exceed_tokens
+from overspill.text.measure import MAX_BYTES_PER_CHARACTER
 from overspill.text.tokenizers import Tokenizer, TokenizerUnusable, is_tokenizer_failure, note_failure
 
 if TYPE_CHECKING:
@@ -94,11 +94,7 @@ class TokenCounter:
 
     def count_data(self, data: bytes | FileBody) -> TokenCount:
         """Estimate the tokens of bytes, which are not at hand as text. Raises `OSError`."""
-        if isinstance(data, bytes):
-            tokens = token_estimate.likely_of_data(lambda at, length: data[at : at + length], len(data))
-        else:
-            tokens = token_estimate.likely_of_data(data.read, data.size)
-        return TokenCount(tokens, Basis.ESTIMATED, ESTIMATE_ERROR)
+        return TokenCount(token_estimate.likely_of_data(data), Basis.ESTIMATED, ESTIMATE_ERROR)
 
     def exceeds(self, text: str, limit: int) -> bool:
         """Return whether `text` has more than `limit` tokens. Counts no further than it has to."""
@@ -111,7 +107,7 @@ class TokenCounter:
         """Return whether these bytes have more than `limit` tokens, or may have. Raises `OSError`."""
         if self.chars_per_token is not None:
             return len(data) > limit * self.chars_per_token
-        return data_may_exceed_tokens(data, limit)
+        return token_estimate.data_exceeds(data, limit)
 
     def surely_fitting_chars(self, limit: int) -> int:
         """Return a number of characters up to which no text has more than `limit` tokens."""
