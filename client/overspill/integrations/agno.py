@@ -9,6 +9,7 @@ import functools
 import inspect
 import json
 from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agno.exceptions import AgentRunException, RunCancelledException
@@ -21,9 +22,11 @@ from overspill.guard.guarded import METADATA
 from overspill.integrations.adapter import Adapter, OwnAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
+    from agno.models.response import ToolExecution
     from agno.run import RunContext
+    from agno.run.requirement import RunRequirement
 
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guard import Guard
@@ -38,13 +41,16 @@ def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
 
     Return the same object. One that is guarded stays as it is. Members of a team need the line too. The
     session of a capture is that of the run. `ToolResult.metadata["overspill"]` has `Guarded.metadata`. agno
-    tells hooks no id of a call, so captures have ids of their own. Without `guard`: see `Adapter`.
+    tells hooks no id of a call, so captures have ids of their own. Results that `continue_run` is given for
+    `external_execution` are guarded in their places. Without `guard`: see `Adapter`.
     """
     if any(getattr(each, "__module__", None) == __name__ for each in agent.tool_hooks or ()):
         return agent  # a tool's name must be there once
     adapter = Adapter(guard)
     agent.tool_hooks = [_hook(adapter), *(agent.tool_hooks or [])]
     agent.tools = _with_reading_tools(agent.tools, [_reading_tool(tool) for tool in adapter.reading_tools])
+    kind = type(agent)  # agno makes copies by the class of an agent
+    agent.__class__ = type(kind.__name__, (_Continuing, kind), {"_overspill": adapter})
     return agent
 
 
@@ -125,6 +131,65 @@ async def _streamed_async(
 
 def _shown(held: list[Any], guarded: Guarded) -> list[Any]:
     return held if guarded.notice is None else [guarded.value]
+
+
+class _Continuing:
+    """What stands before a class of agents: results that were made elsewhere come when a run goes on."""
+
+    _overspill: Adapter
+
+    def continue_run(self, run_response: Any = None, **named: Any) -> Any:
+        """Guard these results, and go on with the run."""
+        for execution, requirement, call in self._brought(run_response, **named):
+            _bring(execution, requirement, self._overspill.process_sync(execution.result, **call))
+        return super().continue_run(run_response, **named)  # type: ignore[misc]
+
+    def acontinue_run(self, run_response: Any = None, **named: Any) -> Any:
+        """Do the same as `continue_run`, for asynchronous code: return a coroutine or an iterator."""
+        running = super().acontinue_run(run_response, **named)  # type: ignore[misc]
+        guarding = functools.partial(self._guard_brought, run_response, **named)
+        return _after(guarding, running) if inspect.isawaitable(running) else _events(guarding, running)
+
+    async def _guard_brought(self, run_response: Any, **named: Any) -> None:
+        for execution, requirement, call in self._brought(run_response, **named):
+            _bring(execution, requirement, await self._overspill.process(execution.result, **call))
+
+    def _brought(
+        self,
+        run_response: Any,
+        *,
+        requirements: Sequence[RunRequirement] | None = None,
+        session_id: str | None = None,
+        **_: Any,
+    ) -> Iterator[tuple[ToolExecution, RunRequirement | None, dict[str, Any]]]:
+        """Yield the calls with such a result, what asked for each, and what the guard is told of it."""
+        asked = [each for each in requirements or getattr(run_response, "requirements", None) or () if each]
+        known = {id(each.tool_execution): each for each in asked}
+        found = [*(getattr(run_response, "tools", None) or ()), *(each.tool_execution for each in asked)]
+        session = getattr(run_response, "session_id", None) or session_id
+        for each in {id(each): each for each in found if each is not None}.values():
+            if each.external_execution_required and each.result is not None:
+                call = {"tool": each.tool_name or "", "call_id": each.tool_call_id or minted()}
+                yield each, known.get(id(each)), {**call, "session": session}
+
+
+def _bring(execution: ToolExecution, requirement: RunRequirement | None, guarded: Guarded) -> None:
+    """Put the guarded result into the places of the whole: agno stores both with the run."""
+    execution.result = guarded.value
+    if requirement is not None and requirement.external_execution_result is not None:
+        requirement.external_execution_result = guarded.value
+
+
+async def _after(guarding: Callable[[], Awaitable[None]], running: Awaitable[Any]) -> Any:
+    await guarding()
+    return await running
+
+
+async def _events(guarding: Callable[[], Awaitable[None]], running: Any) -> AsyncIterator[Any]:
+    async with aclosing(running):
+        await guarding()
+        async for event in running:
+            yield event
 
 
 def _reading_tool(tool: AgentTool) -> Function:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from agno.agent import Agent
 from agno.run.agent import CustomEvent
+from agno.team import Team
+from agno.tools.function import Function
+from overspill import SyncClient
 from overspill.integrations.agno import guard_agent
 
 from tests.integrations.agno.harness import Script, results
@@ -63,6 +67,39 @@ def test_tools_that_are_made_for_each_run_are_guarded(
 @dataclass
 class Step(CustomEvent):
     """An event of a tool's own."""
+
+
+def continued(agent: Any, run: Any, way: str, **named: Any) -> Any:
+    """Go on with a paused run; return it when it has ended."""
+
+    async def last_event() -> Any:
+        events = agent.acontinue_run(run, stream=True, yield_run_output=True, **named)
+        return [event async for event in events][-1]
+
+    if way == "sync":
+        return agent.continue_run(run, **named)
+    return asyncio.run(agent.acontinue_run(run, **named) if way == "async" else last_event())
+
+
+@pytest.mark.parametrize("way", ["sync", "async", "stream"])
+@pytest.mark.parametrize("kind", [Agent, Team])
+def test_a_result_that_the_host_hands_back_is_guarded(
+    guard: Guard, session: str, way: str, kind: type[Any]
+) -> None:
+    far = Function(name="far", description="Return lines.", external_execution=True)
+    model = Script(turns=[[Call("far", {}, "call_1")]])
+    members: dict[str, Any] = {"members": []} if kind is Team else {}
+    agent = guard_agent(kind(model=model, tools=[far], telemetry=False, **members), guard).deep_copy()
+    paused = agent.run("go", session_id=session)
+    paused.requirements[0].set_external_execution_result(tools.lines(20_000))
+    ended = continued(agent, paused, way, requirements=paused.requirements)
+    shown = next(str(message.content) for message in ended.messages if message.role == "tool")
+    assert isinstance(guard.client, SyncClient)
+
+    assert shown.startswith("[overspill] Output of far (call_1")
+    assert stored(guard, handle_in(shown)).decode() == tools.lines(20_000)
+    assert guard.client.list(session=session, call_id="call_1").captures
+    assert len(json.dumps(ended.to_dict())) < 20_000
 
 
 def streams() -> Any:
