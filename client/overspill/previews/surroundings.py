@@ -40,13 +40,15 @@ def surrounding_lines(
 
 def _belonging(text: str, item: Candidate, within: tuple[int, int]) -> Iterator[NearbyLine]:
     """Yield lines after and before that are indented deeper: they say where or what."""
-    depth = _depth(item.line)
+    depth = _depth(message(item.line))
     for line in islice(_after(text, item, within[1]), _FEW):
-        if _is_blank(text, line) or _depth(text[line[1] : line[2]]) < max(depth, 1):
+        said = _said(text, line)
+        if _is_blank(said) or _depth(said) < max(depth, 1):
             break
         yield line
     for line in islice(_before(text, item, within[0]), _FEW):
-        if _is_blank(text, line) or _depth(text[line[1] : line[2]]) <= depth:
+        said = _said(text, line)
+        if _is_blank(said) or _depth(said) <= depth:
             break
         yield line
 
@@ -55,7 +57,7 @@ def _not_blank(text: str, lines: Iterator[NearbyLine]) -> Iterator[NearbyLine]:
     """Yield the lines that are not blank, until there is a long gap."""
     blanks = 0
     for line in lines:
-        if _is_blank(text, line):
+        if _is_blank(_said(text, line)):
             blanks += 1
             if blanks > _MOST_BLANK:
                 return
@@ -63,9 +65,13 @@ def _not_blank(text: str, lines: Iterator[NearbyLine]) -> Iterator[NearbyLine]:
             yield line
 
 
-def _is_blank(text: str, line: NearbyLine) -> bool:
-    """Return whether a line says nothing. A drawn rule says nothing."""
-    return not message(text[line[1] : line[2]]).strip(_DRAWN)
+def _said(text: str, line: NearbyLine) -> str:
+    return message(text[line[1] : line[2]])
+
+
+def _is_blank(said: str) -> bool:
+    """Return whether a message says nothing. A drawn rule says nothing."""
+    return not said.strip(_DRAWN)
 
 
 def _after(text: str, item: Candidate, ceiling: int) -> Iterator[NearbyLine]:
@@ -90,7 +96,6 @@ def _before(text: str, item: Candidate, floor: int) -> Iterator[NearbyLine]:
         end = begin
 
 
-def _depth(line: str) -> int:
+def _depth(said: str) -> int:
     """Return how far a message is indented. Marks of test runners and compilers before it count as blanks."""
-    said = message(line)
     return len(said) - len(said.lstrip(" \t|>E"))
