@@ -148,7 +148,6 @@ class Spill:
             cls,
             shape=shape,
             policy=policy,
-            origin=origin,
             why=why,
             room=room,
             previews=previews,
@@ -158,12 +157,12 @@ class Spill:
         body: Body = shape.body
         lines = previews.newlines(body).lines if isinstance(body, str) else extent_of(body).lines
         if not identify:
-            return made(body=body, sha256=b"", id="", size=measure.size(body), lines=lines)
+            return made(origin=origin, body=body, sha256=b"", id="", size=measure.size(body), lines=lines)
         data, sha256 = hashed(body)
         if origin.live is not None and not origin.live.is_beginning_of(data):
             origin = origin._replace(capture="", live=None)
         handle = origin.capture or wire.capture_id(origin.session, origin.call_id, sha256)
-        return replace(made(body=data, sha256=sha256, id=handle, size=len(data), lines=lines), origin=origin)
+        return made(origin=origin, body=data, sha256=sha256, id=handle, size=len(data), lines=lines)
 
     def notice(
         self, stored: StoreResult, *, earlier: Earlier | None = None, counts_tokens: bool = True
