@@ -100,7 +100,7 @@ class Probe:
         self.lead: str = "" if at else rule.lead
         """The pattern of what stands right before the anchor, if the prefix begins with the anchor."""
         self.word: str = rule.word if rule.is_bounded and prefix[-1] in FREQUENT else ""
-        """The pattern of a part of the long word that follows the prefix; empty if none needs to."""
+        """The pattern of how the long word begins that follows the prefix; empty if none has to."""
         self._kind = rule.kind
         self._back = at + rule.lead_width
         self._check = rule.check
