@@ -5,10 +5,12 @@ It serves one folder of files, as an oracle for ranges and preconditions, or pas
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from contextlib import contextmanager
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -17,8 +19,7 @@ from tests.servers.ports import free_port
 from tests.servers.redis import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
 CONFIG: Final = """\
 daemon off;
@@ -31,9 +32,11 @@ http {{
     default_type text/plain;
     client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
-    server {{ listen 127.0.0.1:{port}; {server} }}
+    {servers}
 }}
 """
+DEPLOYED: Final = Path(__file__).parents[2] / "service" / "deploy" / "nginx.conf"
+"""The configuration for an operator. Only addresses change here."""
 SECONDS: Final = 10
 
 
@@ -68,15 +71,35 @@ def passing_on(folder: Path, service: int, *, patience: int = 60) -> Iterator[in
 
 
 @contextmanager
+def deployed(folder: Path, replicas: Sequence[int]) -> Iterator[int]:
+    """Pass requests on to these ports of loopback as the deployment's nginx.conf says; the port."""
+    folder.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    given = "".join(f"    server 127.0.0.1:{replica};\n" for replica in replicas)
+    text, count = re.subn(r"(?:    server \S+;\n)+", given, DEPLOYED.read_text(encoding="utf-8"))
+    assert count == 1, f"{DEPLOYED} has no replicas"
+    assert text.count("listen 127.0.0.1:8080;") == 1
+    with _serving_at(folder, port, text.replace("127.0.0.1:8080", f"127.0.0.1:{port}")):
+        yield port
+
+
+@contextmanager
 def _running(folder: Path, server: str) -> Iterator[int]:
-    program, port = executable(), free_port()
-    (folder / "nginx.conf").write_text(CONFIG.format(folder=folder, port=port, server=server))
+    port = free_port()
+    with _serving_at(folder, port, f"server {{ listen 127.0.0.1:{port}; {server} }}"):
+        yield port
+
+
+@contextmanager
+def _serving_at(folder: Path, port: int, servers: str) -> Iterator[None]:
+    program = executable()
+    (folder / "nginx.conf").write_text(CONFIG.format(folder=folder, servers=servers))
     process = subprocess.Popen(
         [program, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(folder / "error.log")]
     )
     try:
         wait_until(lambda: _answers(process, port), "nginx")
-        yield port
+        yield
     finally:
         process.terminate()
         process.wait(SECONDS)

@@ -148,13 +148,13 @@ def metadata(
             f"content_type {content_type!r} is not a media type such as text/plain; charset=utf-8"
         )
     texts = {
-        **_label_headers(labels or {}),
         wire.Header.SESSION: session,
         wire.Header.CALL_ID: call_id,
         wire.Header.TOOL: wire.fit(tool, wire.SHORT_VALUE),
         wire.Header.STATUS: wire.fit(status, wire.SHORT_VALUE),
     }
     headers = {name: wire.encode_header(wire.fit(text)) for name, text in texts.items() if text}
+    headers |= _label_header(labels or {})
     if ttl is not None:
         headers[wire.Header.TTL] = str(ttl)
     if content_type:
@@ -162,13 +162,14 @@ def metadata(
     return headers
 
 
-def _label_headers(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the header of each label, not encoded yet. Raises as `metadata` does."""
+def _label_header(labels: Mapping[str, str]) -> dict[str, str]:
+    """Return the header of the labels that are not empty. Raises as `metadata` does."""
     check_labels(labels)
     for name in labels:
         if not _LABEL.fullmatch(name):
             raise ValueError(f"a label's name is 1 to 63 letters, digits, '_', '.' and '-'; it is {name!r}")
-    return {wire.Header.LABEL + name: value for name, value in labels.items()}
+    said = {name: wire.fit(text) for name, text in labels.items() if text}
+    return {wire.Header.LABELS: wire.encode_labels(said)} if said else {}
 
 
 def encode_query(query: Struct) -> dict[str, str]:

@@ -39,7 +39,15 @@ from overspill.wire.experiments import (
     Experiments,
     ExperimentsQuery,
 )
-from overspill.wire.headers import Header, decode_digest, decode_header, encode_digest, encode_header
+from overspill.wire.headers import (
+    Header,
+    decode_digest,
+    decode_header,
+    decode_labels,
+    encode_digest,
+    encode_header,
+    encode_labels,
+)
 from overspill.wire.identity import (
     CALL_PREFIX,
     CAPTURE_ID,
@@ -229,8 +237,10 @@ __all__ = [
     "capture_id",
     "decode_digest",
     "decode_header",
+    "decode_labels",
     "encode_digest",
     "encode_header",
+    "encode_labels",
     "encode_path",
     "fit",
     "host_name",

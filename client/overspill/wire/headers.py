@@ -5,8 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Header:
@@ -17,7 +20,10 @@ class Header:
     TOOL: Final = "Overspill-Tool"
     STATUS: Final = "Overspill-Status"
     TTL: Final = "Overspill-Ttl"
+    LABELS: Final = "Overspill-Labels"
+    """All labels in one field, see `encode_labels`."""
     LABEL: Final = "Overspill-Label-"
+    """One label, whose name follows. Proxies drop a field with a `.` or `_` in its name, without a word."""
     SHA256: Final = "Overspill-Sha256"
     SIZE: Final = "Overspill-Size"
     STATE: Final = "Overspill-State"
@@ -42,6 +48,19 @@ def encode_header(value: str) -> str:
 def decode_header(value: str) -> str:
     """Decode what `encode_header` gives. Raises `UnicodeDecodeError` for bytes that are not UTF-8."""
     return unquote(value, errors="strict")
+
+
+def encode_labels(labels: Mapping[str, str]) -> str:
+    """Return the value of an `Overspill-Labels` field: `name=value, name=value`, with encoded values."""
+    return ", ".join(f"{name}={encode_header(value).replace(',', '%2C')}" for name, value in labels.items())
+
+
+def decode_labels(field: str) -> list[tuple[str, str]]:
+    """Return the names and the still encoded values of what `encode_labels` gives. Raises `ValueError`."""
+    found = [member.strip().partition("=") for member in field.split(",")]
+    if not all(equals for _, equals, _ in found):
+        raise ValueError(f"{Header.LABELS} needs the form name=value, name=value")
+    return [(name, value) for name, _, value in found]
 
 
 def encode_digest(sha256: bytes) -> str:

@@ -6,7 +6,15 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import hdrs
-from overspill.wire import MAX_LABELS, MAX_METADATA, MAX_VALUE, Header, decode_digest, decode_header
+from overspill.wire import (
+    MAX_LABELS,
+    MAX_METADATA,
+    MAX_VALUE,
+    Header,
+    decode_digest,
+    decode_header,
+    decode_labels,
+)
 
 from overspill_service.archive.metadata import CaptureMetadata
 from overspill_service.errors import InvalidHeader
@@ -65,7 +73,11 @@ def digest_of(headers: CIMultiDictProxy[str]) -> bytes | None:
 
 
 def _value(headers: CIMultiDictProxy[str], name: str) -> str:
-    field = single_field(headers, name) or ""
+    return _decoded(name, single_field(headers, name) or "")
+
+
+def _decoded(name: str, field: str) -> str:
+    """Return the text of a header's value. Raises `InvalidHeader`, which names the header."""
     try:
         value = decode_header(field)
     except UnicodeDecodeError as error:
@@ -90,17 +102,30 @@ def _media_type(headers: CIMultiDictProxy[str]) -> str:
 
 def _labels(headers: CIMultiDictProxy[str]) -> dict[str, str]:
     labels: dict[str, str] = {}
-    for name in headers:
-        if name.lower().startswith(Header.LABEL.lower()):
-            label = name[len(Header.LABEL) :].lower()
-            if not _LABEL.fullmatch(label):
-                raise InvalidHeader(
-                    f"the label {label[:100]!r} must be 1 to 63 of a-z, 0-9, '_', '.' and '-'"
-                )
-            labels[label] = _value(headers, name)
+    for name, field in _encoded_labels(headers):
+        label = name.lower()
+        if not _LABEL.fullmatch(label):
+            raise InvalidHeader(f"the label {label[:100]!r} must be 1 to 63 of a-z, 0-9, '_', '.' and '-'")
+        if label in labels:
+            raise InvalidHeader(f"{Header.LABEL}{label} is given twice; send it once")
+        labels[label] = _decoded(f"{Header.LABEL}{label}", field)
     if len(labels) > MAX_LABELS:
         raise InvalidHeader(f"{len(labels)} labels are more than the {MAX_LABELS} that are allowed")
     return labels
+
+
+def _encoded_labels(headers: CIMultiDictProxy[str]) -> list[tuple[str, str]]:
+    """Return all labels with their encoded values, in whichever of the two forms they came."""
+    prefix = Header.LABEL.lower()
+    found = [
+        (name[len(prefix) :], value) for name, value in headers.items() if name.lower().startswith(prefix)
+    ]
+    if field := list_field(headers, Header.LABELS):
+        try:
+            found += decode_labels(field)
+        except ValueError as error:
+            raise InvalidHeader(str(error)) from error
+    return found
 
 
 def _ttl(headers: CIMultiDictProxy[str]) -> int | None:

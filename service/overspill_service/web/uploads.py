@@ -142,6 +142,7 @@ METADATA_HEADERS: Final = {
     Header.TOOL: "The tool's name.",
     Header.STATUS: "How the tool ended, as its caller words it.",
     Header.TTL: "Retention in seconds.",
+    Header.LABELS: "Labels, as name=value, name=value. Values are percent-encoded, commas in them too.",
     Header.REPR_DIGEST: "sha-256=:BASE64: of the content (RFC 9530).",
     "Content-Encoding": "zstd or gzip.",
     "Content-Type": "The content's media type.",
@@ -155,7 +156,7 @@ ROUTES: Final = (
         handler=put,
         summary=(
             "Store the body, the whole output, under its capture id. Safe to repeat. "
-            f"Headers `{Header.LABEL}*` label it."
+            f"`{Header.LABELS}` labels it, or a header `{Header.LABEL}*` for each label."
         ),
         headers=METADATA_HEADERS,
         body="application/octet-stream",
