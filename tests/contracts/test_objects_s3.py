@@ -426,7 +426,7 @@ async def test_an_authority_that_is_not_trusted_is_named(
     async with opened(s3_server.url(bucket, endpoint=encrypted[0].url), deadline=10) as store:
         messages = await refusals(store)
 
-    assert all("certificate is not trusted" in message for message in messages)
+    assert all("certificate of the object store is not trusted" in message for message in messages)
 
 
 async def test_access_denied_lists_the_permissions(store: S3Store, faulty_s3: FaultyProxy) -> None:

@@ -13,6 +13,8 @@ from typing import Final
 
 from redis import exceptions as redis_errors
 
+from overspill_service.errors.certificates import distrust
+
 READ_ONLY: Final = "Redis is read-only (a replica?)"
 
 _DENIED: Final = (
@@ -79,7 +81,7 @@ def reason(error: Exception) -> str:
     if isinstance(error.__cause__ or error.__context__ or error, socket.gaierror):
         return "the host of Redis is not known; correct the catalog's URL"
     if _is_untrusted(error):
-        return "the TLS certificate of Redis is not trusted"
+        return distrust("Redis", error, "ssl_ca_certs= of the catalog's URL")
     text = next((text for kinds, text in _KINDS if isinstance(error, kinds)), None)
     return text or f"Redis refused a command ({type(error).__name__})"
 

@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 from overspill_service.errors import StoreUnavailable
 from overspill_service.objects import StoredObject
 from overspill_service.objects.keys import owner_of
-from overspill_service.objects.s3.failures import NO_CREDENTIALS, NO_TRUST, failure
+from overspill_service.objects.s3.failures import NO_CREDENTIALS, failure, untrusted
 from overspill_service.objects.threads import Threads
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class Bucket:
         except NoCredentialsError as error:
             raise StoreUnavailable(NO_CREDENTIALS) from error
         except SSLError as error:
-            raise StoreUnavailable(NO_TRUST) from error
+            raise untrusted(error) from error
         except BotoCoreError as error:
             raise StoreUnavailable(
                 f"the connection to the object store failed ({type(error).__name__})"

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Final
 
 from overspill_service.errors import StoreFull, StoreUnavailable
+from overspill_service.errors.certificates import distrust
 
 TRANSIENT_STATUSES: Final = frozenset({429, 500, 502, 503, 504})
 TRANSIENT_CODES: Final = frozenset(
@@ -30,9 +31,6 @@ _FULL_STATUS: Final = 507
 NO_CREDENTIALS: Final = (
     "there are no credentials for the object store; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
     "or give this machine a role"
-)
-NO_TRUST: Final = (
-    "the object store's certificate is not trusted; name the file of its authority in AWS_CA_BUNDLE"
 )
 NOT_ENCRYPTED: Final = (
     "the object store does not encrypt by sse={sse}; configure it there, or take sse= out of the store URL"
@@ -59,6 +57,11 @@ _ADVICE: Final = {
     "NoSuchBucket": _NO_BUCKET,
 }
 _ADVICE_BY_STATUS: Final = {301: _REGION, 307: _REGION, 401: _KEYS, 403: _DENIED, 404: _NO_BUCKET}
+
+
+def untrusted(error: Exception) -> StoreUnavailable:
+    """Return the error for a certificate that TLS refused."""
+    return StoreUnavailable(distrust("the object store", error, "AWS_CA_BUNDLE"))
 
 
 def says_absent(status: int, code: str) -> bool:

@@ -12,9 +12,8 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from overspill_service.errors import StoreUnavailable
 from overspill_service.objects.s3.connector import Connector
-from overspill_service.objects.s3.failures import NO_HOST, NO_TRUST, is_transient
+from overspill_service.objects.s3.failures import NO_HOST, is_transient, untrusted
 from overspill_service.objects.s3.retry import TransientFailure
 from overspill_service.resources.fair_places import FairPlaces
 
@@ -140,7 +139,7 @@ class HttpClient:
             except TimeoutError as error:
                 raise TransientFailure("the object store is too slow to answer") from error
             except aiohttp.ClientSSLError as error:
-                raise StoreUnavailable(NO_TRUST) from error
+                raise untrusted(error) from error
             except aiohttp.ClientConnectorDNSError as error:
                 raise TransientFailure(NO_HOST) from error
             except aiohttp.ClientError as error:

@@ -1,0 +1,95 @@
+"""Redis and the object store with a certificate that is not trusted: both say why, and quote no host."""
+
+from __future__ import annotations
+
+import ssl
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+import trustme
+from overspill_service.back_ends import catalog_of, store_of
+from overspill_service.errors import ServiceError
+from overspill_service.settings.settings import Settings
+
+from tests.servers.faulty_proxy import running as proxied
+from tests.servers.ports import HOST, free_port
+from tests.servers.redis import RedisServer, running
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DAY = timedelta(days=1)
+NOW = datetime.now(UTC)
+REASONS = {
+    "expired": "is not trusted: it has expired",
+    "early": "is not trusted: it is not valid yet",
+    "other host": "it is for another host than that of the URL",
+    "other authority": "name",
+}
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> trustme.CA:
+    made = trustme.CA()
+    made.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    return made
+
+
+def certificate(authority: trustme.CA, kind: str) -> trustme.LeafCert:
+    if kind == "expired":
+        return authority.issue_cert(HOST, not_after=NOW - DAY)
+    if kind == "early":
+        return authority.issue_cert(HOST, not_before=NOW + DAY, not_after=NOW + 2 * DAY)
+    if kind == "other host":
+        return authority.issue_cert("other.example")
+    return trustme.CA().issue_cert(HOST)
+
+
+@pytest.mark.parametrize("kind", REASONS)
+async def test_redis_with_a_certificate_that_is_not_trusted(
+    kind: str, authority: trustme.CA, tmp_path: Path
+) -> None:
+    issued, files = certificate(authority, kind), tmp_path / "redis"
+    issued.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "own.pem"))
+    server = RedisServer(
+        files,
+        tls_port=str(free_port()),
+        tls_cert_file="../own.pem",
+        tls_key_file="../own.pem",
+        tls_ca_cert_file="../ca.pem",
+        tls_auth_clients="no",
+    )
+    with running(server):
+        url = f"rediss://{HOST}:{server.options['tls_port']}/0?ssl_ca_certs={tmp_path / 'ca.pem'}"
+        catalog = catalog_of(Settings(data=tmp_path), "catalog", url)
+        with pytest.raises(ServiceError, match="the certificate of Redis is not trusted") as raised:
+            await catalog.ping()
+        await catalog.close()
+
+    assert REASONS[kind] in str(raised.value)
+    assert HOST not in str(raised.value)
+
+
+@pytest.mark.parametrize("kind", REASONS)
+async def test_an_object_store_with_a_certificate_that_is_not_trusted(
+    kind: str, authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "ca.pem"))
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "given")
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    certificate(authority, kind).configure_cert(tls)
+    async with AsyncExitStack() as stack:
+        proxy = await stack.enter_async_context(proxied("http://127.0.0.1:9", tls))
+        url = f"s3://captures?endpoint={proxy.url}&region=here&addressing=path"
+        store = store_of(Settings(data=tmp_path), "store", url)
+        stack.push_async_callback(store.close)
+        said = []
+        for attempt in (store.ping(), store.read("v1/a/b/c", 0, 1), store.delete(["v1/a/b/c"])):
+            with pytest.raises(ServiceError, match="the certificate of the object store is not") as raised:
+                await attempt
+            said.append(str(raised.value))
+
+    assert all(REASONS[kind] in each and HOST not in each for each in said)
