@@ -87,7 +87,10 @@ class _AgentGuard:
         seen.add(id(agent))
         names = {tool.name for tool in agent.tools}
         missing = [tool for tool in self._reading if tool.name not in names]
-        reached = [*agent.handoffs, *(getattr(tool, "_agent_instance", None) for tool in agent.tools)]
+        reached = [
+            *map(_target, agent.handoffs),
+            *(getattr(each, "_agent_instance", None) for each in agent.tools),
+        ]
         _assign(agent, "tools", [*map(self.guarded_tool, agent.tools), *missing])
         _assign(agent, "mcp_servers", [self._server(server) for server in agent.mcp_servers])
         _assign(agent, "handoffs", [self._handoff(handoff) for handoff in agent.handoffs])
@@ -237,6 +240,12 @@ def _reading_tool(tool: AgentTool) -> FunctionTool:
         on_invoke_tool=_ReadingInvoker(tool),
         strict_json_schema=False,
     )
+
+
+def _target(handoff: Any) -> Any:
+    """Return the agent that a handoff names, if it does: a run that goes on elsewhere may begin with it."""
+    known = getattr(handoff, "_agent_ref", None)
+    return handoff if known is None else known()
 
 
 def _assign(agent: AgentBase[Any], name: str, items: list[Any]) -> None:

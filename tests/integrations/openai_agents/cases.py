@@ -13,6 +13,7 @@ from agents import (
     FunctionTool,
     RunConfig,
     Runner,
+    RunState,
     ShellCallOutcome,
     ShellCommandOutput,
     ShellResult,
@@ -72,6 +73,33 @@ def test_the_agent_that_is_handed_to_is_guarded_and_can_read(guard: Guard) -> No
     assert "[overspill]" in found[-1].output
     assert {"inspect_output", "list_captures"} <= {tool.name for tool in child.model.calls[0].tools}
     assert parent.handoffs[0].agent_name == "child"
+
+
+def test_a_run_that_goes_on_behind_a_handoff_in_another_process_is_guarded(guard: Guard) -> None:
+    @function_tool(needs_approval=True)
+    def far() -> str:
+        return tools.lines(MANY)
+
+    def first() -> Agent[Any]:
+        child: Agent[Any] = Agent(name="child", model=scripted(call("far", "call_2")), tools=[far])
+        leads = scripted(call("transfer_to_child"))
+        return guard_agent(Agent(name="parent", model=leads, handoffs=[handoff(child)]), guard)
+
+    def behind() -> Agent[Any]:
+        child: Agent[Any] = Agent(name="child", model=scripted(), tools=[far])
+        return guard_agent(Agent(name="parent", handoffs=[handoff(child)]), guard)
+
+    async def both() -> Any:
+        config = RunConfig(tracing_disabled=True)
+        paused = await Runner.run(first(), "go", run_config=config)
+        parent = behind()
+        state: Any = await RunState.from_string(parent, paused.to_state().to_string())
+        state.approve(state.get_interruptions()[0])
+        return await Runner.run(parent, state, run_config=config)
+
+    shown = [each.output for each in asyncio.run(both()).new_items if isinstance(each, ToolCallOutputItem)]
+
+    assert stored(guard, handle_in(shown[-1])).decode() == tools.lines(MANY)
 
 
 def test_an_agent_that_is_a_tool_is_guarded_inside_and_outside(guard: Guard, session: str) -> None:
