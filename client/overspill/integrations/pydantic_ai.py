@@ -8,7 +8,15 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic_ai import CallToolsNode, FunctionToolset, ModelRetry, RunContext, Tool, ToolReturn
+from pydantic_ai import (
+    CallToolsNode,
+    FunctionToolset,
+    ModelRequestNode,
+    ModelRetry,
+    RunContext,
+    Tool,
+    ToolReturn,
+)
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, Instrumentation
 from pydantic_ai.exceptions import (
     ApprovalRequired,
@@ -17,7 +25,7 @@ from pydantic_ai.exceptions import (
     ToolFailedError,
     ToolRetryError,
 )
-from pydantic_ai.messages import ModelResponse, RetryPromptPart, ToolCallPart
+from pydantic_ai.messages import ModelResponse, RetryPromptPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolApproved, ToolDenied
 from pydantic_ai.toolsets import WrapperToolset
@@ -25,12 +33,13 @@ from pydantic_ai.toolsets import WrapperToolset
 from overspill.guard.call_context import minted
 from overspill.guard.guarded import METADATA
 from overspill.integrations.adapter import Adapter
+from overspill.reading.latest import Latest
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from pydantic_ai.capabilities import AgentNode
-    from pydantic_ai.tools import ToolDefinition
+    from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition
     from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
     from overspill.agent_tools.agent_tool import AgentTool
@@ -40,6 +49,7 @@ if TYPE_CHECKING:
 _CONTROL_FLOW: Final = (ApprovalRequired, CallDeferred, ToolFailedError, ToolRetryError)
 _DECISIONS: Final = (ToolApproved, ToolDenied, ModelRetry, RetryPromptPart)
 """What a run may be given for a call that waited, in the place of a result."""
+_MAX_REMEMBERED: Final = 1_000
 _OWN: Final = {METADATA: "reads captures"}
 """The metadata of the reading tools."""
 
@@ -61,6 +71,8 @@ class OverspillCapability(AbstractCapability[Any]):
         self._reading = FunctionToolset(
             [_reading_tool(each) for each in self.adapter.reading_tools], metadata=_OWN, id="overspill"
         )
+        self._deferred: Latest[str | None, set[str]] = Latest(_MAX_REMEMBERED)
+        """By run, the calls that other capabilities were asked to answer in the last node."""
 
     @classmethod
     def combine(cls, capabilities: Sequence[AbstractCapability[Any]]) -> AbstractCapability[Any]:
@@ -84,6 +96,26 @@ class OverspillCapability(AbstractCapability[Any]):
                 for call_id, result in node.tool_call_results.items()
             }
         return node
+
+    async def handle_deferred_tool_calls(
+        self, ctx: RunContext[Any], *, requests: DeferredToolRequests
+    ) -> DeferredToolResults | None:
+        """Answer nothing: `after_node_run` guards what other capabilities answer."""
+        self._deferred[ctx.run_id] = {call.tool_call_id for call in requests.calls}
+        return None
+
+    async def after_node_run(self, ctx: RunContext[Any], *, node: AgentNode[Any], result: Any) -> Any:
+        """Guard results of calls that other capabilities answered while the node ran."""
+        del node
+        deferred = self._deferred.pop(ctx.run_id, ())
+        if deferred and isinstance(result, ModelRequestNode):
+            result.request.parts = [
+                await self._answer(part, ctx.conversation_id)
+                if isinstance(part, ToolReturnPart) and part.tool_call_id in deferred
+                else part
+                for part in result.request.parts
+            ]
+        return result
 
     async def wrap_tool_execute(
         self,
@@ -117,6 +149,11 @@ class OverspillCapability(AbstractCapability[Any]):
         return _with_metadata(
             await self.adapter.process(result, tool=tool, call_id=call_id or minted(), session=session)
         )
+
+    async def _answer(self, part: ToolReturnPart, session: str | None) -> ToolReturnPart:
+        given = ToolReturn(part.content, metadata=part.metadata)
+        found = await self._external(given, part.tool_name, part.tool_call_id, session)
+        return dataclasses.replace(part, content=found.return_value, metadata=found.metadata)
 
     async def _shortened(self, error: Any, part: Any, named: dict[str, Any]) -> Exception:
         """Return the error that tells the model of a failure, with a part that is short enough."""

@@ -17,7 +17,7 @@ from overspill.integrations.directives.directives import THINK_PROMPT
 from overspill.integrations.directives.pydantic_ai import DirectivesCapability
 from overspill.integrations.pydantic_ai import OverspillCapability
 from pydantic_ai import Agent, ApprovalRequired, BinaryContent, CallDeferred, ModelRetry, ToolReturn
-from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.capabilities import AbstractCapability, HandleDeferredToolCalls
 from pydantic_ai.exceptions import SkipToolExecution, ToolFailed
 from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import ModelResponse, TextPart, ToolReturnPart, UserPromptPart
@@ -113,6 +113,19 @@ def test_an_approval_passes(guard: Guard) -> None:
 
     assert isinstance(found, DeferredToolRequests)
     assert [call.tool_call_id for call in found.approvals] == ["call_1"]
+
+
+def test_a_result_that_another_capability_hands_back_is_guarded(guard: Guard) -> None:
+    def far() -> str:
+        raise CallDeferred
+
+    async def answer(_: Any, requests: DeferredToolRequests) -> DeferredToolResults:
+        return DeferredToolResults(calls={each.tool_call_id: tools.lines(MANY) for each in requests.calls})
+
+    (found,) = parts(agent_of(guard, far, HandleDeferredToolCalls(handler=answer)))
+
+    assert stored(guard, handle_in(found.content)).decode() == tools.lines(MANY)
+    assert found.metadata["overspill"]["outcome"] == "captured"
 
 
 @dataclass
