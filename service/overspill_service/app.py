@@ -17,6 +17,7 @@ from overspill_service.live.flusher import Flusher
 from overspill_service.live.streams import Streams
 from overspill_service.live.views import LiveViews
 from overspill_service.maintenance import Maintenance
+from overspill_service.resources.body_pace import BodyPace
 from overspill_service.resources.fair_places import Places
 from overspill_service.resources.fair_threads import FairThreads
 from overspill_service.resources.scans import ScanThreads, scan_places
@@ -126,6 +127,7 @@ async def _assemble(
         unsent=UnsentAnswers(memory, note_cut_off),
         scans=scans,
         mix=mix,
+        body_pace=BodyPace(mix),
         flusher=_flusher(settings, metrics, archive),
         live_views=views,
         streams=Streams(archive, views),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import random
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -12,11 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from overspill import wire
 from overspill.reading.grep import Search
 from overspill.wire import Code
 from overspill_service.errors import IncompleteBody
 from overspill_service.resources.admission import NEW_SECONDS, Admission, Admitted
+from overspill_service.resources.body_pace import BURST_SECONDS, RATE, BodyPace
 from overspill_service.resources.fair_places import FairPlaces, answer_places
+from overspill_service.resources.tenant_mix import TenantMix
 from overspill_service.settings.settings import Settings
 from overspill_service.tenants.keys import hash_key, new_key
 from overspill_service.web.body_patience import BodyPatience
@@ -353,3 +357,18 @@ async def test_every_request_is_admitted_for_its_tenant(api: Api, monkeypatch: p
     async with asyncio.timeout(30):
         while api.service.admission._new:  # noqa: ASYNC110  (it is admitted a moment after its request)
             await asyncio.sleep(NEW_SECONDS)
+
+
+async def test_the_bytes_of_an_upload_count_against_its_tenants_pace(api: Api) -> None:
+    clock, content = Clock(), random.Random(1).randbytes(3 * 2**20)
+    mix = TenantMix(clock)
+    for tenant in ("hostile", "quiet"):
+        mix.note(tenant)
+    api.service.body_pace = pace = BodyPace(mix, clock)
+    for method, path in (("PUT", path_of(content)), ("POST", wire.Path.CAPTURES)):
+        response = await api.send(method, path, data=content, headers=bearer(HOSTILE))
+        assert response.status == 201
+
+    # The clock stands still, so each chunk waits for all those before it.
+    assert pace.pause("hostile", 0) == pytest.approx(2 * len(content) / RATE - BURST_SECONDS)
+    assert pace.pause("quiet", 0) == 0

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from overspill_service.live.flusher import Flusher
     from overspill_service.live.streams import Streams
     from overspill_service.live.views import LiveViews
+    from overspill_service.resources.body_pace import BodyPace
     from overspill_service.resources.fair_places import Places
     from overspill_service.resources.scans import ScanThreads
     from overspill_service.resources.tenant_mix import TenantMix
@@ -79,6 +80,7 @@ class Service:
     unsent: UnsentAnswers
     scans: ScanThreads
     mix: TenantMix
+    body_pace: BodyPace
     flusher: Flusher
     live_views: LiveViews
     streams: Streams

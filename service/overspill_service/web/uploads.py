@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -109,8 +110,16 @@ async def _upload_body(
 ) -> AsyncIterator[UploadBody]:
     """Hold a place and the memory for a body. Raises `TooManyRequests`, `Overloaded`."""
     async with _upload_place(context), _body_memory(context, encoding) as memory:
-        chunks = body_chunks(context.request, context.service.settings)
-        yield UploadBody(chunks, memory, encoding, digest, _announced_size(context, encoding))
+        yield UploadBody(_paced_chunks(context), memory, encoding, digest, _announced_size(context, encoding))
+
+
+async def _paced_chunks(context: RequestContext[Any]) -> AsyncIterator[bytes]:
+    """Yield the body as it arrives, at the pace that leaves time to other tenants."""
+    pace, tenant = context.service.body_pace, context.principal.tenant.name
+    async for chunk in body_chunks(context.request, context.service.settings):
+        yield chunk
+        if pause := pace.pause(tenant, len(chunk)):
+            await asyncio.sleep(pause)
 
 
 @asynccontextmanager
