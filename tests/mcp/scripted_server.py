@@ -39,12 +39,26 @@ NUMBERS = {
     "required": ["numbers"],
     "additionalProperties": False,
 }
+ROW = {"type": "array", "items": {"type": "number"}, "minItems": 300, "maxItems": 300}
+GRID_ROWS = {"type": "array", "items": ROW, "minItems": 300, "maxItems": 300}
+GRID = {
+    "type": "object",
+    "properties": {"grid": GRID_ROWS, "unit": {"type": "string"}},
+    "required": ["grid", "unit"],
+    "additionalProperties": False,
+}
+NAMED_GRID = {"$ref": "#/$defs/Grid", "$defs": {"Grid": GRID}, "type": "object"}
+GRIDS: dict[str, Any] = {"bare_grid": [[0.5] * 300] * 300}
+GRIDS["grid"] = GRIDS["named_grid"] = {"grid": GRIDS["bare_grid"], "unit": "mm"}
 TOOLS = [
     {"name": "long", "inputSchema": {"type": "object"}},
     {"name": "echo", "inputSchema": {"type": "object"}, "x-unknown": {"number": 1e2}},
     {"name": "rows", "inputSchema": {"type": "object"}, "outputSchema": ROWS},
     {"name": "table", "inputSchema": {"type": "object"}, "outputSchema": TABLE},
     {"name": "numbers", "inputSchema": {"type": "object"}, "outputSchema": NUMBERS},
+    {"name": "grid", "inputSchema": {"type": "object"}, "outputSchema": GRID},
+    {"name": "named_grid", "inputSchema": {"type": "object"}, "outputSchema": NAMED_GRID},
+    {"name": "bare_grid", "inputSchema": {"type": "object"}, "outputSchema": GRID_ROWS},
     {"name": "inspect_output", "inputSchema": {"type": "object"}},
 ]
 
@@ -82,6 +96,8 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:  # noqa
             return text("9000 items", structuredContent=table)
         case "numbers":
             return text("40000 numbers", structuredContent={"numbers": list(range(40_000))})
+        case "grid" | "named_grid" | "bare_grid":
+            return text("a grid", structuredContent=GRIDS[name])
         case "error":
             raise Wrong("no such table\n" + LINE * 10_000)
         case "shout":
@@ -132,7 +148,7 @@ def answer(request: dict[str, Any]) -> Any:  # noqa: PLR0911  (a case each)
             return {"tools": [], "nextCursor": "2"}
         case "tools/list" if "listless" not in sys.argv:
             cursor = params.get("cursor")
-            return {"tools": TOOLS[5:]} if cursor else {"tools": TOOLS[:5], "nextCursor": "2"}
+            return {"tools": TOOLS[8:]} if cursor else {"tools": TOOLS[:8], "nextCursor": "2"}
         case "tasks/result":
             return text(LINE * 10_000)
         case "tasks/get":

@@ -140,6 +140,21 @@ def test_a_line_of_20_megabytes_of_log_is_found_through_the_handle(peer: Peer) -
     assert len(json.dumps(notice)) + len(json.dumps(found)) < 8_000
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells the most memory that a process had")
+def test_a_long_line_takes_less_than_four_times_its_size_of_memory(peer: Peer) -> None:
+    peer.call("long")
+    before = peak_kilobytes(peer.process.pid)
+    peer.call("long", megabytes=40)
+
+    assert peak_kilobytes(peer.process.pid) - before < 4 * 40_000
+
+
+def peak_kilobytes(process: int) -> int:
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
+    assert found is not None
+    return int(found[1])
+
+
 def test_the_reading_tools_are_on_the_last_page_under_names_that_are_free(peer: Peer) -> None:
     tools = peer.tools()
 
@@ -149,6 +164,9 @@ def test_the_reading_tools_are_on_the_last_page_under_names_that_are_free(peer: 
         "rows",
         "table",
         "numbers",
+        "grid",
+        "named_grid",
+        "bare_grid",
         "inspect_output",
         "overspill_inspect_output",
         "list_captures",
@@ -207,6 +225,28 @@ def test_the_notice_is_an_entry_of_an_object_whose_schema_has_no_room_for_a_text
     assert schema["additionalProperties"] is False
     assert found["overspill"].startswith("[overspill] Output of numbers")
     assert found["numbers"] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("name", ["grid", "named_grid", "bare_grid"])
+def test_the_notice_stands_alone_where_the_schema_wants_more_than_a_result_may_have(
+    peer: Peer, name: str
+) -> None:
+    schema = peer.tools()[name]["outputSchema"]
+    found = peer.call(name)["structuredContent"]
+
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(found, schema)
+    jsonschema.validate(scripted_server.GRIDS[name], schema)
+    assert found.pop("overspill").startswith(f"[overspill] Output of {name}")
+    assert found == ({} if name == "bare_grid" else {"unit": "mm"})
+
+
+def test_schemas_of_tools_that_stay_whole_stay_as_they_are(service: ServiceProcess) -> None:
+    with proxied(service.url, "--whole", "grid") as peer:
+        tools = peer.tools()
+
+    assert tools["grid"]["outputSchema"] == scripted_server.GRID
+    assert tools["numbers"]["outputSchema"] != scripted_server.NUMBERS
 
 
 def test_the_message_of_an_error_that_is_too_long_becomes_a_notice(peer: Peer) -> None:
@@ -344,9 +384,9 @@ def test_no_line_of_the_client_ends_the_connection(peer: Peer, line: str) -> Non
 
 
 async def test_a_line_that_is_too_long_is_told_from_other_errors() -> None:
-    reader = asyncio.StreamReader(limit=100)
+    reader = asyncio.StreamReader()
     reader.feed_data(b"short\n" + b"x" * 1_000)
-    found = lines(reader)
+    found = lines(reader, most_bytes=100)
 
     assert await anext(found) == b"short"
     with pytest.raises(MessageTooLong):

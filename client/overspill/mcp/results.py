@@ -11,7 +11,8 @@ from overspill.guard.guarded import METADATA
 from overspill.guard.hosts import fitting_chars
 from overspill.mcp.many_links import has_links, with_few_links
 from overspill.mcp.request import CALL, Request
-from overspill.mcp.structured_notices import with_notice
+from overspill.mcp.schema_room import wants_length
+from overspill.mcp.structured_notices import with_notice, with_notice_alone
 from overspill.mcp.tool_names import ToolNames
 from overspill.mcp.valid_results import shortened, validator
 from overspill.previews.notice_marks import is_marked, rewritten
@@ -130,7 +131,12 @@ def _valid(
     ours = value.get(_STRUCTURED)
     is_valid = _any_is_valid if schema is None else validator(schema)
     if not is_valid(ours):
-        short = shortened(result[_STRUCTURED], fitting_chars(policy.limits(request.tool)), is_valid)
+        most = fitting_chars(policy.limits(request.tool))
+        short = result[_STRUCTURED]
+        if schema is not None and wants_length(schema):
+            short = with_notice_alone(short, notice, most, is_valid)
+        if short is result[_STRUCTURED]:
+            short = shortened(short, most, is_valid)
         if not is_valid(short):  # then the whole was not: to check that takes as long as it is large
             return ours
         ours = short

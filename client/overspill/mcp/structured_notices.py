@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from overspill.previews.notice_forms import is_placeholder
 from overspill.shapes.field_copies import Unchangeable
 from overspill.shapes.short_copy import ENTRY_NAME, short_copy
+from overspill.text.rendering import compact_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,6 +18,18 @@ def with_notice(content: Any, notice: str, is_valid: Callable[[Any], bool]) -> A
     if notice in _texts(content):
         return content
     return next((each for each in _attempts(content, notice) if is_valid(each)), content)
+
+
+def with_notice_alone(content: Any, notice: str, max_chars: int, is_valid: Callable[[Any], bool]) -> Any:
+    """Return the notice and the smallest entries of content: the same content if its schema refuses that."""
+    entries = content.items() if isinstance(content, dict) else ()
+    kept: dict[str, Any] = {}
+    for name, value in sorted(entries, key=lambda entry: len(compact_json(entry[1]))):
+        max_chars -= len(compact_json({name: value}))
+        if max_chars >= 0:
+            kept[name] = value
+    short = {ENTRY_NAME: notice, **kept}
+    return short if is_valid(short) else content
 
 
 def _attempts(content: Any, notice: str) -> Iterator[Any]:

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from overspill.mcp.rendering import definition
-from overspill.shapes.short_copy import ENTRY_NAME
+from overspill.mcp.schema_room import with_room
 
 if TYPE_CHECKING:
     from overspill.agent_tools.agent_tool import AgentTool
-
-_ENTRY: Final = {"type": "string", "description": "Says what was cut from this result, and how to read on."}
-_CLOSING: Final = ("additionalProperties", "unevaluatedProperties")
-"""By what a schema refuses entries that it does not name."""
 
 
 class ToolNames:
     """The tools of one server, as its lists name them, and the reading tools beside them.
 
     If `drops_schemas`, output schemas are taken out of the list, so that no client checks results by them.
+    Those of `whole` tools stay as they are.
     """
 
-    def __init__(self, own: tuple[AgentTool, ...], *, drops_schemas: bool) -> None:
+    def __init__(
+        self, own: tuple[AgentTool, ...], *, drops_schemas: bool, whole: frozenset[str] = frozenset()
+    ) -> None:
         self._own = own
         self._theirs: set[str] = set()
         self._drops_schemas = drops_schemas
+        self._whole = whole
         self.schemas: dict[str, dict[str, Any]] = {}
         """The output schemas by tool, as the client gets them: with room for a notice."""
         self.reading: frozenset[str] = frozenset(tool.name for tool in own)
@@ -60,21 +60,13 @@ class ToolNames:
         name = tool["name"]
         self._theirs.add(name)
         self.schemas.pop(name, None)
-        if not isinstance(tool.get("outputSchema"), dict):
+        if name in self._whole or not isinstance(tool.get("outputSchema"), dict):
             return tool
         if self._drops_schemas:
             return {key: value for key, value in tool.items() if key != "outputSchema"}
-        schema = self.schemas[name] = _with_room(tool["outputSchema"])
+        schema = self.schemas[name] = with_room(tool["outputSchema"])
         return tool if schema is tool["outputSchema"] else {**tool, "outputSchema": schema}
 
     def _free_name(self, name: str) -> str:
         names = (name, f"overspill_{name}", *(f"overspill_{name}_{number}" for number in range(2, 100)))
         return next(each for each in names if each not in self._theirs)
-
-
-def _with_room(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of an object so that it allows an entry for a notice: the same one if it does."""
-    named = schema.get("properties", {})
-    if all(schema.get(word, True) is True for word in _CLOSING) or not isinstance(named, dict):
-        return schema
-    return schema if ENTRY_NAME in named else {**schema, "properties": {**named, ENTRY_NAME: _ENTRY}}

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _MAX_MESSAGE_BYTES: Final = 1 << 30
 """The longest message that is read, in bytes."""
+_READ_BYTES: Final = 256 * 1024
 _GRACE_SECONDS: Final = 3.0
 """Seconds that the server has to end after its input did, and again after a signal."""
 _ERROR_BYTES: Final = 4_000
@@ -62,7 +63,7 @@ async def _started(words: Sequence[str]) -> AsyncIterator[asyncio.subprocess.Pro
     loop = asyncio.get_running_loop()
     try:
         transport, protocol = await loop.subprocess_exec(
-            lambda: _ServerStreams(limit=_MAX_MESSAGE_BYTES, loop=loop),
+            lambda: _ServerStreams(limit=_READ_BYTES, loop=loop),
             *words,
             stderr=None,
             env=child_environment(),
@@ -141,6 +142,7 @@ class _Session:
                 relay.from_server(line)
             except NotAMessage:  # a print statement: it belongs on standard error
                 _print_error(line)
+            del line  # until the next one comes, which may be never
             await drain(writer)
 
     async def _exit_code(self) -> int:
@@ -183,7 +185,7 @@ def check_streams() -> None:
 async def standard_streams() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Return standard input and output for asyncio."""
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=_MAX_MESSAGE_BYTES)
+    reader = asyncio.StreamReader(limit=_READ_BYTES)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), _own_file(0, "rb"))
     transport, protocol = await loop.connect_write_pipe(
         lambda: asyncio.streams.FlowControlMixin(loop=loop), _own_file(1, "wb")
@@ -196,19 +198,33 @@ def _own_file(descriptor: int, mode: str) -> Any:
     return os.fdopen(os.dup(descriptor), mode, buffering=0)
 
 
-async def lines(reader: asyncio.StreamReader) -> Any:
-    """Yield each line that is not empty, without its end. Raises `MessageTooLong`."""
-    while line := await _line(reader):
-        stripped = line.rstrip(b"\r\n")
-        if stripped:
-            yield stripped
+async def lines(reader: asyncio.StreamReader, most_bytes: int = _MAX_MESSAGE_BYTES) -> AsyncIterator[bytes]:
+    """Yield each line that is not empty, without its end. Raises `MessageTooLong`.
+
+    Nothing here keeps a line that was yielded: it may have 100 MB.
+    """
+    pieces: list[bytes] = []
+    size = 0
+    while chunk := await reader.read(_READ_BYTES):
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            pieces.append(end)
+            if any(piece.strip(b"\r") for piece in pieces):
+                yield _joined(pieces)
+            pieces.clear()
+        pieces.append(rest)
+        size = len(rest) + (0 if ends else size)
+        if size > most_bytes:
+            raise MessageTooLong
+    if any(pieces):
+        yield _joined(pieces)
 
 
-async def _line(reader: asyncio.StreamReader) -> bytes:
-    try:
-        return await reader.readline()
-    except ValueError as error:  # the reader's limit
-        raise MessageTooLong from error
+def _joined(pieces: list[bytes]) -> bytes:
+    """Return a line from its pieces, which are not kept."""
+    line = b"".join(pieces)
+    pieces.clear()
+    return line.rstrip(b"\r")
 
 
 def line_writer(writer: asyncio.StreamWriter) -> Callable[[bytes], None]:

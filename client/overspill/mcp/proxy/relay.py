@@ -80,7 +80,9 @@ class Relay:
         self._choices = choices
         self._hosts = ClientHosts(guard)
         self._watches = Watches(self._hosts.tools("")[0])
-        self._names = ToolNames(self._hosts.tools(""), drops_schemas=choices.drops_schemas)
+        self._names = ToolNames(
+            self._hosts.tools(""), drops_schemas=choices.drops_schemas, whole=choices.whole
+        )
         self._open_requests = OpenRequests()
         self._own_requests = OwnRequests(to_server)
         self._has_listed = False
