@@ -3,6 +3,7 @@ import math
 import subprocess
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -172,6 +173,12 @@ def test_bytes_in_data_are_captured_as_they_are() -> None:
 
     assert one.within(limits, 1_000).body == printed
     assert encode(text_of(both.within(limits, 1_000).body)) == printed + b"\xff" + printed
+
+
+def test_objects_made_of_json_are_captured_with_names_that_python_has_too() -> None:
+    given = {"__class__": "Order", "__dict__": "of words", "__doc__": None, "total": 3}
+
+    assert json.loads(text_of(shape_of(SimpleNamespace(**given)).body)) == given
 
 
 @pytest.mark.parametrize("file", [b"\x89PNG\r\n\x1a\n", b"RIFF....WAVE", b"\0\0..ftypisom"])

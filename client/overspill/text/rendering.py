@@ -166,6 +166,8 @@ def _is_made_of_itself(value: Any, items: list[Any]) -> bool:
 
 
 def _record(value: Any) -> Mapping[Any, Any] | Sequence[Any] | None:
+    if isinstance(value, _ATTRIBUTE_HOLDERS):
+        return dict(vars(value))  # `getattr` would read another thing for a name such as `__class__`
     names = field_names(value)
     if names is not None:
         return {name: getattr(value, name) for name in names}
