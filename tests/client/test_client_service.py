@@ -65,7 +65,7 @@ async def overspill(request: pytest.FixtureRequest, service: ServiceProcess) -> 
 
 async def test_what_is_put_comes_back_whole(overspill: Both) -> None:
     entry = await overspill.put(
-        LOG, call_id="call_1", tool="run_command", status="exit 1", labels={"team": "ü"}
+        LOG, call_id="call_1", tool="run_command", status="exit 1", labels={"Team": "?", "team": "ü"}
     )
 
     assert await overspill.content(entry.id) == LOG.encode()

@@ -120,6 +120,16 @@ def test_no_server_answers_a_call_of_our_tools(silent: socket.socket) -> None:
         assert peer.receive()["id"] == peer.count
 
 
+def test_a_call_whose_id_is_like_that_of_a_call_of_our_tools_is_answered(silent: socket.socket) -> None:
+    url = "http://{}:{}".format(*silent.getsockname())
+    with proxied(url) as peer:
+        peer.send({"id": 7, "method": "tools/call", "params": {"name": "list_captures"}})
+        line = response('"7"', result='{"content":[]}')
+        peer.send({"id": "7", "method": "tools/call", "params": {"name": "say", "arguments": {"line": line}}})
+
+        assert peer.receive()["id"] == "7"
+
+
 def test_requests_that_are_given_up_are_forgotten() -> None:
     requests = OpenRequests()
     for number in range(3_000):

@@ -93,6 +93,12 @@ async def test_a_wrong_header_is_named(api: Api, header: Any, value: Any) -> Non
     assert await no_object(api)
 
 
+async def test_empty_members_of_a_list_of_labels_count_for_nothing(api: Api) -> None:
+    entry = await api.put(b"x", Overspill_Labels=", a=1,, b=2 ,")
+
+    assert entry.labels == {"a": "1", "b": "2"}
+
+
 async def test_any_unicode_and_control_character_survives_in_a_header(api: Api) -> None:
     value = "a\r\nb\t\0\x7fü漢\U0001f600\u202e"
     entry = await api.put(b"x", value)

@@ -154,7 +154,7 @@ def metadata(
         wire.Header.STATUS: wire.fit(status, wire.SHORT_VALUE),
     }
     headers = {name: wire.encode_header(wire.fit(text)) for name, text in texts.items() if text}
-    headers |= _label_header(labels or {})
+    headers |= _label_headers(labels or {})
     if ttl is not None:
         headers[wire.Header.TTL] = str(ttl)
     if content_type:
@@ -162,14 +162,26 @@ def metadata(
     return headers
 
 
-def _label_header(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the header of the labels that are not empty. Raises as `metadata` does."""
+def _label_headers(labels: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers of the labels that are not empty. Raises as `metadata` does.
+
+    A label has a header of its own, unless proxies such as nginx would drop one of that name: then it stands
+    in the header for all such labels. Of names that differ in case only, the last one counts.
+    """
     check_labels(labels)
     for name in labels:
         if not _LABEL.fullmatch(name):
             raise ValueError(f"a label's name is 1 to 63 letters, digits, '_', '.' and '-'; it is {name!r}")
-    said = {name: wire.fit(text) for name, text in labels.items() if text}
-    return {wire.Header.LABELS: wire.encode_labels(said)} if said else {}
+    said = {name.lower(): wire.fit(text) for name, text in labels.items() if text}
+    dropped = {name: text for name, text in said.items() if "_" in name or "." in name}
+    headers: dict[str, str] = {
+        wire.Header.LABEL + name: wire.encode_header(text)
+        for name, text in said.items()
+        if name not in dropped
+    }
+    if dropped:
+        headers[wire.Header.LABELS] = wire.encode_labels(dropped)
+    return headers
 
 
 def encode_query(query: Struct) -> dict[str, str]:

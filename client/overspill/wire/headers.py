@@ -21,7 +21,7 @@ class Header:
     STATUS: Final = "Overspill-Status"
     TTL: Final = "Overspill-Ttl"
     LABELS: Final = "Overspill-Labels"
-    """All labels in one field, see `encode_labels`."""
+    """Any number of labels in one field, see `encode_labels`."""
     LABEL: Final = "Overspill-Label-"
     """One label, whose name follows. Proxies drop a field with a `.` or `_` in its name, without a word."""
     SHA256: Final = "Overspill-Sha256"
@@ -56,8 +56,11 @@ def encode_labels(labels: Mapping[str, str]) -> str:
 
 
 def decode_labels(field: str) -> list[tuple[str, str]]:
-    """Return the names and the still encoded values of what `encode_labels` gives. Raises `ValueError`."""
-    found = [member.strip().partition("=") for member in field.split(",")]
+    """Return the names and the still encoded values of what `encode_labels` gives. Raises `ValueError`.
+
+    Members that are empty count for nothing (RFC 9110, section 5.6.1.2).
+    """
+    found = [member.strip().partition("=") for member in field.split(",") if member.strip()]
     if not all(equals for _, equals, _ in found):
         raise ValueError(f"{Header.LABELS} needs the form name=value, name=value")
     return [(name, value) for name, _, value in found]

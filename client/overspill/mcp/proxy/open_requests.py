@@ -34,6 +34,9 @@ class OpenRequests:
         params = {name: request.params[name] for name in _KEPT_PARAMS if name in request.params}
         self._open[id_key(request.id)] = replace(request, params=params)
 
+    def __contains__(self, key: Key) -> bool:
+        return key in self._open
+
     def answered(self, given: Any) -> Request | None:
         """Return the request that a message with this id answers, for the first time or once more."""
         keys = list(similar_keys(given))

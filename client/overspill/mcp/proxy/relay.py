@@ -174,8 +174,14 @@ class Relay:
 
     def _is_for_reading_call(self, message: Message) -> bool:
         """Return whether the server answers a call that is answered here: no client may see that."""
-        keys = [] if message.method is not UNSET else similar_keys(message.id)
-        return any(key in self._reading_calls for key in keys)
+        if message.method is not UNSET:
+            return False
+        known = (
+            key
+            for key in similar_keys(message.id)
+            if key in self._reading_calls or key in self._open_requests
+        )
+        return next(known, None) in self._reading_calls
 
     async def _read(self, tool: AgentTool, request: Request) -> None:
         """Answer a call of a reading tool."""
