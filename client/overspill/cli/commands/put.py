@@ -55,9 +55,9 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
 ) -> None:
     """Store a file or standard input, and print its handle.
 
-    Secrets in text are masked as a guard masks them. If the service is down, the content is kept on this
-    machine and uploaded later, under the same handle. With --live, others read what has come so far. With
-    --format asciicast, standard input is a recording (version 2 or 3); what its terminal showed is stored.
+    Secrets in text are masked. If the service is down, the content is kept on this machine and uploaded
+    later. With --live, others read what has come so far. With --format asciicast, standard input is a
+    recording (version 2 or 3); what its terminal showed is stored.
     """
     _check(file, form, name, live=live, is_json=invocation.json)
     try:
@@ -72,9 +72,7 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
             labels=labels_of(label),
         )
         if live:
-            lazy.live_put.put_live(
-                invocation, description, name, is_recording=form is not None, is_exact=exact
-            )
+            lazy.live_put.put_live(invocation, description, name, is_recording=bool(form), is_exact=exact)
         else:
             lazy.file_put.put_file(invocation, file, description, is_exact=exact)
     except ValueError as error:
