@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -16,7 +17,7 @@ from tests.e2e.web_page import Watched, service_with
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from playwright.async_api import Browser, Page
+    from playwright.async_api import Browser, Page, Route
 
     from tests.servers.overspill import ForkedService
 
@@ -136,6 +137,29 @@ async def test_matches_of_a_regular_expression_are_marked_across_colours(
     page = await opened(watched, f"/captures/{entry.id}?regex=1&q={quote('er+or [0-9]+')}", "mark")
 
     assert "".join(await page.locator("mark").all_inner_texts()) == "error 42"
+
+
+async def test_matches_are_marked_however_slowly_what_looks_for_them_starts(
+    watched: Watched, client: Client
+) -> None:
+    """A busy machine takes a while to start a worker. That is no sign of a slow pattern."""
+    entry = await client.put("error 42 here\n", call_id="slow start")
+    asked, may_start = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        asked.set()
+        await may_start.wait()
+        await route.continue_()
+
+    await watched.page.route("**/page/worker-*", hold)
+    await watched.page.clock.install()
+    page = await opened(watched, f"/captures/{entry.id}?regex=1&q={quote('er+or [0-9]+')}", ".row.match")
+    await asked.wait()
+    await page.clock.fast_forward(60_000)
+    may_start.set()
+    await page.locator("mark").wait_for()
+
+    assert await page.locator("mark").inner_text() == "error 42"
 
 
 async def test_a_pattern_that_the_service_refuses_is_explained(watched: Watched, client: Client) -> None:

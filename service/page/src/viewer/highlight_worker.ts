@@ -1,4 +1,5 @@
-// A worker that looks for marks, so that a pattern that takes for ever can be stopped.
+// A worker that looks for marks, so that a pattern that takes for ever can be stopped. It answers once, with nothing,
+// when it has started.
 import { type Marked, marksIn, patternOf } from "./marks.ts";
 
 export interface Question {
@@ -13,3 +14,5 @@ addEventListener("message", ({ data: { source, ignoreCase, texts } }: MessageEve
   const pattern = patternOf(source, ignoreCase);
   postMessage(texts.map((text) => [text, pattern ? marksIn(text, pattern) : []]) satisfies Answer);
 });
+
+postMessage([] satisfies Answer);

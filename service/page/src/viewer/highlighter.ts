@@ -10,7 +10,8 @@ import type { Wanted } from "./search.ts";
 /** The address of the worker, which the build knows. */
 declare const HIGHLIGHT_WORKER: string;
 
-const PATIENCE_MS = 300;
+/** How long the worker may take for an answer. It starts slowly on a busy machine: that does not count. */
+const PATIENCE_MS = 1000;
 /** Texts whose marks are kept. */
 const MAX_KEPT = 2000;
 
@@ -21,6 +22,7 @@ export class Highlighter {
   private readonly kept = new Map<string, Marked>();
   private waiting = new Set<string>();
   private worker: Worker | undefined;
+  private isReady = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private isStopped = false;
 
@@ -46,8 +48,9 @@ export class Highlighter {
 
   private ask(): void {
     if (this.isStopped || this.timer !== undefined) return;
-    const texts = [...this.waiting];
     this.worker ??= this.started();
+    if (!this.isReady) return;
+    const texts = [...this.waiting];
     const { pattern: source, ignoreCase } = this.wanted;
     this.timer = setTimeout(() => this.stop(), PATIENCE_MS);
     this.worker.postMessage({ source, ignoreCase, texts } satisfies Question);
@@ -60,7 +63,9 @@ export class Highlighter {
     return worker;
   }
 
+  /** Take an answer. The first is empty: the worker has started. */
   private take(answer: Answer): void {
+    this.isReady = true;
     clearTimeout(this.timer);
     this.timer = undefined;
     if (this.kept.size > MAX_KEPT) this.kept.clear();

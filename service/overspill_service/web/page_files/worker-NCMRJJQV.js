@@ -1,0 +1,1 @@
+function o(t,n){let s=[];for(let e of t.slice(0,2e4).matchAll(n))if(e[0]&&s.push([e.index,e.index+e[0].length]),s.length===500)break;return s}function i(t,n){try{return new RegExp(t,n?"giu":"gu")}catch{return null}}addEventListener("message",({data:{source:t,ignoreCase:n,texts:s}})=>{let e=i(t,n);postMessage(s.map(r=>[r,e?o(r,e):[]]))});postMessage([]);

@@ -1,1 +1,0 @@
-function o(t,n){let r=[];for(let e of t.slice(0,2e4).matchAll(n))if(e[0]&&r.push([e.index,e.index+e[0].length]),r.length===500)break;return r}function i(t,n){try{return new RegExp(t,n?"giu":"gu")}catch{return null}}addEventListener("message",({data:{source:t,ignoreCase:n,texts:r}})=>{let e=i(t,n);postMessage(r.map(s=>[s,e?o(s,e):[]]))});
