@@ -6,7 +6,6 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 from overspill.agent_tools.inspect_request import USUAL_CHARS
-from overspill.delivery.broken_capture import LiveOutcome
 from overspill.guard import call_context
 from overspill.previews import notice
 
@@ -16,9 +15,9 @@ if TYPE_CHECKING:
     from overspill.agent_tools.agent_tool import Answer
     from overspill.agent_tools.recording import Recording
     from overspill.guard.guard import Guard
+    from overspill.live.ports import Beginning
     from overspill.text.limits import Limits
 
-_NOT_LIVE: Final = LiveOutcome()
 _OTHER_FIELDS_CHARS: Final = 1_500
 """About the characters of an answer without its output."""
 
@@ -36,14 +35,14 @@ def guarded_answer(
     tool: str,
     status: str,
     session: str | None,
-    live: LiveOutcome = _NOT_LIVE,
+    known: str | Beginning = "",
 ) -> Answer:
     """Return `output`, whole or as a notice; `overspill` has the metadata of what spilled.
 
-    `live` says what the service has of it already. Raises `OSError` if the recording's file cannot be read.
+    `known` is what the service has of it already. Raises `OSError` if the recording's file cannot be read.
     """
     policy = guard.policy.merged({tool: answer_limits(guard, tool)})
-    with _stored_as(live):
+    with _stored_as(known):
         guarded = guard.process_sync(
             recording.content("replace"), tool=tool, session=session, status=status, policy=policy
         )
@@ -55,12 +54,12 @@ def guarded_answer(
     return {"output": str(made), "overspill": guarded.metadata}
 
 
-def _stored_as(live: LiveOutcome) -> AbstractContextManager[None]:
+def _stored_as(known: str | Beginning) -> AbstractContextManager[None]:
     call = call_context.current()
-    if live == _NOT_LIVE:
+    if not known:
         return nullcontext()
     call_id, session = ("", None) if call is None else (call.id, call.session)
-    return call_context.calling(call_id, session, capture=live.capture, beginning=live.beginning)
+    return call_context.calling(call_id, session, capture=known)
 
 
 def _text(value: str | list[bytes]) -> str:

@@ -6,7 +6,6 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
-from overspill.delivery.broken_capture import LiveOutcome
 from overspill.delivery.stream_upload import LIVE_BYTES, LIVE_SECONDS
 from overspill.guard import call_context
 from overspill.guard.band import all_go_to_service
@@ -17,6 +16,7 @@ from overspill.transfer.sync import SyncClient, synchronous_like
 if TYPE_CHECKING:
     from overspill.agent_tools.recording import Recording
     from overspill.guard.guard import Guard
+    from overspill.live.ports import Beginning
     from overspill.transfer.client import Client
 
 
@@ -75,9 +75,9 @@ class LiveCommand:
         if self._upload is not None:
             self._upload.take(data)
 
-    def ended(self, *, status: str, exit_code: int) -> LiveOutcome:
-        """Send the rest. Return what the service has of the output."""
+    def ended(self, *, status: str, exit_code: int) -> str | Beginning:
+        """Send the rest. Return what the service has of the output, as `calling` takes it."""
         if self._upload is None:
-            return LiveOutcome()
-        stored = self._upload.ended(status=status, exit_code=exit_code)
-        return LiveOutcome.of(stored, self._upload.beginning)
+            return ""
+        self._upload.ended(status=status, exit_code=exit_code)
+        return self._upload.known

@@ -83,11 +83,11 @@ class CommandRun:
                 code, is_timed_out = self._run(asked, live.take)
                 status = "timed out" if is_timed_out else f"exit {code}"
                 shown = shell_exit_code(code)
-                outcome = live.ended(status=status, exit_code=shown)
+                known = live.ended(status=status, exit_code=shown)
             return {
                 "exit_code": shown,
                 "timed_out": is_timed_out,
-                **guarded_answer(self._guard, recording, NAME, status, session, outcome),
+                **guarded_answer(self._guard, recording, NAME, status, session, known),
             }
 
     def _live(self, command: str, recording: Recording, session: str | None) -> LiveCommand:

@@ -11,7 +11,6 @@ here, and what the service does not take by then is stored as any output is, und
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import os
 import time
@@ -21,31 +20,25 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from msgspec import structs
 
-from overspill import wire
 from overspill.delivery.upload import failure_of
 from overspill.errors import OverspillError, ProblemError
 from overspill.errors.verdicts import may_pass
 from overspill.execution import threads
 from overspill.execution.backoff import Backoff
-from overspill.live.labels import has_room
+from overspill.live.ports import Beginning
 from overspill.live.resender import PIECE_BYTES, Resender
-from overspill.text import encoding
-from overspill.text.body import FileBody
 from overspill.transfer.live_calls import give_up, live_service
 from overspill.transfer.sync import running
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
-    from typing import Any
+    from collections.abc import Awaitable, Callable, Hashable
 
+    from overspill import wire
     from overspill.delivery.health import ServiceHealth
     from overspill.delivery.loop_calls import LoopCalls
     from overspill.delivery.slots import Slots
     from overspill.execution.waiting import Reply
     from overspill.live.ports import Description, LiveService
-    from overspill.spools.store_request import StoreRequest
-    from overspill.text.body import Body
-    from overspill.transfer.client import Client
     from overspill.transfer.sync import SyncClient
 
 LIVE_BYTES: Final = 1024 * 1024
@@ -92,7 +85,7 @@ class LiveRoute(NamedTuple):
 
 
 class StreamUpload:
-    """One stream on its way. `stop`, `is_beginning_of` and `abandon` are for any thread.
+    """One stream on its way. `stop`, `beginning` and `abandon` are for any thread.
 
     It begins at once to look at the stream. Raises `NoLoop` if no thread can do that.
     """
@@ -101,7 +94,6 @@ class StreamUpload:
         self, stream: GrowingStream, description: Description, flow: Hashable, route: LiveRoute
     ) -> None:
         self.id: str = description.id
-        self.labels: Mapping[str, str] = description.labels
         self.producer: str = ""
         """The producer's word; empty if the service knows nothing of the capture."""
         self._stream, self._description, self._flow, self._route = stream, description, flow, route
@@ -117,27 +109,29 @@ class StreamUpload:
         """Whether a parent process began it. Only the parent goes on with it after a fork."""
         return self._process != os.getpid()
 
-    def left(self, size: int) -> int:
-        """Return how many of `size` bytes are not sent yet."""
-        return size if self._sender is None else max(0, size - self._sender.accepted)
-
     def stop(self) -> Reply[None]:
         """Stop sending the stream as it grows. Return a reply that is done once nothing is sent any more."""
         self._is_stopped = True
         self._reply.cancel()
         return self._reply
 
-    def is_beginning_of(self, body: Body, missing: str = "") -> bool:
-        """Return whether the service may have a beginning of `body`, after `stop`. Raises `OSError`.
+    def beginning(self, *, is_own: bool) -> Beginning | None:
+        """Return what the service may have of the stream, after `stop`; None if it can have nothing.
 
-        `missing` says why not all of the stream is in the body, if so: its end may have been lost.
+        `is_own`: the whole, which is to be stored, is what was read here.
         """
         if not self.producer or self._sender is None or self._is_broken:
-            return False
-        if isinstance(body, FileBody) and not missing:
-            return True
+            return None
         size, sha256 = self._sender.seen
-        return hashlib.sha256(encoding.part(body, 0, size)).digest() == sha256
+        return Beginning(
+            id=self.id,
+            producer=self.producer,
+            size=size,
+            sha256=None if is_own else sha256,
+            labels=self._description.labels,
+            accepted=self._sender.accepted,
+            go_on=None if self._is_refused else self._complete,
+        )
 
     def abandon(self) -> None:
         """End the capture as partial, in the background, if there is one. Safe in finalizers."""
@@ -148,37 +142,18 @@ class StreamUpload:
             with suppress(RuntimeError):
                 self._route.loop.begin(self._try_to_give_up())
 
-    async def completed(
-        self,
-        client: Client,
-        request: StoreRequest,
-        whole: Callable[[], Coroutine[Any, Any, wire.Entry]],
-        progress: Callable[[int], object],
-    ) -> wire.Entry:
-        """Send the rest and end the capture, in the loop thread and after `stop`. Return its entry.
-
-        If the service does not let it be completed, `whole` stores all of it under the same id, which
-        completes the beginning that is there. Raises `OverspillError`.
-        """
+    async def _complete(
+        self, completion: wire.Completion, progress: Callable[[int], object]
+    ) -> wire.Entry | None:
+        """Send the rest and end the capture, in the loop thread and after `stop`. See `Beginning.go_on`."""
         assert self._sender is not None
-        if not self._is_refused:
-            try:
-                return await self._sender.complete(self._completion(request), progress)
-            except ProblemError as error:
-                if may_pass(error):
-                    raise
-                log.info("the live capture %s is stored as a whole: %s", self.id, error)
-        await give_up(client, self.id, self.producer)
-        return await whole()
-
-    def _completion(self, request: StoreRequest) -> wire.Completion:
-        status, labels = request.description.status, request.description.labels
-        return wire.Completion(
-            offset=request.size,
-            status=wire.fit(status, wire.SHORT_VALUE) if status else None,
-            sha256=request.sha256.hex(),
-            labels=dict(labels) if has_room(labels, self._description) else {},
-        )
+        try:
+            return await self._sender.complete(completion, progress)
+        except ProblemError as error:
+            if may_pass(error):
+                raise
+            log.info("the live capture %s is stored as a whole: %s", self.id, error)
+            return None
 
     async def _run(self) -> None:
         """Send what comes, until `stop` or until the service refuses."""

@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
 
+from overspill import wire
 from overspill.delivery.destinations import Failure, reason
 from overspill.errors import ProblemError, verdicts
 from overspill.errors.client_errors import NotSpooled
 from overspill.execution import threads
+from overspill.live.labels import has_room
 from overspill.previews.notice_facts import StoreResult
 from overspill.text.body import FileBody
+from overspill.transfer.live_calls import give_up
 from overspill.transfer.sync import running
 from overspill.wire import Outcome
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from overspill.delivery.health import ServiceHealth
+    from overspill.live.ports import Beginning
     from overspill.spools.entries import Spooled
     from overspill.spools.order import UploadLock
     from overspill.spools.partition import Partition
@@ -75,7 +79,23 @@ class Upload:
             **structs.asdict(request.description),
         )
         live = request.origin.live
-        return put() if live is None else live.completed(client, request, put, self._note)
+        return put() if live is None else self._completed(live, client, request, put)
+
+    async def _completed(
+        self,
+        live: Beginning,
+        client: Client,
+        request: StoreRequest,
+        put: Callable[[], Coroutine[Any, Any, Entry]],
+    ) -> Entry:
+        """Complete what the service has as a live capture, or store the whole in its place."""
+        entry = None
+        if live.go_on is not None:
+            entry = await live.go_on(_completion(request), self._note)
+        if entry is None:
+            await give_up(client, live.id, live.producer)
+            entry = await put()
+        return entry
 
     def is_moving(self) -> bool:
         """Return whether its bytes move, or those of another upload to the same service."""
@@ -175,6 +195,16 @@ class Upload:
             return Failure("the service stored it with another digest", is_doubtful=True)
         self._health.shared.moved_at = time.monotonic()
         return captured(call.result(), self._health)
+
+
+def _completion(request: StoreRequest) -> wire.Completion:
+    description = request.description
+    return wire.Completion(
+        offset=request.size,
+        status=wire.fit(description.status, wire.SHORT_VALUE) if description.status else None,
+        sha256=request.sha256.hex(),
+        labels=dict(description.labels) if has_room(description.labels, description) else {},
+    )
 
 
 def captured(entry: Entry, health: ServiceHealth) -> StoreResult:

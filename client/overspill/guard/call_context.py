@@ -10,19 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from overspill.spools.store_request import LiveBeginning
+    from overspill.live.ports import Beginning
 
 
 class Call(NamedTuple):
-    """A tool call: its id, the session in which it was made, and the live capture of its output, if any.
-
-    That has all of it, or `beginning` completes it.
-    """
+    """A tool call: its id, the session in which it was made, and the live capture of its output, if any."""
 
     id: str
     session: str | None = None
-    capture: str = ""
-    beginning: LiveBeginning | None = None
+    capture: str | Beginning = ""
 
 
 _DIRECT: Final = "direct"
@@ -41,20 +37,14 @@ def is_bypassed() -> bool:
 
 
 @contextmanager
-def calling(
-    call_id: str,
-    session: str | None = None,
-    *,
-    capture: str = "",
-    beginning: LiveBeginning | None = None,
-) -> Iterator[None]:
+def calling(call_id: str, session: str | None = None, *, capture: str | Beginning = "") -> Iterator[None]:
     """Let the outputs in the block belong to this tool call: for adapters, which know the ids of calls.
 
     `capture` is the handle of a complete live capture of the output, if there is one. A guard then names that
-    in its notice, and stores nothing more. If the service has only a `beginning`, the guard stores the whole
+    in its notice, and stores nothing more. If the service has only a beginning, the guard stores the whole
     under the handle of that.
     """
-    token = _CALL.set(Call(call_id, session, capture, beginning))
+    token = _CALL.set(Call(call_id, session, capture))
     try:
         yield
     finally:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from overspill.guard import call_context
+from overspill.live.ports import Beginning
 from overspill.shapes.status import status_of
 from overspill.spools.store_request import Origin
 from overspill.text.rendering import printable
 
 if TYPE_CHECKING:
-    from overspill.delivery.stream_upload import StreamUpload
     from overspill.guard.policy import Policy
     from overspill.guard.trial import Assignment, Trial
     from overspill.guard.turn import RunningCall
@@ -20,7 +20,7 @@ class Output(NamedTuple):
     """One output as the guard was given it. `call` is the running call of its turn, if it has one.
 
     A call id that `is_minted` was made up here. `assignment` is the cohort of its session in an experiment.
-    `live` has sent a beginning of the output to the service, if it is not None.
+    `live` is what the service may have of it already.
     """
 
     result: Any
@@ -33,7 +33,7 @@ class Output(NamedTuple):
     call: RunningCall | None = None
     is_minted: bool = False
     assignment: Assignment | None = None
-    live: StreamUpload | None = None
+    live: Beginning | None = None
 
 
 class Intake:
@@ -82,13 +82,11 @@ class Intake:
         status = name_text(output.status) or status_of(output.result)
         cohort = "" if output.assignment is None else output.assignment.cohort.encode()
         session = self.session_of(output.session)
-        capture = "" if call is None else call.capture
-        beginning = None if call is None else call.beginning
-        live = beginning if output.live is None else output.live
-        if live is not None:
-            capture = live.id
-        called = output.tool, name_text(call_id), session, status, is_minted
-        return Origin(*called, cohort, capture=capture, live=live)
+        live = output.live or ("" if call is None else call.capture)
+        origin = Origin(output.tool, name_text(call_id), session, status, is_minted, cohort)
+        if isinstance(live, Beginning):
+            return origin._replace(capture=live.id, live=live)
+        return origin._replace(capture=live)
 
 
 def name_text(name: Any) -> str:

@@ -79,7 +79,7 @@ class Spiller:
         if not self.storage.can_keep:
             return await executor.run(flow, spilling.unstored)
         why, size = "", await _body_length(executor, flow, spilling.shape)
-        spilling.size = size if live is None else live.left(size)
+        spilling.size = size if live is None else max(0, size - live.accepted)
         for _ in range(2):  # a loop thread that has just ended leaves room for another
             try:
                 return await executor.result(self.storage.begin(flow, spilling.size, spilling))

@@ -19,6 +19,7 @@ from overspill.shapes.chunk_stream import ChunkStream
 from overspill.shapes.guarded_chunks import aclose_source, close_source, guarded_chunks, guarded_chunks_async
 from overspill.shapes.records import is_opaque_record
 from overspill.text import measure
+from overspill.text.body import FileBody
 from overspill.transfer.live_calls import new_id
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from overspill.guard.output import Output
     from overspill.guard.pipeline import Pipeline
     from overspill.guard.policy import Policy
+    from overspill.live.ports import Beginning
     from overspill.shapes.stream_shapes import StreamShape
 
 R = TypeVar("R")
@@ -189,18 +191,14 @@ class GuardedStream:
             flow = self._pipeline.flow(output)
             self._live = self._pipeline.storage.begin_live(self._chunks, description, flow)
 
-    async def _stopped_live(self, shape: StreamShape) -> StreamUpload | None:
-        """Return the upload that has sent a beginning of the stream, if one has, once it sends no more."""
+    async def _stopped_live(self, shape: StreamShape) -> Beginning | None:
+        """Send no more of the stream. Return what the service may have of it, if that may be anything."""
         live = self._live
         if live is None or live.is_inherited or self._is_dropped:
             return None
         with suppress(Exception):  # it was stopped, or whatever fails: then it is stored at its end
             await self._executor.result(live.stop())
-        flow = self._pipeline.flow(self._output)
-        with suppress(OSError):
-            if await self._executor.run(flow, live.is_beginning_of, shape.body, shape.missing):
-                return live
-        return None
+        return live.beginning(is_own=isinstance(shape.body, FileBody) and not shape.missing)
 
     def _leave_live(self) -> None:
         """Abandon a capture that no notice names. Called in finalizers too."""

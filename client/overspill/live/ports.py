@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
+from overspill.text import encoding
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from overspill import wire
     from overspill.text.body import Body
@@ -71,17 +74,28 @@ class WholeStream(Struct, frozen=True, kw_only=True):
 
 
 class Beginning(Struct, frozen=True, kw_only=True):
-    """What the service may have of a stream that it could not take to its end.
+    """What the service may have of an output, as a live capture that has not ended there.
 
-    That is no more than its first `size` bytes, which have this SHA-256. `producer` is the word of who
-    produced it. `labels` are those of the whole.
+    That is no more than its first `size` bytes. They have this SHA-256; None: they were read from the very
+    output. `producer` is the word of who produced it. `labels` are those of the whole, besides a guard's.
     """
 
     id: str
     producer: str
     size: int
-    sha256: bytes
+    sha256: bytes | None
     labels: Mapping[str, str]
+    accepted: int = 0
+    """Bytes that `go_on` need not send."""
+    go_on: Callable[[wire.Completion, Callable[[int], object]], Awaitable[wire.Entry | None]] | None = None
+    """Sends the rest, calling the second argument with the bytes of each piece, and completes the capture.
+
+    Returns None if the service refuses that. Without it, the whole is stored in the place of the beginning.
+    """
+
+    def is_beginning_of(self, body: Body) -> bool:
+        """Return whether the service has nothing but a beginning of `body`. Raises `OSError`."""
+        return self.sha256 is None or sha256(encoding.part(body, 0, self.size)).digest() == self.sha256
 
 
 class StreamCopy(Protocol):

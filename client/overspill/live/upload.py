@@ -62,8 +62,8 @@ class LiveUpload:
         self._capture: SyncLiveCapture | None = None
         self.masked: Mapping[str, int] | None = None
         """How many secrets of each kind were masked in the copy; None if it lacks a part of the output."""
-        self.beginning: Beginning | None = None
-        """What the service may have of an output that it did not take to its end."""
+        self.known: str | Beginning = ""
+        """What the service has of an output that has ended, for `calling`: the handle of all, or a part."""
         self.failure = ""
         """Why not all could be stored. Whoever has the recording may still store it at the end."""
         self._began = time.monotonic()
@@ -90,9 +90,11 @@ class LiveUpload:
         """Store the rest, and return the entry; None if no capture was begun, or not all could be stored."""
         self._outcome = {"status": status, "exit_code": exit_code}
         self._end()
-        if self._entry is None and self._capture is not None:
+        if self._entry is not None:
+            self.known = self._entry.id
+        elif self._capture is not None:
             self._capture.ends_with(**self._outcome)
-            self.beginning = self._capture.beginning
+            self.known = self._capture.beginning or ""
         return self._entry
 
     @property

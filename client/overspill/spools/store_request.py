@@ -3,46 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
-
-    from overspill import wire
-    from overspill.live.ports import Description
-    from overspill.text.body import Body, FileBody
-    from overspill.transfer.client import Client
+    from overspill.live.ports import Beginning, Description
+    from overspill.text.body import FileBody
 
 __all__ = ["Origin", "StoreRequest"]
-
-
-class LiveBeginning(Protocol):
-    """The beginning of an output, which the service has as a live capture."""
-
-    id: str
-    producer: str
-    """The word of its producer."""
-    labels: Mapping[str, str]
-    """Labels of the whole, besides those that a guard gives it."""
-
-    def left(self, size: int) -> int:
-        """Return how many of `size` bytes are not sent yet."""
-
-    def is_beginning_of(self, body: Body) -> bool:
-        """Return whether the service has nothing but a beginning of `body`. Raises `OSError`."""
-
-    async def completed(
-        self,
-        client: Client,
-        request: StoreRequest,
-        whole: Callable[[], Coroutine[Any, Any, wire.Entry]],
-        progress: Callable[[int], object],
-    ) -> wire.Entry:
-        """Complete it, or store the `whole` in its place; return the entry.
-
-        `client` is the one that `whole` uses. `progress` is called with the bytes of each piece that was
-        sent. Raises `OverspillError`.
-        """
 
 
 class Origin(NamedTuple):
@@ -62,7 +29,7 @@ class Origin(NamedTuple):
     cohort: str = ""
     traceparent: str = ""
     capture: str = ""
-    live: LiveBeginning | None = None
+    live: Beginning | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

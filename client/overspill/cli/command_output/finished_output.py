@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from overspill.cli.command_output.slow_output import SlowOutput
     from overspill.cli.command_output.stoppable_end import StoppableEnd
     from overspill.cli.invocation import Invocation
-    from overspill.delivery.broken_capture import LiveOutcome
     from overspill.guard.band import DestinationName
     from overspill.guard.guarded import Guarded
+    from overspill.live.ports import Beginning
     from overspill.live.upload import LiveUpload
     from overspill.previews.notice_facts import Notice
     from overspill.text.limits import Limits
@@ -98,13 +98,13 @@ class FinishedOutput:
         self,
         guard: CommandGuard,
         origin: CommandCall,
-        live: LiveOutcome,
+        known: str | Beginning,
         masked: StreamShape | None,
         end: StoppableEnd,
     ) -> None:
         """Print the output, or store it and print its notice. Raises `OSError`, and `CommandFailure`.
 
-        `live` says what the service has of it already. `masked` is all of it without its secrets, if a copy
+        `known` is what the service has of it already. `masked` is all of it without its secrets, if a copy
         was made while it came. Signals end the storing, as `end` says.
         """
         self._masked = None if self._recording.is_short else masked
@@ -116,7 +116,7 @@ class FinishedOutput:
             self._print()
             end.raise_if_stopped()
             return
-        with calling(origin.call_id, capture=live.capture, beginning=live.beginning):
+        with calling(origin.call_id, capture=known):
             guarded = end.stored(
                 lambda: self._guarded(guard, origin), lambda: self._guarded(guard.without_service(), origin)
             )

@@ -24,7 +24,6 @@ from overspill.cli.command_output.slow_output import SlowOutput
 from overspill.cli.command_output.stoppable_end import stoppable_end
 from overspill.cli.command_output.terminal_process import run_on_terminal
 from overspill.cli.exit_codes import usage_errors
-from overspill.delivery.broken_capture import LiveOutcome
 from overspill.guard.call_context import minted
 from overspill.guard.hosts import fitting_chars
 from overspill.live.labels import LABEL_BYTES, command_label
@@ -97,8 +96,7 @@ def run(
             origin = replace(origin, status=f"exit {code}")
             stored = end.upload_ended(status=origin.status, exit_code=code)
             guard = at_end.CommandGuard(client, policy, session=origin.session)
-            known = LiveOutcome.of(stored, upload.beginning)
-            ended.finish(guard, origin, known, at_end.masked_output(copy, upload, stored), end)
+            ended.finish(guard, origin, upload.known, at_end.masked_output(copy, upload, stored), end)
     return code
 
 
