@@ -30,13 +30,13 @@ export function Details({ entry, who, onChanged }: { entry: Entry; who: SignedIn
           {entry.session ? <a href={link(["sessions", entry.session])}><Name text={entry.session} /></a> : <Name text="" empty="none" />}
         </Fact>
         <Fact term="Call"><Name text={entry.call_id} empty="none" /></Fact>
-        <Fact term="Status"><Name text={entry.status} empty="nobody said" /></Fact>
+        <Fact term="Status"><Name text={entry.status} empty="not given" /></Fact>
         <Fact term="Size">{bytes(entry.size)}, {lineCount(entry.lines)}</Fact>
         {entry.state !== "live" && <Fact term="Stored">{bytes(entry.stored_size)}{ratio(entry)}</Fact>}
         <Fact term="Kind"><Name text={`${entry.kind}, ${entry.content_type.split(";")[0]}`} /></Fact>
         <Fact term={entry.state === "live" ? "Began" : "Captured"}><Time at={entry.created} /></Fact>
         {entry.last_append && <Fact term="Last output"><Time at={entry.last_append} /></Fact>}
-        {entry.gap && <Fact term="Missing at the end">from byte {count(entry.gap.offset)} on: {entry.gap.size === null ? "perhaps something, nobody knows how much" : bytes(entry.gap.size)}</Fact>}
+        {entry.gap && <Fact term="Missing at the end">from byte {count(entry.gap.offset)} on: {entry.gap.size === null ? "an unknown number of bytes, perhaps none" : bytes(entry.gap.size)}</Fact>}
         <Fact term="First read"><FirstRead entry={entry} /></Fact>
         {who.session === null && <Fact term="Read by"><ReadBy key={entry.id} reference={entry.id} /></Fact>}
         <Fact term="Expires">{entry.held ? "not before it is released" : <Time at={entry.expires} />}</Fact>
