@@ -105,11 +105,24 @@ async def test_a_passing_failure_is_tried_again(status: int) -> None:
 @pytest.mark.parametrize("status", [400, 403, 404, 409, 500, 507])
 async def test_a_lasting_failure_is_not_tried_again(status: int) -> None:
     async with scripted(answer(b"", status)) as service, client(service.url) as overspill:
-        with pytest.raises(errors.ProblemError, match="without a problem body") as raised:
+        with pytest.raises(
+            errors.ProblemError, match=rf"not the service, answered with HTTP {status} \("
+        ) as raised:
             await overspill.get(CAPTURE)
 
     assert raised.value.status == status
     assert len(service.received) == 1
+
+
+async def test_the_limit_of_a_proxy_is_named() -> None:
+    async with scripted(answer(b"<h1>413</h1>", 413)) as service, client(service.url) as overspill:
+        with pytest.raises(errors.ProblemError) as raised:
+            await overspill.get(CAPTURE)
+
+    assert str(raised.value) == (
+        "a proxy or another program, not the service, answered with HTTP 413 (Request Entity Too Large): "
+        "it must take larger requests (nginx: client_max_body_size) (no code, HTTP 413)"
+    )
 
 
 async def test_a_wait_that_does_not_fit_the_deadline_is_not_waited() -> None:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _RESET: Final = re.compile(r";\s*t=(\d{1,9})\b")
 """The seconds until a quota is there again (draft-ietf-httpapi-ratelimit-headers-10)."""
+_ELSEWHERE: Final = "a proxy or another program, not the service, answered with HTTP {0.status} ({0.reason})"
+_ADVICE: Final = {413: ": it must take larger requests (nginx: client_max_body_size)"}
+"""What to do about what a proxy answers, by status."""
 _NOT_CONNECTED: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
 
@@ -78,7 +81,7 @@ def _problem(response: aiohttp.ClientResponse, body: bytes) -> wire.Problem:
             title=response.reason or "",
             status=response.status,
             code="",
-            detail=f"the answer is HTTP {response.status} {response.reason} without a problem body",
+            detail=_ELSEWHERE.format(response) + _ADVICE.get(response.status, ""),
             instance=request_id,
             retry_after=_retry_after(response.headers),
         )
