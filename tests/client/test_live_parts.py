@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill import Spool, SyncClient, Unreachable, wire
-from overspill.live import patience
+from overspill.live import sender
 from overspill.live.files import LiveFile, text_file
 from overspill.live.live_capture import LiveCapture
 from overspill.live.pending_writes import PendingWrites
@@ -257,7 +257,7 @@ async def test_a_stream_that_ends_before_the_service_knew_of_it_waits_for_the_se
     await producer.run()
 
     assert service.asked == 1
-    assert isinstance(producer.failure, Unreachable)
+    assert isinstance(producer.sender.failure, Unreachable)
 
 
 async def test_what_exists_already_waits_for_room_no_more_if_the_service_knows_nothing_of_it() -> None:
@@ -265,7 +265,7 @@ async def test_what_exists_already_waits_for_room_no_more_if_the_service_knows_n
     producer = Producer(service, pending, patience=3600)
     pending.add(bytes(MOST_BYTES))
     had_room = producer.has_room
-    service.on_asked = producer.source_ended
+    service.on_asked = producer.sender.source_ended.set
 
     await producer.run()
     await producer.until_room()
@@ -276,7 +276,7 @@ async def test_what_exists_already_waits_for_room_no_more_if_the_service_knows_n
 async def test_a_service_that_takes_a_request_and_never_answers_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(patience, "_ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(sender, "_ANSWER_SECONDS", 0.01)
 
     class SilentService(AwayService):
         async def begin(self) -> wire.LiveStatus:
@@ -291,8 +291,8 @@ async def test_a_service_that_takes_a_request_and_never_answers_is_given_up(
 
     await producer.run()
 
-    assert (service.asked, str(producer.failure)) == (1, "the service did not answer within 0.02 s")
-    assert producer.may_be_known
+    assert (service.asked, str(producer.sender.failure)) == (1, "the service did not answer within 0.02 s")
+    assert producer.sender.may_be_known
 
 
 class BrokenCopy:

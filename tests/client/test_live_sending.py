@@ -11,7 +11,7 @@ import pytest
 from overspill import Unreachable, wire
 from overspill.errors import ProblemError, error_for
 from overspill.execution.backoff import Backoff
-from overspill.live import patience, sender
+from overspill.live import sender
 from overspill.live.pending_writes import PendingWrites
 from overspill.live.producer import Producer
 from overspill.wire import Code, Problem
@@ -93,9 +93,8 @@ class Service:
         raise AssertionError
 
 
-async def sent(service: Service, data: bytes) -> Producer:
+async def sent(service: Service, data: bytes, pending: PendingWrites) -> Producer:
     """Send all of `data` as it has room, and end."""
-    pending = PendingWrites(None)
     producer = Producer(service, pending, patience=3600)
     running = asyncio.create_task(producer.run())
     for start in range(0, len(data), 2**18):
@@ -121,12 +120,12 @@ class SlowService(Service):
 async def test_a_full_append_goes_out_while_the_one_before_is_stored() -> None:
     data = lines(5 * FULL)
     service = SlowService(len(data))
-    producer = await sent(service, data)
+    producer = await sent(service, data, PendingWrites(None))
 
     assert service.data == data
     assert service.most_at_once == 2
     assert service.asked == sorted(service.asked)
-    assert producer.durable == len(data)
+    assert producer.sender.durable == len(data)
 
 
 class OtherReplica(SlowService):
@@ -155,7 +154,7 @@ class OtherReplica(SlowService):
 async def test_where_appends_are_not_taken_in_order_each_waits_for_the_answer_to_the_last() -> None:
     data = lines(5 * FULL)
     service = OtherReplica(len(data))
-    await sent(service, data)
+    await sent(service, data, PendingWrites(None))
 
     assert service.data == data
     assert service.refused == 1
@@ -196,7 +195,7 @@ async def test_who_waits_for_what_is_written_does_not_wait_for_more(monkeypatch:
 async def test_all_of_a_stream_arrives_once_whatever_appends_meet(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "_BACKOFF", Backoff(first=0.001, longest=0.002))
+    monkeypatch.setattr(sender, "_BACKOFF", Backoff(first=0.001, longest=0.002))
     monkeypatch.setattr(sender, "_ASK_SECONDS", 0.001)
     random_, service = random.Random(seed), Service()
     service.is_quick = False
@@ -211,11 +210,12 @@ async def test_all_of_a_stream_arrives_once_whatever_appends_meet(
             raise Unreachable("the answer is lost")
 
     service.before, service.after = meet, lose_answer
-    producer = await sent(service, data)
+    pending = PendingWrites(None)
+    producer = await sent(service, data, pending)
 
-    assert producer.failure is None
+    assert producer.sender.failure is None
     assert service.data == data
-    assert producer.seen == (len(data), hashlib.sha256(data).digest())
+    assert (pending.taken_bytes, pending.sha256.digest()) == (len(data), hashlib.sha256(data).digest())
 
 
 def _away(_: Service, __: int) -> None:

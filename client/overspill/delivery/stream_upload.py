@@ -167,7 +167,7 @@ class StreamUpload:
                 await self._retry(partial(self._send_news, sender))
         except (OverspillError, OSError) as error:
             self._is_refused = True
-            if self._sender is None or not self._sender.is_begun:
+            if self._sender is None or not self._sender.may_be_known:
                 self.producer = ""
             log.info("the stream %s is stored at its end: %s", self.id, error)
         except Exception:  # the boundary: whatever fails here, the stream is stored at its end

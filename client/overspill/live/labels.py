@@ -1,4 +1,4 @@
-"""The labels that a live capture gets from us: of the command that makes it, and of the secrets in it."""
+"""What a live capture gets from us besides its bytes: labels of its command and its secrets, and its end."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from overspill.redaction.redactor import Redactor
 
 LABEL_BYTES: Final = 256
+_EXIT_CODES: Final = range(-(2**31), 2**32)
+"""The exit codes that `wire.Completion` takes."""
 
 
 def command_label(command: str | Sequence[str], redactor: Redactor | None) -> dict[str, str]:
@@ -33,8 +35,26 @@ def redacted_label(masked: Mapping[str, int], told: Description) -> dict[str, st
     return label if has_room({**told.labels, **label}, told) else {}
 
 
+def labels_at_end(told: Description, masked: Mapping[str, int], exit_code: int | None) -> dict[str, str]:
+    """Return all labels of a stream that has ended."""
+    coded = {} if exit_code is None else {wire.EXIT_CODE_LABEL: str(exit_code)}
+    return {**told.labels, **redacted_label(masked, told), **coded}
+
+
 def has_room(labels: Mapping[str, str], told: Description) -> bool:
     """Return whether the service takes a capture with these labels."""
     texts = told.session, told.call_id, told.tool, told.status, told.content_type, *labels, *labels.values()
     size = sum(len(wire.fit(text).encode()) for text in texts)
     return len(labels) < wire.MAX_LABELS and size + wire.SHORT_VALUE <= wire.MAX_METADATA
+
+
+def check_ending(status: object, exit_code: object) -> None:
+    """Check what a live capture is to end with. Raises `TypeError` and `ValueError`."""
+    if status is not None and not isinstance(status, str):
+        raise TypeError(f"status must be text (str), not {type(status).__name__}")
+    if exit_code is None:
+        return
+    if isinstance(exit_code, bool) or not isinstance(exit_code, int):
+        raise TypeError(f"exit_code must be a whole number, not {exit_code!r}")
+    if exit_code not in _EXIT_CODES:
+        raise ValueError(f"exit_code must be that of a process, in 32 bits, not {exit_code}")

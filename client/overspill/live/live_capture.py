@@ -6,16 +6,17 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
+from msgspec import structs
+
 from overspill import wire
 from overspill.errors import OverspillError
 from overspill.errors.client_errors import NotSpooled
 from overspill.errors.verdicts import may_pass
 from overspill.execution import threads
-from overspill.live.ending import Ending, check_ending
+from overspill.live.labels import check_ending, labels_at_end, redacted_label
 from overspill.live.pending_writes import PendingWrites, bytes_of
 from overspill.live.ports import Beginning
 from overspill.live.producer import Producer
-from overspill.live.sending import Sending
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -66,22 +67,23 @@ class LiveCapture:
         self.spooled: str = ""
         """Why the stream is on this machine only until it is uploaded; empty if the service has it."""
         self._service, self._spool, self._copy = service, spool, copy
-        self._pending = PendingWrites(redactor)
-        self._producer = Producer(service, self._pending, patience=patience, copy=spool or copy)
-        self._sending = Sending(self._producer, f"live capture {self.id}")
-        self._is_over = False
-        self._is_hurried = False
-        self._ending = Ending(description, self._pending)
+        self._description = description
+        self._pending = PendingWrites(redactor, spool or copy)
+        self._producer = Producer(service, self._pending, patience=patience, name=f"live capture {self.id}")
+        self._sender = self._producer.sender
+        self._is_over = self._is_hurried = False
+        self._status: str | None = None
+        self._exit_code: int | None = None
 
     @property
     def accepted(self) -> int:
         """Bytes that the service has taken. Readers see them."""
-        return self._producer.accepted
+        return self._sender.accepted
 
     @property
     def durable(self) -> int:
         """Bytes that are in the service's object store."""
-        return self._producer.durable
+        return self._sender.durable
 
     @property
     def masked(self) -> Mapping[str, int]:
@@ -91,7 +93,7 @@ class LiveCapture:
     @property
     def is_open(self) -> bool:
         """Whether it has begun, and not ended."""
-        return self._sending.is_begun and not self._is_over
+        return self._producer.is_started and not self._is_over
 
     @property
     def is_copied(self) -> bool:
@@ -101,15 +103,14 @@ class LiveCapture:
     @property
     def beginning(self) -> Beginning | None:
         """What the service may have of a stream that it did not get to its end; None if it has nothing."""
-        if self.entry is not None or not self._producer.may_be_known:
+        if self.entry is not None or not self._sender.may_be_known:
             return None
-        size, sha256 = self._producer.seen
         return Beginning(
             id=self.id,
             producer=self._service.producer,
-            size=size,
-            sha256=sha256,
-            labels=self._ending.labels(),
+            size=self._pending.taken_bytes,
+            sha256=self._pending.sha256.digest(),
+            labels=self._labels(),
         )
 
     async def __aenter__(self) -> Self:
@@ -134,11 +135,11 @@ class LiveCapture:
     async def begin(self) -> None:
         """Make the capture in the service. Entering the block does it."""
         try:
-            await self._producer.begin()
+            await self._sender.begin()
         except OverspillError as error:
             if self._spool is None or not may_pass(error):
                 raise
-            self._producer.failure = error
+            self._sender.failure = error
         self.start()
 
     def start(self) -> None:
@@ -146,7 +147,7 @@ class LiveCapture:
 
         Call it in the event loop that is to send.
         """
-        self._sending.begin()
+        self._producer.start()
 
     async def write(self, data: str | bytes | bytearray | memoryview) -> int:
         """Write text, as UTF-8, or bytes. Return the number of bytes. They are sent in the background.
@@ -156,7 +157,7 @@ class LiveCapture:
         outside the block, `TypeError` if `data` is neither text nor bytes, and `RuntimeError` in another
         event loop than that of the block.
         """
-        self._sending.check_loop()
+        self._producer.check_loop()
         content = bytes_of(data)
         for start in range(0, len(content), WRITE_BYTES):
             piece = content[start : start + WRITE_BYTES]
@@ -176,9 +177,9 @@ class LiveCapture:
         """
         if self._is_over:
             raise ValueError("this live capture has ended: nothing can be written to it")
-        if not self._sending.is_begun:
+        if not self._producer.is_started:
             raise ValueError("this live capture has not begun: write to it inside its `with` block")
-        self._raise_failure()
+        self._producer.raise_failure()
         if not self._producer.has_room:
             return False
         self._pending.add(data)
@@ -190,15 +191,9 @@ class LiveCapture:
 
     async def flush(self) -> None:
         """Wait until the service has accepted what was written. Raises as `write` does."""
-        self._sending.check_loop()
+        self._producer.check_loop()
         await self._producer.until_sent()
-        self._raise_failure()
-
-    def _raise_failure(self) -> None:
-        """Raise the error that ended sending, if there is one."""
-        if self._producer.has_given_up and self._producer.failure is not None:
-            raise self._producer.failure
-        self._sending.raise_failure()
+        self._producer.raise_failure()
 
     def source_ended(self) -> None:
         """Say that nothing new comes into being: all that is still to be written exists already.
@@ -206,21 +201,22 @@ class LiveCapture:
         If the service does not know the capture yet, sending ends instead of waiting for it. For the event
         loop's own thread.
         """
-        self._producer.source_ended()
+        self._sender.source_ended.set()
 
     def hurry(self, seconds: float) -> None:
         """Give the service no more than `seconds` from now, in place of its patience: sending fails then.
 
         With a spool the whole is kept there. For the event loop's own thread.
         """
-        self._producer.hurry(seconds)
+        self._sender.hurry(seconds)
 
     def ends_with(self, *, status: str | None = None, exit_code: int | None = None) -> None:
         """Set the status and the exit code that the capture gets when its block is left.
 
         Raises `TypeError` or `ValueError` if they are invalid.
         """
-        self._ending.set(status, exit_code)
+        check_ending(status, exit_code)
+        self._status, self._exit_code = status, exit_code
 
     async def complete(self, *, status: str | None = None, exit_code: int | None = None) -> wire.Entry | None:
         """Send what is left and end the capture. Return its entry, or None if it is in the spool.
@@ -230,7 +226,7 @@ class LiveCapture:
         """
         if status is not None or exit_code is not None:
             self.ends_with(status=status, exit_code=exit_code)
-        return await self._end(wire.State.COMPLETE, self._ending.status)
+        return await self._end(wire.State.COMPLETE, self._status)
 
     async def abort(self, status: str | None = None) -> wire.Entry | None:
         """Send what is left and end the capture as `partial`. Raises as `complete` does."""
@@ -244,16 +240,16 @@ class LiveCapture:
 
     async def aclose(self) -> None:
         """End the sending, if it goes on. The service calls the capture partial after five minutes."""
-        self._sending.check_loop()
+        self._producer.check_loop()
         self._is_over = True
-        await self._sending.aclose()
+        await self._producer.aclose()
         if self._spool is not None:
             self._spool.close()
 
     async def _end(self, state: wire.State, status: str | None) -> wire.Entry | None:
         if self._is_over:
             return self.entry
-        self._sending.check_loop()
+        self._producer.check_loop()
         self._is_over = True
         self._producer.end()
         try:
@@ -276,20 +272,31 @@ class LiveCapture:
 
     async def _finish(self, state: wire.State, status: str | None) -> None:
         """Send what is left, and end the capture in the service. Safe to repeat."""
-        await self._sending.finish()
-        if self._producer.failure is not None:
-            raise self._producer.failure
-        self.entry = await self._producer.complete(self._ending.completion(state, status, self._producer))
+        await self._producer.finish()
+        self.entry = await self._sender.complete(
+            wire.Completion(
+                offset=self._pending.taken_bytes,
+                state="complete" if state is wire.State.COMPLETE else "partial",
+                status=None if status is None else wire.fit(status, wire.SHORT_VALUE),
+                exit_code=self._exit_code,
+                sha256=self._pending.sha256.hexdigest(),
+                labels=redacted_label(self._pending.masked, self._description),
+            )
+        )
 
     async def _in_time(self, ending: Awaitable[object]) -> None:
         """Wait for the end of a capture whose task is cancelled, but not for long. No failure is raised."""
-        self._producer.hurry(_HURRIED_SECONDS)
+        self._sender.hurry(_HURRIED_SECONDS)
         with suppress(TimeoutError, OverspillError, NotSpooled, OSError):
             async with asyncio.timeout(CANCELLED_SECONDS):
                 await ending
 
     def _keep_in(self, spool: SpoolCopy, error: OverspillError, status: str | None) -> None:
         """Keep the whole stream in the spool. Raises `OSError` and `NotSpooled`."""
-        producer = self._service.producer if self._producer.may_be_known else ""
-        spool.spool(self._ending.description(status), str(error), producer)
+        producer = self._service.producer if self._sender.may_be_known else ""
+        described = structs.replace(self._description, status=status or "", labels=self._labels())
+        spool.spool(described, str(error), producer)
         self.spooled = str(error)
+
+    def _labels(self) -> dict[str, str]:
+        return labels_at_end(self._description, self._pending.masked, self._exit_code)

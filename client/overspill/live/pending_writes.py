@@ -1,4 +1,4 @@
-"""Gathers writes from any thread, and masks their secrets before they are sent.
+"""Gathers writes from any thread, and masks their secrets before anything else sees them.
 
 A secret may be split between two writes. So all writes are masked as one text. The last word is held back,
 because it may be the beginning of a secret.
@@ -6,6 +6,7 @@ because it may be the beginning of a secret.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Final
@@ -15,6 +16,7 @@ from overspill.text import encoding
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from overspill.live.ports import StreamCopy
     from overspill.redaction.redactor import Redactor
 
 _NONE: Final[Mapping[str, int]] = {}
@@ -23,15 +25,21 @@ BATCH_BYTES: Final = 1024 * 1024
 
 
 class PendingWrites:
-    """Takes writes. `masked` counts the secrets that were masked, by kind."""
+    """Takes writes, and gives them in batches to who sends them, masked. `copy` gets the same bytes."""
 
-    def __init__(self, redactor: Redactor | None) -> None:
+    def __init__(self, redactor: Redactor | None, copy: StreamCopy | None = None) -> None:
         self._masking = None if redactor is None else redactor.stream(bytes)
+        self._copy = copy
         self._lock = threading.Lock()
         self._pieces: deque[bytes] = deque()
-        self._size = 0
+        self.size: int = 0
+        """The bytes that wait to be taken."""
         self.preparing: int = 0
         """Bytes of the batch that was taken last. The taker sets it to 0 once they are counted elsewhere."""
+        self.taken_bytes: int = 0
+        """Bytes of all batches, as they were masked."""
+        self.sha256: hashlib._Hash = hashlib.sha256()
+        """The SHA-256 of all batches."""
 
     @property
     def masked(self) -> Mapping[str, int]:
@@ -39,25 +47,25 @@ class PendingWrites:
         return _NONE if self._masking is None else self._masking.counts
 
     @property
-    def size(self) -> int:
-        """The bytes that wait to be taken."""
-        return self._size
+    def has_copy(self) -> bool:
+        """Whether a copy of all is kept."""
+        return self._copy is not None
 
     def add(self, data: bytes) -> None:
         """Take a write. Safe to call from any thread."""
         with self._lock:
             self._pieces.append(data)
-            self._size += len(data)
+            self.size += len(data)
 
     def taken(self) -> bytes:
-        """Return the next batch, with its secrets masked. What may be half a secret stays."""
+        """Return the next batch. What may be half a secret stays."""
         masked = self._masked_batch()
-        return masked if self._masking is None or self._size else masked + self._masking.settle()
+        return self._noted(masked if self._masking is None or self.size else masked + self._masking.settle())
 
     def last(self) -> bytes:
         """Return the next batch after the last write. Once nothing is left, nothing is held back either."""
         masked = self._masked_batch()
-        return masked if self._masking is None or self._size else masked + self._masking.finish()
+        return self._noted(masked if self._masking is None or self.size else masked + self._masking.finish())
 
     def _masked_batch(self) -> bytes:
         pieces = self._batch()
@@ -71,8 +79,15 @@ class PendingWrites:
                 pieces.append(self._pieces.popleft())
                 size += len(pieces[-1])
             self.preparing = size  # before it is subtracted: another thread never counts too little
-            self._size -= size
+            self.size -= size
         return pieces
+
+    def _noted(self, data: bytes) -> bytes:
+        self.sha256.update(data)
+        self.taken_bytes += len(data)
+        if self._copy is not None and data:
+            self._copy.keep(data, is_masked=bool(self.masked))
+        return data
 
 
 def bytes_of(data: str | bytes | bytearray | memoryview) -> bytes:

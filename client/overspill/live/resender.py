@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Final
 
-from overspill.errors import NotFound, ProtocolError, WrongOffset
+from overspill.errors import NotFound, WrongOffset
+from overspill.live.appender import Appender
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -20,32 +21,18 @@ PIECE_BYTES: Final = 1024 * 1024
 """Bytes of one append, and so of what one stream has in memory."""
 
 
-class Resender:
-    """Sends what `read` gives, from the beginning, wherever the service is.
-
-    Its methods raise the `OverspillError` of a request that failed, and can be called again.
-    """
+class Resender(Appender):
+    """Sends what `read` gives, from the beginning, wherever the service is."""
 
     def __init__(self, service: LiveService, read: Read) -> None:
-        self.accepted: int = 0
-        """Bytes that the service has taken. Readers see them."""
-        self._service, self._read = service, read
-        self.is_begun: bool = False
-        """Whether the service has said that it knows the capture."""
+        super().__init__(service, lambda offset: 0 <= offset <= self._seen_bytes)
+        self._read = read
         self._seen, self._seen_bytes = hashlib.sha256(), 0
-        self._looked_at = -1
-        """The end of the last append. The service may have left its last bytes for later: half a secret."""
 
     @property
     def seen(self) -> tuple[int, bytes]:
         """How many bytes from the beginning were read, and their SHA-256."""
         return self._seen_bytes, self._seen.digest()
-
-    async def begin(self) -> None:
-        """Make the capture, unless that is done."""
-        if not self.is_begun:
-            await self._service.begin()
-            self.is_begun = True
 
     async def send_next(self, end: int | None = None) -> int:
         """Send what comes next. Return how many bytes that were: 0, if there is nothing new.
@@ -55,55 +42,35 @@ class Resender:
         """
         data = await self._read(self.accepted, PIECE_BYTES)
         stop = self.accepted + len(data)
-        if not data or (stop == self._looked_at and stop != end):
+        if self.has_seen(stop, is_whole=stop == end):
             return 0
-        self._note(data)
-        await self._append([data], is_last=stop == end)
+        self._hash(data)
+        await self._append([data], stop, is_last=stop == end)
         return len(data)
 
     async def send_sign_of_life(self) -> None:
         """Say that the stream goes on."""
-        await self._append([])
+        await self._append([], self.accepted)
 
     async def complete(self, completion: wire.Completion, on_sent: Callable[[int], object]) -> wire.Entry:
         """Send the rest, and end the capture. `on_sent` is called with the bytes of each piece."""
         await self.begin()
-        while True:
+        entry = None
+        while entry is None:
             while self.accepted < completion.offset and (sent := await self.send_next(completion.offset)):
                 on_sent(sent)
-            try:
-                return await self._service.complete(completion)
-            except WrongOffset as error:  # accepted bytes were lost meanwhile
-                self._go_on_at(error)
-            except NotFound:
-                await self._begin_again()
+            entry = await self.try_to_complete(completion)
+        return entry
 
-    async def _append(self, pieces: Sequence[bytes], *, is_last: bool = False) -> None:
-        stop = self.accepted + sum(map(len, pieces))
+    async def _append(self, pieces: Sequence[bytes], stop: int, *, is_last: bool = False) -> None:
         try:
-            self.accepted = (await self._service.append(self.accepted, pieces, is_last=is_last)).accepted
-            self._looked_at = stop
-            if is_last and self.accepted < stop:
-                raise ProtocolError(f"the service has taken {self.accepted} of {stop} bytes, and no more")
-        except WrongOffset as error:
-            self._go_on_at(error)
-        except NotFound:
-            await self._begin_again()
+            status = await self._service.append(self.accepted, pieces, is_last=is_last)
+        except (WrongOffset, NotFound) as error:
+            await self.recover(error)
+        else:
+            self.note(status, stop, is_last=is_last)
 
-    def _go_on_at(self, error: WrongOffset) -> None:
-        """Go on where the service says. It has more if an answer was lost, and less if it has lost bytes.
-
-        Raises `ProtocolError` if the service has more than was sent.
-        """
-        if error.offset is None or error.offset > self._seen_bytes or error.offset == self.accepted:
-            raise ProtocolError(f"the service goes on at {error.offset}, of {self._seen_bytes} bytes")
-        self.accepted, self._looked_at = error.offset, -1
-
-    async def _begin_again(self) -> None:
-        await self._service.begin()
-        self.accepted, self._looked_at = 0, -1
-
-    def _note(self, data: bytes) -> None:
+    def _hash(self, data: bytes) -> None:
         """Hash what is read for the first time."""
         known = self._seen_bytes - self.accepted
         if len(data) > known:

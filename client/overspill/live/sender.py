@@ -11,18 +11,24 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from overspill import wire
-from overspill.errors import NotFound, ProtocolError, WrongOffset
+from overspill.errors import NotFound, OverspillError, Unreachable, WrongOffset
+from overspill.errors.verdicts import may_pass
+from overspill.execution.backoff import Backoff
+from overspill.live.appender import Appender
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-    from overspill.live.patience import Patience
     from overspill.live.ports import LiveService
     from overspill.live.unstored import Unstored
 
+T = TypeVar("T")
+
+KEEP_ALIVE_SECONDS: Final = 60.0
+"""How often an idle producer gives a sign of life. The service gives a producer up after five minutes."""
 PACE_SECONDS: Final = 0.02
 """The least time between the beginnings of small appends. The first one after a pause goes at once."""
 _ASK_SECONDS: Final = 0.2
@@ -31,42 +37,42 @@ _LARGE: Final = 256 * 1024
 """An append of at least this many bytes shows that the producer is fast."""
 GATHER_SECONDS: Final = 0.2
 """How long the next append of a fast producer waits until it is full."""
+_ANSWER_SECONDS: Final = 5.0
+"""The least time that the service has to answer the request that begins the capture."""
+_BACKOFF: Final = Backoff(first=0.2, longest=5.0)
 
 
-class Sender:
-    """Sends `unstored`. Its methods raise the `OverspillError` that `patience` raises.
+class Sender(Appender):
+    """Sends `unstored`, and repeats each request that fails for up to `patience` seconds.
 
+    Its methods raise the `OverspillError` of a request that is refused for good, or of the last attempt.
     `tell` is called when something has changed.
     """
 
     def __init__(
-        self,
-        service: LiveService,
-        unstored: Unstored,
-        patience: Patience,
-        tell: Callable[[], Awaitable[None]],
+        self, service: LiveService, unstored: Unstored, patience: float, tell: Callable[[], Awaitable[None]]
     ) -> None:
-        self.accepted: int = 0
-        self.durable: int = 0
+        super().__init__(service, unstored.has, answer_seconds=max(patience, _ANSWER_SECONDS))
+        self.failure: OverspillError | None = None
+        """Why nothing is sent any more, if so."""
         self.is_whole: bool = False
         """Whether `unstored` has the end of the stream."""
-        self._service, self._unstored, self._patience, self._tell = service, unstored, patience, tell
+        self.source_ended: asyncio.Event = asyncio.Event()
+        """Set once all that is still to be written exists already, so it can be stored in another way."""
+        self._unstored, self._patience, self._tell = unstored, patience, tell
+        self._until: float | None = None
+        self._limit: asyncio.Timeout | None = None
         self._news = asyncio.Event()
         self._ahead: _Append | None = None
         """The append that was sent before the answer to the one before it came."""
         self._is_in_order = True
         self._hurries = 0
         """How many callers wait until everything that is prepared is accepted."""
-        self._looked_at = -1
-        """The end of the last append. The service may have left its last bytes for later: half a secret."""
 
     @property
     def has_sent_all(self) -> bool:
-        """Whether there is nothing to send. Bytes that the service left for later are sent with more, or at
-        the end.
-        """
-        end = self._unstored.end
-        return self.accepted == end or (self._looked_at == end and not self.is_whole)
+        """Whether there is nothing to send."""
+        return self.has_seen(self._unstored.end, is_whole=self.is_whole)
 
     def wake(self) -> None:
         """Say that more is prepared, or that nothing more will be."""
@@ -82,82 +88,120 @@ class Sender:
         finally:
             self._hurries -= 1
 
-    async def wait(self, seconds: float) -> bool:
-        """Wait for `wake` for at most `seconds`. Return whether there is news."""
+    def hurry(self, seconds: float) -> None:
+        """Give the service no more than `seconds` from now, whatever it is asked until then."""
+        self._until = asyncio.get_running_loop().time() + seconds
+        if self._limit is not None and not self._limit.expired():
+            self._limit.reschedule(self._until)
+
+    async def run(self) -> None:
+        """Send until all is sent, or until `failure` says why not."""
+        try:
+            if self.failure is None:
+                await self._patiently(self.begin)
+            while self.failure is None and not (self.is_whole and self.has_sent_all):
+                is_quiet = not await self._wait()
+                if is_quiet or not self.has_sent_all:
+                    await self._send()
+                await self._tell()
+        except OverspillError as error:
+            self.failure = error
+
+    async def complete(self, completion: wire.Completion) -> wire.Entry:
+        """End the capture. Send again what the service has lost meanwhile."""
+        while (entry := await self._patiently(lambda: self.try_to_complete(completion))) is None:
+            while not self.has_sent_all:
+                await self._send()
+                if not self._may_send:
+                    await asyncio.sleep(_ASK_SECONDS)
+        return entry
+
+    async def _wait(self) -> bool:
+        """Wait for `wake`, but not for long while nothing may be sent. Return whether there is news."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(seconds if self._may_send else min(seconds, _ASK_SECONDS)):
+            async with asyncio.timeout(KEEP_ALIVE_SECONDS if self._may_send else _ASK_SECONDS):
                 await self._news.wait()
         is_news = self._news.is_set()
         self._news.clear()
         return is_news
 
-    async def send(self) -> None:
+    async def _send(self) -> None:
         """Send what is prepared, as far as the service takes it before it is durable.
 
         If that is nothing, say that the producer is there, and ask how far the service is.
         """
         try:
-            await self._append_patiently()
+            await self._patiently(self._append)
             while self._may_send and not self.has_sent_all:
                 await self._tell()
-                await self._append_patiently()
+                await self._patiently(self._append)
         finally:
             await self._drop_ahead()
 
-    async def complete(self, completion: wire.Completion) -> wire.Entry:
-        """End the capture. Send again what the service has lost meanwhile."""
+    async def _patiently(self, request: Callable[[], Awaitable[T]]) -> T:
+        """Return the answer of a request. Repeat the request while it may succeed.
+
+        If the stream has ended and the service does not know the capture yet, give up at once. Nothing is
+        lost: whoever has the whole stores it in another way.
+        """
+        try:
+            async with asyncio.timeout_at(self._until) as self._limit:
+                return await self._repeated(request)
+        except TimeoutError:
+            raise Unreachable("the service did not take the rest in time") from None
+        finally:
+            self._limit = None
+
+    async def _repeated(self, request: Callable[[], Awaitable[T]]) -> T:
+        loop = asyncio.get_running_loop()
+        failures, since = 0, loop.time()
         while True:
             try:
-                return await self._patience.until_done(lambda: self._service.complete(completion))
-            except WrongOffset as error:
-                self._go_on_at(error)
-            except NotFound as error:
-                await self._begin_again(error)
-            while not self.has_sent_all:
-                await self.send()
-                if not self._may_send:
-                    await asyncio.sleep(_ASK_SECONDS)
+                return await request()
+            except OverspillError as error:
+                await self._drop_ahead()
+                left = since + self._patience - loop.time()
+                is_unknown = self.source_ended.is_set() and not self.is_begun
+                if left <= 0 or is_unknown or not may_pass(error):
+                    raise
+                await self._pause(min(left, _BACKOFF.pause(failures)))
+                failures += 1
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait. If the service does not know the capture yet, wait no longer than until the stream's end."""
+        if self.is_begun:
+            await asyncio.sleep(seconds)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.source_ended.wait()
 
     @property
     def _may_send(self) -> bool:
         """Whether the service takes more before what it has is durable."""
         return self.accepted < self.durable + wire.MAX_UNSTORED
 
-    async def _append_patiently(self) -> None:
-        await self._patience.until_done(self._append, self._drop_ahead)
-
     async def _append(self) -> None:
+        """Append what there is. Append nothing if nothing is there, or if too much is not durable yet."""
         began, before = asyncio.get_running_loop().time(), self.accepted
         ahead, self._ahead = self._ahead, None
+        append = ahead or self._begun(before)
         try:
-            if ahead is not None or self._is_full_at(self.accepted):
-                append = ahead or self._begun(self.accepted)
-                self._note(await self._answered(append), append.end, is_last=append.is_last)
+            self.note(await self._answered_append(append), append.end, is_last=append.is_last)
+        except (WrongOffset, NotFound) as error:
+            await self._drop_ahead()
+            if ahead is not None and isinstance(error, WrongOffset):
+                self._is_in_order = False
             else:
-                await self._append_little()
-        except WrongOffset as error:
-            await self._drop_ahead()
-            if ahead is None:
-                self._go_on_at(error)
-            self._is_in_order &= ahead is None
-        except NotFound as error:
-            await self._drop_ahead()
-            await self._begin_again(error)
+                await self.recover(error)
         else:
+            self._unstored.drop_before(min(self.durable, self.accepted))
             await self._pace(began, self.accepted - before)
-
-    async def _append_little(self) -> None:
-        """Append what there is. Append nothing if nothing is there, or if too much is not durable yet."""
-        room = max(0, self.durable + wire.MAX_UNSTORED - self.accepted)
-        size = self._unstored.next_size(self.accepted, min(wire.MAX_APPEND, room))
-        stop, pieces = self.accepted + size, [*self._unstored.pieces(self.accepted, size)]
-        is_last = self._is_last(stop)
-        self._note(await self._service.append(self.accepted, pieces, is_last=is_last), stop, is_last=is_last)
 
     async def _pace(self, began: float, size: int) -> None:
         """Wait before the next append: after a small one for a moment, after a large one until it is full."""
         if size < _LARGE:
-            if not self._patience.is_ending:
+            if not self.source_ended.is_set():
                 await asyncio.sleep(max(0.0, began + PACE_SECONDS - asyncio.get_running_loop().time()))
             return
         with suppress(TimeoutError):
@@ -172,14 +216,13 @@ class Sender:
         return is_enough and offset + wire.MAX_APPEND <= self.durable + wire.MAX_UNSTORED
 
     def _begun(self, offset: int) -> _Append:
-        size = self._unstored.next_size(offset, wire.MAX_APPEND)
-        pieces, is_last = [*self._unstored.pieces(offset, size)], self._is_last(offset + size)
+        room = max(0, self.durable + wire.MAX_UNSTORED - offset)
+        size = self._unstored.next_size(offset, min(wire.MAX_APPEND, room))
+        pieces, stop = [*self._unstored.pieces(offset, size)], offset + size
+        is_last = self.is_whole and stop == self._unstored.end
         return _Append(self._service, offset, pieces, self._news, is_last=is_last)
 
-    def _is_last(self, stop: int) -> bool:
-        return self.is_whole and stop == self._unstored.end
-
-    async def _answered(self, append: _Append) -> wire.LiveStatus:
+    async def _answered_append(self, append: _Append) -> wire.LiveStatus:
         """Wait for the answer. Meanwhile begin the next append, once this one has gone out."""
         try:
             while not append.answer.done():
@@ -195,32 +238,6 @@ class Sender:
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
             await ahead.drop()
-
-    def _note(self, status: wire.LiveStatus, stop: int, *, is_last: bool) -> None:
-        """Note how far the service is after an append that ends at `stop`. Raises `ProtocolError`."""
-        if not self._unstored.has(status.accepted):
-            raise ProtocolError(f"the service has accepted {status.accepted} bytes, of {self._unstored.end}")
-        self.accepted, self.durable = status.accepted, max(self.durable, status.durable)
-        self._looked_at = stop
-        self._unstored.drop_before(min(self.durable, self.accepted))
-        if is_last and self.accepted < stop:
-            raise ProtocolError(f"the service has taken {self.accepted} of {stop} bytes, and no more")
-
-    def _go_on_at(self, error: WrongOffset) -> None:
-        """Go on where the service says. It has more if an answer was lost, and less if it has lost bytes.
-
-        Raises the error if those bytes are not kept any more: the service has called them durable.
-        """
-        if error.offset is None or not self._unstored.has(error.offset):
-            raise error
-        self.accepted, self._looked_at = error.offset, -1
-
-    async def _begin_again(self, error: NotFound) -> None:
-        """Begin once more after the service has lost the capture. Raises the error if bytes were durable."""
-        if not self._unstored.has(0):
-            raise error
-        await self._service.begin()
-        self.accepted, self._looked_at = 0, -1
 
 
 class _Append:
