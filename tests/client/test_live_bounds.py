@@ -118,7 +118,7 @@ def test_all_bytes_of_a_batch_count_while_it_is_prepared_also_those_that_came_la
     pending = PendingWrites(None)
     for _ in range(3):
         pending.add(PIECE)
-    batch = pending.taken()
+    batch = pending.take()
 
     assert (pending.size, pending.preparing) == (0, len(batch))
     assert len(batch) == 3 * len(PIECE)

@@ -84,8 +84,8 @@ def _sent(pieces: Sequence[bytes]) -> bytes:
     pending, sent = PendingWrites(REDACTOR), b""
     for piece in pieces:
         pending.add(piece)
-        sent += pending.taken()
-    return sent + pending.last()
+        sent += pending.take()
+    return sent + pending.take(is_last=True)
 
 
 @pytest.mark.parametrize("way", ["write", "file", "text file"])

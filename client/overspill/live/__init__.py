@@ -7,4 +7,6 @@ What goes over the network is behind the protocols in `ports`; this package know
     capture_process          a coroutine, beside the `LiveCapture` that it writes to
     LiveUpload               a thread of its own, for a command of `overspill run` or `run_command`
     Resender                 a coroutine of its owner: streams that pass a guard are sent in the loop thread
+
+The way of a write: `LiveCapture.write` ─► `PendingWrites`, masked ─► `Unstored` ─► `Sender` ─► the service.
 """

@@ -127,8 +127,7 @@ class LiveCapture:
         elif isinstance(error, asyncio.CancelledError):
             await self.give_up(type(error).__name__)
         else:
-            # The block's own error is what its caller must see.
-            with suppress(OverspillError, NotSpooled, OSError):
+            with suppress(OverspillError, NotSpooled, OSError):  # the block's own error is the one to see
                 await self._end(wire.State.PARTIAL, type(error).__name__)
         await self.aclose()
 
@@ -196,10 +195,9 @@ class LiveCapture:
         self._producer.raise_failure()
 
     def source_ended(self) -> None:
-        """Say that nothing new comes into being: all that is still to be written exists already.
+        """Say that all that is still to be written exists already. For the event loop's own thread.
 
-        If the service does not know the capture yet, sending ends instead of waiting for it. For the event
-        loop's own thread.
+        If the service does not know the capture yet, sending ends instead of waiting for it.
         """
         self._sender.source_ended.set()
 
@@ -285,7 +283,7 @@ class LiveCapture:
         )
 
     async def _in_time(self, ending: Awaitable[object]) -> None:
-        """Wait for the end of a capture whose task is cancelled, but not for long. No failure is raised."""
+        """Wait for the end of a cancelled capture, but not for long. No failure is raised."""
         self._sender.hurry(_HURRIED_SECONDS)
         with suppress(TimeoutError, OverspillError, NotSpooled, OSError):
             async with asyncio.timeout(CANCELLED_SECONDS):

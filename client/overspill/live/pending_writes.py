@@ -57,19 +57,22 @@ class PendingWrites:
             self._pieces.append(data)
             self.size += len(data)
 
-    def taken(self) -> bytes:
-        """Return the next batch. What may be half a secret stays."""
-        masked = self._masked_batch()
-        return self._noted(masked if self._masking is None or self.size else masked + self._masking.settle())
+    def take(self, *, is_last: bool = False) -> bytes:
+        """Return the next batch. What may be half a secret stays.
 
-    def last(self) -> bytes:
-        """Return the next batch after the last write. Once nothing is left, nothing is held back either."""
-        masked = self._masked_batch()
-        return self._noted(masked if self._masking is None or self.size else masked + self._masking.finish())
-
-    def _masked_batch(self) -> bytes:
+        With `is_last` nothing more will be written: once nothing is left, nothing is held back either.
+        """
         pieces = self._batch()
-        return b"".join(pieces if self._masking is None else map(self._masking.feed, pieces))
+        if self._masking is not None:
+            pieces = [self._masking.feed(piece) for piece in pieces]
+            if not self.size:
+                pieces.append(self._masking.finish() if is_last else self._masking.settle())
+        data = b"".join(pieces)
+        self.sha256.update(data)
+        self.taken_bytes += len(data)
+        if self._copy is not None and data:
+            self._copy.keep(data, is_masked=bool(self.masked))
+        return data
 
     def _batch(self) -> list[bytes]:
         pieces: list[bytes] = []
@@ -81,13 +84,6 @@ class PendingWrites:
             self.preparing = size  # before it is subtracted: another thread never counts too little
             self.size -= size
         return pieces
-
-    def _noted(self, data: bytes) -> bytes:
-        self.sha256.update(data)
-        self.taken_bytes += len(data)
-        if self._copy is not None and data:
-            self._copy.keep(data, is_masked=bool(self.masked))
-        return data
 
 
 def bytes_of(data: str | bytes | bytearray | memoryview) -> bytes:

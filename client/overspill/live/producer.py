@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from overspill import wire
@@ -175,7 +176,7 @@ class Producer:
     async def _prepare(self) -> None:
         """Move what was written to the bytes to send."""
         is_last = self._is_ending
-        work = self._pending.last if is_last else self._pending.taken
+        work = partial(self._pending.take, is_last=is_last)
         if self._pending.has_copy:
             data = await threads.run_blocking(work)
         elif self._pending.size > _WORTH_A_THREAD:

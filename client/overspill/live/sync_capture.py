@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
+import logging
+import threading
+import time
+import weakref
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from overspill.execution.calls import FORKED
+from overspill.execution.waiting import wait_blocking
 from overspill.live.files import LiveFile, text_file
-from overspill.live.left_open import end_with_process
-from overspill.live.live_capture import WRITE_BYTES
+from overspill.live.live_capture import CANCELLED_SECONDS, WRITE_BYTES
 from overspill.live.pending_writes import bytes_of
 
 if TYPE_CHECKING:
@@ -21,6 +26,12 @@ if TYPE_CHECKING:
     from overspill.execution.waiting import Reply
     from overspill.live.live_capture import LiveCapture
     from overspill.live.ports import Beginning
+
+log: Final = logging.getLogger("overspill")
+
+_begun: Final[weakref.WeakSet[SyncLiveCapture]] = weakref.WeakSet()
+_hook: Final = threading.Lock()
+"""Taken for good by whoever has registered the hook; a forked child inherits both."""
 
 
 class SyncLiveCapture:
@@ -81,14 +92,9 @@ class SyncLiveCapture:
         """Whether it has begun in this process, and not ended."""
         return self._capture.is_open and not self._calls.thread.is_inherited
 
-    @property
-    def is_stored(self) -> bool:
-        """Whether it has ended, and all that was written is in the service or in the spool."""
-        return self.entry is not None or bool(self.spooled)
-
     def __enter__(self) -> Self:
         self._calls.run(self._capture.begin())
-        end_with_process(self)
+        _end_with_process(self)
         return self
 
     def __exit__(
@@ -172,3 +178,28 @@ class SyncLiveCapture:
 
 async def _in_loop(work: Callable[[], None]) -> None:
     work()
+
+
+def _end_with_process(capture: SyncLiveCapture) -> None:
+    """End this capture with the process, unless it has ended before.
+
+    That is after all threads but the daemons have ended, for they may still write, and before the clients of
+    the captures are closed.
+    """
+    _begun.add(capture)
+    if _hook.acquire(blocking=False):  # only now: what closes its client is registered, and called after this
+        atexit.register(_end_all)
+
+
+def _end_all() -> None:
+    unfinished = [capture for capture in list(_begun) if capture.is_open]
+    replies = []
+    for capture in unfinished:
+        with suppress(RuntimeError):
+            replies.append(capture.give_up("its process ended"))
+    until = time.monotonic() + CANCELLED_SECONDS
+    for reply in replies:
+        wait_blocking(reply, max(0.0, until - time.monotonic()))
+    for capture in unfinished:
+        if capture.entry is None and not capture.spooled:
+            log.warning("the end of the live capture %s is not stored: its process ended first", capture.id)
