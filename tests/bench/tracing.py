@@ -9,9 +9,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 from unittest import mock
 
+from overspill.execution import tracing
 from overspill.guard.guard import Guard
-from overspill.guard.spill_span import spilling
-from overspill.spools.store_request import Origin
 from overspill_service.web import request_span
 from overspill_service.web.exchange import Exchange
 from overspill_service.web.middleware import span_of
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from tests.servers.overspill import ServiceProcess
 
 PROVIDER: Final = "opentelemetry.trace._TRACER_PROVIDER"
-ORIGIN: Final = Origin("build", "call_1", "s")
 SHORT: Final = "a line of the build\n" * 50
 LONG: Final = 500_000
 
@@ -74,8 +72,7 @@ def _guarded(guard: Guard, output: str, times: int) -> None:
 
 
 def _asked_for_a_spill() -> None:
-    with spilling(ORIGIN, can_keep=True):
-        pass
+    tracing.is_on()
 
 
 def _requests(servers: Servers, scale: Scale) -> Iterator[Row]:

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from overspill.execution import forks
+from overspill.guard.duplicates import Duplicates
 from overspill.reading.latest import Latest
 from overspill.wire import Outcome
 
@@ -30,6 +31,7 @@ class Decisions:
     def __init__(self, most: int = 10_000, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._firsts: Latest[str, Decision] = Latest(most)
+        self._duplicates = Duplicates(most, clock)
         self.reset_after_fork()
         forks.register(self)
 
@@ -37,10 +39,20 @@ class Decisions:
         """In a forked child, make a new lock: a thread of the parent may hold the old one."""
         self._lock = threading.RLock()
 
-    def __contains__(self, id: str) -> bool:  # noqa: A002  (the field's own name)
-        return id in self._firsts
+    def earlier(self, session: str, sha256: bytes, id: str) -> Earlier | None:  # noqa: A002  (the field's own name)
+        """Return an earlier capture of the session with the same bytes, or None."""
+        return self._duplicates.earlier(session, sha256, id)
 
-    def first(self, id: str, now: Decision) -> Decision:  # noqa: A002  (the field's own name)
+    def decided(self, session: str, sha256: bytes, id: str, stored: StoreResult) -> Decision:  # noqa: A002
+        """Return the first decision on a capture. `stored` is what became of it now."""
+        if stored.outcome is Outcome.TRUNCATED:
+            return self.first(id, Decision(stored))
+        earlier = self.earlier(session, sha256, id)
+        if earlier is None or id not in self._firsts:  # a later one counts once, however often it is shown
+            self._duplicates.remember(session, sha256, id, stored.expires)
+        return self.first(id, Decision(stored, earlier))
+
+    def first(self, id: str, now: Decision) -> Decision:  # noqa: A002
         """Return the first decision on a capture. If there is none, remember `now` and return it.
 
         A first decision is replaced if it has expired, or if it stored nothing and `now` did: it would hide a

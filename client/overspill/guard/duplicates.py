@@ -15,18 +15,15 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-class _FirstCapture(NamedTuple):
-    id: str
-    expires: float
-    repeats: int = 0
-    """How many captures with the same bytes followed it."""
-
-
 class Earlier(NamedTuple):
-    """The first capture of a content in a session, and how many with the same bytes followed before this."""
+    """The first capture of a content in a session, and how many with the same bytes followed it.
+
+    `expires` is in seconds since the epoch.
+    """
 
     id: str
     repeats: int
+    expires: float = float("inf")
 
 
 class Duplicates:
@@ -38,7 +35,7 @@ class Duplicates:
     def __init__(self, most: int = 10_000, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._lock = threading.RLock()
-        self._firsts: Latest[bytes, _FirstCapture] = Latest(most)
+        self._firsts: Latest[bytes, Earlier] = Latest(most)
         forks.register(self)
 
     def reset_after_fork(self) -> None:
@@ -53,7 +50,7 @@ class Duplicates:
         key = _key(session, sha256)
         with self._lock:
             first = self._look_up(key)
-        return None if first is None or first.id == own_id else Earlier(first.id, first.repeats)
+        return None if first is None or first.id == own_id else first
 
     def remember(self, session: str, sha256: bytes, own_id: str, expires: datetime | None) -> None:
         """Remember that the content is stored as `own_id` until `expires`; None is forever."""
@@ -62,11 +59,11 @@ class Duplicates:
         with self._lock:
             first = self._look_up(key)
             if first is None or first.id == own_id:
-                self._firsts[key] = _FirstCapture(own_id, until, 0 if first is None else first.repeats)
+                self._firsts[key] = Earlier(own_id, 0 if first is None else first.repeats, until)
             else:
                 self._firsts[key] = first._replace(repeats=first.repeats + 1)
 
-    def _look_up(self, key: bytes) -> _FirstCapture | None:
+    def _look_up(self, key: bytes) -> Earlier | None:
         """Return what is remembered, and make it the most recent. Forget it if it has expired."""
         first = self._firsts.pop(key, None)
         if first is None or first.expires <= self._clock():

@@ -36,13 +36,13 @@ class Executor(Protocol):
 class AsyncExecutor:
     """Waits on an event loop of asyncio or trio. Work that takes long is done in threads."""
 
-    async def run(self, flow: Hashable, work: Callable[..., R], *args: Any) -> R:
+    def run(self, flow: Hashable, work: Callable[..., R], *args: Any) -> Coroutine[Any, Any, R]:
         """Do `work(*args)`."""
-        return await threads.run_fairly(flow, 0, work, *args)
+        return threads.run_fairly(flow, 0, work, *args)
 
-    async def decide(self, call: RunningCall, pending: PendingResult) -> int | None:
+    def decide(self, call: RunningCall, pending: PendingResult) -> Coroutine[Any, Any, int | None]:
         """Return the bytes that a notice may take, or None if the result stays."""
-        return await call.decide(pending)
+        return call.decide(pending)
 
     def result(self, reply: Reply[R]) -> Coroutine[Any, Any, R]:
         """Return or raise the answer of another thread."""

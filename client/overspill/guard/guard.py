@@ -167,16 +167,16 @@ class Guard:
                 return quick
         await pacing.wait_to_begin()
         output = self._pipeline.intake.output(
-            result, name_text(tool), policy, call_id, session, status, matches_dropped
+            ASYNC, result, name_text(tool), policy, call_id, session, status, matches_dropped=matches_dropped
         )
         if is_async_chunk_iterator(result):
-            return await GuardedStream(self._pipeline, ASYNC, output).read_to_end_async()
+            return await GuardedStream(self._pipeline, output).read_to_end_async()
         if is_chunk_iterator(result):
-            return await GuardedStream(self._pipeline, SYNC, output).read_to_end_in_thread()
+            return await GuardedStream(self._pipeline, output._replace(executor=SYNC)).read_to_end_in_thread()
         if shared is None:
-            return await self._pipeline.process(ASYNC, output)
+            return await self._pipeline.process(output)
         with shared.calling() as call:
-            return await self._pipeline.process(ASYNC, output._replace(call=call))
+            return await self._pipeline.process(output._replace(call=call))
 
     def process_sync(
         self,
@@ -196,16 +196,16 @@ class Guard:
             if quick is not None:
                 return quick
         output = self._pipeline.intake.output(
-            result, name_text(tool), policy, call_id, session, status, matches_dropped
+            SYNC, result, name_text(tool), policy, call_id, session, status, matches_dropped=matches_dropped
         )
         if is_async_chunk_iterator(result):
-            return GuardedStream(self._pipeline, ASYNC, output).guard_lazily()
+            return GuardedStream(self._pipeline, output._replace(executor=ASYNC)).guard_lazily()
         if is_chunk_iterator(result):
-            return GuardedStream(self._pipeline, SYNC, output).read_to_end()
+            return GuardedStream(self._pipeline, output).read_to_end()
         if shared is None:
-            return run_sync(self._pipeline.process(SYNC, output))
+            return run_sync(self._pipeline.process(output))
         with shared.calling() as call:
-            return run_sync(self._pipeline.process(SYNC, output._replace(call=call)))
+            return run_sync(self._pipeline.process(output._replace(call=call)))
 
     async def capture_output(
         self,

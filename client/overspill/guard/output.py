@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from overspill.guard import call_context
 from overspill.live.ports import Beginning
@@ -11,18 +11,26 @@ from overspill.spools.store_request import Origin
 from overspill.text.rendering import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Hashable
+
+    from overspill.guard.executors import Executor
     from overspill.guard.policy import Policy
     from overspill.guard.trial import Assignment, Trial
     from overspill.guard.turn import RunningCall
+
+R = TypeVar("R")
 
 
 class Output(NamedTuple):
     """One output as the guard was given it. `call` is the running call of its turn, if it has one.
 
-    A call id that `is_minted` was made up here. `assignment` is the cohort of its session in an experiment.
-    `live` is what the service may have of it already.
+    Its caller waits through `executor`. `guard` is the number of its guard. A call id that `is_minted` was
+    made up here. `assignment` is the cohort of its session in an experiment. `live` is what the service may
+    have of it already.
     """
 
+    executor: Executor
+    guard: int
     result: Any
     tool: str
     policy: Policy
@@ -35,6 +43,15 @@ class Output(NamedTuple):
     assignment: Assignment | None = None
     live: Beginning | None = None
 
+    @property
+    def flow(self) -> Hashable:
+        """Whose place in a queue it takes: each session of each guard has its own."""
+        return self.guard, self.session
+
+    def run(self, work: Callable[..., R], *args: Any) -> Coroutine[Any, Any, R]:
+        """Do `work(*args)`, which may take milliseconds."""
+        return self.executor.run(self.flow, work, *args)
+
 
 class Intake:
     """What outputs of one guard have in common: `policy`, the `session` of calls that name none, a trial."""
@@ -44,26 +61,38 @@ class Intake:
         self._session = session
         self._trial = trial
 
-    def output(
+    def output(  # noqa: PLR0913  (one for each thing that is known of an output)
         self,
+        executor: Executor,
         result: Any,
         tool: str,
         policy: Policy | None = None,
         call_id: str | None = None,
         session: str | None = None,
         status: str = "",
+        *,
         matches_dropped: int | None = None,
     ) -> Output:
         """Return the output of a call. One with a `policy` of its own has no part in an experiment."""
         if session is not None and type(session) is not str:
             session = name_text(session)  # it is a key of queues
+        assigned = None
         if policy is None and self._trial is not None:
             assigned = self._trial.assignment(self.session_of(session), tool)
-            if assigned is not None:
-                given = Output(result, tool, assigned.policy, call_id, session, status, matches_dropped)
-                return given._replace(assignment=assigned)
-        policy = self._policy if policy is None else policy
-        return Output(result, tool, policy, call_id, session, status, matches_dropped)
+        if policy is None:
+            policy = self._policy if assigned is None else assigned.policy
+        return Output(
+            executor,
+            id(self),
+            result,
+            tool,
+            policy,
+            call_id,
+            session,
+            status,
+            matches_dropped,
+            assignment=assigned,
+        )
 
     def session_of(self, session: str | None) -> str:
         """Return the given session, else that of `calling`, else the guard's own."""

@@ -9,12 +9,14 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
+from overspill.execution import tracing
 from overspill.execution.signals import is_of_handler
-from overspill.guard import call_context, exemption
+from overspill.guard import call_context, exemption, spill_span
 from overspill.guard.assessment import pending_result, saves_enough, surely_saves_enough
 from overspill.guard.bursts import Bursts
 from overspill.guard.counts.report_job import ReportJob
 from overspill.guard.counts.tally import Tally
+from overspill.guard.decisions import Decisions
 from overspill.guard.fast_path import FastPath
 from overspill.guard.guarded import Guarded
 from overspill.guard.output import Intake
@@ -33,10 +35,9 @@ from overspill.shapes.examination import examine, is_too_long
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Coroutine
 
     from overspill.delivery.storage import Storage
-    from overspill.guard.executors import Executor
     from overspill.guard.output import Output
     from overspill.guard.policy import Policy
     from overspill.guard.trial import Oversized, Trial
@@ -61,7 +62,7 @@ class Pipeline:
         self.tally: Tally = Tally()
         self.reports: ReportJob = ReportJob(storage, self.tally, None if trial is None else trial.counts)
         self.tally.on_outputs = self.reports.start
-        self._spiller = Spiller(storage, self.intake)
+        self._decisions = Decisions()
         self._bursts = Bursts()
         self._fast_paths: dict[str, FastPath] = {}
         self.owner: object = None
@@ -99,22 +100,22 @@ class Pipeline:
             matches_dropped=matches_dropped,
         )
 
-    async def process(self, executor: Executor, output: Output) -> Guarded:
+    async def process(self, output: Output) -> Guarded:
         """Return the output as it may go into the conversation.
 
         Raises nothing but `CancelledError`, and what a signal handler of the program raises meanwhile.
         """
         above: Oversized | None = None
         try:
-            shape, flow = examine(output.result), self.flow(output)
-            above = await _oversized(executor, flow, output, shape)
-            verdict = _STAYS if shape is None else await self._verdict(executor, flow, output, shape)
+            shape = examine(output.result)
+            above = await _oversized(output, shape)
+            verdict = _STAYS if shape is None else await self._verdict(output, shape)
             if shape is None or not verdict.why:
-                guarded = inline(output, await _measured(executor, flow, shape))
+                guarded = inline(output, await _measured(output, shape))
                 if output.policy.masks_inline and not call_context.is_bypassed():
-                    guarded = await executor.run(flow, masked_inline, guarded, output.policy)
+                    guarded = await output.run(masked_inline, guarded, output.policy)
             else:
-                guarded = await self._spiller.spilled(executor, flow, output, shape, verdict)
+                guarded = await self._spilled(output, shape, verdict)
         except Exception as error:  # the boundary: the guard never breaks its agent
             if is_of_handler(error):
                 raise
@@ -122,14 +123,13 @@ class Pipeline:
         self.count(output, guarded, above)
         return guarded
 
-    async def replaced(self, executor: Executor, output: Output, shape: StreamShape) -> Guarded:
+    async def replaced(self, output: Output, shape: StreamShape) -> Guarded:
         """Return a notice for a stream that is too long, or the whole stream if a notice saves too little."""
         above: Oversized | None = None
         try:
-            flow = self.flow(output)
-            above = await _oversized(executor, flow, output, shape)
-            if await self._is_worth_it(executor, flow, output, shape):
-                guarded = await self._spiller.spilled(executor, flow, output, shape, _SPILLS)
+            above = await _oversized(output, shape)
+            if await self._is_worth_it(output, shape):
+                guarded = await self._spilled(output, shape, _SPILLS)
             else:
                 guarded = inline(as_read(output, shape), shape.size)
         except Exception as error:  # as above
@@ -139,9 +139,13 @@ class Pipeline:
         self.count(output, guarded, above)
         return guarded
 
-    def flow(self, output: Output) -> Hashable:
-        """Return whose place in the queue an output takes: each session of each guard has its own."""
-        return id(self), output.session
+    def _spilled(self, output: Output, shape: Shape, verdict: Verdict) -> Coroutine[Any, Any, Guarded]:
+        """Store the output and make its notice, in a span of its own if the process records spans."""
+        if output.assignment is not None:
+            output = output._replace(policy=output.assignment.spilling)
+        origin = self.intake.origin(output)
+        spiller = Spiller(self.storage, self._decisions, output, shape, verdict, origin)
+        return spill_span.traced(spiller) if tracing.is_on() else spiller.spilled()
 
     def count(self, output: Output, guarded: Guarded, above: Oversized | None = None) -> None:
         """Count one output by what the guard made of it. `above`: it is oversized in an experiment."""
@@ -175,30 +179,28 @@ class Pipeline:
         if self._bursts.add_output(session, tool):
             self.tally.add_burst(tool)
 
-    async def _verdict(self, executor: Executor, flow: Hashable, output: Output, shape: Shape) -> Verdict:
+    async def _verdict(self, output: Output, shape: Shape) -> Verdict:
         """Decide on an output. The other results of its turn may make it spill, or leave it less room."""
         if call_context.is_bypassed():
             return _STAYS
         limits, is_exempt = output.policy.limits(output.tool), False
         if output.tool in output.policy.exempt:
-            is_exempt = await executor.run(flow, exemption.is_exempt, output.policy, output.tool, shape)
-        is_long = not is_exempt and await _is_too_long(executor, flow, shape, limits)
+            is_exempt = await output.run(exemption.is_exempt, output.policy, output.tool, shape)
+        is_long = not is_exempt and await _is_too_long(output, shape, limits)
         previews = Previews() if is_long else None
-        is_long = is_long and await self._is_worth_it(executor, flow, output, shape, previews)
+        is_long = is_long and await self._is_worth_it(output, shape, previews)
         if output.call is None:
             return Verdict(TOO_LONG, previews=previews) if is_long else _STAYS
-        pending = await executor.run(
-            flow, partial(pending_result, output, shape, is_long=is_long, is_exempt=is_exempt)
+        pending = await output.run(
+            partial(pending_result, output, shape, is_long=is_long, is_exempt=is_exempt)
         )
-        room = await executor.decide(output.call, pending)
+        room = await output.executor.decide(output.call, pending)
         if room is not None:
             return Verdict(TOO_LONG if pending.exceeds else TOO_MUCH_TOGETHER, room, previews)
         return Verdict(TOO_LONG if is_long else "", pending.size, previews)
 
     async def _is_worth_it(
         self,
-        executor: Executor,
-        flow: Hashable,
         output: Output,
         shape: Shape,
         previews: Previews | None = None,
@@ -207,27 +209,25 @@ class Pipeline:
         if surely_saves_enough(shape, output.policy):
             return True
         check = partial(saves_enough, is_kept=self.storage.can_keep, previews=previews)
-        return await executor.run(flow, check, shape, output.policy, output.tool)
+        return await output.run(check, shape, output.policy, output.tool)
 
 
-async def _oversized(
-    executor: Executor, flow: Hashable, output: Output, shape: Shape | None
-) -> Oversized | None:
+async def _oversized(output: Output, shape: Shape | None) -> Oversized | None:
     """Return whether an output of an experiment is above the usual limits."""
     assigned = output.assignment
     if assigned is None or shape is None:
         return None
-    return await executor.run(flow, oversized, shape, assigned.limits)
+    return await output.run(oversized, shape, assigned.limits)
 
 
-async def _is_too_long(executor: Executor, flow: Hashable, shape: Shape, limits: Limits) -> bool:
+async def _is_too_long(output: Output, shape: Shape, limits: Limits) -> bool:
     counts_tokens = limits.max_tokens is not None and limits.counter is not None
     if shape.is_quick(limits) and not counts_tokens:
         return is_too_long(shape, limits)
-    return await executor.run(flow, is_too_long, shape, limits)
+    return await output.run(is_too_long, shape, limits)
 
 
-async def _measured(executor: Executor, flow: Hashable, shape: Shape | None) -> int:
+async def _measured(output: Output, shape: Shape | None) -> int:
     if shape is None:
         return 0
-    return shape.size if shape.is_quick() else await executor.run(flow, attrgetter("size"), shape)
+    return shape.size if shape.is_quick() else await output.run(attrgetter("size"), shape)

@@ -9,44 +9,34 @@ Names of attributes: https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-a
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.execution import tracing
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from overspill.guard.guarded import Guarded
+    from overspill.guard.spiller import Spiller
     from overspill.spools.store_request import Origin
 
 _TOOL_SPANS: Final = (("gen_ai.operation.name", "execute_tool"), ("openinference.span.kind", "TOOL"))
 """How the span of a tool call says that it is one: by OpenTelemetry's conventions, and by OpenInference's."""
 
 
-_Spilling = tuple["Origin", "Callable[[Guarded], Guarded]"]
-
-
-@contextmanager
-def spilling(origin: Origin, *, can_keep: bool) -> Iterator[_Spilling]:
-    """Give the block a span, its origin with the span's traceparent, and what notes and returns the result.
-
-    Without `can_keep` it is by design that nothing is stored.
-    """
-    around = tracing.current()
+async def traced(spiller: Spiller) -> Guarded:
+    """Let an output spill in a span. Its origin gets the span's traceparent."""
+    around, origin = tracing.current(), spiller.origin
     with tracing.span(f"spill {tracing.text(origin.tool)}", attributes=_call(origin)) as own:
-
-        def settled(guarded: Guarded) -> Guarded:
-            found = _attributes(guarded)
-            tracing.describe(own, found)
-            if _is_tool_call(around):
-                tracing.describe(around, found)
-            if can_keep and guarded.outcome is Outcome.TRUNCATED:
-                tracing.fail(own, "not_stored")
-            return guarded
-
-        yield origin._replace(traceparent=tracing.traceparent()), settled
+        spiller.origin = origin._replace(traceparent=tracing.traceparent())
+        guarded = await spiller.spilled()
+        found = _attributes(guarded)
+        tracing.describe(own, found)
+        if _is_tool_call(around):
+            tracing.describe(around, found)
+        is_lost = guarded.outcome is Outcome.TRUNCATED
+        if is_lost and spiller.storage.can_keep:  # else it is by design that nothing is stored
+            tracing.fail(own, "not_stored")
+        return guarded
 
 
 def _is_tool_call(span: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -23,19 +23,16 @@ from overspill.text.body import FileBody
 from overspill.transfer.live_calls import new_id
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 
     from overspill.delivery.storage import Storage
     from overspill.delivery.stream_upload import StreamUpload
-    from overspill.guard.executors import Executor
     from overspill.guard.guarded import Guarded
     from overspill.guard.output import Output
     from overspill.guard.pipeline import Pipeline
     from overspill.guard.policy import Policy
     from overspill.live.ports import Beginning
     from overspill.shapes.stream_shapes import StreamShape
-
-R = TypeVar("R")
 
 _END: Final = object()
 _MOST_LOST: Final = 64 * 1024 * 1024
@@ -45,10 +42,9 @@ _MOST_LOST: Final = 64 * 1024 * 1024
 class GuardedStream:
     """One result that comes in chunks. `guarded` is its outcome, or None as long as it is not too long."""
 
-    def __init__(self, pipeline: Pipeline, executor: Executor, output: Output) -> None:
+    def __init__(self, pipeline: Pipeline, output: Output) -> None:
         origin = pipeline.intake.origin(output)  # asked here, because another task may read the stream
         self._pipeline = pipeline
-        self._executor = executor
         self._output = output._replace(
             call_id=origin.call_id, session=origin.session, is_minted=origin.is_minted
         )
@@ -94,7 +90,7 @@ class GuardedStream:
         """Do the same as `chunks`, for an asynchronous source."""
         source = self._output.result
         if not self._is_bypassed:
-            source = guarded_chunks_async(source, self._chunks, self._settle, self._run)
+            source = guarded_chunks_async(source, self._chunks, self._settle, self._output.run)
         failure = None
         try:
             async for chunk in source:
@@ -107,9 +103,6 @@ class GuardedStream:
         if failure is not None:
             raise await self._failure(failure)
         self._count()
-
-    async def _run(self, work: Callable[..., R], *args: Any) -> R:
-        return await self._executor.run(self._pipeline.flow(self._output), work, *args)
 
     def guard_lazily(self) -> Guarded:
         """Return an asynchronous stream, which is guarded as somebody reads it."""
@@ -170,7 +163,7 @@ class GuardedStream:
     async def _settle(self, shape: StreamShape) -> Any:
         """Store a stream that was too long; return what stands for it."""
         output, live = self._output, await self._stopped_live(shape)
-        self.guarded = await self._pipeline.replaced(self._executor, output._replace(live=live), shape)
+        self.guarded = await self._pipeline.replaced(output._replace(live=live), shape)
         if live is not None and self.guarded.capture == live.id:
             self._live = None
         return self.guarded.value
@@ -188,8 +181,7 @@ class GuardedStream:
                 status=origin.status,
                 ttl=output.policy.ttl,
             )
-            flow = self._pipeline.flow(output)
-            self._live = self._pipeline.storage.begin_live(self._chunks, description, flow)
+            self._live = self._pipeline.storage.begin_live(self._chunks, description, output.flow)
 
     async def _stopped_live(self, shape: StreamShape) -> Beginning | None:
         """Send no more of the stream. Return what the service may have of it, if that may be anything."""
@@ -197,7 +189,7 @@ class GuardedStream:
         if live is None or live.is_inherited or self._is_dropped:
             return None
         with suppress(Exception):  # it was stopped, or whatever fails: then it is stored at its end
-            await self._executor.result(live.stop())
+            await self._output.executor.result(live.stop())
         return live.beginning(is_own=isinstance(shape.body, FileBody) and not shape.missing)
 
     def _leave_live(self) -> None:
@@ -214,7 +206,7 @@ class GuardedStream:
         if self._is_bypassed:
             self._count()
             return error
-        raised = (await self._pipeline.process(self._executor, self._output._replace(result=error))).value
+        raised = (await self._pipeline.process(self._output._replace(result=error))).value
         return raised if isinstance(raised, Exception) else error
 
     def _measured(self, chunk: Any) -> Any:

@@ -112,8 +112,8 @@ class Wrapper:
     def _asynchronous_generator(self, tool: Callable[P, Any], name: str) -> Callable[P, Any]:
         @functools.wraps(tool)
         async def guarded(*args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Any, None]:
-            output = self._pipeline.intake.output(tool(*args, **kwargs), name)
-            chunks = GuardedStream(self._pipeline, ASYNC, output).chunks_async()
+            output = self._pipeline.intake.output(ASYNC, tool(*args, **kwargs), name)
+            chunks = GuardedStream(self._pipeline, output).chunks_async()
             try:
                 async for chunk in chunks:
                     yield chunk
@@ -125,30 +125,30 @@ class Wrapper:
     def _generator(self, tool: Callable[P, Any], name: str) -> Callable[P, Any]:
         @functools.wraps(tool)
         def guarded(*args: P.args, **kwargs: P.kwargs) -> Generator[Any, Any, Any]:
-            output = self._pipeline.intake.output(tool(*args, **kwargs), name)
-            return (yield from GuardedStream(self._pipeline, SYNC, output).chunks())
+            output = self._pipeline.intake.output(SYNC, tool(*args, **kwargs), name)
+            return (yield from GuardedStream(self._pipeline, output).chunks())
 
         return guarded
 
     async def _value(self, result: Any, name: str, call: RunningCall | None) -> Any:
-        output = self._pipeline.intake.output(result, name)._replace(call=call)
+        output = self._pipeline.intake.output(ASYNC, result, name)._replace(call=call)
         if (chunks := self._chunks(output)) is not None:
             return chunks
         await pacing.wait_to_begin()
-        return (await self._pipeline.process(ASYNC, output)).value
+        return (await self._pipeline.process(output)).value
 
     def _value_sync(self, result: Any, name: str, call: RunningCall | None) -> Any:
-        output = self._pipeline.intake.output(result, name)._replace(call=call)
+        output = self._pipeline.intake.output(SYNC, result, name)._replace(call=call)
         if (chunks := self._chunks(output)) is not None:
             return chunks
-        return run_sync(self._pipeline.process(SYNC, output)).value
+        return run_sync(self._pipeline.process(output)).value
 
     def _chunks(self, output: Output) -> Any:
         """Return the guarded chunks of a result that comes in chunks, None for any other."""
         if is_async_chunk_iterator(output.result):
-            return GuardedStream(self._pipeline, ASYNC, output).chunks_async()
+            return GuardedStream(self._pipeline, output._replace(executor=ASYNC)).chunks_async()
         if is_chunk_iterator(output.result):
-            return GuardedStream(self._pipeline, SYNC, output).chunks()
+            return GuardedStream(self._pipeline, output._replace(executor=SYNC)).chunks()
         return None
 
 

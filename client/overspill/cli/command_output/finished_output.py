@@ -49,8 +49,8 @@ class CommandGuard(Guard):
     def process_stream(self, stream: StreamShape, origin: CommandCall) -> Guarded:
         """Guard a stream that is too long, was read to its end, and has no secrets any more."""
         intake = self._pipeline.intake
-        given = intake.output(stream, origin.tool, call_id=origin.call_id, status=origin.status)
-        return run_sync(self._pipeline.replaced(SYNC, given, stream))
+        given = intake.output(SYNC, stream, origin.tool, call_id=origin.call_id, status=origin.status)
+        return run_sync(self._pipeline.replaced(given, stream))
 
     def without_service(self) -> CommandGuard:
         """Return a guard like this one that keeps outputs in the spool alone; this one if there is none."""
