@@ -10,7 +10,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from overspill.delivery.destinations import reason
+from overspill.delivery.reasons import reason
 from overspill.execution import forks
 from overspill.execution.calls import Calls
 from overspill.execution.submissions import CoroutineSubmission, NoLoop

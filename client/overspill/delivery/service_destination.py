@@ -14,9 +14,8 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from overspill.delivery.destinations import Failure
 from overspill.delivery.health import ServiceHealth
-from overspill.delivery.upload import Upload, captured
+from overspill.delivery.upload import Failure, Upload, captured
 from overspill.execution import forks, threads
 from overspill.transfer.caller import load_transport
 from overspill.transfer.sync import SyncClient, running, synchronous_like

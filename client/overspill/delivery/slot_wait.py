@@ -6,11 +6,11 @@ While it waits it has no coroutine and no task, but only this object and its pla
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from overspill.delivery import state_log
-from overspill.delivery.destinations import Failure
 from overspill.delivery.slots import Overfull, slots_of
+from overspill.delivery.upload import Failure
 from overspill.execution.submissions import Submission
 
 if TYPE_CHECKING:
@@ -20,19 +20,6 @@ if TYPE_CHECKING:
     from overspill.execution.fair_queue import Queued
 
 R = TypeVar("R")
-
-
-class Slot(NamedTuple):
-    """A slot for one output.
-
-    The destinations in `without` are not asked; `failure` says why.
-    """
-
-    failure: Failure | None = None
-    without: frozenset[str] = frozenset()
-
-
-_ANY = Slot()
 
 
 class GuardSlots:
@@ -62,28 +49,32 @@ class GuardSlots:
         """
         return None if self._folder is None else slots_of(self._folder, sys.maxsize)
 
-    def note_overfull(self, why: str) -> Slot:
-        """Note that the service has no slot for an output. Return the one for the other destinations."""
+    def note_overfull(self, why: str) -> Failure:
+        """Note that the service has no slot for an output. Return why it is not asked."""
         self.overfull += 1
         state_log.note_overfull(why)
-        return Slot(Failure(why, is_overfull=True), frozenset({"service"}))
+        return Failure(why, is_overfull=True)
 
 
 class SlotWait(Submission[R]):
     """An output of `size` bytes, of the session `flow`, that waits for a slot of its service.
 
     If it cannot wait for that, or has waited too long, it waits for a slot of the spool. Once it has a slot,
-    `store` returns the coroutine that stores it.
+    `store` returns the coroutine that stores it. It is told why the service had no slot, if so.
     """
 
-    __slots__ = ("_flow", "_place", "_release", "_size", "_slot", "_slots", "_source", "_store")
+    __slots__ = ("_failure", "_flow", "_place", "_release", "_size", "_slots", "_source", "_store")
 
     def __init__(
-        self, source: GuardSlots, flow: Hashable, size: int, store: Callable[[Slot], Coroutine[Any, Any, R]]
+        self,
+        source: GuardSlots,
+        flow: Hashable,
+        size: int,
+        store: Callable[[Failure | None], Coroutine[Any, Any, R]],
     ) -> None:
         super().__init__()
         self._source, self._flow, self._size, self._store = source, flow, size, store
-        self._slot = _ANY
+        self._failure: Failure | None = None
         self._slots: Slots | None = None
         self._place: Queued[Waiter] | None = None
         self._release: Callable[[], None] | None = None
@@ -119,7 +110,7 @@ class SlotWait(Submission[R]):
             self._release()
 
     def _turn_to_spool(self, why: str) -> None:
-        self._slot = self._source.note_overfull(why)
+        self._failure = self._source.note_overfull(why)
         self._ask_spool()
 
     def _ask_spool(self) -> None:
@@ -134,4 +125,4 @@ class SlotWait(Submission[R]):
         self._place = slots.ask(self, self._flow, self._size, is_patient=is_patient)
 
     def _begin_to_store(self) -> None:
-        self.run(self._store(self._slot))
+        self.run(self._store(self._failure))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from overspill.delivery.destinations import Failure
+from overspill.delivery.upload import Failure
 from overspill.errors.client_errors import NotSpooled
 from overspill.execution.waiting import wait
 from overspill.previews.notice_facts import StoreResult

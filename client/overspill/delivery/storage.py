@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from overspill.delivery import state_log
 from overspill.delivery.background import FIRST_RETRY_SECONDS
-from overspill.delivery.destinations import Failure, reason
 from overspill.delivery.loop_calls import LoopCalls
 from overspill.delivery.partitions import partition_for
+from overspill.delivery.reasons import reason
 from overspill.delivery.service_destination import ServiceDestination
 from overspill.delivery.slot_wait import GuardSlots, SlotWait
 from overspill.delivery.slots import live_slots_of
 from overspill.delivery.spool_destination import SpoolDestination, kept_in_spool
 from overspill.delivery.spool_uploads import SpoolUploads
 from overspill.delivery.stream_upload import LiveRoute, StreamUpload
+from overspill.delivery.upload import Failure
 from overspill.errors.client_errors import NotSpooled
 from overspill.execution import at_exit, forks, threads
 from overspill.execution.submissions import NoLoop
@@ -37,9 +38,7 @@ from overspill.wire import Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Hashable, Iterable
 
-    from overspill.delivery.destinations import Destination
     from overspill.delivery.health import ServiceHealth
-    from overspill.delivery.slot_wait import Slot
     from overspill.delivery.stream_upload import GrowingStream
     from overspill.execution.waiting import Reply
     from overspill.live.ports import Description
@@ -79,7 +78,7 @@ class Storage:
         self._uploads_unasked = self.uploads.is_on and uploads_unasked
         self.exit_seconds: float = location.exit_seconds() if self._uploads_unasked else 0.0
         self._service: ServiceDestination | None = None
-        self._destinations: dict[str, Destination] = {}
+        self._destinations: dict[str, ServiceDestination | SpoolDestination] = {}
         if client is not None:
             absence = Absence(self.partition) if self.partition is not None and self.uploads.is_on else None
             self._service = ServiceDestination(client, absence, has_spool=has_spool)
@@ -161,20 +160,26 @@ class Storage:
             return StreamUpload(stream, description, (id(self), flow), route)
         return None
 
-    def begin(self, flow: Hashable, size: int, store: Callable[[Slot], Coroutine[Any, Any, T]]) -> Reply[T]:
-        """Run `store(slot)` in the loop thread, once there is a slot for an output of `size` bytes.
+    def begin(
+        self, flow: Hashable, size: int, store: Callable[[Failure | None], Coroutine[Any, Any, T]]
+    ) -> Reply[T]:
+        """Run `store(None)` in the loop thread, once there is a slot for an output of `size` bytes.
 
         `flow` is the output's session: flows take turns in the queue. An output that cannot wait for the
-        service, or has waited `QUEUE_SECONDS`, gets a slot for the other destinations. Cancelling the reply
-        takes the output out of the queue, or cancels the coroutine. Raises `NoLoop`.
+        service, or has waited `QUEUE_SECONDS`, gets a slot for the other destinations, and `store` the
+        reason. Cancelling the reply takes the output out of the queue, or cancels the coroutine. Raises
+        `NoLoop`.
         """
         return self.loop.enter(SlotWait(self.slots, flow, size, store))
 
-    async def put(self, request: StoreRequest, slot: Slot) -> StoreResult:
-        """Store an output; return what became of it. Raises nothing but `CancelledError`."""
-        failure = slot.failure
+    async def put(self, request: StoreRequest, before: Failure | None) -> StoreResult:
+        """Store an output; return what became of it. Raises nothing but `CancelledError`.
+
+        `before` says why it has no slot of the service, which is not asked then.
+        """
+        failure = before
         for name in request.destinations:
-            if name not in self._destinations or name in slot.without:
+            if name not in self._destinations or (name == "service" and before is not None):
                 continue
             try:
                 result = await self._destinations[name].put(request, failure)
@@ -182,7 +187,7 @@ class Storage:
                 result = Failure(reason(error))
             if isinstance(result, StoreResult):
                 return self._note_result(result, failure)
-            failure = _joined(failure, result)
+            failure = result if failure is None else failure.followed_by(result)
         return self._note_result(await self._stored_late(request, failure) or self._lost(failure), failure)
 
     def keep_here(self, request: StoreRequest, why: str) -> StoreResult:
@@ -193,7 +198,7 @@ class Storage:
                 entry = self.partition.keep(request, failure.why)
                 return kept_in_spool(entry, failure)
         except (NotSpooled, OSError) as error:
-            failure = _joined(failure, Failure(str(error)))
+            failure = failure.followed_by(Failure(str(error)))
         return self._lost(failure)
 
     async def _stored_late(self, request: StoreRequest, failure: Failure | None) -> StoreResult | None:
@@ -249,13 +254,3 @@ class Storage:
             )
         doubt = _DOUBT if failure.is_doubtful else ""
         return StoreResult(outcome=Outcome.TRUNCATED, reason=failure.why + doubt)
-
-
-def _joined(before: Failure | None, after: Failure) -> Failure:
-    if before is None:
-        return after
-    return before._replace(
-        why=f"{before.why}; {after.why}",
-        is_doubtful=before.is_doubtful or after.is_doubtful,
-        upload=before.upload or after.upload,
-    )

@@ -11,12 +11,12 @@ import logging
 import time
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import structs
 
 from overspill import wire
-from overspill.delivery.destinations import Failure, reason
+from overspill.delivery.reasons import reason
 from overspill.errors import ProblemError, verdicts
 from overspill.errors.client_errors import NotSpooled
 from overspill.execution import threads
@@ -51,6 +51,31 @@ _RECENT_SECONDS: Final = 1.0
 """Seconds for which the service counts as working after it has taken bytes of any upload."""
 
 log: Final = logging.getLogger("overspill")
+
+
+class Failure(NamedTuple):
+    """Why a destination does not have an output.
+
+    `is_final`: the service will never take the output. `is_refused`: it takes the output only after somebody
+    has changed a key or a limit. `is_doubtful`: it may have stored the output without saying so. `upload`
+    still goes on, if it is not None. `is_overfull`: the service was not asked, because too many bytes were
+    waiting for it, or the output had waited too long.
+    """
+
+    why: str
+    is_final: bool = False
+    is_doubtful: bool = False
+    is_refused: bool = False
+    upload: Upload | None = None
+    is_overfull: bool = False
+
+    def followed_by(self, after: Failure) -> Failure:
+        """Return this failure with what the next destination said."""
+        return self._replace(
+            why=f"{self.why}; {after.why}",
+            is_doubtful=self.is_doubtful or after.is_doubtful,
+            upload=self.upload or after.upload,
+        )
 
 
 class Upload:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from overspill.delivery.destinations import reason
+from overspill.delivery.reasons import reason
 from overspill.execution import threads
 from overspill.guard import number_checks
 from overspill.shapes.captured import CapturedOutput

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from overspill.delivery.destinations import reason
+from overspill.delivery.reasons import reason
 from overspill.guard.guarded import Guarded
 from overspill.previews import notice
 from overspill.previews.notice_facts import Facts

@@ -21,8 +21,8 @@ from overspill.text.reasons import one_safe_line
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
-    from overspill.delivery.slot_wait import Slot
     from overspill.delivery.storage import Storage
+    from overspill.delivery.upload import Failure
     from overspill.guard.decisions import Decisions
     from overspill.guard.output import Output
     from overspill.previews.remembered import Previews
@@ -74,13 +74,13 @@ class Spiller:
                 why = str(error)
         return await output.run(self._stored_here, why)
 
-    async def _stored(self, slot: Slot) -> Guarded:
-        """Store the output, in the loop thread."""
+    async def _stored(self, before: Failure | None) -> Guarded:
+        """Store the output, in the loop thread. `before` says why it has no slot of the service, if so."""
         output, size = self._output, self._size
         spill = await threads.run_fairly(output.flow, size, self._prepared)
         if isinstance(spill, Guarded):
             return spill
-        stored = await self.storage.put(spill.request, slot)
+        stored = await self.storage.put(spill.request, before)
         return await threads.run_fairly(output.flow, size, self._noticed, spill, stored)
 
     def _stored_here(self, why: str) -> Guarded:
