@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from overspill.errors.client_errors import NotSpooled
 from overspill.spools.ledger import UNKNOWN
-from overspill.spools.order import Claim, Order
+from overspill.spools.order import Order
 from overspill.spools.partition import Partition, PartitionedSpool
 from overspill.spools.spool import Spool
 
@@ -296,10 +296,9 @@ for number in range(10_000):
 def test_what_nobody_waits_for_any_more_is_not_kept(tmp_path: Path) -> None:
     spool = Spool(tmp_path / "spool")
     partition = spool.partition(NOWHERE, "")
-    claim = Claim()
-    claim.take()
+    order = Order(spilled("text"), WHY, refused="", on_kept=lambda _: None)
+    order.take()
 
-    order = Order(spilled("text"), WHY, refused="", claim=claim, on_kept=lambda _: None)
     [failure] = partition.keep_all([order], lambda: None)
     assert isinstance(failure, NotSpooled)
     assert "nobody waits" in str(failure)

@@ -24,7 +24,7 @@ from overspill.spools import flush, own_directory
 from overspill.spools.entries import Spooled
 from overspill.spools.flush import Flushed
 from overspill.spools.folder import Folder
-from overspill.spools.order import Claim, Order
+from overspill.spools.order import Order
 from overspill.spools.partition import Partition
 from overspill.spools.spool import Spool
 from overspill.spools.store_request import Origin, StoreRequest
@@ -177,9 +177,7 @@ def test_spills_that_are_kept_together_share_their_waits_for_the_names_and_the_l
     partition.keep(spilled(LOG, "before"), "down")
     monkeypatch.setattr(Folder, "sync", counted)
     monkeypatch.setattr(own_directory, "locked", noted)
-    orders = [
-        Order(spilled(LOG, f"call_{number}"), "down", "", Claim(), lambda _: None) for number in range(20)
-    ]
+    orders = [Order(spilled(LOG, f"call_{number}"), "down", "", lambda _: None) for number in range(20)]
     kept = partition.keep_all(orders, on_progress=lambda: None)
 
     assert {entry.id for entry in partition.entries()} >= {order.request.id for order in orders}

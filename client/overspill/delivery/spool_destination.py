@@ -12,7 +12,7 @@ from overspill.delivery.upload import Failure
 from overspill.errors.client_errors import NotSpooled
 from overspill.execution.waiting import wait
 from overspill.previews.notice_facts import StoreResult
-from overspill.spools.order import Claim, Order, UploadLock
+from overspill.spools.order import Order
 from overspill.spools.own_directory import disk_reason
 from overspill.spools.writer import writer_for
 from overspill.wire import Outcome
@@ -49,7 +49,7 @@ class SpoolDestination:
             while not await wait(reply, DISK_SECONDS):
                 if self._writer.idle_seconds() < DISK_SECONDS:
                     continue
-                if order.claim.take():
+                if order.take():
                     return Failure(_STUCK)
                 if not await wait(reply, DISK_SECONDS):  # it is being published
                     return Failure(_UNCONFIRMED)
@@ -64,15 +64,15 @@ class SpoolDestination:
 
     def _order(self, request: StoreRequest, before: Failure) -> Order:
         refused = before.why if before.is_final else ""
-        lock = None if before.upload is None else UploadLock()
 
         def on_kept(entry: Spooled) -> None:
-            if before.upload is not None and lock is not None:
-                before.upload.finish_for(self.partition, entry, lock, self._on_kept)
+            if before.upload is not None:
+                before.upload.finish_for(self.partition, entry, order.locked, self._on_kept)
             elif not refused:
                 self._on_kept()
 
-        return Order(request, before.why, refused=refused, claim=Claim(), on_kept=on_kept, upload=lock)
+        order = Order(request, before.why, refused, on_kept, is_uploading=before.upload is not None)
+        return order
 
 
 def kept_in_spool(entry: Spooled, before: Failure) -> StoreResult:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from overspill.delivery.health import ServiceHealth
     from overspill.live.ports import Beginning
     from overspill.spools.entries import Spooled
-    from overspill.spools.order import UploadLock
+    from overspill.spools.own_directory import LockedFile
     from overspill.spools.partition import Partition
     from overspill.spools.store_request import StoreRequest
     from overspill.transfer.client import Client
@@ -154,14 +154,21 @@ class Upload:
             await asyncio.sleep(max(left, 0.05))
 
     def finish_for(
-        self, partition: Partition, entry: Spooled, lock: UploadLock, on_failed: Callable[[], None]
+        self,
+        partition: Partition,
+        entry: Spooled,
+        locked: LockedFile | None,
+        on_failed: Callable[[], None],
     ) -> None:
-        """Remove the spooled copy once the upload has succeeded, and let nobody else upload it meanwhile.
+        """Remove the spooled copy once the upload has succeeded. Nobody else uploads it while it is `locked`.
 
         Call `on_failed` if it has failed, unless it was cut off: then nobody here uploads any more.
         """
-        if not lock.is_held:  # it was in the spool already
-            lock.hold(partition.claim_upload(entry))
+        held = partition.claim_upload(entry) if locked is None else locked  # None: it was here already
+
+        def release() -> None:
+            if held is not None:
+                held.close()
 
         def finish(settled: Future[StoreResult | Failure]) -> None:
             try:
@@ -170,7 +177,7 @@ class Upload:
             except (NotSpooled, OSError) as error:  # it is uploaded once more, which changes nothing
                 log.info("the uploaded capture %s is still in the spool: %s", entry.id, error)
             finally:
-                lock.release()
+                release()
             if isinstance(settled.result(), Failure) and not self._is_cut_off:
                 on_failed()
 
@@ -180,7 +187,7 @@ class Upload:
         try:
             self._loop.call_soon_threadsafe(self.settled.add_done_callback, begin)
         except RuntimeError:  # the loop has ended, and the upload with it
-            lock.release()
+            release()
 
     @property
     def _is_cut_off(self) -> bool:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from overspill.spools.entries import Spooled
     from overspill.spools.folder import Folder
     from overspill.spools.ledger import Ledger
-    from overspill.spools.order import Claim, UploadLock
+    from overspill.spools.order import Order
     from overspill.spools.room import Room
     from overspill.text.body import FileBody
 
@@ -36,7 +36,7 @@ _THREADS: Final = 8
 class Addition:
     """One capture that is to be kept. `failure` says why it is not, or is None.
 
-    It takes `claim` before anything can be found on the disk. Once it is kept, `upload` has its locked file.
+    It takes its `order`, if it has one, before anything can be found on the disk.
     """
 
     def __init__(
@@ -44,8 +44,7 @@ class Addition:
         folder: Folder,
         entry: Spooled,
         body: bytes | FileBody,
-        claim: Claim | None = None,
-        upload: UploadLock | None = None,
+        order: Order | None = None,
     ) -> None:
         self._folder = folder
         self.entry = entry
@@ -53,8 +52,7 @@ class Addition:
         self.failure: NotSpooled | None = None
         self.draft: Draft | None = None
         self._data = msgspec.json.encode(entry)
-        self.claim = claim
-        self._upload = upload
+        self.order = order
 
     @property
     def size(self) -> int:
@@ -74,7 +72,7 @@ class Addition:
     def publish(self, ledger: Ledger) -> None:
         """Give the files of the draft their final names. Raises `NotSpooled` and `OSError`."""
         assert self.draft is not None
-        take(self.claim)
+        take(self.order)
         ledger.rename(self.draft.size)
         ledger.discharge(self._folder.publish(self.draft, self.entry.id))
 
@@ -94,8 +92,8 @@ class Addition:
         if draft is None:
             return
         with draft:
-            if self.failure is None and self._upload is not None:
-                self._upload.hold(draft.hand_over(self._folder.suffix))
+            if self.failure is None and self.order is not None and self.order.is_uploading:
+                self.order.locked = draft.hand_over(self._folder.suffix)
             if self.failure is not None:
                 with suppress(NotSpooled, OSError), room.locked() as ledger:
                     ledger.discharge(draft.discard())
@@ -127,7 +125,7 @@ def commit(
             addition.end(room)
 
 
-def replace(folder: Folder, room: Room, entry: Spooled, claim: Claim | None = None) -> bool:
+def replace(folder: Folder, room: Room, entry: Spooled, order: Order | None = None) -> bool:
     """Replace the entry of a capture; return False if the capture went meanwhile.
 
     Raises `NotSpooled` and `OSError`.
@@ -139,7 +137,7 @@ def replace(folder: Folder, room: Room, entry: Spooled, claim: Claim | None = No
         with room.locked() as ledger:
             is_here = folder.has(entry.id)
             if is_here:
-                take(claim)
+                take(order)
                 ledger.rename(draft.size)
             freed = folder.publish(draft, entry.id) if is_here else draft.discard()
             ledger.discharge(freed)
@@ -158,9 +156,9 @@ def _discarded(draft: Draft, room: Room) -> Iterator[Draft]:
             raise
 
 
-def take(claim: Claim | None) -> None:
-    """Take the claim. Raises `NotSpooled` if the waiter has given up."""
-    if claim is not None and not claim.take():
+def take(order: Order | None) -> None:
+    """Take the order. Raises `NotSpooled` if the waiter has given up."""
+    if order is not None and not order.take():
         raise NotSpooled("nobody waits for it any more")
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from overspill.spools.folder import Folder
-    from overspill.spools.order import Claim, Order, UploadLock
+    from overspill.spools.order import Order
     from overspill.spools.room import Room
     from overspill.spools.store_request import StoreRequest
     from overspill.text.body import FileBody
@@ -99,13 +99,10 @@ class Partition:
     ) -> list[Spooled | NotSpooled]:
         """Do the same as `keep`, for several outputs at once: they share waits for the disk. Return errors.
 
-        Each takes its order's claim before anything of it can be found on the disk. `on_progress` is called
+        Each takes its order before anything of it can be found on the disk. `on_progress` is called
         whenever the disk has taken something.
         """
-        additions = [
-            self._addition(order.request, order.reason, order.refused, order.claim, order.upload)
-            for order in orders
-        ]
+        additions = [self._addition(order.request, order.reason, order.refused, order) for order in orders]
         self._add(additions, LONG_LOCK_TIMEOUT_SECONDS, on_progress)
         return [addition.failure or addition.entry for addition in additions]
 
@@ -125,18 +122,13 @@ class Partition:
         addition.result()
 
     def _addition(
-        self,
-        request: StoreRequest,
-        reason: str,
-        refused: str,
-        claim: Claim | None = None,
-        upload: UploadLock | None = None,
+        self, request: StoreRequest, reason: str, refused: str, order: Order | None = None
     ) -> Addition:
         now = datetime.fromtimestamp(self.spool.clock(), UTC)
         path = self._path_for_agent(request) if self._agent_path else ""
         entry = output_entry(request, now, url=self.url, reason=reason)
         entry = structs.replace(entry, refused=refused, path=path)
-        return Addition(self.folder, entry, request.body, claim, upload)
+        return Addition(self.folder, entry, request.body, order)
 
     def _path_for_agent(self, request: StoreRequest) -> str:
         return f"{self._agent_path}/{self.folder.name(request.id)}"
@@ -161,7 +153,7 @@ class Partition:
             return True
         try:
             room, entry = self.spool.room, addition.entry
-            return self._is_kept(entry) and replace(self.folder, room, entry, addition.claim)
+            return self._is_kept(entry) and replace(self.folder, room, entry, addition.order)
         except NotSpooled as error:
             addition.fail(error)
             return True
