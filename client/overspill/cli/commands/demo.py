@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from overspill.cli import lazy
 from overspill.cli.declaration import command
 from overspill.cli.parameters import flag, option
 
@@ -33,4 +32,6 @@ def demo(
 
     Three real tools, their notices, and reading back by handle.
     """
-    lazy.story.run(data, keep=keep, fleet=fleet)
+    from overspill.cli.demo import story
+
+    story.run(data, keep=keep, fleet=fleet)

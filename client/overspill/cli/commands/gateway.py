@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from overspill.cli import lazy
 from overspill.cli.declaration import command
 from overspill.cli.options import address, token
 from overspill.cli.parameters import flag, option
@@ -42,10 +41,13 @@ def gateway(
     OVERSPILL_KEY and OVERSPILL_POLICY (a policy file) name the service, its key and the limits. Without a
     token only programs of this user may send results.
     """
-    callers = lazy.callers.Callers(token(token_variable), anyone=anyone)
+    from overspill.integrations.gateways import run as gateway_run
+    from overspill.mcp.callers import Callers
+
+    callers = Callers(token(token_variable), anyone=anyone)
     try:
-        lazy.gateway.run(
+        gateway_run.run(
             invocation.client(), invocation.policy(), address(listen), callers, announce=click.echo
         )
-    except lazy.gateway.TokenNeeded as error:
+    except gateway_run.TokenNeeded as error:
         raise click.BadParameter(f"{error}: name a token with --token-variable") from error
