@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from overspill.delivery.storage import Storage
     from overspill.guard.output import Output
     from overspill.guard.policy import Policy
-    from overspill.guard.trial import Oversized, Trial
+    from overspill.guard.trial import Trial
     from overspill.shapes.shape import Shape
     from overspill.shapes.stream_shapes import StreamShape
     from overspill.text.limits import Limits
@@ -105,7 +105,7 @@ class Pipeline:
 
         Raises nothing but `CancelledError`, and what a signal handler of the program raises meanwhile.
         """
-        above: Oversized | None = None
+        above: bytes | None = None
         try:
             shape = examine(output.result)
             above = await _oversized(output, shape)
@@ -125,7 +125,7 @@ class Pipeline:
 
     async def replaced(self, output: Output, shape: StreamShape) -> Guarded:
         """Return a notice for a stream that is too long, or the whole stream if a notice saves too little."""
-        above: Oversized | None = None
+        above: bytes | None = None
         try:
             above = await _oversized(output, shape)
             if await self._is_worth_it(output, shape):
@@ -147,8 +147,8 @@ class Pipeline:
         spiller = Spiller(self.storage, self._decisions, output, shape, verdict, origin)
         return spill_span.traced(spiller) if tracing.is_on() else spiller.spilled()
 
-    def count(self, output: Output, guarded: Guarded, above: Oversized | None = None) -> None:
-        """Count one output by what the guard made of it. `above`: it is oversized in an experiment."""
+    def count(self, output: Output, guarded: Guarded, above: bytes | None = None) -> None:
+        """Count one output by what the guard made of it. `above` is what `oversized` says of it."""
         tool, is_inline = output.tool, guarded.outcome is Outcome.INLINE
         self.tally.add(
             tool,
@@ -212,8 +212,8 @@ class Pipeline:
         return await output.run(check, shape, output.policy, output.tool)
 
 
-async def _oversized(output: Output, shape: Shape | None) -> Oversized | None:
-    """Return whether an output of an experiment is above the usual limits."""
+async def _oversized(output: Output, shape: Shape | None) -> bytes | None:
+    """Return the digest of an output of an experiment that is above the usual limits, else None."""
     assigned = output.assignment
     if assigned is None or shape is None:
         return None

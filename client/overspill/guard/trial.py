@@ -42,12 +42,6 @@ class Assignment(NamedTuple):
     limits: Limits
 
 
-class Oversized(NamedTuple):
-    """An output above the usual limits. `sha256` is the digest of its body, empty if that was not at hand."""
-
-    sha256: bytes = b""
-
-
 class Trial:
     """An experiment in one guard, whose own policy is the `usual` one. For any number of threads."""
 
@@ -90,11 +84,11 @@ class Trial:
             self._add(cohort, session, tool, bytes_before=size, bytes_after=size)
 
     def count(
-        self, assigned: Assignment, call_id: str, tool: str, guarded: Guarded, oversized: Oversized | None
+        self, assigned: Assignment, call_id: str, tool: str, guarded: Guarded, oversized: bytes | None
     ) -> None:
-        """Count an output by what the guard made of it."""
+        """Count an output by what the guard made of it. `oversized` is what the function below returns."""
         session = assigned.session
-        is_identical = oversized is not None and self._is_identical(session, oversized.sha256, call_id)
+        is_identical = self._is_identical(session, oversized, call_id) if oversized else False
         self._add(
             assigned.cohort,
             session,
@@ -120,21 +114,17 @@ class Trial:
         self.counts.add(cohort, outputs=1, sessions=is_new, bursts=bursts, **amounts)
 
     def _is_identical(self, session: str, sha256: bytes, call_id: str) -> bool:
-        if not sha256:
-            return False
         earlier = self._duplicates.earlier(session, sha256, call_id)
         self._duplicates.remember(session, sha256, call_id, None)
         return earlier is not None
 
 
-def oversized(shape: Shape, limits: Limits) -> Oversized | None:
+def oversized(shape: Shape, limits: Limits) -> bytes | None:
     """Return the digest of an output that exceeds the limits; None for any other, and for a notice.
 
     It takes about 1 ms a megabyte: call it in a thread. Raises `OSError` if the output's file cannot be read.
     """
-    if not is_too_long(shape, limits):
-        return None
-    return Oversized(_digest(shape.body))
+    return _digest(shape.body) if is_too_long(shape, limits) else None
 
 
 def _digest(body: Body) -> bytes:
@@ -162,9 +152,9 @@ class PassedChunks:
         if isinstance(chunk, str | bytes):
             self._chunks.append(chunk)
 
-    def oversized(self, limits: Limits, size: int) -> Oversized | None:
-        """Return the digest of an oversized stream of `size` bytes; a stream of records has none."""
+    def oversized(self, limits: Limits, size: int) -> bytes | None:
+        """Return the digest of an oversized stream of `size` bytes, empty for a stream of records."""
         if self._chunks:
             shape = examine(encoding.joined(self._chunks))
             return None if shape is None else oversized(shape, limits)
-        return Oversized() if size > limits.max_bytes else None
+        return b"" if size > limits.max_bytes else None
