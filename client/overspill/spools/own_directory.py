@@ -44,26 +44,11 @@ class _Own:
 _own: Final = _Own()
 
 
-class Unshared:
-    """An open file that a forked child closes at once: its copy would hold locks and disk space."""
-
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor: int = descriptor
-        forks.register(self)
-
-    def reset_after_fork(self) -> None:
-        """In a forked child, close the copy of the descriptor."""
-        self.close()
-
-    def close(self) -> None:
-        """Close the file. Does nothing the second time."""
-        descriptor, self.descriptor = self.descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
-
-
 class LockedFile:
-    """An open file that nobody else can lock until it is closed. A forked child closes its copy."""
+    """An open file that nobody else can lock until it is closed.
+
+    A forked child closes its copy at once: that would hold the lock and disk space.
+    """
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
@@ -91,7 +76,7 @@ class LockedFile:
     def close(self) -> None:
         """Release the lock and close the file. Does nothing the second time."""
         if not self.file.closed:
-            lock(self.file.fileno(), shut=False)
+            lock(self.file.fileno(), shut=False)  # a process started meanwhile may have the file too
         self.file.close()
 
 
@@ -152,15 +137,9 @@ def locked(
 @contextmanager
 def _locked_file(path: Path, until: float, create: int) -> Iterator[int]:
     flags = os.O_RDWR | create | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-    file = Unshared(os.open(path, flags, 0o600))
-    try:
-        _wait_for(file.descriptor, until)
-        try:
-            yield file.descriptor
-        finally:
-            lock(file.descriptor, shut=False)  # a process started meanwhile may have the file too
-    finally:
-        file.close()
+    with LockedFile(os.fdopen(os.open(path, flags, 0o600), "r+b", buffering=0)) as file:
+        _wait_for(file.fileno(), until)
+        yield file.fileno()
 
 
 def _wait_for(descriptor: int, until: float) -> None:
