@@ -15,7 +15,7 @@ import msgspec
 
 from overspill.errors.client_errors import NotSpooled
 from overspill.spools.folder import ENTRY
-from overspill.spools.own_directory import disk_reason
+from overspill.spools.order import take
 from overspill.text import quantities
 
 if TYPE_CHECKING:
@@ -24,79 +24,11 @@ if TYPE_CHECKING:
     from overspill.spools.draft import Draft
     from overspill.spools.entries import Spooled
     from overspill.spools.folder import Folder
-    from overspill.spools.ledger import Ledger
-    from overspill.spools.order import Order
+    from overspill.spools.order import Addition, Order
     from overspill.spools.room import Room
-    from overspill.text.body import FileBody
 
 _THREADS: Final = 8
 """The most files that are synchronized at the same time: the system writes these together."""
-
-
-class Addition:
-    """One capture that is to be kept. `failure` says why it is not, or is None.
-
-    It takes its `order`, if it has one, before anything can be found on the disk.
-    """
-
-    def __init__(
-        self,
-        folder: Folder,
-        entry: Spooled,
-        body: bytes | FileBody,
-        order: Order | None = None,
-    ) -> None:
-        self._folder = folder
-        self.entry = entry
-        self.body = body
-        self.failure: NotSpooled | None = None
-        self.draft: Draft | None = None
-        self._data = msgspec.json.encode(entry)
-        self.order = order
-
-    @property
-    def size(self) -> int:
-        """The bytes of content and entry."""
-        return self.entry.size + len(self._data)
-
-    def begin(self) -> None:
-        """Begin a draft. Call it under the spool's lock, if there is room. Raises `OSError`."""
-        self.draft = self._folder.begin(len(self._data), self.entry.size)
-
-    def write(self) -> None:
-        """Fill the draft. Raises `NotSpooled` and `OSError`."""
-        assert self.draft is not None
-        self.draft.fill(self._folder.suffix, self.body, is_durable=False)
-        self.draft.fill(ENTRY, self._data, dated=self.entry.expires.timestamp(), is_durable=False)
-
-    def publish(self, ledger: Ledger) -> None:
-        """Give the files of the draft their final names. Raises `NotSpooled` and `OSError`."""
-        assert self.draft is not None
-        take(self.order)
-        ledger.rename(self.draft.size)
-        ledger.discharge(self._folder.publish(self.draft, self.entry.id))
-
-    def result(self) -> Spooled:
-        """Return the entry. Raises `NotSpooled` if it is not kept."""
-        if self.failure is not None:
-            raise self.failure
-        return self.entry
-
-    def fail(self, error: NotSpooled | OSError) -> None:
-        """Note why it is not kept."""
-        self.failure = error if isinstance(error, NotSpooled) else NotSpooled(disk_reason(error))
-
-    def end(self, room: Room) -> None:
-        """Unlock the draft. If the addition failed, remove it, or leave that to the next tidying."""
-        draft, self.draft = self.draft, None
-        if draft is None:
-            return
-        with draft:
-            if self.failure is None and self.order is not None and self.order.is_uploading:
-                self.order.locked = draft.hand_over(self._folder.suffix)
-            if self.failure is not None:
-                with suppress(NotSpooled, OSError), room.locked() as ledger:
-                    ledger.discharge(draft.discard())
 
 
 def commit(
@@ -122,7 +54,7 @@ def commit(
         _sync_names(folder, room, additions)
     finally:
         for addition in additions:
-            addition.end(room)
+            _end(addition, room)
 
 
 def replace(folder: Folder, room: Room, entry: Spooled, order: Order | None = None) -> bool:
@@ -156,10 +88,18 @@ def _discarded(draft: Draft, room: Room) -> Iterator[Draft]:
             raise
 
 
-def take(order: Order | None) -> None:
-    """Take the order. Raises `NotSpooled` if the waiter has given up."""
-    if order is not None and not order.take():
-        raise NotSpooled("nobody waits for it any more")
+def _end(addition: Addition, room: Room) -> None:
+    """Unlock the draft. If the addition failed, remove it, or leave that to the next tidying."""
+    draft, order = addition.draft, addition.order
+    addition.draft = None
+    if draft is None:
+        return
+    with draft:
+        if addition.failure is not None:
+            with suppress(NotSpooled, OSError), room.locked() as ledger:
+                ledger.discharge(draft.discard())
+        elif order is not None and order.is_uploading:
+            order.locked = draft.hand_over(addition.folder.suffix)
 
 
 def too_large(size: int, bound: int) -> NotSpooled:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from overspill.errors.client_errors import NotSpooled
 from overspill.spools import own_directory
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from overspill.spools.draft import Draft
+    from overspill.spools.order import Addition
 
 T = TypeVar("T")
 
@@ -39,20 +40,6 @@ TIDY_SECONDS: Final = 600.0
 _COUNT_SECONDS: Final = 5.0
 """Seconds for which a spool that was found full counts as full."""
 _EXPIRED: Final = "it had expired"
-
-
-class Entrant(Protocol):
-    """A capture that wants room."""
-
-    @property
-    def size(self) -> int:
-        """Return the bytes of its files."""
-
-    def begin(self) -> None:
-        """Make the files, under the spool's lock. Raises `OSError`."""
-
-    def fail(self, error: NotSpooled | OSError) -> None:
-        """Note why it gets no room."""
 
 
 class Room:
@@ -84,17 +71,17 @@ class Room:
         """Lock out every other process that counts files or drops captures."""
         return own_directory.locked(self._path / ".tidy", lock_timeout)
 
-    def admit(self, entrants: Sequence[Entrant], until: float) -> None:
-        """Begin the entrants for which there is room; the others fail. Raises nothing.
+    def admit(self, additions: Sequence[Addition], until: float) -> None:
+        """Begin the additions for which there is room; the others fail. Raises nothing.
 
         Notices promised what is kept, so only expired captures are removed to make room. `until` is when to
         give up waiting for others, on the monotonic clock.
         """
-        waiting = list(entrants)
+        waiting = list(additions)
         try:
             while waiting:
                 with self.locked(until - time.monotonic()) as ledger:
-                    waiting = [entrant for entrant in waiting if not self._try_to_begin(ledger, entrant)]
+                    waiting = [addition for addition in waiting if not self._try_to_begin(ledger, addition)]
                     account = ledger.read()
                 if waiting and 0 <= self._clock() - account.counted < _COUNT_SECONDS:
                     most = quantities.readable_size(self._max_bytes)
@@ -102,17 +89,17 @@ class Room:
                 if waiting:
                     self._count_once(account, until)
         except (NotSpooled, OSError) as error:
-            for entrant in waiting:
-                entrant.fail(error)
+            for addition in waiting:
+                addition.fail(error)
 
-    def _try_to_begin(self, ledger: Ledger, entrant: Entrant) -> bool:
-        """Begin an entrant if there is room. Return False if there is none."""
-        if ledger.read().total + entrant.size > self._max_bytes:
+    def _try_to_begin(self, ledger: Ledger, addition: Addition) -> bool:
+        """Begin an addition if there is room. Return False if there is none."""
+        if ledger.read().total + addition.size > self._max_bytes:
             return False
         try:
-            _charge_and_begin(ledger, entrant.size, entrant.begin)
+            _charge_and_begin(ledger, addition.size, addition.begin)
         except (NotSpooled, OSError) as error:
-            entrant.fail(error)
+            addition.fail(error)
         return True
 
     def begin(self, size: int, begin: Callable[[], Draft]) -> Draft:

@@ -30,7 +30,7 @@ from overspill.spools.spool import Spool
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from overspill.spools.commit import Addition
+    from overspill.spools.order import Addition
     from overspill.spools.store_request import StoreRequest
 
 FOLDER: Final = ".overspill"
