@@ -16,9 +16,12 @@ from overspill.mcp.structured_notices import with_notice, with_notice_alone
 from overspill.mcp.tool_names import ToolNames
 from overspill.mcp.valid_results import shortened, validator
 from overspill.previews.notice_marks import is_marked, rewritten
+from overspill.text.rendering import compact_json
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from overspill.guard.guard import Guard
     from overspill.guard.policy import Policy
 
@@ -128,19 +131,30 @@ def _valid(
 ) -> Any:
     """Return structured content that keeps to the tool's output schema. If it is cut, the notice is in it."""
     schema = names.schemas.get(request.tool)
-    ours = value.get(_STRUCTURED)
-    is_valid = _any_is_valid if schema is None else validator(schema)
+    whole, ours = result[_STRUCTURED], value.get(_STRUCTURED)
+    is_valid = _any_is_valid if schema is None else validator(schema, whole)
     if not is_valid(ours):
         most = fitting_chars(policy.limits(request.tool))
-        short = result[_STRUCTURED]
-        if schema is not None and wants_length(schema):
-            short = with_notice_alone(short, notice, most, is_valid)
-        if short is result[_STRUCTURED]:
-            short = shortened(short, most, is_valid)
+        short = _short(whole, notice, most, is_valid, may_be_alone_first=wants_length(schema))
         if not is_valid(short):  # then the whole was not: to check that takes as long as it is large
             return ours
         ours = short
-    return ours if ours == result[_STRUCTURED] else with_notice(ours, notice, is_valid)
+    return ours if ours == whole else with_notice(ours, notice, is_valid)
+
+
+def _short(
+    whole: Any, notice: str, most: int, is_valid: Callable[[Any], bool], *, may_be_alone_first: bool
+) -> Any:
+    """Return content that is shortened, or has the notice alone if it would stay too long otherwise."""
+    if may_be_alone_first:
+        alone = with_notice_alone(whole, notice, most, is_valid)
+        if alone is not whole:
+            return alone
+    short = shortened(whole, most, is_valid)
+    if len(compact_json(short)) <= most:
+        return short
+    alone = with_notice_alone(whole, notice, most, is_valid)
+    return short if alone is whole else alone
 
 
 def _any_is_valid(_content: Any) -> bool:

@@ -1,14 +1,20 @@
 """Room for a notice in output schemas: one that allows no further entry could say nothing of what was cut.
 
-A schema that wants lists or texts to be long would keep a result whole, however large. So an object may have
-the notice alone in the place of what the schema requires.
+A schema that wants lists or texts to be long, or whole, would keep a result whole, however large. So an
+object may have the notice alone in the place of what the schema requires.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from overspill.shapes.short_copy import ENTRY_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _ENTRY: Final = {"type": "string", "description": "Says what was cut from this result, and how to read on."}
 _NOTICE: Final[dict[str, Any]] = {
@@ -18,43 +24,87 @@ _NOTICE: Final[dict[str, Any]] = {
 }
 _CLOSING: Final = ("additionalProperties", "unevaluatedProperties")
 """By what a schema refuses entries that it does not name."""
+_REFUSING: Final = frozenset({
+    *("$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "enum", "const"),
+    *("propertyNames", "patternProperties", "minProperties", "maxProperties"),
+    *("dependentSchemas", "dependencies"),
+})  # fmt: skip
+"""By what a schema may refuse an entry that it names."""
 _LEAST_SIZES: Final = ("minItems", "minLength", "minProperties")
 _FEW: Final = 20
-_SHARED: Final[tuple[str, ...]] = ("$schema", "$id", "$defs", "definitions", "type")
-"""What stays at the root of a schema that is put into another."""
+_SHORT_FORMATS: Final = frozenset(
+    ("date", "time", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid")
+)
+"""The formats whose texts are never long."""
+_SHARED: Final = frozenset({"$schema", "$id", "$defs", "definitions", "title", "description"})
+"""What stays at the root of a schema that is put into another, as do words of others (`x-…`)."""
+_INNER: Final = "#/anyOf/0"
+"""Where a schema stands that is put into another."""
 
 
 def with_room(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema so that a notice may stand in a result: the same one if it allows that."""
-    named = schema.get("properties")
-    if not isinstance(named, dict):
-        return _or_notice(schema) if wants_length(schema) else schema
+    if schema.get("type", "object") != "object" or not _REFUSING.isdisjoint(schema):
+        return _or_notice(schema)
+    named = schema.get("properties", {})
     roomy = schema
     if ENTRY_NAME not in named and any(schema.get(word, True) is not True for word in _CLOSING):
         roomy = {**schema, "properties": {**named, ENTRY_NAME: _ENTRY}}
-    return _without_required(roomy) if "required" in schema and wants_length(schema) else roomy
+    may_stay_long = wants_length(schema) or _has_any(schema, _is_whole_or_nothing)
+    return _without_required(roomy) if "required" in schema and may_stay_long else roomy
 
 
 def _without_required(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of an object that may have a notice in the place of what it requires."""
     others = {word: value for word, value in schema.items() if word != "required"}
     either = {"anyOf": [{"required": schema["required"]}, {"required": [ENTRY_NAME]}]}
-    return {**others, "allOf": [*schema.get("allOf", []), either]}
+    return {**others, "allOf": [either]}
 
 
 def _or_notice(schema: dict[str, Any]) -> dict[str, Any]:
-    shared: dict[str, Any] = {word: schema[word] for word in _SHARED if word in schema}
-    if shared.get("type") != "object":
-        shared.pop("type", None)
-    own = {word: value for word, value in schema.items() if word == "type" or word not in _SHARED}
+    moved = _with_inner_references(schema)
+    shared = {word: value for word, value in moved.items() if word in _SHARED or word.startswith("x-")}
+    own = {word: value for word, value in moved.items() if word not in shared}
+    if own.get("type") == "object":
+        shared["type"] = "object"
     return {**shared, "anyOf": [own, _NOTICE]}
+
+
+def _with_inner_references(value: Any) -> Any:
+    """Return a schema whose references by place find what is put into another schema with it."""
+    if isinstance(value, list):
+        return [_with_inner_references(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    moved = {word: _with_inner_references(each) for word, each in value.items()}
+    named = value.get("$ref")
+    if isinstance(named, str) and (named == "#" or named.startswith("#/")):
+        first = named.removeprefix("#").removeprefix("/").partition("/")[0]
+        moved["$ref"] = named if first in _SHARED else _INNER + named[1:]
+    return moved
 
 
 def wants_length(schema: Any) -> bool:
     """Return whether a schema may want a value that it describes to be long."""
+    return _has_any(schema, _is_long)
+
+
+def _is_long(schema: dict[str, Any]) -> bool:
+    sizes = [schema[word] for word in _LEAST_SIZES if isinstance(schema.get(word), int | float)]
+    return max(sizes, default=0) > _FEW
+
+
+def _is_whole_or_nothing(schema: dict[str, Any]) -> bool:
+    """Return whether a value of this schema may be long, and be another one if anything is cut from it."""
+    form = schema.get("format")
+    if isinstance(form, str):
+        return form not in _SHORT_FORMATS
+    return isinstance(schema.get("pattern"), str) or isinstance(schema.get("contains"), dict)
+
+
+def _has_any(schema: Any, wanted: Callable[[dict[str, Any]], bool]) -> bool:
     if isinstance(schema, list):
-        return any(map(wants_length, schema))
+        return any(_has_any(each, wanted) for each in schema)
     if not isinstance(schema, dict):
         return False
-    sizes = [schema[word] for word in _LEAST_SIZES if isinstance(schema.get(word), int | float)]
-    return max(sizes, default=0) > _FEW or any(map(wants_length, schema.values()))
+    return wanted(schema) or any(_has_any(each, wanted) for each in schema.values())

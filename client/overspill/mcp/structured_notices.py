@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from overspill.mcp.valid_results import texts
 from overspill.previews.notice_forms import is_placeholder
 from overspill.shapes.field_copies import Unchangeable
 from overspill.shapes.short_copy import ENTRY_NAME, short_copy
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 def with_notice(content: Any, notice: str, is_valid: Callable[[Any], bool]) -> Any:
     """Return content that was cut, with the notice in it once, if the schema allows a text anywhere."""
-    if notice in _texts(content):
+    if notice in texts(content):
         return content
     return next((each for each in _attempts(content, notice) if is_valid(each)), content)
 
@@ -33,23 +35,14 @@ def with_notice_alone(content: Any, notice: str, max_chars: int, is_valid: Calla
 
 
 def _attempts(content: Any, notice: str) -> Iterator[Any]:
-    short = next((text for text in _texts(content) if is_placeholder(text)), None)
+    short = next((text for text in texts(content) if is_placeholder(text)), None)
     if short is not None:
         yield _exchanged(content, short, notice)
     if isinstance(content, dict):
         yield {ENTRY_NAME: notice, **content}
-    try:
+    with suppress(Unchangeable):
         yield short_copy(content, notice, notice)
-    except Unchangeable:
-        return
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _texts(each)
+    yield {ENTRY_NAME: notice}
 
 
 def _exchanged(value: Any, old: str, new: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import islice
@@ -33,16 +34,20 @@ class _Group:
     places: list[tuple[Any, Any]] = field(default_factory=list)
 
 
-def validator(schema: dict[str, Any]) -> Callable[[Any], bool]:
-    """Return a function that says whether a value keeps to the schema. A schema that is wrong allows all."""
+def validator(schema: dict[str, Any], whole: Any) -> Callable[[Any], bool]:
+    """Return a function that says whether what was made of `whole` keeps to the schema.
+
+    A text with a format is one of those of `whole`: clients check formats that nothing checks here. A schema
+    that is wrong allows all.
+    """
     import jsonschema  # noqa: PLC0415  (slow to import, and needed by few servers)
 
     kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     try:
-        kind.check_schema(schema)
+        kind.check_schema(schema, format_checker=jsonschema.FormatChecker(formats=()))
     except jsonschema.SchemaError:
         return lambda value: True  # noqa: ARG005
-    checker = kind(schema)
+    checker = jsonschema.validators.extend(kind, _checks_of_texts(kind, frozenset(texts(whole))))(schema)
 
     def is_valid(value: Any) -> bool:
         try:
@@ -53,12 +58,44 @@ def validator(schema: dict[str, Any]) -> Callable[[Any], bool]:
     return is_valid
 
 
+def _checks_of_texts(kind: Any, kept: frozenset[str]) -> dict[str, Any]:
+    """Return the checks of formats and patterns. Both are for texts that are not among those `kept`."""
+    from jsonschema import ValidationError  # noqa: PLC0415  (as above)
+
+    def check_format(_: Any, form: Any, text: Any, __: Any) -> Iterator[Any]:
+        if isinstance(text, str) and text not in kept:
+            yield ValidationError(f"a text of the format {form!r} was changed")
+
+    def check_pattern(checker: Any, pattern: Any, text: Any, schema: Any) -> Iterator[Any]:
+        if isinstance(text, str) and text not in kept:
+            try:
+                yield from kind.VALIDATORS["pattern"](checker, pattern, text, schema)
+            except re.error:  # clients write them for JavaScript
+                yield ValidationError(f"the pattern {pattern!r} cannot be checked")
+
+    return {"format": check_format, "pattern": check_pattern}
+
+
+def texts(value: Any) -> Iterator[str]:
+    """Yield the texts in data, without its keys."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from texts(each)
+
+
 def shortened(content: Any, max_chars: int, is_valid: Callable[[Any], bool]) -> Any:
     """Return a copy of about `max_chars` characters of JSON that `is_valid`.
 
     Lists and tables keep their first items, and texts their beginning. What the schema needs whole stays
     whole, so the copy may be longer than asked for.
     """
+    hasty = _cut_copy(content, max_chars, lambda _: True)  # to check what is large takes seconds
+    return hasty if is_valid(hasty) else _cut_copy(content, max_chars, is_valid)
+
+
+def _cut_copy(content: Any, max_chars: int, is_valid: Callable[[Any], bool]) -> Any:
     root = [json.loads(json.dumps(content))]
     tried: Counter[_Path] = Counter()
     for _ in range(_MOST_STEPS):
