@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 SSE = "x-amz-server-side-encryption"
 KMS_KEY = f"{SSE}-aws-kms-key-id"
+ETAG = '"0123456789abcdef0123456789abcdef"'
+"""What every store names of an object."""
 KEY_ARN = "arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 NAME = "v1/tenant/cap_aaaaaaaaaaaaaaaaaaaa/upload-00000"
 
@@ -93,7 +95,7 @@ async def test_the_key_of_the_kms_is_named_in_the_signed_request(
 ) -> None:
     async def kms(exchange: Exchange) -> web.Response:
         await exchange.request.content.read()
-        return web.Response(headers={SSE: sse, KMS_KEY: KEY_ARN})
+        return web.Response(headers={"ETag": ETAG, SSE: sse, KMS_KEY: KEY_ARN})
 
     watched.always("PUT", kms)
     async with opened(encrypting_server, watched, f"sse={sse}&sse_kms_key_id={KEY_ARN}") as store:
@@ -136,7 +138,7 @@ async def test_a_write_asks_for_encryption_with_the_headers_of_aws_own_client(
 ) -> None:
     async def kms(exchange: Exchange) -> web.Response:
         await exchange.request.content.read()
-        return web.Response(headers={SSE: sse, KMS_KEY: KEY_ARN})
+        return web.Response(headers={"ETag": ETAG, SSE: sse, KMS_KEY: KEY_ARN})
 
     watched.always("PUT", kms)
     async with opened(encrypting_server, watched, f"sse={sse}&sse_kms_key_id={KEY_ARN}") as store:
@@ -173,7 +175,7 @@ async def test_a_store_that_says_nothing_of_encryption_has_not_encrypted(
 ) -> None:
     async def silent(exchange: Exchange) -> web.Response:
         await exchange.request.content.read()
-        return web.Response()
+        return web.Response(headers={"ETag": ETAG})
 
     watched.always("PUT", silent)
     async with opened(encrypting_server, watched, "sse=AES256") as store:

@@ -67,6 +67,8 @@ PASSING: list[Fault] = [
     refuse(429, "TooManyRequests"),
     refuse(409, "ConditionalRequestConflict"),
     refuse(400, "RequestTimeout"),
+    refuse(400, "IncompleteBody"),
+    refuse(400, "Throttling"),
     reset,
 ]
 
@@ -135,6 +137,49 @@ async def test_a_store_that_copies_nothing_is_unavailable(hasty: S3Store, faulty
 
     with pytest.raises(StoreUnavailable, match="answered 200, but did not do as it was asked"):
         await hasty.copy(KEY, f"{KEY}1")
+
+
+@pytest.mark.parametrize("page", ["<html><br></html>", "<html>sign in</html>", ""])
+async def test_a_success_that_somebody_before_the_store_gave_is_none(
+    store: S3Store, hasty: S3Store, faulty_s3: FaultyProxy, page: str
+) -> None:
+    async def answer(exchange: Exchange) -> web.Response:
+        await exchange.request.content.read()
+        return web.Response(text=page, content_type="text/html")
+
+    await store.put(KEY, [b"content"])
+    for method in ("PUT", "GET", "DELETE", "POST"):
+        faulty_s3.always(method, answer)
+    for attempt in (
+        hasty.put(f"{KEY}1", [b"x"]),
+        hasty.read(KEY, 0, 7),
+        hasty.read(KEY, -7, 0),
+        hasty.delete([KEY]),
+        hasty.delete([KEY, *(f"{KEY}{number}" for number in range(9))]),
+    ):
+        with pytest.raises(StoreUnavailable):
+            await attempt
+    assert await hasty.keeps_versions() is None
+    faulty_s3.heal()
+
+    assert await store.read(KEY, 0, 7) == b"content"
+
+
+async def cut_reply(exchange: Exchange) -> web.Response:
+    """Half of the body as if it were all: its length is that of the half."""
+    reply = await exchange.forward()
+    assert isinstance(reply.body, bytes)
+    reply.body = reply.body[: len(reply.body) // 2]
+    return reply
+
+
+async def test_a_body_that_was_cut_on_its_way_is_no_damage(store: S3Store, faulty_s3: FaultyProxy) -> None:
+    await store.put(KEY, [b"content"])
+    for start in (0, 1, -6):
+        faulty_s3.script("GET", cut_reply)
+
+        assert await store.read(KEY, start, 6) == (b"content"[start:][:6])
+    assert faulty_s3.count("GET") == 6
 
 
 async def test_a_copy_is_one_request_without_the_objects_bytes(
@@ -457,6 +502,7 @@ async def test_a_probe_finds_that_conditions_are_ignored(store: S3Store, faulty_
     async def accept(exchange):  # type: ignore[no-untyped-def]
         reply = await exchange.forward()
         reply.set_status(200)
+        reply.headers["ETag"] = '"0"'
         return reply
 
     faulty_s3.always("PUT", accept)

@@ -29,7 +29,14 @@ from overspill_service.objects.s3.bucket import Bucket
 from overspill_service.objects.s3.failures import NOT_ENCRYPTED, failure, says_absent
 from overspill_service.objects.s3.http import HttpClient, PutBody, Request
 from overspill_service.objects.s3.location import SSE_HEADER, Location
-from overspill_service.objects.s3.replies import clock_skew, date_of, is_asked_for
+from overspill_service.objects.s3.replies import (
+    clock_skew,
+    date_of,
+    is_asked_for,
+    is_of_copy,
+    is_of_object,
+    is_of_removal,
+)
 from overspill_service.objects.s3.retry import Retry
 from overspill_service.objects.s3.signing import Signer
 from overspill_service.resources.tasks import fan_out
@@ -47,8 +54,6 @@ MAX_SINGLE_DELETES: Final = 4
 """Up to this many keys are deleted one by one: that is cheaper than boto3's multi-delete."""
 CONCURRENT_DELETES: Final = 16
 """Keys that are deleted one by one at the same time."""
-COPIED: Final = b"CopyObjectResult"
-"""The element that an answer to a copy has. Without it nothing was copied, whatever the status."""
 MAX_COPY_REPLY_BYTES: Final = 64 * 1024
 PING_SECONDS: Final = 5
 VERSIONING_SECONDS: Final = 300.0
@@ -119,7 +124,9 @@ class S3Store:
         if not wanted:
             return b""
         span = f"bytes={start}-{start + length - 1}" if start >= 0 else f"bytes={start}"
-        request = Request("GET", self._url(key), {"Range": span}, limit=wanted, owner=owner_of(key))
+        request = Request(
+            "GET", self._url(key), {"Range": span}, limit=wanted, owner=owner_of(key), is_done=is_of_object
+        )
         reply = await self._http.send(request, self._retry)
         if says_absent(reply.status, reply.code):
             raise KeyError(key)
@@ -138,7 +145,7 @@ class S3Store:
             source | self._encryption,
             limit=MAX_COPY_REPLY_BYTES,
             owner=owner_of(new_key),
-            proof=COPIED,
+            is_done=is_of_copy,
         )
         reply = await self._http.send(request, self._retry)
         if says_absent(reply.status, reply.code):
@@ -250,7 +257,7 @@ class S3Store:
 
     async def _put(self, key: str, body: PutBody, condition: Mapping[str, str]) -> Reply:
         headers = {**condition, **self._encryption}
-        request = Request("PUT", self._url(key), headers, body, owner=owner_of(key))
+        request = Request("PUT", self._url(key), headers, body, owner=owner_of(key), is_done=is_of_object)
         return await self._http.send(request, self._retry)
 
     async def _require_encryption(self, key: str, reply: Reply) -> None:
@@ -267,7 +274,8 @@ class S3Store:
         self._is_encryption_proved = True
 
     async def _delete(self, key: str) -> None:
-        reply = await self._http.send(Request("DELETE", self._url(key), owner=owner_of(key)), self._retry)
+        request = Request("DELETE", self._url(key), owner=owner_of(key), is_done=is_of_removal)
+        reply = await self._http.send(request, self._retry)
         if not reply.is_success and not says_absent(reply.status, reply.code):
             raise self._refusal(reply)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import boto3
@@ -12,13 +13,14 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 from overspill_service.errors import StoreUnavailable
 from overspill_service.objects import StoredObject
 from overspill_service.objects.keys import owner_of
-from overspill_service.objects.s3.failures import NO_CREDENTIALS, failure, untrusted
+from overspill_service.objects.s3.failures import NO_CREDENTIALS, NOT_S3, failure, untrusted
 from overspill_service.objects.threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from botocore.credentials import Credentials
+    from botocore.model import OperationModel
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import (
         CreateBucketRequestTypeDef,
@@ -39,6 +41,8 @@ _NO_MULTI_DELETE: Final = frozenset(
     {"BadDigest", "InvalidRequest", "MethodNotAllowed", "MissingContentMD5", "NotImplemented"}
 )
 """Answers of stores without a multi-delete, or without the checksum that boto3 sends for it."""
+_ELEMENTS: Final = {"DeleteObjects": b"DeleteResult", "GetBucketVersioning": b"VersioningConfiguration"}
+"""The document that answers an operation. botocore takes any other one for an answer that says nothing."""
 _HOME_REGION: Final = "us-east-1"
 """The region of a bucket that names none. A request to create a bucket there must not name it."""
 
@@ -151,7 +155,7 @@ class Bucket:
 
 
 def _connect(session: boto3.Session, location: Location, region: str) -> S3Client:
-    return session.client(
+    client = session.client(
         "s3",
         region_name=region,
         endpoint_url=location.endpoint,
@@ -166,6 +170,17 @@ def _connect(session: boto3.Session, location: Location, region: str) -> S3Clien
             response_checksum_validation="when_required",
         ),
     )
+    for operation in _ELEMENTS:
+        client.meta.events.register(f"before-parse.s3.{operation}", _refuse_others)
+    return client
+
+
+def _refuse_others(operation_model: OperationModel, response_dict: dict[str, Any], **_: Any) -> None:
+    """Make an error of a success that is not S3's answer to this operation: nothing may have been done."""
+    element = _ELEMENTS[operation_model.name]
+    if response_dict["status_code"] == HTTPStatus.OK and element not in response_dict["body"]:
+        response_dict["status_code"] = HTTPStatus.INTERNAL_SERVER_ERROR
+        response_dict["body"] = b"<Error><Code>%s</Code></Error>" % NOT_S3.encode()
 
 
 def _code(error: BaseException | None) -> str:

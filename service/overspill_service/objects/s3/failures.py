@@ -11,14 +11,23 @@ from overspill_service.errors.certificates import distrust
 TRANSIENT_STATUSES: Final = frozenset({429, 500, 502, 503, 504})
 TRANSIENT_CODES: Final = frozenset(
     {
+        "BadDigest",  # this and the next two: the body was damaged or cut on its way
+        "IncompleteBody",
+        "XAmzContentSHA256Mismatch",
+        "BandwidthLimitExceeded",
         "ConditionalRequestConflict",
         "InternalError",
         "OperationAborted",
+        "RequestLimitExceeded",
         "RequestTimeout",
         "ServiceUnavailable",
         "SlowDown",
+        "Throttling",
+        "ThrottlingException",
     }
 )
+NOT_S3: Final = "UnexpectedAnswer"
+"""The code of an answer that S3 would not give. It is none of S3's."""
 _FULL_CODES: Final = frozenset(
     {
         "InsufficientCapacity",
@@ -39,7 +48,13 @@ NO_HOST: Final = "the object store's host is not known; correct endpoint= in the
 _CLOCK: Final = "this machine's clock is too far from the object store's; synchronise it"
 _REGION: Final = "the bucket {bucket!r} is in another region{where}; correct region= in the store URL"
 _KEYS: Final = "the object store refuses the credentials ({code}); check AWS_ACCESS_KEY_ID and the secret"
-_SESSION: Final = "the object store's session token is no longer valid; renew AWS_SESSION_TOKEN"
+_SESSION: Final = (
+    "the object store's session token is no longer valid; renew AWS_SESSION_TOKEN, and restart the service"
+)
+UNPROVED: Final = (
+    "the object store answered {status}, but did not do as it was asked; if a proxy answers in its place, "
+    "correct that, or endpoint= in the store URL"
+)
 _DENIED: Final = (
     "the object store denies access to the bucket {bucket!r}; check the credentials, and allow them "
     "s3:ListBucket on it and s3:PutObject, s3:GetObject and s3:DeleteObject in it"
@@ -55,6 +70,7 @@ _ADVICE: Final = {
     "ExpiredToken": _SESSION,
     "InvalidToken": _SESSION,
     "NoSuchBucket": _NO_BUCKET,
+    NOT_S3: UNPROVED.format(status=200),
 }
 _ADVICE_BY_STATUS: Final = {301: _REGION, 307: _REGION, 401: _KEYS, 403: _DENIED, 404: _NO_BUCKET}
 

@@ -13,13 +13,13 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from overspill_service.objects.s3.connector import Connector
-from overspill_service.objects.s3.failures import NO_HOST, is_transient, untrusted
+from overspill_service.objects.s3.failures import NO_HOST, UNPROVED, is_transient, untrusted
 from overspill_service.objects.s3.retry import TransientFailure
 from overspill_service.resources.fair_places import FairPlaces
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from aiohttp.abc import AbstractStreamWriter
     from multidict import CIMultiDictProxy
@@ -35,7 +35,7 @@ MAX_ERROR_BYTES: Final = 64 * 1024
 CONNECT_TIMEOUT_SECONDS: Final = 5
 READ_TIMEOUT_SECONDS: Final = 20
 KEEPALIVE_SECONDS: Final = 15
-_CODE: Final = re.compile(rb"<Code>([A-Za-z0-9]{1,64})</Code>")
+_CODE: Final = re.compile(rb"<Code>([A-Za-z0-9.]{1,64})</Code>")
 _SUCCESS: Final = range(200, 300)
 
 
@@ -70,8 +70,8 @@ class Request:
     """The longest body of a successful reply. Of a longer body one byte more is read."""
     owner: str = ""
     """Whose object it is about."""
-    proof: bytes = b""
-    """What the body of a successful reply has: a store may answer 200 before it has done what was asked."""
+    is_done: Callable[[Reply], bool] = lambda _: True
+    """Whether a successful reply proves that the store did what was asked: a proxy may answer 200 too."""
 
 
 @dataclass(frozen=True)
@@ -148,10 +148,8 @@ class HttpClient:
                 ) from error
         if is_transient(reply.status, reply.code):
             raise TransientFailure(f"the object store answered {reply.status} {reply.code}".rstrip())
-        if reply.is_success and request.proof not in reply.body:
-            raise TransientFailure(
-                f"the object store answered {reply.status}, but did not do as it was asked"
-            )
+        if reply.is_success and not request.is_done(reply):
+            raise TransientFailure(UNPROVED.format(status=reply.status))
         return reply
 
     async def _exchange(self, request: Request) -> Reply:

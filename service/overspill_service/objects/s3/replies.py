@@ -1,15 +1,37 @@
-"""What the header fields of a reply say: which range it is, and when it was sent."""
+"""What a reply says: whether it is S3's, which range it is, and when it was sent.
+
+Somebody who stands before the store may answer any request with 200 and a page, and nothing was done. So a
+success is believed only if it has what S3 gives with it.
+"""
 
 from __future__ import annotations
 
 import re
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from overspill_service.objects.s3.http import Reply
 
+COPIED: Final = b"CopyObjectResult"
+"""The element that the answer to a copy has. S3 may answer 200 and tell of a failure in the body."""
 _CONTENT_RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+
+
+def is_of_object(reply: Reply) -> bool:
+    """Return whether S3 stored the object, or sends it as long as it says: S3 names the object's ETag."""
+    found = _CONTENT_RANGE.fullmatch(reply.headers.get("Content-Range", ""))
+    is_cut = found is not None and len(reply.body) <= int(found[2]) - int(found[1])
+    return "ETag" in reply.headers and not is_cut
+
+
+def is_of_copy(reply: Reply) -> bool:
+    return COPIED in reply.body
+
+
+def is_of_removal(reply: Reply) -> bool:
+    return reply.status == HTTPStatus.NO_CONTENT
 
 
 def is_asked_for(reply: Reply, start: int) -> bool:
