@@ -122,6 +122,22 @@ async def test_what_has_no_answer_in_time_fails_and_a_server_that_says_nothing_i
             await link.send(("PING",))
 
 
+async def test_who_listens_to_a_server_that_is_gone_without_a_word_is_told(own_redis: RedisServer) -> None:
+    heard: list[object] = []
+
+    def pings() -> int:
+        return int(own_redis.command("INFO", "commandstats").get("cmdstat_ping", {}).get("calls", 0))
+
+    async with link_to((HOST, own_redis.port), answer_seconds=0.3) as link:
+        link.listen(heard.append)
+        link.send(("SUBSCRIBE", "news"))
+        await asyncio.to_thread(until, lambda: pings() > 1)  # what is only quiet is not gone
+        own_redis.pause()
+
+        assert isinstance(await asyncio.wait_for(link.closed, 30), redis_errors.TimeoutError)
+    assert heard == [[b"subscribe", b"news", 1]]
+
+
 @pytest.mark.parametrize("said", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"+OK\r\n+OK\r\n+OK\r\n"])
 async def test_a_server_that_is_no_redis_is_left(said: bytes) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

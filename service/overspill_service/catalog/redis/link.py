@@ -26,6 +26,8 @@ WHOLE_BYTES: Final = 64 * 1024
 """The largest command that is sent in one piece with others."""
 _NOTHING: Final = object()
 _PING: Final = b"*1\r\n$4\r\nPING\r\n"
+_PONGS: Final = b"PONG", [b"pong", b""]
+"""What comes of a PING on a connection that listens: before it has subscribed, and behind that."""
 _KINDS: Final = {
     "NOSCRIPT": redis_errors.NoScriptError,
     "NOPERM": redis_errors.NoPermissionError,
@@ -64,6 +66,8 @@ class Link(asyncio.Protocol):
         self._ignored.cancel()
         self._timer: asyncio.TimerHandle | None = None
         self._is_retired = False
+        self._is_silent = False
+        """Whether nothing has come since the last PING of a connection that listens."""
         self._error: Exception | None = None
         self.closed: Answer = self._loop.create_future()
         """Done once the connection is gone. Its result is the error that it was closed for, if any."""
@@ -109,8 +113,12 @@ class Link(asyncio.Protocol):
         return answer
 
     def listen(self, on_message: Callable[[list[Any]], None]) -> None:
-        """Treat all that comes from now on as messages: a connection that subscribes gets no answers."""
+        """Treat all that comes from now on as messages: a connection that subscribes gets no answers.
+
+        It closes when Redis does not even answer a PING: a host that is gone does not say so.
+        """
         self._on_message = on_message
+        self._timer = self._loop.call_later(self._timeout, self._ping)
 
     def retire(self) -> None:
         """Send no more commands, and close once all have their answers."""
@@ -128,6 +136,7 @@ class Link(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop's are not subclasses
 
     def data_received(self, data: bytes) -> None:
+        self._is_silent = False
         self._reader.feed(data)
         try:
             while (answer := self._reader.gets()) is not _NOTHING:
@@ -159,7 +168,8 @@ class Link(asyncio.Protocol):
 
     def _take(self, answer: Any) -> None:
         if self._on_message is not None:
-            self._on_message(answer)
+            if answer not in _PONGS:
+                self._on_message(answer)
             return
         if not self._waiting:  # nobody asked: this is not Redis
             self.close()
@@ -172,6 +182,15 @@ class Link(asyncio.Protocol):
                 waiting.set_result(answer)
         if self._is_retired and not self._waiting:
             self.close()
+
+    def _ping(self) -> None:
+        """Ask for a sign of life. Close if the last time there was none."""
+        if self._is_silent:
+            self.close(redis_errors.TimeoutError("no answer"))
+        elif self._transport is not None:
+            self._is_silent = True
+            self._transport.write(_PING)
+            self._timer = self._loop.call_later(self._timeout, self._ping)
 
     def _check(self) -> None:
         """Fail what has waited too long, and close: nobody knows what becomes of the rest."""

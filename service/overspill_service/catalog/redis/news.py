@@ -33,6 +33,8 @@ class RedisNews(RedisAccess):
         """By channel."""
         self._link: Link | None = None
         self._reading: asyncio.Task[None] | None = None
+        self._failure = ""
+        """Why there is no news, as it was logged. Empty while there is."""
 
     async def watch(self, tenant: str, capture: str, on_news: Callable[[int, bytes], None]) -> None:
         channel = key_names.news(tenant, capture).encode()
@@ -61,7 +63,9 @@ class RedisNews(RedisAccess):
             try:
                 await self._read_connection()
             except (redis_errors.RedisError, redis_errors.RedisClusterException, OSError) as error:
-                log.info("news of live captures are interrupted: %s", failures.reason(error))
+                known, self._failure = self._failure, failures.reason(error)
+                if self._failure != known:
+                    log.info("news of live captures are interrupted: %s", self._failure)
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def _read_connection(self) -> None:
@@ -82,6 +86,7 @@ class RedisNews(RedisAccess):
             assert self._link is not None
             self._link.close(message)
             return
+        self._failure = ""
         kind, channel, data = message
         on_news = self._watched.get(channel)
         if on_news is None:
