@@ -191,6 +191,25 @@ async def test_who_waits_for_what_is_written_does_not_wait_for_more(monkeypatch:
     await running
 
 
+async def test_a_write_that_comes_behind_the_end_is_refused_and_holds_up_nothing() -> None:
+    service, pending = Service(), PendingWrites(None)
+    producer, refused = Producer(service, pending, patience=3600), []
+
+    def write(_: int) -> None:
+        with pytest.raises(ValueError, match="has ended") as told:
+            pending.add(b"too late")
+        refused.append(told.value)
+
+    service.before = write
+    pending.add(b"all of it")
+    producer.end()
+    async with asyncio.timeout(60):
+        await producer.run()
+
+    assert service.data == b"all of it"
+    assert len(refused) == 1
+
+
 @pytest.mark.parametrize("seed", range(8))
 async def test_all_of_a_stream_arrives_once_whatever_appends_meet(
     seed: int, monkeypatch: pytest.MonkeyPatch

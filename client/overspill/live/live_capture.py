@@ -14,7 +14,7 @@ from overspill.errors.client_errors import NotSpooled
 from overspill.errors.verdicts import may_pass
 from overspill.execution import threads
 from overspill.live.labels import check_ending, labels_at_end, redacted_label
-from overspill.live.pending_writes import PendingWrites, bytes_of
+from overspill.live.pending_writes import ENDED, PendingWrites, bytes_of
 from overspill.live.ports import Beginning
 from overspill.live.producer import Producer
 
@@ -98,7 +98,7 @@ class LiveCapture:
     @property
     def is_copied(self) -> bool:
         """Whether the copy has all of the stream, which has ended."""
-        return self._copy is not None and not self._copy.missing and self._producer.is_drained
+        return self._copy is not None and not self._copy.missing and self._pending.is_drained
 
     @property
     def beginning(self) -> Beginning | None:
@@ -175,7 +175,7 @@ class LiveCapture:
         Safe to call from any thread. `wake` has to be called after it, in the event loop's own thread.
         """
         if self._is_over:
-            raise ValueError("this live capture has ended: nothing can be written to it")
+            raise ValueError(ENDED)
         if not self._producer.is_started:
             raise ValueError("this live capture has not begun: write to it inside its `with` block")
         self._producer.raise_failure()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from overspill.live.ports import StreamCopy
     from overspill.redaction.redactor import Redactor
 
+ENDED: Final = "this live capture has ended: nothing can be written to it"
 _NONE: Final[Mapping[str, int]] = {}
 BATCH_BYTES: Final = 1024 * 1024
 """About this many bytes are masked at once: masking takes several times their memory."""
@@ -32,6 +33,8 @@ class PendingWrites:
         self._copy = copy
         self._lock = threading.Lock()
         self._pieces: deque[bytes] = deque()
+        self.is_drained: bool = False
+        """Whether all was taken. Nothing more can be added then."""
         self.size: int = 0
         """The bytes that wait to be taken."""
         self.preparing: int = 0
@@ -52,8 +55,10 @@ class PendingWrites:
         return self._copy is not None
 
     def add(self, data: bytes) -> None:
-        """Take a write. Safe to call from any thread."""
+        """Take a write. Raises `ValueError` behind the last batch. Safe to call from any thread."""
         with self._lock:
+            if self.is_drained:
+                raise ValueError(ENDED)
             self._pieces.append(data)
             self.size += len(data)
 
@@ -62,7 +67,7 @@ class PendingWrites:
 
         With `is_last` nothing more will be written: once nothing is left, nothing is held back either.
         """
-        pieces = self._batch()
+        pieces = self._batch(is_last=is_last)
         if self._masking is not None:
             pieces = [self._masking.feed(piece) for piece in pieces]
             if not self.size:
@@ -74,7 +79,7 @@ class PendingWrites:
             self._copy.keep(data, is_masked=bool(self.masked))
         return data
 
-    def _batch(self) -> list[bytes]:
+    def _batch(self, *, is_last: bool) -> list[bytes]:
         pieces: list[bytes] = []
         size = 0
         with self._lock:
@@ -83,6 +88,7 @@ class PendingWrites:
                 size += len(pieces[-1])
             self.preparing = size  # before it is subtracted: another thread never counts too little
             self.size -= size
+            self.is_drained = is_last and not self._pieces
         return pieces
 
 

@@ -44,8 +44,6 @@ class Producer:
     def __init__(
         self, service: LiveService, pending: PendingWrites, *, patience: float, name: str = "live capture"
     ) -> None:
-        self.is_drained: bool = False
-        """Whether all of a stream that has ended was prepared."""
         self._pending, self._name = pending, name
         self._unstored = Unstored()
         self.sender: Sender = Sender(service, self._unstored, patience, self._tell)
@@ -162,7 +160,7 @@ class Producer:
 
     async def _prepare_all(self) -> None:
         """Prepare what is written until the end, or until nobody wants it."""
-        while not (self.is_drained or self.has_given_up):
+        while not (self._pending.is_drained or self.has_given_up):
             await self._written.wait()
             self._written.clear()
             await self._prepare()
@@ -175,8 +173,7 @@ class Producer:
 
     async def _prepare(self) -> None:
         """Move what was written to the bytes to send."""
-        is_last = self._is_ending
-        work = partial(self._pending.take, is_last=is_last)
+        work = partial(self._pending.take, is_last=self._is_ending)
         if self._pending.has_copy:
             data = await threads.run_blocking(work)
         elif self._pending.size > _WORTH_A_THREAD:
@@ -186,7 +183,7 @@ class Producer:
         if self.sender.failure is None:
             self._unstored.add(data)
         self._pending.preparing = 0
-        self.is_drained = self.sender.is_whole = is_last and not self._pending.size
+        self.sender.is_whole = self._pending.is_drained
         if self._pending.size:
             self._written.set()
 
