@@ -70,7 +70,7 @@ async def test_a_write_waits_while_as_much_is_kept_as_may_be(stopped: ServicePro
             taken = 0
             while taken < 2 * MOST_BYTES and out.offer(PIECE):
                 taken += len(PIECE)
-                out.wake()
+                out.producer.wake()
             writing = asyncio.create_task(out.write(PIECE))
             await asyncio.sleep(0)
 

@@ -295,6 +295,29 @@ async def test_a_service_that_takes_a_request_and_never_answers_is_given_up(
     assert producer.sender.may_be_known
 
 
+async def test_a_capture_whose_beginning_is_cancelled_is_not_left_live() -> None:
+    class SlowService(AwayService):
+        told: wire.Completion | None = None
+
+        async def begin(self) -> wire.LiveStatus:
+            self.on_asked()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        async def complete(self, completion: wire.Completion) -> wire.Entry:
+            self.told = completion
+            raise Unreachable("its answer is lost")
+
+    service = SlowService()
+    beginning = asyncio.create_task(LiveCapture(service, Description(id="cap_x", session="")).begin())
+    service.on_asked = beginning.cancel
+    with pytest.raises(asyncio.CancelledError):
+        await beginning
+
+    assert service.told is not None
+    assert (service.told.offset, service.told.state, service.told.status) == (0, "partial", "CancelledError")
+
+
 class BrokenCopy:
     missing = ""
 

@@ -69,8 +69,10 @@ class LiveCapture:
         self._service, self._spool, self._copy = service, spool, copy
         self._description = description
         self._pending = PendingWrites(redactor, spool or copy)
-        self._producer = Producer(service, self._pending, patience=patience, name=f"live capture {self.id}")
-        self._sender = self._producer.sender
+        self.producer: Producer = Producer(
+            service, self._pending, patience=patience, name=f"live capture {self.id}"
+        )
+        self._sender = self.producer.sender
         self._is_over = self._is_hurried = False
         self._status: str | None = None
         self._exit_code: int | None = None
@@ -93,7 +95,7 @@ class LiveCapture:
     @property
     def is_open(self) -> bool:
         """Whether it has begun, and not ended."""
-        return self._producer.is_started and not self._is_over
+        return self.producer.is_started and not self._is_over
 
     @property
     def is_copied(self) -> bool:
@@ -135,6 +137,9 @@ class LiveCapture:
         """Make the capture in the service. Entering the block does it."""
         try:
             await self._sender.begin()
+        except asyncio.CancelledError as error:  # nobody knows whether the service has it
+            await self.give_up(type(error).__name__)
+            raise
         except OverspillError as error:
             if self._spool is None or not may_pass(error):
                 raise
@@ -146,7 +151,7 @@ class LiveCapture:
 
         Call it in the event loop that is to send.
         """
-        self._producer.start()
+        self.producer.start()
 
     async def write(self, data: str | bytes | bytearray | memoryview) -> int:
         """Write text, as UTF-8, or bytes. Return the number of bytes. They are sent in the background.
@@ -156,43 +161,35 @@ class LiveCapture:
         outside the block, `TypeError` if `data` is neither text nor bytes, and `RuntimeError` in another
         event loop than that of the block.
         """
-        self._producer.check_loop()
+        self.producer.check_loop()
         content = bytes_of(data)
         for start in range(0, len(content), WRITE_BYTES):
             piece = content[start : start + WRITE_BYTES]
             while not self.offer(piece):
-                await self._producer.until_room()
-            self.wake()
+                await self.producer.until_room()
+            self.producer.wake()
         return len(content)
-
-    async def until_room(self) -> None:
-        """Wait until `offer` takes bytes, or raises."""
-        await self._producer.until_room()
 
     def offer(self, data: bytes) -> bool:
         """Take bytes if there is room for them now, and return whether. Raises as `write` does.
 
-        Safe to call from any thread. `wake` has to be called after it, in the event loop's own thread.
+        Safe to call from any thread. The producer has to be woken after it, in the event loop's own thread.
         """
         if self._is_over:
             raise ValueError(ENDED)
-        if not self._producer.is_started:
+        if not self.producer.is_started:
             raise ValueError("this live capture has not begun: write to it inside its `with` block")
-        self._producer.raise_failure()
-        if not self._producer.has_room:
+        self.producer.raise_failure()
+        if not self.producer.has_room:
             return False
         self._pending.add(data)
         return True
 
-    def wake(self) -> None:
-        """Let what was written be sent. For the event loop's own thread."""
-        self._producer.wake()
-
     async def flush(self) -> None:
         """Wait until the service has accepted what was written. Raises as `write` does."""
-        self._producer.check_loop()
-        await self._producer.until_sent()
-        self._producer.raise_failure()
+        self.producer.check_loop()
+        await self.producer.until_sent()
+        self.producer.raise_failure()
 
     def source_ended(self) -> None:
         """Say that all that is still to be written exists already. For the event loop's own thread.
@@ -238,18 +235,18 @@ class LiveCapture:
 
     async def aclose(self) -> None:
         """End the sending, if it goes on. The service calls the capture partial after five minutes."""
-        self._producer.check_loop()
+        self.producer.check_loop()
         self._is_over = True
-        await self._producer.aclose()
+        await self.producer.aclose()
         if self._spool is not None:
             self._spool.close()
 
     async def _end(self, state: wire.State, status: str | None) -> wire.Entry | None:
         if self._is_over:
             return self.entry
-        self._producer.check_loop()
+        self.producer.check_loop()
         self._is_over = True
-        self._producer.end()
+        self.producer.end()
         try:
             await self._finish_or_keep(state, status)
         except asyncio.CancelledError:
@@ -270,7 +267,7 @@ class LiveCapture:
 
     async def _finish(self, state: wire.State, status: str | None) -> None:
         """Send what is left, and end the capture in the service. Safe to repeat."""
-        await self._producer.finish()
+        await self.producer.finish()
         self.entry = await self._sender.complete(
             wire.Completion(
                 offset=self._pending.taken_bytes,

@@ -118,7 +118,7 @@ class SyncLiveCapture:
         for start in range(0, len(content), WRITE_BYTES):
             piece = content[start : start + WRITE_BYTES]
             while not self._capture.offer(piece):
-                self._calls.run(self._capture.until_room())
+                self._calls.run(self._capture.producer.until_room())
             self._wake()
         return len(content)
 
@@ -173,7 +173,7 @@ class SyncLiveCapture:
 
     def _woken(self) -> None:
         self._is_woken = False
-        self._capture.wake()
+        self._capture.producer.wake()
 
 
 async def _in_loop(work: Callable[[], None]) -> None:
