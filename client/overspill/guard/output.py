@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from overspill.guard import call_context
 from overspill.live.ports import Beginning
+from overspill.previews.remembered import Previews
 from overspill.shapes.status import status_of
 from overspill.spools.store_request import Origin
 from overspill.text.rendering import printable
@@ -24,9 +25,9 @@ R = TypeVar("R")
 class Output(NamedTuple):
     """One output as the guard was given it. `call` is the running call of its turn, if it has one.
 
-    Its caller waits through `executor`. `guard` is the number of its guard. A call id that `is_minted` was
-    made up here. `assignment` is the cohort of its session in an experiment. `live` is what the service may
-    have of it already.
+    Its caller waits through `executor`. `guard` is the number of its guard. `previews` are those that were
+    tried of it. A call id that `is_minted` was made up here. `assignment` is the cohort of its session in an
+    experiment. `live` is what the service may have of it already.
     """
 
     executor: Executor
@@ -34,6 +35,7 @@ class Output(NamedTuple):
     result: Any
     tool: str
     policy: Policy
+    previews: Previews
     call_id: str | None = None
     session: str | None = None
     status: str = ""
@@ -87,6 +89,7 @@ class Intake:
             result,
             tool,
             policy,
+            Previews(),
             call_id,
             session,
             status,

@@ -30,7 +30,6 @@ from overspill.guard.results import (
 from overspill.guard.spiller import Spiller, Verdict
 from overspill.guard.trial import oversized
 from overspill.previews.notice_facts import TOO_LONG
-from overspill.previews.remembered import Previews
 from overspill.shapes.examination import examine, is_too_long
 from overspill.wire import Outcome
 
@@ -187,28 +186,22 @@ class Pipeline:
         if output.tool in output.policy.exempt:
             is_exempt = await output.run(exemption.is_exempt, output.policy, output.tool, shape)
         is_long = not is_exempt and await _is_too_long(output, shape, limits)
-        previews = Previews() if is_long else None
-        is_long = is_long and await self._is_worth_it(output, shape, previews)
+        is_long = is_long and await self._is_worth_it(output, shape)
         if output.call is None:
-            return Verdict(TOO_LONG, previews=previews) if is_long else _STAYS
+            return _SPILLS if is_long else _STAYS
         pending = await output.run(
             partial(pending_result, output, shape, is_long=is_long, is_exempt=is_exempt)
         )
         room = await output.executor.decide(output.call, pending)
         if room is not None:
-            return Verdict(TOO_LONG if pending.exceeds else TOO_MUCH_TOGETHER, room, previews)
-        return Verdict(TOO_LONG if is_long else "", pending.size, previews)
+            return Verdict(TOO_LONG if pending.exceeds else TOO_MUCH_TOGETHER, room)
+        return Verdict(TOO_LONG if is_long else "", pending.size)
 
-    async def _is_worth_it(
-        self,
-        output: Output,
-        shape: Shape,
-        previews: Previews | None = None,
-    ) -> bool:
+    async def _is_worth_it(self, output: Output, shape: Shape) -> bool:
         """Return whether a notice is enough shorter than the output."""
         if surely_saves_enough(shape, output.policy):
             return True
-        check = partial(saves_enough, is_kept=self.storage.can_keep, previews=previews)
+        check = partial(saves_enough, is_kept=self.storage.can_keep, previews=output.previews)
         return await output.run(check, shape, output.policy, output.tool)
 
 

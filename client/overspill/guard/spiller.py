@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from overspill.delivery.upload import Failure
     from overspill.guard.decisions import Decisions
     from overspill.guard.output import Output
-    from overspill.previews.remembered import Previews
     from overspill.shapes.shape import Shape
     from overspill.spools.store_request import Origin
 
@@ -37,7 +36,6 @@ class Verdict(NamedTuple):
 
     why: str = ""
     room: int = UNLIMITED
-    previews: Previews | None = None
 
 
 class Spiller:
@@ -105,7 +103,7 @@ class Spiller:
             why=verdict.why,
             room=verdict.room,
             identify=self.storage.can_keep,
-            previews=verdict.previews,
+            previews=self._output.previews,
         )
         problem = why_unchangeable(spill)
         if problem is not None:
