@@ -39,7 +39,7 @@ def is_spooled(spool: Spool) -> bool:
 
 def circuit_of(guard: Guard) -> Circuit:
     assert guard._storage.health is not None
-    return guard._storage.health.shared.circuit
+    return guard._storage.health.circuit
 
 
 async def slow_and_small(guard: Guard, way: str) -> tuple[Guarded, Guarded]:

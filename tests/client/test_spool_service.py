@@ -261,7 +261,7 @@ async def test_a_wrong_key_is_a_reason_and_leaves_the_service_in_use(
     assert {each.outcome for each in kept} == {Outcome.SPOOLED}
     assert all("unauthorized, HTTP 401" in each.reason for each in kept)
     assert storage.health is not None
-    assert not storage.health.shared.circuit.is_open
+    assert not storage.health.circuit.is_open
 
 
 def test_what_waited_for_a_key_is_uploaded_with_another_only_when_asked_to(
@@ -678,4 +678,4 @@ def test_the_circuit_is_told_of_through_the_storage(new_storage: Callable[..., S
             put_sync(storage, spilled(LOG, str(number)))
 
         assert storage.health is not None
-        assert storage.health.shared.circuit.is_open
+        assert storage.health.circuit.is_open

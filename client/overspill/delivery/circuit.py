@@ -1,19 +1,24 @@
-"""A circuit breaker: after repeated failures the service is left alone for a while.
+"""A circuit breaker: after repeated failures a service is left alone for a while.
 
-It is a state machine without I/O. Whoever asks the service reports how it went. Only failures of the service
-as a whole are reported, not refusals that concern one capture.
+It is what this process knows of the service, from all guards and keys: a state machine without I/O. Whoever
+asks the service reports how it went. Only failures of the service as a whole are reported, not refusals that
+concern one capture.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from overspill.execution.backoff import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from overspill.spools.absence import Absence
 
 FIRST_PAUSE_SECONDS: Final = 5.0
 """Seconds that the service is left alone at first. Each failed try doubles them."""
@@ -40,6 +45,13 @@ class Circuit:
         self._is_trying = False
         self.is_open: bool = False
         """Whether the service has failed and is asked only now and then."""
+        self.failing_since: datetime | None = None
+        self.last_failure: str = ""
+        self.moved_at: float = float("-inf")
+        """When the service took bytes of any upload, on the monotonic clock."""
+        self.absences: set[Absence] = set()
+        """The absences in which its failure was noted."""
+        self.process: int = os.getpid()
 
     def allows(self, *, first: float = FIRST_PAUSE_SECONDS, longest: float = LONGEST_PAUSE_SECONDS) -> bool:
         """Return whether to ask the service now. If the circuit is open, only one caller gets True.
@@ -60,14 +72,21 @@ class Circuit:
         with self._lock:
             self._failures = self._failed_tries = 0
             self.is_open = self._is_trying = False
+            self.failing_since = None
 
-    def failed(self, *, slow: bool) -> None:
-        """Note that the service did not answer or could not work. `slow`: it took all the time it had."""
+    def failed(self, why: str = "", *, slow: bool) -> datetime:
+        """Note that the service did not answer or could not work. `slow`: it took all the time it had.
+
+        Return since when it fails.
+        """
         with self._lock:
+            since = self.failing_since = self.failing_since or datetime.now(UTC)
+            self.last_failure = why
             self._failures += 1
             if self.is_open and not self._is_trying:
-                return  # it was asked before the circuit opened: many calls may run at once
+                return since  # it was asked before the circuit opened: many calls may run at once
             if self.is_open:
                 self._failed_tries += 1
             self.is_open = self.is_open or slow or self._failures >= QUICK_FAILURES
             self._paused_at, self._is_trying = self._clock(), False
+            return since

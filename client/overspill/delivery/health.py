@@ -1,7 +1,7 @@
 """Says whether a service is asked now, and if not, since when it fails and why.
 
 ServiceHealth   for one destination
-  SharedHealth  what this process knows of the service, from all guards and keys
+  Circuit       what this process knows of the service, from all guards and keys
   Absence       what all processes of this machine know, if they share a spool
 
 Safe to use from any thread. Only `Absence` reads and writes files; nothing here asks the service.
@@ -31,22 +31,8 @@ _LONGEST_ALONE: Final = 5.0
 """Seconds that a failing service is left alone, at first and at most, if there is no spool beside it."""
 
 
-class SharedHealth:
-    """What this process knows of one service."""
-
-    def __init__(self) -> None:
-        self.process: int = os.getpid()
-        self.circuit: Circuit = Circuit()
-        self.moved_at: float = float("-inf")
-        """When the service took bytes of any upload, on the monotonic clock."""
-        self.failing_since: datetime | None = None
-        self.last_failure: str = ""
-        self.absences: set[Absence] = set()
-        """The absences in which its failure was noted."""
-
-
 class _All:
-    """What this process knows of each service, by its URL, as long as a destination uses it."""
+    """The circuit of each service, by its URL, as long as a destination uses it."""
 
     def __init__(self) -> None:
         self.reset_after_fork()
@@ -54,13 +40,13 @@ class _All:
 
     def reset_after_fork(self) -> None:
         self._lock = threading.RLock()
-        self._of_urls: weakref.WeakValueDictionary[str, SharedHealth] = weakref.WeakValueDictionary()
+        self._of_urls: weakref.WeakValueDictionary[str, Circuit] = weakref.WeakValueDictionary()
 
-    def of(self, url: str) -> SharedHealth:
+    def of(self, url: str) -> Circuit:
         with self._lock:
             found = self._of_urls.get(url)
             if found is None or found.process != os.getpid():
-                found = self._of_urls[url] = SharedHealth()
+                found = self._of_urls[url] = Circuit()
             return found
 
 
@@ -76,42 +62,41 @@ class ServiceHealth:
         self._pauses = (
             (FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS) if has_spool else (_FIRST_ALONE, _LONGEST_ALONE)
         )
-        self._shared: SharedHealth | None = None
+        self._circuit: Circuit | None = None
 
     @property
-    def shared(self) -> SharedHealth:
+    def circuit(self) -> Circuit:
         """What this process knows of the service."""
-        shared = self._shared
-        if shared is None or shared.process != os.getpid():
-            shared = self._shared = _all.of(self.url)
-        return shared
+        circuit = self._circuit
+        if circuit is None or circuit.process != os.getpid():
+            circuit = self._circuit = _all.of(self.url)
+        return circuit
 
     def forget(self) -> None:
         """Let go of what this process knows. It is forgotten once no destination uses it."""
-        self._shared = None
+        self._circuit = None
 
     @property
     def is_away(self) -> bool:
         """Whether the service is left alone, by this process or by others."""
-        return self.shared.circuit.is_open or (self._absence is not None and self._absence.pause() > 0)
+        return self.circuit.is_open or (self._absence is not None and self._absence.pause() > 0)
 
     def refusal(self) -> str | None:
         """Return why the service is not asked now, or None if it is. A due try is for one caller."""
         if self._allows():
             return None
-        shared = self.shared
-        since = "" if shared.failing_since is None else f" since {shared.failing_since:%Y-%m-%dT%H:%M:%SZ}"
-        return f"the service has failed{since}: {shared.last_failure}"
+        since, why = self.circuit.failing_since, self.circuit.last_failure
+        return f"the service has failed{'' if since is None else f' since {since:%Y-%m-%dT%H:%M:%SZ}'}: {why}"
 
     def _allows(self) -> bool:
-        shared = self.shared
-        if shared.circuit.is_open:
+        circuit = self.circuit
+        if circuit.is_open:
             first, longest = self._pauses
-            return shared.circuit.allows(first=first, longest=longest)
+            return circuit.allows(first=first, longest=longest)
         away = None if self._absence is None else self._absence.known()
         if away is None:
             return True
-        shared.failing_since, shared.last_failure = datetime.fromtimestamp(away.since, UTC), away.why
+        circuit.failing_since, circuit.last_failure = datetime.fromtimestamp(away.since, UTC), away.why
         if away.next_try > time.time():
             return False
         self._note(replace(away, next_try=time.time() + FIRST_PAUSE_SECONDS))
@@ -119,24 +104,19 @@ class ServiceHealth:
 
     def failed(self, why: str, *, slow: bool) -> None:
         """Note that the service failed, and why. `slow`: it did not answer in time."""
-        shared = self.shared
-        if shared.failing_since is None:
-            shared.failing_since = datetime.now(UTC)
-        shared.last_failure = why
-        shared.circuit.failed(slow=slow)
+        since = self.circuit.failed(why, slow=slow)
         if slow:
-            self._note(Away(time.time() + FIRST_PAUSE_SECONDS, shared.failing_since.timestamp(), why))
+            self._note(Away(time.time() + FIRST_PAUSE_SECONDS, since.timestamp(), why))
 
     def _note(self, away: Away) -> None:
         if self._absence is not None:
-            self.shared.absences.add(self._absence)
+            self.circuit.absences.add(self._absence)
             self._absence.note(away)
 
     def answered(self) -> None:
         """Note that the service works."""
-        shared = self.shared
-        shared.circuit.succeeded()
-        shared.failing_since = None
+        circuit = self.circuit
+        circuit.succeeded()
         with suppress(KeyError):  # another thread ended the last one
-            while shared.absences:
-                shared.absences.pop().end()
+            while circuit.absences:
+                circuit.absences.pop().end()

@@ -197,7 +197,7 @@ class Upload:
         """Return how many more seconds of silence are allowed. At 0 or less the upload has stalled."""
         now = time.monotonic()
         own = self._moved_at + self._allowed_silence() - now
-        return max(own, self._health.shared.moved_at + _RECENT_SECONDS - now)
+        return max(own, self._health.circuit.moved_at + _RECENT_SECONDS - now)
 
     def _allowed_silence(self) -> float:
         """Return how many seconds of silence are allowed: the time in which full buffers may still empty."""
@@ -209,7 +209,7 @@ class Upload:
         self._sent += sent
         self._moved_at = time.monotonic()
         if self._sent > _SMALL:
-            self._health.shared.moved_at = self._moved_at
+            self._health.circuit.moved_at = self._moved_at
 
     def _settle(self, call: Task[Entry]) -> None:
         try:
@@ -225,7 +225,7 @@ class Upload:
             return failure_of(error, self._health)
         if not call.result().is_of(self._sha256):
             return Failure("the service stored it with another digest", is_doubtful=True)
-        self._health.shared.moved_at = time.monotonic()
+        self._health.circuit.moved_at = time.monotonic()
         return captured(call.result(), self._health)
 
 
