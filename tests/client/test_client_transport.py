@@ -19,7 +19,7 @@ import msgspec
 import pytest
 import trustme
 from overspill import errors, wire
-from overspill.transfer.attempts import Deadline
+from overspill.transfer.attempts import Attempts
 from overspill.transfer.client import Client, call
 from overspill.wire import Code
 
@@ -239,13 +239,13 @@ async def test_a_deadline_is_moved_by_progress_and_seldom(monkeypatch: pytest.Mo
     """A timer for each piece of an upload takes as long as sending the piece."""
     moved: list[float] = []
     timeout, loop = asyncio.timeout(100), asyncio.get_running_loop()
-    deadline, now = Deadline(100, timeout), loop.time()
+    attempts, now = Attempts(1, 100, timeout), loop.time()
     monkeypatch.setattr(timeout, "reschedule", moved.append)
     for _ in range(1000):
-        deadline.extend()
+        attempts.extend()
     with monkeypatch.context() as later:
         later.setattr(loop, "time", lambda: now + 2)
-        deadline.extend()
+        attempts.extend()
 
     assert moved == [now + 102]
 

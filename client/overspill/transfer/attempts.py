@@ -1,4 +1,4 @@
-"""The deadline of one request, and its attempts within it."""
+"""The attempts of one request, and the deadline that they share."""
 
 from __future__ import annotations
 
@@ -21,13 +21,17 @@ _PRECISION: Final = 0.01
 _BACKOFF: Final = Backoff(first=0.1, longest=5.0, least=0.0)
 
 
-class Deadline:
-    """When a call ends at the latest, `seconds` from now. Each piece of a body that goes out moves it."""
+class Attempts:
+    """The attempts of one request, at most `most`. They end `seconds` from now at the latest.
 
-    def __init__(self, seconds: float, timeout: asyncio.Timeout) -> None:
-        self._seconds = seconds
-        self._timeout = timeout
+    Each piece of a body that goes out moves that deadline.
+    """
+
+    def __init__(self, most: int, seconds: float, timeout: asyncio.Timeout) -> None:
+        self._most, self._seconds, self._timeout = most, seconds, timeout
         self._is_over = False
+        self._failed = 0
+        self._was_sent = False
 
     def extend(self) -> None:
         """Move the deadline to the full seconds from now, or a hundredth less, unless it has passed."""
@@ -36,24 +40,9 @@ class Deadline:
         if is_late and not self._is_over and not self._timeout.expired():
             self._timeout.reschedule(wanted)
 
-    def leaves(self, seconds: float) -> bool:
-        """Return whether more than `seconds` are left."""
-        when = self._timeout.when()
-        return when is not None and asyncio.get_running_loop().time() + seconds < when
-
     def end(self) -> None:
         """Let nothing move the deadline any more."""
         self._is_over = True
-
-
-class Attempts:
-    """The attempts of one request: at most `retries` after the first. They share one deadline."""
-
-    def __init__(self, request: Request, retries: int, deadline: Deadline) -> None:
-        self.deadline = deadline
-        self._most = 1 + retries if request.repeatable else 1
-        self._failed = 0
-        self._was_sent = False
 
     @property
     def failed(self) -> int:
@@ -70,9 +59,14 @@ class Attempts:
         if isinstance(error, Unreachable):
             error.was_sent = self._was_sent
         pause = _wait_before(self._failed, error)
-        if pause is None or self._failed >= self._most or not self.deadline.leaves(pause):
+        if pause is None or self._failed >= self._most or not self._leaves(pause):
             return None
         return pause
+
+    def _leaves(self, seconds: float) -> bool:
+        """Return whether more than `seconds` are left."""
+        when = self._timeout.when()
+        return when is not None and asyncio.get_running_loop().time() + seconds < when
 
 
 def _wait_before(attempt: int, error: OverspillError) -> float | None:
@@ -92,13 +86,13 @@ async def attempts_of(request: Request, address: Address) -> AsyncIterator[Attem
     longest = address.timeout if request.silent_seconds is None else request.silent_seconds
     seconds = min(address.timeout, longest) + request.answer_seconds
     timeout = asyncio.timeout(seconds)
-    deadline = Deadline(seconds, timeout)
+    attempts = Attempts(1 + address.retries if request.repeatable else 1, seconds, timeout)
     try:
         async with timeout:
             try:
-                yield Attempts(request, address.retries, deadline)
+                yield attempts
             finally:
-                deadline.end()
+                attempts.end()
     except TimeoutError as error:
         if not timeout.expired():  # raised by reading the caller's content, not by this deadline
             raise

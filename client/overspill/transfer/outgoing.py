@@ -9,7 +9,7 @@ from overspill.execution import threads
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from overspill.transfer.attempts import Deadline
+    from overspill.transfer.attempts import Attempts
     from overspill.transfer.request import Body
 
 _PIECE: Final = 64 * 1024
@@ -21,10 +21,10 @@ _NEAR_PIECE: Final = 256 * 1024
 class Outgoing:
     """The body of one attempt. `failure` keeps what the body raised, because aiohttp hides it."""
 
-    def __init__(self, body: Body, deadline: Deadline, *, is_near: bool = False) -> None:
+    def __init__(self, body: Body, attempts: Attempts, *, is_near: bool = False) -> None:
         """`is_near`: the service is on this machine."""
         self._body = body
-        self._deadline = deadline
+        self._attempts = attempts
         self._piece = _NEAR_PIECE if is_near else _PIECE
         self.failure: Exception | None = None
 
@@ -53,7 +53,7 @@ class Outgoing:
         try:
             async for piece in self._pieces():
                 yield piece
-                self._deadline.extend()
+                self._attempts.extend()
                 if self._body.on_sent is not None:
                     self._body.on_sent(len(piece))
         except Exception as error:

@@ -137,7 +137,7 @@ class Transport:
     async def _respond(self, request: Request, attempts: Attempts) -> aiohttp.ClientResponse:
         """Send a request once. Return an answer of status 2xx, whose body is still to come."""
         is_near, body = self.address.is_near, request.body
-        outgoing = None if body is None else Outgoing(body, attempts.deadline, is_near=is_near)
+        outgoing = None if body is None else Outgoing(body, attempts, is_near=is_near)
         whole = None if outgoing is None else outgoing.at_once
         headers = _headers(request)
         if key := own_key(self.address):
