@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from overspill import Guard, SyncClient
-from overspill.guard.decisions import Decision, Decisions
-from overspill.guard.duplicates import Earlier
+from overspill.guard.decisions import Decision, Decisions, Earlier
 from overspill.guard.policy import Policy
 from overspill.previews.notice_facts import StoreResult
 from overspill.wire import Outcome

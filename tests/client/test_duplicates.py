@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill.guard.duplicates import Duplicates
+from overspill.guard.decisions import Duplicates
 
 from tests.clock import Clock
 

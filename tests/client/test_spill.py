@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from overspill.guard.band import Band
-from overspill.guard.duplicates import Earlier
+from overspill.guard.decisions import Earlier
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.previews.notice_facts import StoreResult

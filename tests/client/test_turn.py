@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from overspill.guard.duplicates import Earlier
+from overspill.guard.decisions import Earlier
 from overspill.guard.gain import NOTICE_BYTES
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy

@@ -35,7 +35,7 @@ from overspill.wire import Outcome
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from overspill.guard.duplicates import Earlier
+    from overspill.guard.decisions import Earlier
     from overspill.guard.policy import Policy
     from overspill.previews.notice_facts import Notice
     from overspill.redaction.redactor import Redactor

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from overspill.guard import call_context
 from overspill.guard.bursts import Bursts
 from overspill.guard.counts.cohorts import CohortTally, met_sessions
-from overspill.guard.duplicates import Duplicates
+from overspill.guard.decisions import Duplicates
 from overspill.shapes.examination import examine, is_too_long
 from overspill.text import encoding
 from overspill.text.body import FileBody
