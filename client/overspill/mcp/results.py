@@ -9,7 +9,7 @@ from overspill.execution import threads
 from overspill.guard.exemption import policy_for_foreign_tool
 from overspill.guard.guarded import METADATA
 from overspill.guard.hosts import fitting_chars
-from overspill.mcp.many_links import has_links, with_few_links
+from overspill.mcp.many_blocks import may_have_many, with_few_blocks
 from overspill.mcp.request import CALL, Request
 from overspill.mcp.schema_room import wants_length
 from overspill.mcp.structured_notices import with_notice, with_notice_alone
@@ -94,9 +94,9 @@ async def _guarded(
     if request.tool in names.reading:  # a tool of the server, which only has the name of one of ours
         policy = policy_for_foreign_tool(policy or guard.policy)
     fewer = result
-    if has_links(result):
+    if may_have_many(result):
         most = fitting_chars((policy or guard.policy).limits(request.tool))
-        fewer = await threads.run(with_few_links, result, most)
+        fewer = await threads.run(with_few_blocks, result, most)
     found = await guard.process(
         fewer,
         tool=request.tool,
@@ -105,7 +105,7 @@ async def _guarded(
         policy=policy,
     )
     if found.notice is None:
-        return result
+        return fewer
     if not isinstance(found.value, dict):
         return _with_reader(found.value, found.capture, names)
     status = {**found.metadata}
