@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import numpy as np
 import pydantic
 import pytest
 from hypothesis import given
@@ -131,6 +132,18 @@ def test_a_string_is_captured_as_it_is_and_becomes_the_notice() -> None:
 
     assert (found.body, found.content_type) == ("abc", "text/plain; charset=utf-8")
     assert found.replaced(NOTICE) == str(NOTICE)
+
+
+class Chunk(bytes):
+    """Bytes of a class of their own."""
+
+
+@pytest.mark.parametrize("value", [np.str_("x"), np.bytes_(b"x"), Chunk(b"x")], ids=type)
+def test_a_notice_has_the_class_of_the_text_or_the_bytes_also_if_python_cannot_make_it(value: Any) -> None:
+    found = shape_of(value).replaced(NOTICE)
+
+    assert type(found) is type(value)
+    assert found == (str(NOTICE) if isinstance(found, str) else str(NOTICE).encode())
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])

@@ -63,13 +63,26 @@ def with_text(value: Any, text: str) -> Any:
     kind = type(value)
     if kind is str:
         return text
-    if issubclass(kind, str) and not issubclass(kind, Enum):
-        made = str.__new__(kind, text)
-        getattr(made, "__dict__", {}).update(getattr(value, "__dict__", {}))
-        return made
+    data = text.encode("utf-8", "replace")
     if kind in {bytes, bytearray, memoryview}:
-        return kind(text.encode("utf-8", "replace"))
+        return kind(data)
+    for base, content in ((str, text), (bytes, data)):
+        if issubclass(kind, base) and not issubclass(kind, Enum):
+            return _of_subclass(base, value, content)
     raise Unchangeable(kind.__name__)
+
+
+def _of_subclass(base: Any, value: Any, content: Any) -> Any:
+    """Return `content` in the class of `value`. Only NumPy's own method makes texts of its classes."""
+    kind = type(value)
+    try:
+        made = _first_that_works((base.__new__, kind.__new__), kind, content)
+    except Exception as error:
+        raise Unchangeable(kind.__name__) from error
+    if type(made) is not kind or not base.__eq__(made, content):
+        raise Unchangeable(kind.__name__)
+    getattr(made, "__dict__", {}).update(getattr(value, "__dict__", {}))
+    return made
 
 
 def _copied(value: Any, fields: dict[Any, Any]) -> Any:
