@@ -66,6 +66,25 @@ class Adapter:
         """
         return ToolBlock(self, call, passing, nullcontext())
 
+    async def process_printed(self, result: Any, **call: Any) -> Guarded:
+        """Do the same as `process`, for a framework that shows a model the text of any object.
+
+        The notice stands alone in the place of an object of which no shorter copy can be made.
+        """
+        guarded = await self.process(result, **call)
+        if not _is_left_whole(guarded):
+            return guarded
+        text = await self.process(str(result), **call)
+        return guarded if text.notice is None else text
+
+    def process_printed_sync(self, result: Any, **call: Any) -> Guarded:
+        """Do the same as `process_printed`, for code without an event loop."""
+        guarded = self.process_sync(result, **call)
+        if not _is_left_whole(guarded):
+            return guarded
+        text = self.process_sync(str(result), **call)
+        return guarded if text.notice is None else text
+
     async def process(
         self, result: Any, *, tool: str, call_id: str, session: str | None = None, is_own: bool = False
     ) -> Guarded:
@@ -125,6 +144,10 @@ class ToolBlock:
 
     def _is_guarded(self, error: BaseException | None) -> TypeGuard[Exception]:
         return isinstance(error, Exception) and not isinstance(error, self._passing)
+
+
+def _is_left_whole(guarded: Guarded) -> bool:
+    return guarded.notice is None and guarded.reason is not None
 
 
 def _raise_shortened(error: Exception, guarded: Guarded) -> None:

@@ -85,7 +85,7 @@ def _hook(adapter: Adapter) -> Callable[..., Any]:
             return _awaited(adapter, result, call)
         if isinstance(result, Iterator):
             return _streamed(adapter, result, call)
-        return _with_metadata(adapter.process_sync(result, **call))
+        return _with_metadata(adapter.process_printed_sync(result, **call))
 
     hook: Any = overspill
     hook.__signature__ = inspect.signature(overspill)  # agno asks for it ten times a call
@@ -99,7 +99,7 @@ async def _awaited(adapter: Adapter, running: Awaitable[Any], call: dict[str, An
         return _streamed_async(adapter, result, call)
     if isinstance(result, Iterator):
         return _streamed(adapter, result, call)
-    return _with_metadata(await adapter.process(result, **call))
+    return _with_metadata(await adapter.process_printed(result, **call))
 
 
 def _streamed(adapter: Adapter, items: Iterator[Any], call: dict[str, Any]) -> Iterator[Any]:

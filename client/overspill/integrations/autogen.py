@@ -76,10 +76,11 @@ class _Guarding:
 
     async def run_json(self, args: Any, cancellation_token: Any, call_id: str | None = None) -> Any:
         """Run the tool, and guard what it returns or raises."""
-        running = super().run_json(args, cancellation_token, call_id=call_id)  # type: ignore[misc]
-        name: str = self.name  # type: ignore[attr-defined]
-        guarded = await self._overspill.guarded(running, tool=name, call_id=call_id or minted(), session=None)
-        return guarded.value
+        adapter, name = self._overspill, self.name  # type: ignore[attr-defined]
+        call: dict[str, Any] = {"tool": name, "call_id": call_id or minted(), "session": None}
+        async with adapter.calling(**call):
+            result = await super().run_json(args, cancellation_token, call_id=call_id)  # type: ignore[misc]
+        return (await adapter.process_printed(result, **call)).value
 
 
 class _Functions(StaticStreamWorkbench):

@@ -175,12 +175,9 @@ class _Invoker(StandIn):
         if is_from_program(tool_call):
             return await running
         call, adapter = named(context, getattr(context, "tool_name", "")), self._owner.adapter
-        guarded = await adapter.guarded(running, **call)
-        if guarded.notice is None and guarded.reason is not None:
-            # No shorter object can be made. The SDK shows the model its text.
-            text = await adapter.process(str(guarded.value), **call)
-            guarded = guarded if text.notice is None else text
-        return self._owner.value_of(context, guarded)
+        async with adapter.calling(**call):
+            result = await running
+        return self._owner.value_of(context, await adapter.process_printed(result, **call))
 
     def __getattr__(self, name: str) -> Any:
         found = super().__getattr__(name)

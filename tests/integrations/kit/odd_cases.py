@@ -34,6 +34,16 @@ class Unknown:
         return f"Unknown({self.text})"
 
 
+class Hidden:
+    """An object whose text is in none of its fields: no copy of it is shorter."""
+
+    def __init__(self, text: str) -> None:
+        self.parts = [text]
+
+    def __repr__(self) -> str:
+        return f"Hidden({self.parts[0]})"
+
+
 class Unprintable:
     """An object that cannot be shown."""
 
@@ -79,6 +89,7 @@ SMALL: dict[str, Callable[[], Any]] = {
 }
 LARGE: dict[str, Callable[[], Any]] = {
     "an unknown object": lambda: Unknown("y" * 200_000),
+    "an object that hides its text": lambda: Hidden("y" * 200_000),
     "bytes": lambda: b"\xff\0" * 100_000,
     "halves of pairs": lambda: "a\ud800b\n" * MANY,
     "control characters": lambda: "a\0b\x1b[31m\n" * MANY,
