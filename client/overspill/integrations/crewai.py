@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from crewai.hooks.tool_hooks import get_after_tool_call_hooks, register_after_tool_call_hook
@@ -30,8 +31,9 @@ def guard_crew(crew: CrewT, guard: Guard | None = None) -> CrewT:
     """Guard every tool of all agents of a `Crew`, and give them `inspect_output` and `list_captures`.
 
     Return the same object. Tools that CrewAI adds itself, those of MCP servers and of delegation, are guarded
-    too; its cache keeps whole results. CrewAI tells hooks no id of a call and no session: captures have ids
-    of their own, and the guard's session. Without `guard`: see `Adapter`.
+    too; its cache keeps whole results. A crew from a checkpoint has the guard of its environment. CrewAI
+    tells hooks no id of a call and no session: captures have ids of their own, and the guard's session.
+    Without `guard`: see `Adapter`.
     """
     adapter = Adapter(guard)
     for each in [*crew.agents, *crew.tasks]:  # a manager may have no tools but those of its task
@@ -50,7 +52,10 @@ def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
 def _add_reading_tools(owner: Any, adapter: Adapter) -> None:
     """Add them, unless another guard did: crews share agents, and tasks take the tools of theirs."""
     tools = owner.tools or []
-    if not any(isinstance(tool, _ReadingTool) for tool in tools):
+    known = [tool for tool in tools if isinstance(tool, _ReadingTool)]
+    for tool in known:
+        tool.adopt(adapter)
+    if not known:
         owner.tools = [*tools, *(_reading_tool(tool, adapter) for tool in adapter.reading_tools)]
 
 
@@ -77,25 +82,48 @@ def _adapter(context: ToolCallHookContext) -> Adapter | None:
         return None
     tools = (tool for owner in (context.agent, context.task) for tool in getattr(owner, "tools", None) or ())
     found = next((tool for tool in tools if isinstance(tool, _ReadingTool)), None)
-    return found._adapter if found else None  # noqa: SLF001  (of this module)
+    return found.adapter if found else None
 
 
 class _ReadingTool(BaseTool):
-    """A reading tool as CrewAI's own kind. It also tells the hooks whose agent has it."""
+    """A reading tool as CrewAI's own kind. It also tells the hooks whose agent has it.
 
-    _tool: AgentTool = PrivateAttr()
-    _adapter: Adapter = PrivateAttr()
+    CrewAI makes one of what a checkpoint has of it: that has the guard of its environment, unless the crew is
+    guarded again.
+    """
+
+    _adapter: Adapter | None = PrivateAttr(default=None)
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Add our hook to those of the process, which may be another than that of `guard_crew`."""
+        super().model_post_init(context)
+        _register()
+
+    @property
+    def adapter(self) -> Adapter:
+        """The adapter of the agent that has this tool."""
+        return self._adapter or _adapter_of_environment()
+
+    def adopt(self, adapter: Adapter) -> None:
+        """Read what this adapter's guard stores, unless there is another already."""
+        self._adapter = self._adapter or adapter
 
     def _run(self, **arguments: Any) -> str:
         given = {name: value for name, value in arguments.items() if value is not None}
-        return json.dumps(self._tool.call(given), ensure_ascii=False)
+        tools = {tool.name: tool for tool in self.adapter.reading_tools}
+        return json.dumps(tools[self.name].call(given), ensure_ascii=False)
+
+
+@cache
+def _adapter_of_environment() -> Adapter:
+    return Adapter()
 
 
 def _reading_tool(tool: AgentTool, adapter: Adapter) -> _ReadingTool:
     made = _ReadingTool(
         name=tool.name, description=tool.description, args_schema=_schema(tool), cache_function=_never
     )
-    made._tool, made._adapter = tool, adapter  # noqa: SLF001  (of this module)
+    made.adopt(adapter)
     return made
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from overspill import Guard, SyncClient
+from pydantic import BaseModel
 
 from tests.integrations.crewai.harness import ROLE, Script, scripted, task
 from tests.integrations.kit.harness import Call
@@ -15,7 +16,8 @@ from tests.integrations.kit.tools import lines
 
 # After the harness, which tells CrewAI first not to report runs.
 from crewai import Agent, Crew, Process, Task  # isort: skip
-from crewai.tools import tool  # isort: skip
+from crewai.hooks.tool_hooks import clear_after_tool_call_hooks  # isort: skip
+from crewai.tools import BaseTool, tool  # isort: skip
 from overspill.integrations.crewai import guard_agent, guard_crew  # isort: skip
 
 if TYPE_CHECKING:
@@ -28,6 +30,12 @@ OFFERED = ["lines", "inspect_output", "list_captures"]
 class Talker(Script):
     def call(self, *_: Any, **__: Any) -> str:
         return "word " * 40_000
+
+
+class Written(BaseModel):
+    """Tools as CrewAI's agents hold them."""
+
+    tools: list[BaseTool]
 
 
 @pytest.fixture
@@ -84,3 +92,29 @@ def test_a_manager_of_the_crew_is_guarded_and_can_read(guard: Guard) -> None:
 
     assert "inspect_output" in script._offered
     assert "[overspill]" in script._told["call_1"].text
+
+
+def restored(agent: Agent) -> list[BaseTool]:
+    """Return the agent's reading tools as a process that loads a checkpoint has them."""
+    clear_after_tool_call_hooks()
+    written = [each.model_dump(mode="json") for each in agent.tools]
+    return Written.model_validate({"tools": written}).tools
+
+
+def test_an_agent_from_a_checkpoint_is_guarded_and_reads() -> None:
+    script = scripted([[Call("lines", {"count": 20_000}, "call_1")], [Call("list_captures", {}, "call_2")]])
+    tools = restored(guard_agent(Agent(llm=script, **ROLE)))
+    Agent(llm=script, tools=[tool(lines), *tools], **ROLE).kickoff("go")
+
+    assert "[overspill]" in script._told["call_1"].text
+    assert '"captures"' in script._told["call_2"].text
+
+
+def test_a_crew_from_a_checkpoint_takes_the_guard_that_it_is_given(guard: Guard) -> None:
+    script = scripted([[Call("lines", {"count": 20_000}, "call_1")]])
+    agent = Agent(llm=script, **ROLE)
+    agent.tools = [tool(lines), *restored(guard_agent(agent))]
+    guard_crew(Crew(agents=[agent], tasks=[task(agent)]), guard).kickoff()
+
+    assert script._offered == OFFERED
+    assert [name for name, _ in guard.stats] == ["lines"]
