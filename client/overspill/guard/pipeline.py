@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 TOO_MUCH_TOGETHER: Final = "too long beside the other results of this turn"
 _MOST_TOOLS: Final = 1000
-_STAYS: Final = Verdict()
 _SPILLS: Final = Verdict(TOO_LONG)
 
 
@@ -108,8 +107,8 @@ class Pipeline:
         try:
             shape = examine(output.result)
             above = await _oversized(output, shape)
-            verdict = _STAYS if shape is None else await self._verdict(output, shape)
-            if shape is None or not verdict.why:
+            verdict = None if shape is None else await self._verdict(output, shape)
+            if shape is None or verdict is None:
                 guarded = inline(output, await _measured(output, shape))
                 if output.policy.masks_inline and not call_context.is_bypassed():
                     guarded = await output.run(masked_inline, guarded, output.policy)
@@ -178,24 +177,24 @@ class Pipeline:
         if self._bursts.add_output(session, tool):
             self.tally.add_burst(tool)
 
-    async def _verdict(self, output: Output, shape: Shape) -> Verdict:
-        """Decide on an output. The other results of its turn may make it spill, or leave it less room."""
+    async def _verdict(self, output: Output, shape: Shape) -> Verdict | None:
+        """Return why an output spills, None if it stays. The other results of its turn have a say in it."""
         if call_context.is_bypassed():
-            return _STAYS
+            return None
         limits, is_exempt = output.policy.limits(output.tool), False
         if output.tool in output.policy.exempt:
             is_exempt = await output.run(exemption.is_exempt, output.policy, output.tool, shape)
         is_long = not is_exempt and await _is_too_long(output, shape, limits)
         is_long = is_long and await self._is_worth_it(output, shape)
         if output.call is None:
-            return _SPILLS if is_long else _STAYS
+            return _SPILLS if is_long else None
         pending = await output.run(
             partial(pending_result, output, shape, is_long=is_long, is_exempt=is_exempt)
         )
         room = await output.executor.decide(output.call, pending)
         if room is not None:
             return Verdict(TOO_LONG if pending.exceeds else TOO_MUCH_TOGETHER, room)
-        return Verdict(TOO_LONG if is_long else "", pending.size)
+        return Verdict(TOO_LONG, pending.size) if is_long else None
 
     async def _is_worth_it(self, output: Output, shape: Shape) -> bool:
         """Return whether a notice is enough shorter than the output."""

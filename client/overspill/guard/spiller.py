@@ -32,9 +32,9 @@ _NOWHERE: Final = StoreResult(outcome=Outcome.TRUNCATED, reason=NO_CLIENT)
 
 
 class Verdict(NamedTuple):
-    """Why an output spills, and how many bytes may replace it. Without a reason, `why`, it stays."""
+    """Why an output spills, and how many bytes may replace it."""
 
-    why: str = ""
+    why: str
     room: int = UNLIMITED
 
 
