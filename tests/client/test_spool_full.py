@@ -116,7 +116,7 @@ def test_the_lock_is_free_while_content_is_written(tmp_path: Path, monkeypatch: 
 
 AGENTS: Final = """
 import os, sys
-import overspill.transfer.transport, overspill.transfer.upload
+import overspill.transfer.transport, overspill.transfer.compression
 from overspill import Guard, Policy, Spool, SyncClient
 spool, bound = sys.argv[1:]
 

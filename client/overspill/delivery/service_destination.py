@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("overspill")
 
-_SLOW_MODULES: Final = frozenset({"overspill.transfer.transport", "overspill.transfer.upload"})
+_SLOW_MODULES: Final = frozenset({"overspill.transfer.transport", "overspill.transfer.compression"})
 """The HTTP library and what belongs to it: on a busy machine importing them alone may take seconds."""
 _IMPORT_SECONDS: Final = 20.0
 _ASK_SECONDS: Final = 2.0

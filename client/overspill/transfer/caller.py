@@ -123,7 +123,7 @@ class Caller:
 def load_transport() -> type[Transport]:
     """Import what a request needs. It takes a quarter of a second the first time."""
     importlib.import_module("overspill.transfer.source")
-    importlib.import_module("overspill.transfer.upload")
+    importlib.import_module("overspill.transfer.compression")
     kind: type[Transport] = importlib.import_module("overspill.transfer.transport").Transport
     return kind
 

@@ -46,7 +46,7 @@ class CaptureCalls(Caller):
         `str`, `ValueError` for a wrong label's name, media type or digest, and the `OSError` of a file.
         """
         transport = await self._transport()
-        from overspill.transfer import source, upload  # noqa: PLC0415  (loaded by `_transport`, in a thread)
+        from overspill.transfer import compression, source  # noqa: PLC0415  (loaded by `_transport`, in a thread)
 
         where = self.session if session is None else session
         known_type = content_type or (request.TEXT_TYPE if isinstance(content, str) else "")
@@ -55,7 +55,7 @@ class CaptureCalls(Caller):
         )
         async with source.opened(content, sha256) as known:
             name = id or wire.capture_id(where, call_id, known.sha256)
-            body = await upload.body_for(known, compress=self._compress, is_near=self.address.is_near)
+            body = await compression.body_for(known, compress=self._compress, is_near=self.address.is_near)
             sent = request.upload(name, headers, known.sha256, body, on_sent=progress)
             return decode(await transport.call(sent), wire.Entry)
 

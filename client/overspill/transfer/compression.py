@@ -1,4 +1,7 @@
-"""Zstandard on the wire: compresses what gains by it, and decodes frames in bounded memory."""
+"""Zstandard on the wire: compresses what gains by it, and decodes frames in bounded memory.
+
+`Repr-Digest` is always the digest of the uncompressed content, whatever the encoding.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import threading
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from overspill.errors import ProtocolError
+from overspill.execution import threads
+from overspill.transfer.request import Body
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -15,6 +20,8 @@ else:  # the same code for older versions, a twentieth of the size of the packag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from overspill.transfer.source import HashedContent
 
 BytesLike: TypeAlias = bytes | memoryview
 
@@ -34,6 +41,8 @@ _OPTIONS: Final[dict[int, int]] = {
 }
 _LIMITS: Final[dict[int, int]] = {zstd.DecompressionParameter.window_log_max: MAX_FRAME.bit_length() - 1}
 """No window is larger than a frame's content may be."""
+_WORTH_A_THREAD: Final = 128 * 1024
+"""Bytes whose compression takes longer than handing them to another thread."""
 _GAIN: Final = 0.9
 """A frame is used if it has less than this share of the content's bytes."""
 _LONGEST_HEADER: Final = 18
@@ -41,6 +50,38 @@ _LONGEST_HEADER: Final = 18
 
 
 _local = threading.local()
+
+
+async def body_for(content: HashedContent, *, compress: bool, is_near: bool) -> Body:
+    """Return the body that carries `content`.
+
+    Up to `SINGLE_FRAME` bytes it is one frame, if that is smaller. Longer content is compressed
+    while it is sent, if a sample of it shrinks and the service is not on this machine (`is_near`): there
+    sending costs less than compressing.
+    """
+    if content.whole is not None and content.size <= SINGLE_FRAME:
+        return await _short_body(content.whole, compress=compress)
+    if not compress or is_near or not await threads.run_blocking(_sample_shrinks, content):
+        return Body(length=content.size, pieces=content.pieces)
+    return Body(
+        length=None,
+        pieces=lambda: compress_pieces(content.pieces(), content.size),
+        encoding="zstd",
+    )
+
+
+async def _short_body(data: memoryview, *, compress: bool) -> Body:
+    frame = None
+    if compress and len(data) < _WORTH_A_THREAD:
+        frame = compress_frame(data)
+    elif compress:
+        frame = await threads.run(compress_frame, data)
+    return Body.of(bytes(data)) if frame is None else Body.of(frame, "zstd")
+
+
+def _sample_shrinks(content: HashedContent) -> bool:
+    sample = bytes(next(content.pieces(), b""))
+    return compress_frame(sample[:SAMPLE]) is not None
 
 
 def compress_frame(data: BytesLike) -> bytes | None:
