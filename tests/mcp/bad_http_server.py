@@ -24,6 +24,24 @@ class Handler(BaseHTTPRequestHandler):
     """How a request of a session that is not known is answered; None if there are no sessions."""
     begun, session = 0, ""
 
+    listening: tuple[str, ...] = ()
+    """What becomes of each request for what the server says by itself; then it is refused."""
+
+    def do_GET(self) -> None:
+        kind = type(self)
+        way, kind.listening = (self.listening or ("refuse",))[0], self.listening[1:]
+        told = {"jsonrpc": "2.0", "method": f"after/{self.headers.get('last-event-id', 'nothing')}"}
+        event = f"id: 7\nretry: 1\nevent: message\ndata: {json.dumps(told)}\n\n"
+        if way in {"tell", "break"}:
+            extra = 1_000 if way == "break" else 0
+            self.answer(event, kind="text/event-stream", length=len(event) + extra)
+        elif way == "restart":
+            kind.session = "none"
+            self.answer(json.dumps({"jsonrpc": "2.0", "id": None, "error": LOST}), status=self.lost_status)
+        elif way != "reset":
+            self.answer("", status={"away": 503, "refuse": 405}[way])
+        self.close_connection = True
+
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if not self.is_of_session(asked["method"]):
@@ -93,9 +111,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def running(lost_status: int | None = None) -> Iterator[str]:
+def running(lost_status: int | None = None, listening: tuple[str, ...] = ()) -> Iterator[str]:
     """The URL of a server."""
-    handler = type("SessionHandler", (Handler,), {"lost_status": lost_status})
+    handler = type("SessionHandler", (Handler,), {"lost_status": lost_status, "listening": listening})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/mcp"

@@ -489,6 +489,19 @@ def test_a_server_at_a_url_that_was_restarted_is_called_in_a_new_session(
     assert said == ["fine", "bye", "fine", "fine"]
 
 
+def test_what_a_server_at_a_url_says_by_itself_comes_after_any_interruption(service: ServiceProcess) -> None:
+    ways = ("reset", "away", "reset", "tell", "break", "break", "break", "restart", "tell", "tell")
+    with (
+        bad_http_server.running(lost_status=404, listening=ways) as url,
+        proxied(service.url, remote=url) as peer,
+    ):
+        peer.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={})
+        peer.send({"method": "notifications/initialized"})
+        said = [peer.receive()["method"] for _ in range(6)]
+
+    assert said == ["after/nothing", "after/7", "after/7", "after/7", "after/nothing", "after/7"]
+
+
 def test_an_event_of_more_than_a_megabyte_is_guarded(service: ServiceProcess) -> None:
     with bad_http_server.running() as url, proxied(service.url, remote=url) as peer:
         peer.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={})

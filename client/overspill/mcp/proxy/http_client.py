@@ -1,14 +1,19 @@
 """The HTTP client of the proxy: a server that cannot be reached fails one request, not the connection.
 
-The SDK's transport ends, with all that is under way, at the first request that meets a network error.
+The SDK's transport ends, with all that is under way, at the first request that meets a network error. What
+the server says by itself comes on a stream for which it asks twice, and then never again.
 """
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
 
+from overspill.execution.backoff import Backoff
 from overspill.mcp.proxy.http_session import HttpSession
 
 if TYPE_CHECKING:
@@ -16,7 +21,15 @@ if TYPE_CHECKING:
 
 _CONNECT_SECONDS: Final = 30.0
 _BAD_GATEWAY: Final = 502
+_NOT_FOUND: Final = 404
+_AWAY: Final = frozenset({502, 503, 504})
+"""What a gateway says while the server behind it is not there."""
 _CONNECTION_CLOSED: Final = -32000
+_LAST_EVENT: Final = "last-event-id"
+_LISTENING: Final = Backoff(first=0.25, longest=5.0)
+"""The pauses between attempts to listen to a server that cannot be reached."""
+_listens: ContextVar[bool] = ContextVar("whether this task of the transport listens", default=False)
+_asked_in: ContextVar[str] = ContextVar("the session in which this task has asked last", default="")
 
 
 class ProxyClient(httpx2.AsyncClient):
@@ -28,37 +41,76 @@ class ProxyClient(httpx2.AsyncClient):
 
     async def send(self, request: httpx2.Request, **more: Any) -> httpx2.Response:
         """Send a request, as the transport of the SDK does. Raises nothing for a network error."""
+        is_listening = _is_listening(request)
         try:
-            response = await self._sent(request, **more)
+            response = await (self._listened if is_listening else self._sent)(request, **more)
         except httpx2.TransportError as error:
             return _unreachable(request, error)
         if isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = _BreakableBody(response.stream)
+            response.stream = _BreakableBody(response.stream, ends_quietly=is_listening)
         return response
+
+    async def _listened(self, request: httpx2.Request, **more: Any) -> httpx2.Response:
+        """Send a request until the server can be reached."""
+        failures = 0
+        while True:
+            with suppress(httpx2.TransportError):
+                response = await self._sent(request, **more)
+                if response.status_code not in _AWAY:
+                    return response
+                await response.aclose()
+            await asyncio.sleep(_LISTENING.pause(failures))
+            failures += 1
 
     async def _sent(self, request: httpx2.Request, **more: Any) -> httpx2.Response:
         """Send a request in the session of now; once more in a new one if the server has lost that."""
-        response = await super().send(self._session.current(request), **more)
-        self._session.note(request, response)
+        response = await self._answer(request, **more)
         if not await self._session.is_lost(request, response):
             return response
         if not await self._session.begin_again(request.headers["mcp-session-id"]):
             return response
         await response.aclose()
-        return await super().send(self._session.current(request), **more)
+        return await self._answer(request, **more)
+
+    async def _answer(self, request: httpx2.Request, **more: Any) -> httpx2.Response:
+        """Send a request in the session of now. What an earlier one had left to say was lost with it."""
+        if _LAST_EVENT in request.headers and _asked_in.get() != self._session.id:
+            if not _listens.get():
+                return httpx2.Response(_NOT_FOUND, request=request)
+            del request.headers[_LAST_EVENT]
+        response = await super().send(self._session.current(request), **more)
+        self._session.note(request, response)
+        _asked_in.set(self._session.id)
+        return response
+
+
+def _is_listening(request: httpx2.Request) -> bool:
+    """Return whether a request is for what the server says by itself, and not for the rest of an answer.
+
+    One task of the transport asks for that, at first without the last event.
+    """
+    if request.method == "GET" and _LAST_EVENT not in request.headers:
+        _listens.set(True)
+    return request.method == "GET" and _listens.get()
 
 
 class _BreakableBody(httpx2.AsyncByteStream):
-    """A body that may break off: the SDK handles `StreamError` alone."""
+    """A body that may break off: the SDK handles `StreamError` alone.
 
-    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+    If it `ends_quietly`, it ends then: the SDK listens again, and does not count that.
+    """
+
+    def __init__(self, inner: httpx2.AsyncByteStream, *, ends_quietly: bool) -> None:
         self._inner = inner
+        self._ends_quietly = ends_quietly
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
             async for chunk in self._inner:
                 yield chunk
         except httpx2.TransportError as error:
+            if self._ends_quietly:
+                return
             raise httpx2.StreamError(_error_text(error)) from error
 
     async def aclose(self) -> None:

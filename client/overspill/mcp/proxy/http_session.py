@@ -25,24 +25,24 @@ _INITIALIZED: Final = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 class HttpSession:
     """What began the session, its id as the transport knows it, and as the server knows it now.
 
-    `send` sends a request as it is.
+    `send` sends a request as it is. `id` is empty until the server has given one.
     """
 
     def __init__(self, send: Callable[[httpx2.Request], Awaitable[httpx2.Response]]) -> None:
         self._send = send
         self._first: httpx2.Request | None = None
-        self._id = ""
+        self.id = ""
         self._beginning = asyncio.Lock()
 
     def note(self, request: httpx2.Request, response: httpx2.Response) -> None:
         """Remember the request that began the session."""
         if _HEADER in response.headers and _is_first(request):
-            self._first, self._id = request, response.headers[_HEADER]
+            self._first, self.id = request, response.headers[_HEADER]
 
     def current(self, request: httpx2.Request) -> httpx2.Request:
         """Return the request with the session's id of now."""
         if self._first is not None and _HEADER in request.headers:
-            request.headers[_HEADER] = self._id
+            request.headers[_HEADER] = self.id
         return request
 
     async def is_lost(self, request: httpx2.Request, response: httpx2.Response) -> bool:
@@ -59,7 +59,7 @@ class HttpSession:
         Raises `httpx2.TransportError`.
         """
         async with self._beginning:
-            if self._first is None or self._id != lost:
+            if self._first is None or self.id != lost:
                 return self._first is not None
             try:
                 async with asyncio.timeout(_BEGIN_SECONDS):
@@ -72,9 +72,9 @@ class HttpSession:
         await answer.aread()
         if _HEADER not in answer.headers:
             return False
-        self._id = answer.headers[_HEADER]
+        self.id = answer.headers[_HEADER]
         told = _copy(first, _INITIALIZED)
-        told.headers[_HEADER] = self._id
+        told.headers[_HEADER] = self.id
         await (await self._send(told)).aread()
         return True
 
