@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tests.servers.launcher import Forked, Piped
 
 SECONDS: Final = 120
-OVERSPILL: Final = Launcher("overspill", "click")
+OVERSPILL: Final = Launcher("overspill", "click", "tests.client.warm_commands")
 _OF_TERMINALS: Final = {"COLUMNS", "LINES", "NO_COLOR", "TERM"}
 """Variables that say what a terminal is like: the tests have terminals of their own."""
 CAPTURE_ID: Final = re.compile(r"cap_[a-z2-7]{20}")
