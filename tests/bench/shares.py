@@ -24,6 +24,7 @@ from tests.bench import texts
 from tests.bench.hostile import WAYS
 from tests.bench.measuring import Memory
 from tests.bench.table import Goal, Row, listed, mebibytes
+from tests.servers.keeper import keep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -187,6 +188,7 @@ def abusing(url: str, key: str, way: str, large: str, small: str) -> Iterator[No
     """Run the abusive tenant's process within the block."""
     command = [sys.executable, "-m", "tests.bench.hostile", url, key, way, large, small]
     with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as process:
+        keep(process.pid)
         try:
             assert process.stdout is not None
             process.stdout.readline()

@@ -21,6 +21,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.servers.keeper import keep
 from tests.servers.ports import HOST, free_ports
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ def run_balancer(
             stderr=subprocess.STDOUT,
             env=os.environ | {"BALANCER_BIND": bind},
         )
+    keep(process.pid)
     try:
         _wait_for(operations_port, process, log)
         scheme = "https" if bind else "http"

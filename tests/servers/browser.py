@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import pytest
 from aiohttp import web
 
+from tests.servers.keeper import keep
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
@@ -124,6 +126,7 @@ async def browsing(url: str, names: Mapping[str, str]) -> AsyncIterator[None]:
             start_new_session=True,
             env=os.environ | {"HOME": profile},
         )
+        keep(process.pid)
         try:
             yield
         finally:

@@ -30,8 +30,10 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
+from tests.servers.keeper import end
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 STREAMS: Final = 3
 REQUEST_BYTES: Final = 1 << 20
@@ -49,7 +51,10 @@ class _Program(NamedTuple):
 
 
 def _serve(connection: socket.socket, listener: socket.socket) -> _Program | None:
-    """Fork for each request. Return in each child what it runs, here None at the end."""
+    """Fork for each request. Return in each child what it runs, here None at the end.
+
+    The end is that of the launcher's process. What still runs is killed.
+    """
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
@@ -69,6 +74,7 @@ def _serve(connection: socket.socket, listener: socket.socket) -> _Program | Non
         data, descriptors, _, _ = socket.recv_fds(asked, REQUEST_BYTES, STREAMS + 1)
         if not data:
             if asked is connection:
+                _end_all(statuses)
                 return None
             asked.close()
             continue
@@ -82,6 +88,11 @@ def _serve(connection: socket.socket, listener: socket.socket) -> _Program | Non
         statuses[pid] = descriptors.pop() if asked is connection else asked.detach()
         for each in descriptors:
             os.close(each)
+
+
+def _end_all(pids: Iterable[int]) -> None:
+    for pid in pids:
+        end(pid)
 
 
 def _report(statuses: dict[int, int]) -> None:

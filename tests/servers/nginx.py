@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.servers.keeper import keep
 from tests.servers.ports import free_port
 from tests.servers.redis import wait_until
 
@@ -95,8 +96,10 @@ def _serving_at(folder: Path, port: int, servers: str) -> Iterator[None]:
     program = executable()
     (folder / "nginx.conf").write_text(CONFIG.format(folder=folder, servers=servers))
     process = subprocess.Popen(
-        [program, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(folder / "error.log")]
+        [program, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(folder / "error.log")],
+        start_new_session=True,
     )
+    keep(process.pid)
     try:
         wait_until(lambda: _answers(process, port), "nginx")
         yield

@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 import pytest
 
+from tests.servers.keeper import keep
 from tests.servers.launcher import Forked, Launcher
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class ServiceProcess:
     def _launch(
         self, words: list[str], stdout: IO[str], stderr: IO[bytes]
     ) -> subprocess.Popen[bytes] | Forked:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, *self.program, *words],
             stdin=subprocess.DEVNULL,
             stdout=stdout,
@@ -109,6 +110,8 @@ class ServiceProcess:
             env=clean_environment(**self.variables),
             start_new_session=True,
         )
+        keep(process.pid)
+        return process
 
     def _flags(self) -> list[str]:
         flags: list[str] = []

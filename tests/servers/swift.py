@@ -31,6 +31,7 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from tests.servers.keeper import keep
 from tests.servers.ports import free_ports
 
 if TYPE_CHECKING:
@@ -249,6 +250,7 @@ def _node(root: Path, ports: dict[str, int]) -> Iterator[subprocess.Popen[bytes]
             cwd=Path(__file__).parents[2],
             start_new_session=True,
         )
+    keep(process.pid)
     try:
         yield process
     finally:
