@@ -100,7 +100,9 @@ class _Job(NamedTuple):
 def give_way() -> None:
     """Let the process's other threads run first while cores are short. Does nothing beyond Linux."""
     if sys.platform == "linux":  # elsewhere a niceness is a process's
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+        thread = threading.get_native_id()
+        niceness = max(NICENESS, os.getpriority(os.PRIO_PROCESS, thread))  # the process's own may be higher
+        os.setpriority(os.PRIO_PROCESS, thread, niceness)
 
 
 def cpu_threads() -> int:
