@@ -15,7 +15,7 @@ from overspill.guard.counts.tally import Tally
 from overspill.transfer.sync import SyncClient
 from overspill.wire import COHORT_LABEL, Arm, Cohort
 
-from tests.client.test_observations import ASKED, client_of, port_of
+from tests.client.test_observations import ASKED, client_of, port_of, report
 from tests.faults.relay import relaying
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ async def test_a_lost_answer_counts_nothing_twice(service: ServiceProcess, cohor
             unheard = await asyncio.to_thread(figures, service, cohort.experiment)
             cohorts.add(cohort, outputs=4)
             relay.heal()
-            await asyncio.to_thread(reporter.send, client)
+            await asyncio.to_thread(report, reporter, relay.port)
             found = await asyncio.to_thread(figures, service, cohort.experiment)
             await asyncio.to_thread(client.close)
 
