@@ -6,24 +6,26 @@ node = ToolNode(tools, **tool_wrappers())                    # LangGraph without
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware import AgentMiddleware, ExtendedModelResponse
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig  # noqa: TC002  (LangChain reads the annotation)
 from langchain_core.tools import StructuredTool
+from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
+from langgraph.types import Command
 
 from overspill.guard.call_context import is_program, minted
 from overspill.guard.guarded import METADATA
 from overspill.integrations.adapter import Adapter
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
     from typing import TypeAlias
 
-    from langchain.agents.middleware.types import ToolCallRequest
-    from langgraph.types import Command
+    from langchain.agents.middleware.types import ModelRequest, ModelResponse, ToolCallRequest
 
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guard import Guard
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 _CONTROL_FLOW: Final = (GraphBubbleUp,)
 """An interrupt, which is no result."""
+_MAX_REMEMBERED: Final = 1_000
 
 
 class OverspillMiddleware(AgentMiddleware):
@@ -41,33 +44,74 @@ class OverspillMiddleware(AgentMiddleware):
     Put it first: the first middleware is the outermost, and sees what the others made of a result. The
     session of a capture is the thread of the graph (`configurable.thread_id`), or else that of the guard.
     `response_metadata["overspill"]` of a message that was cut has `Guarded.metadata`. What code calls
-    (`caller` of Anthropic's programmatic tool calls) stays whole. Without `guard`: see `Adapter`.
+    (`caller` of Anthropic's programmatic tool calls) stays whole. Results that no tool of the agent returned
+    are guarded before the model is called: a person's answers, and what the input brings. Without `guard`:
+    see `Adapter`.
     """
 
     def __init__(self, guard: Guard | None = None) -> None:
         super().__init__()
         self.adapter: Adapter = Adapter(guard)
         self.tools = [structured_tool(tool) for tool in self.adapter.reading_tools]
+        self._returned: deque[tuple[str | None, str]] = deque(maxlen=_MAX_REMEMBERED)
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], _Result]
     ) -> _Result:
         """Guard the result of one call, and the message of an exception that the call raises."""
-        if _is_from_program(request):
+        if _is_from_program(request.state, request.tool_call["id"]):
             return handler(request)
         call = _named(request)
         with self.adapter.calling(**call, passing=_CONTROL_FLOW):
             result = handler(request)
-        return _with_metadata(self.adapter.process_sync(result, **call))
+        return self._returning(self.adapter.process_sync(result, **call), call)
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[_Result]]
     ) -> _Result:
         """Do the same as `wrap_tool_call`, for asynchronous code."""
-        if _is_from_program(request):
+        if _is_from_program(request.state, request.tool_call["id"]):
             return await handler(request)
-        running = self.adapter.guarded(handler(request), passing=_CONTROL_FLOW, **_named(request))
-        return _with_metadata(await running)
+        call = _named(request)
+        guarded = await self.adapter.guarded(handler(request), passing=_CONTROL_FLOW, **call)
+        return self._returning(guarded, call)
+
+    def wrap_model_call(
+        self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]
+    ) -> ModelResponse | ExtendedModelResponse:
+        """Guard results that `wrap_tool_call` has not returned. The state keeps what the model is shown."""
+        brought = list(self._brought(request))
+        shown = _changed(brought, [self.adapter.process_sync(each, **call) for each, call in brought])
+        return _keeping(handler(_showing(request, shown)), shown) if shown else handler(request)
+
+    async def awrap_model_call(
+        self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[ModelResponse]]
+    ) -> ModelResponse | ExtendedModelResponse:
+        """Do the same as `wrap_model_call`, for asynchronous code."""
+        brought = list(self._brought(request))
+        shown = _changed(brought, [await self.adapter.process(each, **call) for each, call in brought])
+        return _keeping(await handler(_showing(request, shown)), shown) if shown else await handler(request)
+
+    def _returning(self, guarded: Guarded, call: dict[str, Any]) -> Any:
+        self._returned.append((call["session"], call["call_id"]))
+        return _with_metadata(guarded)
+
+    def _brought(self, request: ModelRequest) -> Iterator[tuple[ToolMessage, dict[str, Any]]]:
+        """Yield the results since the model's last message that `wrap_tool_call` has not returned."""
+        session = _thread(get_config())
+        results, names = _last_results(request.messages)
+        for each in results:
+            call_id = each.tool_call_id
+            if not self._was_returned(session, call_id) and not _is_from_program(request.state, call_id):
+                name = each.name or names.get(call_id) or ""
+                yield each, {"tool": name, "call_id": call_id or minted(), "session": session}
+
+    def _was_returned(self, session: str | None, call_id: str) -> bool:
+        try:
+            self._returned.remove((session, call_id))
+        except ValueError:
+            return False
+        return True
 
 
 def tool_wrappers(guard: Guard | None = None) -> dict[str, Any]:
@@ -111,17 +155,42 @@ def _thread(config: RunnableConfig) -> str | None:
     return None if thread is None else str(thread)
 
 
-def _is_from_program(request: ToolCallRequest) -> bool:
+def _last_results(messages: Sequence[Any]) -> tuple[list[ToolMessage], dict[str | None, str]]:
+    """Return the results since the model's last message, and the names of the tools that it called, by id."""
+    results: list[ToolMessage] = []
+    for each in reversed(messages):
+        if isinstance(each, AIMessage):
+            return results[::-1], {call["id"]: call["name"] for call in each.tool_calls}
+        if isinstance(each, ToolMessage):
+            results.append(each)
+    return results[::-1], {}
+
+
+def _is_from_program(state: Any, call_id: str | None) -> bool:
     """Return whether code made the call: Anthropic's message says so beside the call."""
-    state = request.state
     messages = state.get("messages", ()) if isinstance(state, dict) else getattr(state, "messages", ())
     last = next((each for each in reversed(messages or ()) if isinstance(each, AIMessage)), None)
     if last is None or not isinstance(last.content, list):
         return False
     blocks = (block for block in last.content if isinstance(block, dict))
-    return any(
-        block.get("id") == request.tool_call["id"] and is_program(block.get("caller")) for block in blocks
-    )
+    return any(block.get("id") == call_id and is_program(block.get("caller")) for block in blocks)
+
+
+def _changed(brought: Sequence[tuple[ToolMessage, Any]], guarded: Sequence[Guarded]) -> list[ToolMessage]:
+    """Return the guarded messages that are not what they were."""
+    both = zip(brought, guarded, strict=True)
+    return [_with_metadata(each) for (message, _), each in both if each.value is not message]
+
+
+def _showing(request: ModelRequest, shown: Sequence[ToolMessage]) -> ModelRequest:
+    """Return the request with these messages in the places of those with their ids."""
+    known = {each.id: each for each in shown}
+    return request.override(messages=[known.get(each.id, each) for each in request.messages])
+
+
+def _keeping(response: ModelResponse, shown: Sequence[ToolMessage]) -> ExtendedModelResponse:
+    """Return the response with what replaces the messages in the state of the graph."""
+    return ExtendedModelResponse(response, Command(update={"messages": list(shown)}))
 
 
 def _with_metadata(guarded: Guarded) -> Any:

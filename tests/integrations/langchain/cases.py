@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 import uuid
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
+import pytest
 from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool as as_tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 from overspill import Guard, Policy, SyncClient
 from overspill.integrations.directives.directives import THINK_PROMPT, Directives
 from overspill.integrations.directives.langchain import DirectivesMiddleware
 from overspill.integrations.langchain import OverspillMiddleware
 
 from tests.integrations.kit import tools
+from tests.integrations.kit.fixtures import guard, session
+
+__all__ = ["guard", "session"]
 
 
 class Model(GenericFakeChatModel):
@@ -107,3 +114,42 @@ def test_a_tool_that_only_has_the_name_of_a_reading_tool_is_guarded() -> None:
 
     assert answered(inspect_output).content == "x" * 2_000
     assert answered(foreign).content.startswith("[overspill NOT STORED]")
+
+
+def agent_of(*middleware: Any) -> tuple[Model, Any]:
+    """Return a model that calls a tool once, and its agent."""
+    call = AIMessage("", tool_calls=[{"name": "lines", "args": {"count": 3}, "id": "call_1"}])
+    model = Model(messages=iter([call, AIMessage("done"), AIMessage("done")]), asked=[])
+    made = create_agent(model, [as_tool(tools.lines)], middleware=middleware, checkpointer=InMemorySaver())
+    return model, made
+
+
+@pytest.mark.parametrize("mode", ["batched", "per_call"])
+def test_the_answer_that_a_person_gives_for_a_tool_is_guarded(
+    guard: Guard, session: str, mode: Literal["batched", "per_call"]
+) -> None:
+    person = HumanInTheLoopMiddleware({"lines": True}, interrupt_mode=mode)
+    model, agent = agent_of(OverspillMiddleware(guard), person)
+    thread: Any = {"configurable": {"thread_id": session}}
+    agent.invoke({"messages": [("user", "go")]}, thread)
+    answer = {"type": "respond", "message": tools.lines(20_000)}
+    (asked,) = agent.get_state(thread).interrupts
+    resumed = {"decisions": [answer]} if mode == "batched" else {asked.id: answer}
+    state = agent.invoke(Command(resume=resumed), thread)
+
+    assert model.asked[-1][2].startswith("[overspill] Output of lines (call_1")
+    assert [each.content for each in state["messages"]][:3] == model.asked[-1]
+    assert state["messages"][2].response_metadata["overspill"]["outcome"] == "captured"
+    assert sum(each.count for each in guard.stats.values()) == 1
+
+
+def test_results_that_come_with_the_input_are_guarded(guard: Guard, session: str) -> None:
+    model, agent = agent_of(OverspillMiddleware(guard))
+    thread: Any = {"configurable": {"thread_id": session}}
+    call = AIMessage("", tool_calls=[{"name": "ask", "args": {}, "id": "call_0"}])
+    whole = ToolMessage(tools.lines(20_000), tool_call_id="call_0")
+    state = asyncio.run(agent.ainvoke({"messages": [("user", "go"), call, whole]}, thread))
+
+    assert model.asked[0][2].startswith("[overspill] Output of ask (call_0")
+    assert state["messages"][2].content == model.asked[0][2]
+    assert [name for name, _ in guard.stats] == ["ask", "lines"]
