@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from overspill.agent_tools.agent_tool import AgentTool, Answer, Arguments
 from overspill.delivery.loop_calls import LoopCalls
-from overspill.delivery.partitions import partition_for
 from overspill.execution.waiting import result, wait_blocking
 from overspill.spools.holder import Holder
+from overspill.spools.spool import partition_for
 from overspill.transfer.client import Client
 from overspill.transfer.sync import SyncClient, synchronous_like
 

@@ -12,7 +12,7 @@ from overspill.cli import output
 from overspill.cli.color import ColorMode
 from overspill.cli.exit_codes import usage_errors
 from overspill.cli.printable import printable_json
-from overspill.delivery.partitions import partition_for
+from overspill.spools.spool import partition_for
 from overspill.transfer.client import Client
 from overspill.transfer.sync import SyncClient
 

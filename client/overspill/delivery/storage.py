@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from overspill.delivery import state_log
 from overspill.delivery.background import FIRST_RETRY_SECONDS
 from overspill.delivery.loop_calls import LoopCalls
-from overspill.delivery.partitions import partition_for
 from overspill.delivery.reasons import reason
 from overspill.delivery.service_destination import ServiceDestination
 from overspill.delivery.slot_wait import GuardSlots, SlotWait
@@ -32,6 +31,7 @@ from overspill.execution.submissions import NoLoop
 from overspill.previews.notice_facts import StoreResult
 from overspill.spools import location
 from overspill.spools.absence import Absence
+from overspill.spools.spool import partition_for
 from overspill.spools.workspace import Workspace
 from overspill.wire import Outcome
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
-from overspill.delivery.partitions import partition_for
 from overspill.errors import Absent, BadRequest, Denied, OverspillError, Unreachable
 from overspill.spools.holder import Holder
+from overspill.spools.spool import partition_for
 from overspill.transfer.sync import SyncClient
 from overspill.wire import ByteRange
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from overspill.live.ports import WholeStream
+    from overspill.transfer.client import Client
+    from overspill.transfer.sync import SyncClient
 
 
 class Spool:
@@ -110,3 +112,22 @@ class Spool:
 
     def _folders(self) -> list[Folder]:
         return [partition.folder for partition in self.partitions() if partition.exists()]
+
+
+def partition_for(client: Client | SyncClient | None, spool: Spool | bool = True) -> Partition | None:  # noqa: FBT001, FBT002
+    """Return the part of the spool that belongs to a client's service and key, or None if there is no spool.
+
+    `spool=True` is the spool that the environment names, if there is a client; False is none. Raises
+    `TypeError` for anything else that is not a spool, and `ValueError` if a variable of the environment has a
+    wrong value.
+    """
+    if not isinstance(spool, (Spool, bool, type(None))):
+        hint = "; a folder is Spool(folder)" if isinstance(spool, (str, os.PathLike)) else ""
+        raise TypeError(f"spool must be a Spool, a Workspace, True or False, not {spool!r}{hint}")
+    usual = Spool.default() if spool is True and client is not None else None
+    found = usual if isinstance(spool, bool) else spool
+    if found is None:
+        return None
+    return (
+        found.partition("", "") if client is None else found.partition(client.address.url, client.address.key)
+    )
