@@ -13,7 +13,7 @@ from overspill.cli.exit_codes import CommandFailure, ExitCode, message_of
 from overspill.errors import Internal, OverspillError, TooManyRequests, Unavailable, Unreachable
 from overspill.errors.client_errors import NotSpooled
 from overspill.spools.capture import LocalCapture
-from overspill.spools.new_entry import Digested, new_entry
+from overspill.spools.entries import Digested, new_entry
 from overspill.text.buffer import Buffer, CannotBuffer
 from overspill.text.encoding import bytes_of
 

@@ -12,8 +12,7 @@ from msgspec import structs
 from overspill import wire
 from overspill.errors.client_errors import NotSpooled
 from overspill.spools.commit import commit, replace, too_large
-from overspill.spools.entries import Dropped, Spooled, is_of
-from overspill.spools.new_entry import output_entry
+from overspill.spools.entries import Dropped, Spooled, is_of, output_entry
 from overspill.spools.order import Addition
 from overspill.spools.own_directory import LOCK_TIMEOUT_SECONDS, LockedFile, is_directory
 from overspill.transfer.request import call_id_of

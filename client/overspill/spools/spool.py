@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from overspill.errors.client_errors import NotSpooled
 from overspill.spools import location, own_directory
+from overspill.spools.entries import stream_entry
 from overspill.spools.folder import Folder
 from overspill.spools.location import FINGERPRINT, fingerprint
-from overspill.spools.new_entry import stream_entry
 from overspill.spools.partition import LONG_LOCK_TIMEOUT_SECONDS, Partition
 from overspill.spools.room import Room
 from overspill.text.body import FileBody
