@@ -115,18 +115,18 @@ class Folder:
     def stock(self) -> Stock:
         """Look at all files, with a system call for each."""
         with files.opened(self.path) as directory:
-            sizes = {
-                found.name: _measured(found) for found in os.scandir(directory) if self._is_own(found.name)
-            }
-        stems = [name.removesuffix(ENTRY) for name in sizes if _is_entry(name)]
+            names = [each.name for each in os.scandir(directory) if self._is_own(each.name)]
+            found = {name: status for name in names if (status := files.found(directory, name))}
         stored_files = [
-            StoredFile(content.changed, stem, content.size, content.size + entry.size, entry.changed)
-            for stem in stems
-            if (content := sizes.get(stem + self.suffix)) and (entry := sizes[stem + ENTRY])
+            StoredFile(
+                content.st_mtime, stem, content.st_size, content.st_size + entry.st_size, entry.st_mtime
+            )
+            for name, entry in found.items()
+            if _is_entry(name) and (content := found.get((stem := name.removesuffix(ENTRY)) + self.suffix))
         ]
         paired = {each.id for each in stored_files}
-        loose = [name for name in sizes if name.partition(".")[0] not in paired]
-        return Stock(sum(each.size for each in sizes.values()), sorted(stored_files), loose)
+        loose = [name for name in found if name.partition(".")[0] not in paired]
+        return Stock(sum(each.st_size for each in found.values()), sorted(stored_files), loose)
 
     def stored_files(self) -> list[StoredFile]:
         """Return the contents that have an entry, oldest first."""
@@ -190,20 +190,6 @@ class Folder:
         stem = name.partition(".")[0]
         other = self.name(stem) if name.endswith(ENTRY) else stem + ENTRY
         return not files.exists(directory, other)
-
-
-class _Measured(NamedTuple):
-    size: int
-    changed: float
-
-
-def _measured(found: os.DirEntry[str]) -> _Measured:
-    """Return size and date of a file, zeros if it was removed meanwhile."""
-    try:
-        status = found.stat(follow_symlinks=False)
-    except FileNotFoundError:
-        return _Measured(0, 0.0)
-    return _Measured(status.st_size, status.st_mtime)
 
 
 def _is_entry(name: str) -> bool:

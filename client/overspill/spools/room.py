@@ -13,12 +13,11 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from overspill.errors.client_errors import NotSpooled
 from overspill.spools import own_directory
 from overspill.spools.entries import Dropped, Spooled
-from overspill.spools.folder import Folder, StoredFile
 from overspill.spools.ledger import Account, Ledger
 from overspill.spools.own_directory import LOCK_TIMEOUT_SECONDS, Busy
 from overspill.text import quantities
@@ -29,11 +28,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from overspill.spools.draft import Draft
+    from overspill.spools.folder import Folder, StoredFile
     from overspill.spools.order import Addition
 
 T = TypeVar("T")
-
-Capture: TypeAlias = tuple[StoredFile, Folder]
 
 TIDY_SECONDS: Final = 600.0
 """Seconds between two searches for expired captures and for files that dead processes left."""
@@ -160,18 +158,10 @@ class Room:
             for name in stock.loose:
                 with self.locked() as ledger:
                     ledger.discharge(folder.clear(name))
-        self._forget_expired(
-            [(stored_file, folder) for folder, stock in stocks for stored_file in stock.stored_files]
-        )
-
-    def _forget_expired(self, captures: list[Capture]) -> None:
         now = self._clock()
-        by_folder: dict[Path, tuple[Folder, list[str]]] = {}
-        for stored_file, folder in captures:
-            if stored_file.expires <= now and _has_expired(stored_file, folder, now):
-                by_folder.setdefault(folder.path, (folder, []))[1].append(stored_file.id)
-        for folder, ids in by_folder.values():
-            self.forget(folder, ids, _EXPIRED)
+        for folder, stock in stocks:
+            expired = [each.id for each in stock.stored_files if _has_expired(each, folder, now)]
+            self.forget(folder, expired, _EXPIRED)
 
 
 def _charge_and_begin(ledger: Ledger, size: int, begin: Callable[[], T]) -> T:
@@ -186,7 +176,7 @@ def _charge_and_begin(ledger: Ledger, size: int, begin: Callable[[], T]) -> T:
 
 def _has_expired(stored_file: StoredFile, folder: Folder, now: float) -> bool:
     """Return whether the entry says that it has expired. The date of a copied file may be wrong."""
-    entry = folder.entry(stored_file.id)
+    entry = folder.entry(stored_file.id) if stored_file.expires <= now else None
     return entry is not None and entry.expires.timestamp() <= now
 
 
