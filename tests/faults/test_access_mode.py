@@ -20,7 +20,7 @@ from overspill_service.archive.keyring import Keyring
 from overspill_service.archive.recovery.rebuild import rebuild
 from overspill_service.catalog.key_records import AccessMode, KeyRecord
 from overspill_service.command_line import main
-from overspill_service.errors import KeyRefused
+from overspill_service.errors import CatalogUnavailable, KeyRefused
 from overspill_service.settings.errors import SettingError
 from overspill_service.store_format import object_keys
 from overspill_service.tenants.keys import hash_key, is_key, new_key
@@ -300,6 +300,31 @@ async def test_of_a_rotated_key_two_are_alive_for_a_while_and_never_three(
         await issuer.rotate(old_record, now=now, life=DAY)
     await issuer.revoke(new.record.id)
     await issuer.rotate(old_record, now=now, life=DAY)
+
+
+@pytest.mark.parametrize("step", ["add", "change"])
+@pytest.mark.parametrize(
+    "ended", [CatalogUnavailable("down"), asyncio.CancelledError()], ids=["fails", "given up"]
+)
+async def test_a_rotation_that_nobody_is_told_of_leaves_no_key(
+    start_api: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, step: str, ended: BaseException
+) -> None:
+    api: Api = await start_api()
+    issuer, keyring, now = api.service.issuer, api.service.archive.keyring, api.service.archive.clock()
+    old = await issuer.issue("acme", [Scope.READ], now=now)
+    method = getattr(keyring, step)
+
+    async def end_after(record: KeyRecord) -> None:
+        await method(record)
+        raise ended
+
+    with monkeypatch.context() as patch:
+        patch.setattr(keyring, step, end_after)
+        with pytest.raises(type(ended)):
+            await issuer.rotate(old.record, now=now, life=DAY)
+
+    assert [each.id for each in await keyring.keys()] == [old.record.id]
+    assert (await issuer.rotate(old.record, now=now, life=DAY)).record.replaces == old.record.id
 
 
 async def test_of_rotations_at_once_one_or_none_makes_a_successor(start_api: Callable[..., Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from overspill_service.tenants.directory import OF_ALL_SESSIONS
 from overspill_service.tenants.keys import hash_key, new_key, secret_id
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from overspill.wire import Scope
 
@@ -78,14 +78,16 @@ class KeyIssuer:
             secret=secret_id(self._secret),
             replaces=replaces,
         )
-        await self._add(record)
+        async with self._revoked_unless_told(record):
+            await self._keyring.add(record)
         return IssuedKey(key, record)
 
-    async def _add(self, record: KeyRecord) -> None:
-        """Store a new key whole, or not at all."""
+    @asynccontextmanager
+    async def _revoked_unless_told(self, record: KeyRecord) -> AsyncIterator[None]:
+        """Revoke a new key if the block fails or is cancelled: nobody is told it, so nothing may keep it."""
         try:
-            await self._keyring.add(record)
-        except ServiceError:  # nobody is told the key, so the object store is not to keep it
+            yield
+        except BaseException:
             with suppress(ServiceError):
                 await self._keyring.revoke(record.hash)
             raise
@@ -95,7 +97,8 @@ class KeyIssuer:
     ) -> IssuedKey:
         """Make a key with the rights of another one, which works for another `overlap` seconds at most.
 
-        Raises `KeyRefused` if the other key has a successor already, or has expired.
+        Raises `KeyRefused` if the other key has a successor already, or has expired. After a failure there is
+        no successor, though the other key may end as if there were one.
         """
         if old.is_expired(now):
             raise KeyRefused(f"the key {old.id} has expired: make a new one")
@@ -110,13 +113,11 @@ class KeyIssuer:
             is_prefix=old.is_prefix,
             replaces=old.id,
         )
-        try:
+        async with self._revoked_unless_told(issued.record):
+            # Of two rotations at once, each may see the other one: then both are refused.
             await self._require_no_successor(old, now, but=issued.record.id)
-        except KeyRefused:  # of two rotations at once, each may see the other one: then both are refused
-            await self._keyring.revoke(issued.record.hash)
-            raise
-        if overlap is not None:
-            await self._end(old, now + overlap)
+            if overlap is not None:
+                await self._end(old, now + overlap)
         return issued
 
     async def _end(self, old: KeyRecord, at: float) -> None:
