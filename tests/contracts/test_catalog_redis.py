@@ -14,7 +14,7 @@ from overspill_service.catalog.records import Query
 from overspill_service.catalog.redis import key_names
 from overspill_service.catalog.statistics import DAYS, Cell
 from overspill_service.catalog.urls import open_catalog
-from overspill_service.errors import CatalogUnavailable
+from overspill_service.errors import CatalogSilent, CatalogUnavailable
 
 from tests.contracts.entries import NOW, TENANT, capture_id, entry, listed, rebuilt, sums, tombstone
 from tests.servers.redis import RedisServer, running, sentinel_set
@@ -129,7 +129,7 @@ async def test_a_redis_that_hangs_is_given_up_and_used_again_when_it_wakes(
         results = await asyncio.gather(*commits, return_exceptions=True)
         own_redis.resume()
 
-        assert {type(result) for result in results} == {CatalogUnavailable}
+        assert {type(result) for result in results} == {CatalogSilent}
     async with opened(own_redis.url, tmp_path) as catalog:
         assert await catalog.get(TENANT, entry(1).id) == entry(1)
         assert (await catalog.totals(TENANT)).captures == len(await listed(catalog, Query()))

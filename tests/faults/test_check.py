@@ -130,6 +130,20 @@ async def test_each_command_that_a_user_lacks_is_named(
     assert "right" not in str(found)
 
 
+@pytest.mark.parametrize("scheme", ["redis", "rediss"])
+async def test_a_redis_that_does_not_answer_is_asked_once(
+    own_redis: RedisServer, tmp_path: Path, scheme: str
+) -> None:
+    """Over TLS one without TLS says nothing at all."""
+    port = own_redis.port if scheme == "rediss" else 1
+    catalog = open_catalog(f"{scheme}://127.0.0.1:{port}?deadline=1.5", data_dir=tmp_path)
+    [found] = await check_operations(catalog)
+    await catalog.close()
+
+    assert (found.name, found.ok) == ("catalog: ping", False)
+    assert ("is TLS on at this port?" in found.detail) == (scheme == "rediss")
+
+
 async def test_a_user_who_may_not_use_the_keys_is_told_so(own_redis: RedisServer, tmp_path: Path) -> None:
     ended = await asyncio.to_thread(
         check, "--data", str(tmp_path), "--catalog", user(own_redis, "~other:*", "+@all")

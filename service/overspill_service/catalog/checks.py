@@ -20,7 +20,7 @@ from overspill_service.catalog.quotas import Quota
 from overspill_service.catalog.readers import ReadNote
 from overspill_service.catalog.records import Entry, Query, Segment, Tombstone
 from overspill_service.catalog.statistics import MINUTES, Cell, bucket_start
-from overspill_service.errors import CatalogUnavailable
+from overspill_service.errors import CatalogSilent, CatalogUnavailable
 from overspill_service.errors.checks import CheckResult, run_probe
 from overspill_service.store_format.object_keys import new_upload
 
@@ -37,7 +37,9 @@ PROBE: Final = b"p"
 
 
 async def check_operations(catalog: Catalog) -> list[CheckResult]:
-    """Probe each operation of the port. A failed probe does not stop the others."""
+    """Probe each operation of the port. A failed probe does not stop the others, unless nothing answers."""
+    if silence := await _silence(catalog):  # each probe would wait as long to say the same
+        return [CheckResult("catalog: ping", ok=False, detail=silence)]
     probes = Probes(catalog)
     named = {
         "ping": probes.ping,
@@ -60,6 +62,17 @@ async def check_operations(catalog: Catalog) -> list[CheckResult]:
         "forget the probes": probes.forget,
     }
     return [await run_probe(f"catalog: {name}", probe) for name, probe in named.items()]
+
+
+async def _silence(catalog: Catalog) -> str:
+    """Return why the catalog does nothing. Empty if it answers, be it with a refusal."""
+    try:
+        await catalog.ping()
+    except CatalogSilent as error:
+        return str(error)
+    except CatalogUnavailable:
+        return ""
+    return ""
 
 
 class Probes:

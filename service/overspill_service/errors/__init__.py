@@ -20,6 +20,7 @@ from overspill_service.errors.failures import CaptureDamaged as CaptureDamaged
 from overspill_service.errors.failures import CatalogFull as CatalogFull
 from overspill_service.errors.failures import CatalogIncomplete as CatalogIncomplete
 from overspill_service.errors.failures import CatalogRefuses as CatalogRefuses
+from overspill_service.errors.failures import CatalogSilent as CatalogSilent
 from overspill_service.errors.failures import CatalogUnavailable as CatalogUnavailable
 from overspill_service.errors.failures import ClockJumped as ClockJumped
 from overspill_service.errors.failures import ClockSkewed as ClockSkewed

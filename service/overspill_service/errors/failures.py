@@ -44,6 +44,10 @@ class CatalogUnavailable(Unavailable):
     code = Code.CATALOG_UNAVAILABLE
 
 
+class CatalogSilent(CatalogUnavailable):
+    """The catalog did nothing before the deadline, however often it was asked."""
+
+
 class CatalogRefuses(CatalogUnavailable):
     """The catalog answers, but may lose what it is given. Nothing was recorded."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from redis import exceptions as redis_errors
 
 from overspill_service.catalog.redis import failures
-from overspill_service.errors import CatalogRefuses, CatalogUnavailable
+from overspill_service.errors import CatalogRefuses, CatalogSilent, CatalogUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -131,7 +131,7 @@ class RedisClient:
                         failure = error
                         await self._require_temporary(error)
         except TimeoutError:
-            raise CatalogUnavailable(failures.reason(failure)) from failure
+            raise CatalogSilent(failures.reason(failure)) from failure
 
     async def _require_temporary(self, error: Exception) -> None:
         """Raise `CatalogUnavailable`, unless the same command may succeed in a moment."""

@@ -16,6 +16,8 @@ from redis import exceptions as redis_errors
 from overspill_service.errors.certificates import distrust
 
 READ_ONLY: Final = "Redis is read-only (a replica?)"
+NO_TLS: Final = "Redis did not answer over TLS; is TLS on at this port? (redis:// is without TLS)"
+_IN_CLUSTER: Final = "Redis is a node of a cluster; write redis+cluster:// in the catalog's URL"
 
 _DENIED: Final = (
     redis_errors.AuthenticationError,
@@ -35,6 +37,8 @@ _REASONS: Final = {
     "MASTERDOWN": "the Redis replica has lost its master",
     "LOADING": "Redis is loading its data",
     "BUSY": "Redis is busy with a script",
+    "MOVED": _IN_CLUSTER,
+    "CROSSSLOT": _IN_CLUSTER,
     "NOAUTH": "Redis refuses the credentials",
     "NOPERM": "Redis refuses the credentials",
 }
@@ -48,6 +52,8 @@ _CODES: Final[dict[type, str]] = {
     redis_errors.MasterDownError: "MASTERDOWN",
 }
 """Errors whose code redis-py has cut off the text."""
+_TEXTS: Final = {NO_TLS: NO_TLS, "max number of clients": "Redis takes no more connections (maxclients)"}
+"""Reasons of errors without a code, by a part of their text. `NO_TLS` is the text of one of our own."""
 _TEMPORARY: Final = ("READONLY", "CLUSTERDOWN", "MASTERDOWN", "LOADING", "BUSY", "NOREPLICAS")
 _REFUSALS: Final = ("OOM", "MISCONF")
 _KINDS: Final = (
@@ -76,8 +82,8 @@ def reason(error: Exception) -> str:
         return forbidden
     if code := _code(error):
         return _REASONS[code]
-    if "max number of clients" in str(error):
-        return "Redis takes no more connections (maxclients)"
+    if text := next((reason for text, reason in _TEXTS.items() if text in str(error)), None):
+        return text
     if isinstance(error.__cause__ or error.__context__ or error, socket.gaierror):
         return "the host of Redis is not known; correct the catalog's URL"
     if _is_untrusted(error):

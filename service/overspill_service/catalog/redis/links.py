@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from redis import exceptions as redis_errors
 
+from overspill_service.catalog.redis.failures import NO_TLS
 from overspill_service.catalog.redis.link import Link
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ BUSY_BYTES: Final = 64 * 1024
 CONNECT_SECONDS: Final = 1.0
 """Seconds for one connection to be made, its login included."""
 ANSWER_SECONDS: Final = 2.0
+_NOT_TLS: Final = ssl.SSLError, ConnectionResetError, ConnectionAbortedError
+"""What comes of TLS with a server that speaks none, unless it is silent."""
 
 
 class LinkOptions(Struct, frozen=True, kw_only=True):
@@ -79,9 +82,12 @@ async def opened(address: Address, options: LinkOptions) -> Link:
         async with asyncio.timeout(CONNECT_SECONDS):
             return await _logged_in(address, options, Link(options.answer_seconds))
     except TimeoutError as error:
-        raise redis_errors.TimeoutError("no connection") from error
+        raise redis_errors.TimeoutError(NO_TLS if options.tls else "no connection") from error
     except OSError as error:
-        raise redis_errors.ConnectionError("no connection") from error
+        is_no_tls = isinstance(error, _NOT_TLS) and not isinstance(error, ssl.SSLCertVerificationError)
+        raise redis_errors.ConnectionError(
+            NO_TLS if options.tls and is_no_tls else "no connection"
+        ) from error
 
 
 async def _logged_in(address: Address, options: LinkOptions, link: Link) -> Link:
