@@ -22,6 +22,7 @@ from overspill_service.archive.sweep import sweep_all, sweep_orphans
 from overspill_service.catalog.statistics import EXPERIMENTS, FLEET
 from overspill_service.errors import RecordDamaged
 from overspill_service.resources.attempts import Attempts
+from overspill_service.resources.tasks import in_batches
 
 if TYPE_CHECKING:
     from overspill_service.web.service import Service
@@ -136,9 +137,9 @@ class Maintenance:
         """Set the metrics of what tenants have: stored, live, and in their clients' spools."""
         catalog = self._archive.catalog
         tenants = await catalog.tenants()
-        totals = await asyncio.gather(*map(catalog.totals, tenants))
+        totals = await in_batches(catalog.totals, tenants)
         self._service.metrics.stored(dict(zip(tenants, totals, strict=True)))
-        live = await asyncio.gather(*map(catalog.live_totals, tenants))
+        live = await in_batches(catalog.live_totals, tenants)
         self._service.metrics.live.totals(
             dict(zip(tenants, live, strict=True)), await catalog.scheduled_count()
         )

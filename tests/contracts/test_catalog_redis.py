@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
+from overspill_service.catalog.backlogs import Backlog
 from overspill_service.catalog.live import LiveRecord
 from overspill_service.catalog.quotas import Quota, Totals
 from overspill_service.catalog.readers import ReadNote
@@ -311,6 +312,51 @@ async def test_readers_that_are_damaged_in_redis_are_forgotten(
         after = await catalog.readers(TENANT, entry().id)
 
     assert (before, [each.name for each in after]) == ([], ["key"])
+
+
+@pytest.mark.parametrize("damaged", [b"\xff\x00", b"", b"1 2"])
+async def test_small_values_that_are_damaged_in_redis_stop_nothing(
+    own_redis: RedisServer, tmp_path: Path, damaged: bytes
+) -> None:
+    async with opened(own_redis.url, tmp_path) as catalog:
+        await catalog.commit(entry(expires=NOW), UNLIMITED)
+        await catalog.note_backlog(TENANT, "spool", Backlog(1, 2, NOW), now=NOW, keep=9)
+        for key in (key_names.ACCESS, key_names.EPOCH):
+            own_redis.command("SET", key, damaged)
+        for key in (key_names.TENANTS, key_names.BACKLOGS):
+            own_redis.command("SADD", key, damaged)
+        for key in (key_names.LIVE, key_names.expiry(TENANT), key_names.sizes(TENANT)):
+            own_redis.command("ZADD", key, 1, damaged)
+        for key in (key_names.USES, key_names.backlogs(TENANT)):
+            own_redis.command("HSET", key, "name", damaged)
+        await rebuilt(catalog)
+
+        assert await catalog.is_complete()
+        assert await catalog.access_mode() is None
+        assert "name" not in await catalog.uses()
+        assert {*await catalog.tenants()} - {damaged.decode(errors="ignore")} == {TENANT}
+        assert await catalog.backlogs(NOW) == {TENANT: Backlog(1, 2, NOW)}
+        assert [each.id for each in await catalog.expired(TENANT, now=NOW + 1, limit=9)] == [entry().id]
+        assert [each.id for each in await catalog.largest(TENANT, now=NOW - 1, limit=9)] == [entry().id]
+        assert len(await catalog.due(NOW, 9)) == 1
+
+
+async def test_a_node_of_a_cluster_that_is_taken_for_a_whole_redis_is_named(
+    redis_cluster: list[RedisServer], tmp_path: Path
+) -> None:
+    async with opened(redis_cluster[0].url, tmp_path) as catalog:
+        refused = [await refusal(catalog.get(name, capture_id(1))) for name in ("a", "b", "c", "d")]
+
+    assert "a node of a cluster; write redis+cluster://" in "".join(refused)
+
+
+async def refusal(step: Awaitable[object]) -> str:
+    """Why the catalog refuses a step. Empty if it does not."""
+    try:
+        await step
+    except CatalogUnavailable as error:
+        return str(error)
+    return ""
 
 
 async def test_a_long_listing_where_nothing_matches_at_first_still_finds_what_does(

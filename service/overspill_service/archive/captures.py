@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -24,6 +23,7 @@ from overspill_service.errors import (
     NotFound,
     QuotaExceeded,
 )
+from overspill_service.resources.tasks import in_batches
 from overspill_service.store_format import object_keys
 from overspill_service.telemetry.logs import fields
 
@@ -147,7 +147,7 @@ class Captures:
             )
         )
         live = [entry for entry in entries if entry.is_live]
-        views = dict(zip([entry.id for entry in live], await asyncio.gather(*map(shown, live)), strict=True))
+        views = dict(zip([entry.id for entry in live], await in_batches(shown, live), strict=True))
         return wire.Listing(
             captures=[views.get(entry.id) or entry.to_wire() for entry in entries],
             cursor=following,

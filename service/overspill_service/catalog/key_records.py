@@ -1,6 +1,7 @@
 """API keys as a catalog keeps them, and whether requests need one. Instants are seconds since the epoch."""
 
 from enum import StrEnum
+from typing import Self
 
 from msgspec import Struct
 from overspill import wire
@@ -20,6 +21,11 @@ class AccessMode(StrEnum):
     @property
     def is_open(self) -> bool:
         return self is not AccessMode.CLOSED
+
+    @classmethod
+    def stored(cls, word: str) -> Self | None:
+        """Return the mode that a catalog has. None for a damaged word: the object store then tells it."""
+        return next((mode for mode in cls if mode == word), None)
 
 
 class KeyRecord(Struct, frozen=True, kw_only=True):

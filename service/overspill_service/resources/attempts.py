@@ -26,8 +26,10 @@ class Attempts:
             if self._failing.get(what) != str(error):
                 self._log.warning("%s failed, to be tried again: %s", what, error)
             self._failing[what] = str(error)
-        except Exception:  # noqa: BLE001  (the boundary of background jobs: none ends with a failure)
-            self._log.exception("%s failed unexpectedly, to be tried again", what)
+        except Exception as error:  # noqa: BLE001  (the boundary of background jobs: none ends with a failure)
+            if self._failing.get(what) != repr(error):
+                self._log.exception("%s failed unexpectedly, to be tried again", what)
+            self._failing[what] = repr(error)
         else:
             if self._failing.pop(what, None):
                 self._log.info("%s succeeds again", what)

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable
+    from collections.abc import (
+        AsyncIterable,
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Coroutine,
+        Iterable,
+        Sequence,
+    )
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+BATCH: Final = 100
+"""Items that are worked on at once in batches."""
 
 
 async def fan_out(
@@ -34,6 +45,17 @@ async def fan_out(
         for task in running:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def in_batches(work: Callable[[T], Awaitable[R]], items: Sequence[T]) -> list[R]:
+    """Run short work on every item, `BATCH` at once. Return the results in order.
+
+    `fan_out` takes more time of its own. All at once would hold up everything else.
+    """
+    found: list[R] = []
+    for start in range(0, len(items), BATCH):
+        found += await asyncio.gather(*map(work, items[start : start + BATCH]))
+    return found
 
 
 async def _wait_for_one(running: set[asyncio.Task[R]]) -> set[asyncio.Task[R]]:

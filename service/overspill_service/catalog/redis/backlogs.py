@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 
 from overspill_service.catalog.backlogs import MAX_SPOOLS, Backlog, added_up
 from overspill_service.catalog.redis import key_names
 from overspill_service.catalog.redis.access import RedisAccess
+from overspill_service.resources.tasks import in_batches
 
 
 class RedisBacklogs(RedisAccess):
@@ -24,25 +25,35 @@ class RedisBacklogs(RedisAccess):
             await self._client.call("HSET", key, spool, value)
 
     async def backlogs(self, now: float) -> dict[str, Backlog]:
-        tenants = [each.decode() for each in await self._client.call("SMEMBERS", key_names.BACKLOGS)]
-        found = await asyncio.gather(*(self._of_tenant(tenant, now) for tenant in tenants))
+        tenants = key_names.tenants(await self._client.call("SMEMBERS", key_names.BACKLOGS))
+        found = await in_batches(partial(self._of_tenant, now), tenants)
         return added_up(
             (tenant, each) for tenant, backlogs in zip(tenants, found, strict=True) for each in backlogs
         )
 
-    async def _of_tenant(self, tenant: str, now: float) -> list[Backlog]:
+    async def _of_tenant(self, now: float, tenant: str) -> list[Backlog]:
         """Return what waits in each spool of a tenant. A tenant without any is forgotten until a report."""
         key = key_names.backlogs(tenant)
         kept: list[Backlog] = []
         lapsed: list[bytes] = []
         for spool, value in (await self._client.hash(key)).items():
-            captures, size, oldest, until = value.decode().split()
-            if float(until) <= now:
+            backlog = _unlapsed(value, now)
+            if backlog is None:
                 lapsed.append(spool)
             else:
-                kept.append(Backlog(int(captures), int(size), float(oldest)))
+                kept.append(backlog)
         if lapsed:
             await self._client.call("HDEL", key, *lapsed)
         if not kept:
             await self._client.call("SREM", key_names.BACKLOGS, tenant)
         return kept
+
+
+def _unlapsed(value: bytes, now: float) -> Backlog | None:
+    """Return what a spool reported. None if that has lapsed, or is damaged: then its next report counts."""
+    try:
+        captures, size, oldest, until = value.split()
+        backlog = Backlog(int(captures), int(size), float(oldest))
+        return backlog if float(until) > now else None
+    except ValueError:
+        return None

@@ -155,7 +155,7 @@ class Completeness:
             await self._handle_replacement(servers)
             return await self._read_state()
         self._servers = servers
-        current = RedisState(servers, (epoch or b"").decode(errors="replace"), Mark.parse(mark))
+        current = RedisState(servers, _word(epoch), Mark.parse(mark))
         self.state = f"{servers} {current.epoch}" if current.is_complete else ""
         return current
 
@@ -191,6 +191,12 @@ class Completeness:
         """Return the time by Redis' clock, in milliseconds."""
         seconds, microseconds = await self._client.step(coordination_scripts.NOW, [key_names.REBUILD])
         return int(seconds) * 1000 + int(microseconds) // 1000
+
+
+def _word(epoch: bytes | None) -> str:
+    """Return the epoch. Empty if there is none, or what there is cannot be one."""
+    words = (epoch or b"").decode(errors="replace").split()
+    return words[0] if len(words) == 1 else ""
 
 
 def _new_epoch() -> str:

@@ -137,7 +137,7 @@ class RedisEntries(RedisLimits):
     async def _forget(self, tenant: str, surplus: list[bytes]) -> None:
         """Forget tombstones, unless captures have taken their place."""
         if surplus:
-            keys = [key_names.capture(tenant, name.decode()) for name in surplus]
+            keys = [key_names.capture(tenant, name.decode(errors="replace")) for name in surplus]
             await self._client.step(entry_scripts.FORGET, [key_names.tombstones(tenant), *keys], *surplus)
 
 

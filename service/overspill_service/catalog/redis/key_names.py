@@ -56,6 +56,8 @@ from overspill import wire
 from overspill_service.catalog import encoding
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from overspill_service.catalog.records import Entry, Query
 
 TENANTS: Final = "ov1:tenants"
@@ -154,6 +156,12 @@ BACKLOGS: Final = "ov1:backlogs"
 
 def backlogs(tenant: str) -> str:
     return f"ov1:backlogs:{{{tenant}}}"
+
+
+def tenants(members: Iterable[bytes]) -> list[str]:
+    """Return the tenants that a set has, without damaged members."""
+    names = (member.decode(errors="replace") for member in members)
+    return [name for name in names if "\N{REPLACEMENT CHARACTER}" not in name]
 
 
 def lease(name: str) -> str:

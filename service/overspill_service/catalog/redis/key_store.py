@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from overspill_service.catalog import encoding
 from overspill_service.catalog.key_records import AccessMode
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from overspill_service.catalog.key_records import KeyRecord
+
+_USE: Final = re.compile(r"(\S+) (\d{1,11}(?:\.\d+)?)")
+"""The hash of a key, and when it was used last. A damaged value is no use: the key's next one replaces it."""
 
 
 class RedisKeyStore(RedisAccess):
@@ -32,7 +36,7 @@ class RedisKeyStore(RedisAccess):
 
     async def access_mode(self) -> AccessMode | None:
         value = await self._client.call("GET", key_names.ACCESS)
-        return None if value is None else AccessMode(value.decode())
+        return None if value is None else AccessMode.stored(value.decode(errors="replace"))
 
     async def set_access_mode(self, mode: AccessMode) -> None:
         await self._client.call("SET", key_names.ACCESS, mode.value)
@@ -43,5 +47,6 @@ class RedisKeyStore(RedisAccess):
             await self._client.call("HSET", key_names.USES, *words)
 
     async def uses(self) -> dict[str, float]:
-        words = [value.decode().split() for value in await self._client.call("HVALS", key_names.USES)]
-        return {key_hash: float(at) for key_hash, at in words}
+        values = await self._client.call("HVALS", key_names.USES)
+        found = (_USE.fullmatch(value.decode(errors="replace")) for value in values)
+        return {use[1]: float(use[2]) for use in found if use is not None}

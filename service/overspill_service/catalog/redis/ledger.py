@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 class RedisLedger(RedisAccess):
     async def tenants(self) -> list[str]:
-        return sorted(name.decode() for name in await self._client.call("SMEMBERS", key_names.TENANTS))
+        return sorted(key_names.tenants(await self._client.call("SMEMBERS", key_names.TENANTS)))
 
     async def forget_tenant(self, tenant: str) -> None:
         self._registered.discard(tenant)

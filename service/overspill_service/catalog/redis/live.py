@@ -118,7 +118,7 @@ class RedisLive(RedisAccess):
 
 
 def _name_of(member: bytes) -> tuple[str, str]:
-    tenant, _, capture = member.decode().partition("/")
+    tenant, _, capture = member.decode(errors="replace").partition("/")
     return tenant, capture
 
 

@@ -68,7 +68,9 @@ class Pages:
         while len(page.entries) < limit:
             count = limit - len(page.entries)
             keys = (key_names.expiry(tenant), "-inf", repr(now), "LIMIT", offset, count)
-            names = [name.decode() for name in await self._client.call("ZRANGEBYSCORE", *keys)]
+            names = [
+                name.decode(errors="replace") for name in await self._client.call("ZRANGEBYSCORE", *keys)
+            ]
             async with aclosing(self._entries(tenant, names)) as entries:
                 async for _, entry in entries:
                     if entry.is_expired(now) and not page.add(entry):
@@ -82,7 +84,7 @@ class Pages:
         page = encoding.Page(limit)
         for offset in range(0, MAX_SCANNED, MAX_BATCH):
             ends = key_names.sizes(tenant), offset, offset + MAX_BATCH - 1
-            names = [name.decode() for name in await self._client.call("ZREVRANGE", *ends)]
+            names = [name.decode(errors="replace") for name in await self._client.call("ZREVRANGE", *ends)]
             async with aclosing(self._entries(tenant, names)) as entries:
                 async for _, entry in entries:
                     if not entry.is_expired(now) and not page.add(entry):

@@ -33,7 +33,7 @@ class SqliteKeyStore(SqliteAccess):
 
     async def access_mode(self) -> AccessMode | None:
         rows = await self._rows("SELECT name FROM facts WHERE name LIKE 'access:%'")
-        return AccessMode(rows[0][0].removeprefix("access:")) if rows else None
+        return AccessMode.stored(rows[0][0].removeprefix("access:")) if rows else None
 
     async def set_access_mode(self, mode: AccessMode) -> None:
         await self._writer.run(partial(_set_access_mode, mode.value))
