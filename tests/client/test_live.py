@@ -6,7 +6,7 @@ import asyncio
 import gc
 import random
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -197,6 +197,24 @@ def test_a_capture_keeps_the_client_that_nothing_else_refers_to(service: Service
 
     assert capture.entry is not None
     assert (capture.entry.state, capture.entry.size) == ("complete", 4)
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_capture_that_is_left_open_ends_with_its_client_and_has_all(
+    service: ServiceProcess, others: int
+) -> None:
+    with ExitStack() as stack:
+        for _ in range(others):  # which keep the loop thread
+            stack.enter_context(SyncClient(service.url)).usage()
+        client = SyncClient(service.url)
+        with client.live() as out:
+            out.write("before the end\n")
+            client.close()
+            with pytest.raises(ValueError, match="has ended"):
+                out.write("too late\n")
+
+    assert out.entry is not None
+    assert (out.entry.state, out.entry.size, out.entry.status) == ("partial", 15, "its client was closed")
 
 
 def test_a_capture_that_is_left_open_ends_with_its_process_and_has_all(service: ServiceProcess) -> None:

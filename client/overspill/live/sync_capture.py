@@ -38,13 +38,13 @@ class SyncLiveCapture:
     """An output that is stored as it is written, for a `with` block. It does what a `LiveCapture` does.
 
     A write returns once its bytes wait in memory, and needs no turn of the loop thread. The capture belongs
-    to the process that began it: a forked child that leaves the block ends nothing. If the process ends
-    before the block is left, the capture ends as `partial`. `owner` is kept: a client ends its calls when
-    nothing else refers to it.
+    to the process that began it: a forked child that leaves the block ends nothing. If the process ends,
+    or the client is closed before the block is left, the capture ends as `partial`. `owner` is kept: a client
+    ends its calls when nothing else refers to it.
     """
 
     def __init__(self, calls: Calls, capture: LiveCapture, owner: object) -> None:
-        self._calls, self._capture, self._owner = calls, capture, owner
+        self._calls, self._capture, self.owner = calls, capture, owner
         self._is_woken = False
 
     @property
@@ -92,6 +92,10 @@ class SyncLiveCapture:
         """Whether it has begun in this process, and not ended."""
         return self._capture.is_open and not self._calls.thread.is_inherited
 
+    @property
+    def _is_stored(self) -> bool:
+        return self.entry is not None or bool(self.spooled)
+
     def __enter__(self) -> Self:
         self._calls.run(self._capture.begin())
         _end_with_process(self)
@@ -100,7 +104,7 @@ class SyncLiveCapture:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._calls.thread.is_inherited:
+        if not (self._is_stored or self._calls.thread.is_inherited):
             self._calls.run(self._capture.__aexit__(kind, error, trace))
 
     def start(self) -> None:
@@ -192,14 +196,19 @@ def _end_with_process(capture: SyncLiveCapture) -> None:
 
 
 def _end_all() -> None:
-    unfinished = [capture for capture in list(_begun) if capture.is_open]
+    end_open(None, "its process ended")
+
+
+def end_open(owner: object, why: str) -> None:
+    """End the captures of one owner, or all, whose block is not left. Log what is not stored by that."""
+    unfinished = [each for each in list(_begun) if each.is_open and owner in {None, each.owner}]
     replies = []
     for capture in unfinished:
         with suppress(RuntimeError):
-            replies.append(capture.give_up("its process ended"))
+            replies.append(capture.give_up(why))
     until = time.monotonic() + CANCELLED_SECONDS
     for reply in replies:
         wait_blocking(reply, max(0.0, until - time.monotonic()))
     for capture in unfinished:
-        if capture.entry is None and not capture.spooled:
-            log.warning("the end of the live capture %s is not stored: its process ended first", capture.id)
+        if not capture._is_stored:  # noqa: SLF001  (this module's own)
+            log.warning("the end of the live capture %s is not stored: %s first", capture.id, why)

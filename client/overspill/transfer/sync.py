@@ -58,6 +58,7 @@ def _lasting(
 def _live(calls: Calls, capture: LiveCapture, client: SyncClient) -> SyncLiveCapture:
     from overspill.live.sync_capture import SyncLiveCapture  # noqa: PLC0415  (loaded when it is needed)
 
+    client.has_live = True
     return SyncLiveCapture(calls, capture, client)
 
 
@@ -92,6 +93,8 @@ class SyncClient:
             compress=compress,
         )
         self._client = self._new_client()
+        self.has_live: bool = False
+        """Whether there were live captures, which end with the client."""
         self._lock = threading.RLock()
         self._is_closed = False
         self._calls: Calls | None = None
@@ -134,8 +137,13 @@ class SyncClient:
     def close(self) -> None:
         """Close the connections, end the calls that run, and end the thread if no other client needs it.
 
-        Calls raise `ClientClosed` from then on; `with` opens it again.
+        Live captures whose block is not left end as partial first, within 5 seconds. Calls raise
+        `ClientClosed` from then on; `with` opens it again.
         """
+        if self.has_live:
+            from overspill.live.sync_capture import end_open  # noqa: PLC0415  (loaded already)
+
+            end_open(self, "its client was closed")
         with self._lock:
             self._is_closed = True
             self._calls = None
