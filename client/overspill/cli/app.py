@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import click
 
+from overspill.cli import lazy
 from overspill.cli.address_space import spare_address_space
 from overspill.cli.color import ColorMode
 from overspill.cli.command_types import Commands, LazyCommand, examples_of
@@ -96,11 +97,7 @@ def _run() -> int:
             error.show()
         return error.exit_code
     except click.Abort:  # an interrupt before a command has begun
-        from overspill.cli.exit_codes import ExitCode
-
         click.echo("overspill: interrupted", err=True)
-        return ExitCode.INTERRUPTED
+        return lazy.exit_codes.ExitCode.INTERRUPTED
     except OSError as error:  # of a help page: commands report their own
-        from overspill.cli.exit_codes import reported
-
-        return reported(OSError(error.errno, error.strerror, "standard output"))
+        return lazy.exit_codes.reported(OSError(error.errno, error.strerror, "standard output"))

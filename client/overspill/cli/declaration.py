@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from overspill.cli import lazy
 from overspill.cli.command_types import Command
 from overspill.cli.options import ANSWER, COMMON
 from overspill.cli.parameters import click_parameters, parameters_of
@@ -27,14 +28,10 @@ def command(
     def declare(function: Callable[..., None]) -> Command:
         @click.pass_context
         def run(context: click.Context, /, **given: Any) -> None:
-            from overspill.cli.exit_codes import failures_reported
-            from overspill.cli.invocation import Invocation
-            from overspill.cli.spool_upload import uploaded_afterwards
-
-            uploads = uploaded_afterwards if flushes and options else nullcontext
+            uploads = lazy.spool_upload.uploaded_afterwards if flushes and options else nullcontext
             typed = {option: value for option in options if (value := given.pop(option))}
-            invocation = Invocation(**{**(context.obj or {}), **typed})
-            with failures_reported(), uploads(invocation):
+            invocation = lazy.invocation.Invocation(**{**(context.obj or {}), **typed})
+            with lazy.exit_codes.failures_reported(), uploads(invocation):
                 function(invocation, **_grouped(function, given))
 
         own = [option for parameter in _own_parameters(function) for option in _options(parameter)]

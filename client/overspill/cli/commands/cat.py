@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
-from overspill.cli import output
+from overspill.cli import lazy, output
 from overspill.cli.declaration import command
 from overspill.cli.options import OutputFile, Ref, SessionFilter
 from overspill.cli.parameters import option
@@ -65,11 +65,9 @@ def cat(
 
 
 def _print_recording(invocation: "Invocation", source: "SyncSource", ref: str, session: str | None) -> None:
-    from overspill.cli.asciicast.writer import recording
-
     entry, timeline = source.get(ref, session=session), source.timeline(ref, session=session)
     with source.stream(entry.id) as pieces:
-        lines = recording(entry, timeline.marks, pieces)
+        lines = lazy.cast_writer.recording(entry, timeline.marks, pieces)
         output.content(lines, raw=invocation.raw)
     output.flush()
 

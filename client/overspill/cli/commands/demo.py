@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from overspill.cli import lazy
 from overspill.cli.declaration import command
 from overspill.cli.parameters import flag, option
 
@@ -32,6 +33,4 @@ def demo(
 
     Three real tools, their notices, and reading back by handle.
     """
-    from overspill.cli.demo import story
-
-    story.run(data, keep=keep, fleet=fleet)
+    lazy.story.run(data, keep=keep, fleet=fleet)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
+from overspill.cli import lazy
 from overspill.cli.declaration import command
 from overspill.cli.options import address, token
 from overspill.cli.parameters import flag, option
@@ -41,13 +42,10 @@ def gateway(
     OVERSPILL_KEY and OVERSPILL_POLICY (a policy file) name the service, its key and the limits. Without a
     token only programs of this user may send results.
     """
-    from overspill.integrations.gateways import run as gateway_run
-    from overspill.mcp.callers import Callers
-
-    callers = Callers(token(token_variable), anyone=anyone)
+    callers = lazy.callers.Callers(token(token_variable), anyone=anyone)
     try:
-        gateway_run.run(
+        lazy.gateway.run(
             invocation.client(), invocation.policy(), address(listen), callers, announce=click.echo
         )
-    except gateway_run.TokenNeeded as error:
+    except lazy.gateway.TokenNeeded as error:
         raise click.BadParameter(f"{error}: name a token with --token-variable") from error

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from overspill.cli import output
+from overspill.cli import lazy, output
 from overspill.cli.declaration import command
 from overspill.cli.options import COLORED, Ref
 from overspill.cli.parameters import argument
@@ -37,10 +37,8 @@ def grep(
 
     Lines have numbers, as with grep -n. The exit code is 1 if no line matches.
     """
-    from overspill.cli.search.search import Search, targets
-
-    ref, patterns = targets(first, second, query.patterns)
-    search = Search(ref, patterns, query)
+    ref, patterns = lazy.search.targets(first, second, query.patterns)
+    search = lazy.search.Search(ref, patterns, query)
     with invocation.source(ref, query.session) as source:
         found = search.run(invocation, source)
     if search.cursor is not None and not invocation.json:

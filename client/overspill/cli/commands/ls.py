@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 from overspill import wire
-from overspill.cli import output
+from overspill.cli import lazy, output
 from overspill.cli.color import Paint
 from overspill.cli.declaration import command
 from overspill.cli.exit_codes import CommandFailure, ExitCode
@@ -140,8 +140,6 @@ def _empty_hint(filters: dict[str, str | None]) -> str:
 
 def _spooled(invocation: "Invocation", filters: dict[str, str | None]) -> "list[tuple[Entry, str]]":
     """Return the spooled captures that match, newest first."""
-    from overspill.spools.capture import entry_of
-
     wanted = {name: wire.fit(value) for name, value in filters.items() if value is not None}
     try:
         partition = invocation.partition()
@@ -149,7 +147,7 @@ def _spooled(invocation: "Invocation", filters: dict[str, str | None]) -> "list[
     except NotSpooled as error:
         output.say(str(error))
         return []
-    found = (entry_of(each, "") for each in reversed(kept))
+    found = (lazy.capture.entry_of(each, "") for each in reversed(kept))
     return [
         (entry, "spooled")
         for entry in found

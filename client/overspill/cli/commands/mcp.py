@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
+from overspill.cli import lazy
 from overspill.cli.declaration import command
 from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.cli.options import address, token
@@ -48,15 +49,11 @@ def mcp(
     (overspill://cap_...). OVERSPILL_URL, OVERSPILL_KEY and OVERSPILL_SESSION name the service, the key and
     the session. HTTP is served on this machine only: to programs of this user, or to those with the token.
     """
-    from overspill.mcp.callers import Callers
-
     listen = None if http is None else address(http)
-    callers = Callers(token(token_variable), anyone=anyone)
+    callers = lazy.callers.Callers(token(token_variable), anyone=anyone)
     if find_spec("mcp") is None:
         raise CommandFailure(_MISSING, ExitCode.USAGE)
-    from overspill.mcp.server import run as server_run
-
     try:
-        server_run.run(invocation.client(), listen, callers, announce=click.echo)
-    except server_run.NotThisMachine as error:
+        lazy.mcp_server.run(invocation.client(), listen, callers, announce=click.echo)
+    except lazy.mcp_server.NotThisMachine as error:
         raise click.BadParameter(str(error)) from error

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from overspill.cli import output
+from overspill.cli import lazy, output
 from overspill.cli.declaration import command
 from overspill.cli.parameters import argument, flag, option
 from overspill.execution.child_programs import ProgramNotStarted
@@ -78,9 +78,6 @@ def mcp_proxy(
     and OVERSPILL_POLICY (a policy file) name the service, its key and the limits; no limit is higher than
     what the client's program shows whole. The exit code is the server's.
     """
-    from overspill.mcp.proxy import run as proxy_run
-    from overspill.mcp.proxy.child import NoStreams
-
     if bool(words) == bool(server_url):
         raise click.BadParameter("give either the command of a server, after --, or --url")
     if server_url is not None and not server_url.startswith(("http://", "https://")):
@@ -88,7 +85,7 @@ def mcp_proxy(
             f"{server_url!r} is not a URL such as https://example.com/mcp", param_hint="--url"
         )
     try:
-        code = proxy_run.run(
+        code = lazy.mcp_proxy.run(
             invocation.client(),
             invocation.policy(),
             server_url or words,
@@ -99,6 +96,6 @@ def mcp_proxy(
     except ProgramNotStarted as error:
         output.say(str(error))
         code = error.code
-    except NoStreams as error:
+    except lazy.mcp_child.NoStreams as error:
         raise click.BadParameter(str(error)) from error
     raise click.exceptions.Exit(code)

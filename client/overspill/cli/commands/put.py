@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
+from overspill.cli import lazy
 from overspill.cli.declaration import command
 from overspill.cli.options import CallId, Session, Ttl
 from overspill.cli.parameters import argument, flag, option
@@ -58,12 +59,9 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
     later. With --live, others read what has come so far. With --format asciicast, standard input is a
     recording (version 2 or 3); what its terminal showed is stored.
     """
-    from overspill.cli.exit_codes import CommandFailure, ExitCode
-    from overspill.live.ports import Description
-
     _check(file, form, name, live=live, is_json=invocation.json)
     try:
-        description = Description(
+        description = lazy.live_ports.Description(
             id="",
             session=invocation.session() if session is None else session,
             tool=tool,
@@ -74,15 +72,11 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
             labels=labels_of(label),
         )
         if live:
-            from overspill.cli.live_put import put_live
-
-            put_live(invocation, description, name, is_recording=bool(form), is_exact=exact)
+            lazy.live_put.put_live(invocation, description, name, is_recording=bool(form), is_exact=exact)
         else:
-            from overspill.cli.file_put import put_file
-
-            put_file(invocation, file, description, is_exact=exact)
+            lazy.file_put.put_file(invocation, file, description, is_exact=exact)
     except ValueError as error:
-        raise CommandFailure(str(error), ExitCode.USAGE) from error
+        raise lazy.exit_codes.CommandFailure(str(error), lazy.exit_codes.ExitCode.USAGE) from error
 
 
 def _check(file: str, form: str | None, name: str, *, live: bool, is_json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from overspill.cli import output
+from overspill.cli import lazy, output
 from overspill.cli.declaration import command
 from overspill.cli.options import CallId, Session, Ttl
 from overspill.cli.parameters import argument, flag, option
@@ -78,10 +78,9 @@ def run(  # noqa: PLR0913  (one option for each decision)
     lists their handles. The exit code is the command's own: 127 if it is not found, 126 if it cannot be run,
     128 + n if signal n ended it.
     """
-    from overspill.cli.command_output import guarded_output
-
     if not words[0]:
         raise click.BadParameter("it is empty: name the command to run", param_hint="COMMAND")
+    guarded_output = lazy.guarded_output
     name = tool or PurePath(words[0]).name
     policy = _policy(invocation, host, ttl)
     policy = guarded_output.with_limits(policy, name, max_bytes=max_bytes, max_lines=max_lines)

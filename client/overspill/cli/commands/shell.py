@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
+from overspill.cli import lazy
 from overspill.cli.declaration import command
 from overspill.cli.options import Session, Ttl
 from overspill.cli.parameters import option
@@ -37,12 +38,9 @@ def shell(
     with their lines and exit codes. Programs in the terminal find its handle in OVERSPILL_TERMINAL. The exit
     code is the shell's.
     """
-    from overspill.cli.command_output.shell_session import run_shell
-    from overspill.cli.exit_codes import CommandFailure, ExitCode
-
     started = program or os.environ.get("SHELL") or "/bin/sh"
     try:
-        code = run_shell(invocation, started, name=name, session=session, ttl=ttl)
+        code = lazy.shell_session.run_shell(invocation, started, name=name, session=session, ttl=ttl)
     except ProgramNotStarted as error:
-        raise CommandFailure(str(error), ExitCode.FAILED) from error
+        raise lazy.exit_codes.CommandFailure(str(error), lazy.exit_codes.ExitCode.FAILED) from error
     raise click.exceptions.Exit(code)

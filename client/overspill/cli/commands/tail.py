@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from overspill.cli import output
+from overspill.cli import lazy, output
 from overspill.cli.declaration import command
 from overspill.cli.options import OutputFile, Ref, SessionFilter, Since
 from overspill.cli.parameters import flag, option
@@ -46,10 +46,8 @@ def tail(
             raise click.BadParameter("-f goes with a number of lines, or with +1", param_hint="--lines")
         if since is not None:
             raise click.BadParameter("-f takes a number of lines", param_hint="--since")
-        from overspill.cli.following import follow as follow_capture
-
         with output.into(into):
-            follow_capture(invocation, ref, session, lines=count if start is None else None)
+            lazy.following.follow(invocation, ref, session, lines=count if start is None else None)
         return
     with invocation.source(ref, session) as source, output.into(into):
         if start is None:

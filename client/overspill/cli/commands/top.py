@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
+from overspill.cli import lazy
 from overspill.cli.declaration import command
 from overspill.cli.options import COLORED
 from overspill.cli.parameters import flag, option
@@ -74,6 +75,4 @@ def top(
     that were read back. SAME counts outputs with the bytes of an earlier one, BURSTS how often a tool was
     called again and again after a notice.
     """
-    from overspill.cli.top import table_run
-
-    table_run.run(invocation, window=since, interval=interval, sort=sort, is_fleet=fleet, is_once=once)
+    lazy.table_run.run(invocation, window=since, interval=interval, sort=sort, is_fleet=fleet, is_once=once)

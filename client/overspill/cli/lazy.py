@@ -1,0 +1,82 @@
+"""What a command needs only when it runs. It is imported then, so that a help page is quick."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from overspill.cli import (
+        exit_codes,
+        file_put,
+        following,
+        invocation,
+        live_put,
+        spool_upload,
+    )
+    from overspill.cli.asciicast import writer as cast_writer
+    from overspill.cli.command_output import guarded_output, shell_session
+    from overspill.cli.demo import story
+    from overspill.cli.search import search
+    from overspill.cli.top import table_run
+    from overspill.integrations.gateways import run as gateway
+    from overspill.live import ports as live_ports
+    from overspill.mcp import callers
+    from overspill.mcp.proxy import child as mcp_child
+    from overspill.mcp.proxy import run as mcp_proxy
+    from overspill.mcp.server import run as mcp_server
+    from overspill.spools import capture
+
+__all__ = [
+    "callers",
+    "capture",
+    "cast_writer",
+    "exit_codes",
+    "file_put",
+    "following",
+    "gateway",
+    "guarded_output",
+    "invocation",
+    "live_ports",
+    "live_put",
+    "mcp_child",
+    "mcp_proxy",
+    "mcp_server",
+    "search",
+    "shell_session",
+    "spool_upload",
+    "story",
+    "table_run",
+]
+
+_MODULES = {
+    "callers": "overspill.mcp.callers",
+    "capture": "overspill.spools.capture",
+    "cast_writer": "overspill.cli.asciicast.writer",
+    "exit_codes": "overspill.cli.exit_codes",
+    "file_put": "overspill.cli.file_put",
+    "following": "overspill.cli.following",
+    "gateway": "overspill.integrations.gateways.run",
+    "guarded_output": "overspill.cli.command_output.guarded_output",
+    "invocation": "overspill.cli.invocation",
+    "live_put": "overspill.cli.live_put",
+    "mcp_child": "overspill.mcp.proxy.child",
+    "mcp_proxy": "overspill.mcp.proxy.run",
+    "mcp_server": "overspill.mcp.server.run",
+    "search": "overspill.cli.search.search",
+    "shell_session": "overspill.cli.command_output.shell_session",
+    "live_ports": "overspill.live.ports",
+    "spool_upload": "overspill.cli.spool_upload",
+    "story": "overspill.cli.demo.story",
+    "table_run": "overspill.cli.top.table_run",
+}
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import a module when it is first asked for."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = globals()[name] = import_module(_MODULES[name])
+    return module
