@@ -17,7 +17,7 @@ import pytest
 from overspill import errors, wire
 from overspill.execution.calls import Calls
 from overspill.execution.loop_thread import LoopThread
-from overspill.execution.submissions import CoroutineSubmission, LoopEnded, Ongoing
+from overspill.execution.submissions import LoopEnded, Ongoing, Submission
 from overspill.execution.waiting import wait_blocking
 from overspill.transfer.client import Client
 from overspill.transfer.iteration import Iteration
@@ -255,13 +255,13 @@ def test_what_is_submitted_before_the_loop_comes_to_it_takes_one_call(
 
     ask(is_free.wait, 30)
     monkeypatch.setattr(thread.loop, "call_soon_threadsafe", counted)
-    replies = [thread.submit(CoroutineSubmission(number(which)), Ongoing()) for which in range(100)]
+    replies = [thread.submit(Submission(number(which)), Ongoing()) for which in range(100)]
     is_free.set()
 
     assert all(wait_blocking(reply, 30) for reply in replies)
     assert [reply.result() for reply in replies] == list(range(100))
     assert len(calls) == 1
-    assert wait_blocking(later := thread.submit(CoroutineSubmission(number(100)), Ongoing()), 30)
+    assert wait_blocking(later := thread.submit(Submission(number(100)), Ongoing()), 30)
     assert later.result() == 100
     thread.end()
 

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from overspill.delivery.reasons import reason
 from overspill.execution import forks
 from overspill.execution.calls import Calls
-from overspill.execution.submissions import CoroutineSubmission, NoLoop
+from overspill.execution.submissions import NoLoop, Submission
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from overspill.execution.submissions import Submission
     from overspill.execution.waiting import Reply
 
 T = TypeVar("T")
@@ -39,7 +38,7 @@ class LoopCalls:
 
     def begin(self, coroutine: Coroutine[Any, Any, T]) -> Reply[T]:
         """Begin a coroutine in the loop thread; return what becomes its result. Raises as `enter`."""
-        return self.enter(CoroutineSubmission(coroutine))
+        return self.enter(Submission(coroutine))
 
     def enter(self, submission: Submission[T]) -> Reply[T]:
         """Let a submission begin in the loop thread; return what becomes its result.

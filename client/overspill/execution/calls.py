@@ -7,14 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from overspill.execution.loop_thread import CLOSE_SECONDS, LoopThread, shared
-from overspill.execution.submissions import CoroutineSubmission, Ongoing
+from overspill.execution.submissions import Ongoing, Submission
 from overspill.execution.waiting import Reply, result, wait_blocking
 from overspill.execution.workers import CLOSING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-
-    from overspill.execution.submissions import Submission
 
 T = TypeVar("T")
 
@@ -55,7 +53,7 @@ class Calls:
 
         Raises `RuntimeError` after `close`, and in a forked child.
         """
-        return self.enter(CoroutineSubmission(coroutine))
+        return self.enter(Submission(coroutine))
 
     def enter(self, submission: Submission[T]) -> Reply[T]:
         """Do the same as `submit`, for any submission."""
@@ -92,7 +90,7 @@ class Calls:
         if self.thread.is_inherited:
             return
         try:
-            ended = self.thread.submit(CoroutineSubmission(self._end(last)), Ongoing())
+            ended = self.thread.submit(Submission(self._end(last)), Ongoing())
         except RuntimeError:  # the thread has ended already
             ended = None
         if ended is not None and not self.thread.is_here:
@@ -107,7 +105,7 @@ class Calls:
         if self.thread.is_inherited:
             return
         try:
-            drained = self.thread.submit(CoroutineSubmission(self.ongoing.drained()), Ongoing())
+            drained = self.thread.submit(Submission(self.ongoing.drained()), Ongoing())
         except RuntimeError:  # the thread has ended already
             self._left(None)
         else:

@@ -1,13 +1,12 @@
 """Submissions to the loop thread: a coroutine, the context in which it runs, and the reply to its caller.
 
-A coroutine begins at once. Other submissions may be held: until they begin they cost only a few objects.
+A coroutine begins at once. A subclass may be held: until it begins it costs only a few objects.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from abc import ABC, abstractmethod
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
@@ -69,8 +68,8 @@ class Ongoing:
                 await self._none_held.wait()
 
 
-class Submission(ABC, Generic[T]):
-    """One submission. Anybody may wait for its `reply`; the methods are for the loop thread."""
+class Submission(Generic[T]):
+    """A coroutine to run. Anybody may wait for its `reply`; the methods are for the loop thread."""
 
     __slots__ = ("_context", "_coroutine", "_held_by", "_loop", "_ongoing", "_task", "reply")
 
@@ -93,9 +92,10 @@ class Submission(ABC, Generic[T]):
         else:
             self.attempt(self.begin)
 
-    @abstractmethod
     def begin(self) -> None:
-        """Run a coroutine, or see to it that this is done later."""
+        """Run the coroutine. A subclass may get one, and run it, later."""
+        assert self._coroutine is not None
+        self.run(self._coroutine)
 
     def ended(self) -> None:
         """Clean up once this has run or was dropped. Must raise nothing."""
@@ -162,20 +162,6 @@ class Submission(ABC, Generic[T]):
             self._coroutine.close()  # else Python warns of a coroutine that was never awaited
         self.ended()
         self.reply.canceller = None
-
-
-class CoroutineSubmission(Submission[T]):
-    """A coroutine that begins at once."""
-
-    __slots__ = ()
-
-    def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
-        super().__init__(coroutine)
-
-    def begin(self) -> None:
-        """Run the coroutine."""
-        assert self._coroutine is not None
-        self.run(self._coroutine)
 
 
 class _Ended(NamedTuple):
