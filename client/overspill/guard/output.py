@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from overspill.guard import call_context
+from overspill.guard.executors import SYNC
 from overspill.live.ports import Beginning
 from overspill.previews.remembered import Previews
 from overspill.shapes.status import status_of
@@ -50,9 +51,9 @@ class Output(NamedTuple):
         """Whose place in a queue it takes: each session of each guard has its own."""
         return self.guard, self.session
 
-    def run(self, work: Callable[..., R], *args: Any) -> Coroutine[Any, Any, R]:
-        """Do `work(*args)`, which may take milliseconds."""
-        return self.executor.run(self.flow, work, *args)
+    def run(self, work: Callable[..., R], *args: Any, is_quick: bool = False) -> Coroutine[Any, Any, R]:
+        """Do `work(*args)`, which may take milliseconds unless it `is_quick`."""
+        return (SYNC if is_quick else self.executor).run(self.flow, work, *args)
 
 
 class Intake:

@@ -109,7 +109,9 @@ class Pipeline:
             above = await _oversized(output, shape)
             verdict = None if shape is None else await self._verdict(output, shape)
             if shape is None or verdict is None:
-                guarded = inline(output, await _measured(output, shape))
+                is_quick = shape is None or shape.is_quick()
+                size = await output.run(lambda: shape.size if shape else 0, is_quick=is_quick)
+                guarded = inline(output, size)
                 if output.policy.masks_inline and not call_context.is_bypassed():
                     guarded = await output.run(masked_inline, guarded, output.policy)
             else:
@@ -214,12 +216,5 @@ async def _oversized(output: Output, shape: Shape | None) -> bytes | None:
 
 async def _is_too_long(output: Output, shape: Shape, limits: Limits) -> bool:
     counts_tokens = limits.max_tokens is not None and limits.counter is not None
-    if shape.is_quick(limits) and not counts_tokens:
-        return is_too_long(shape, limits)
-    return await output.run(is_too_long, shape, limits)
-
-
-async def _measured(output: Output, shape: Shape | None) -> int:
-    if shape is None:
-        return 0
-    return shape.size if shape.is_quick() else await output.run(attrgetter("size"), shape)
+    is_quick = shape.is_quick(limits) and not counts_tokens
+    return await output.run(is_too_long, shape, limits, is_quick=is_quick)

@@ -63,7 +63,8 @@ class Spiller:
         output = self._output
         if not self.storage.can_keep:
             return await output.run(self._unstored)
-        why, size = "", await _body_length(output, self._shape)
+        is_written = isinstance(self._shape, (Envelope, ExceptionShape))  # as JSON, to find its length
+        why, size = "", await output.run(lambda: len(self._shape.body), is_quick=not is_written)
         self._size = size if output.live is None else max(0, size - output.live.accepted)
         for _ in range(2):  # a loop thread that has just ended leaves room for another
             try:
@@ -141,10 +142,3 @@ class Spiller:
             same_as=None if earlier is None else earlier.id,
             masked=dict(sorted(spill.masked.items())) or None,
         )
-
-
-async def _body_length(output: Output, shape: Shape) -> int:
-    """Return the length of the body. That of data has to be written first, as JSON."""
-    if isinstance(shape, (Envelope, ExceptionShape)):
-        return await output.run(lambda: len(shape.body))
-    return len(shape.body)
