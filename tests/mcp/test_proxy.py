@@ -354,11 +354,11 @@ def test_half_of_a_surrogate_pair_is_guarded_and_read_back(peer: Peer) -> None:
 @pytest.mark.parametrize(
     "result",
     [
-        "[" * 50_000 + "]" * 50_000,
+        "[" * 2_000 + "]" * 2_000,
         json.dumps(scripted_server.text(scripted_server.LINE))[:-1] + ', "n": 1e999}',
         json.dumps(scripted_server.text(scripted_server.LINE))[:-1] + ', "n": NaN}',
     ],
-    ids=["too deep to read", "no number in Python", "no number in JSON"],
+    ids=["too deep to read, and short", "no number in Python", "no number in JSON"],
 )
 def test_an_answer_that_cannot_be_rewritten_passes_as_it_came(peer: Peer, result: str) -> None:
     line = f'{{"jsonrpc":"2.0","id":7,"result":{result}}}'

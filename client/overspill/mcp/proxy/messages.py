@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from overspill.mcp.proxy.deep_json import members
 from overspill.mcp.request import Request
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ def id_key(given: Any) -> Key:
 def messages(line: bytes) -> Iterator[tuple[bytes, Message]]:
     """Yield the messages of a line, each with its bytes. A batch is yielded one by one.
 
-    One that is nested too deeply to be read is a message without members. Raises `NotAMessage`.
+    A batch that is nested too deeply to be read is a message without members. Raises `NotAMessage`.
     """
     try:
         each_line = _batch(line) if line.lstrip().startswith(b"[") else [line]
@@ -72,6 +74,8 @@ def _read(line: bytes) -> Message:
     """Return the message, even if only Python's own reader takes it, as for half of a surrogate pair."""
     try:
         return _ONE.decode(line)
+    except RecursionError:
+        return _of_members(members(line))
     except (msgspec.DecodeError, UnicodeDecodeError):
         return _routed(json.loads(line))
 
@@ -84,6 +88,21 @@ def _routed(found: Any) -> Message:
     known = msgspec.convert(kept, Message)
     parts = {name: Raw(json.dumps(found[name]).encode()) for name in _PARTS if name in found}
     return msgspec.structs.replace(known, **parts)
+
+
+def _of_members(written: dict[str, bytes]) -> Message:
+    known = msgspec.convert(_readable(written, "id", "method"), Message)
+    parts = {name: Raw(written[name]) for name in _PARTS if name in written}
+    return msgspec.structs.replace(known, **parts)
+
+
+def _readable(written: dict[str, bytes], *names: str) -> dict[str, Any]:
+    """Return those of the members that can be read."""
+    found = {}
+    for name in names:
+        with suppress(NotAMessage, KeyError):
+            found[name] = value_of(written[name])
+    return found
 
 
 def parsed(line: bytes | Raw) -> dict[str, Any]:
@@ -124,11 +143,18 @@ def request_of(message: Message) -> Request:
     """Return the request that a message with an id and a method makes."""
     assert message.id is not UNSET
     assert message.method is not UNSET
+    return Request(message.id, message.method, {} if message.params is UNSET else _params(message.params))
+
+
+def _params(given: Raw) -> dict[str, Any]:
+    """Return what can be read of a request's parameters."""
     try:
-        params = {} if message.params is UNSET else parsed(message.params)
+        return parsed(given)
     except NotAMessage:
-        params = {}
-    return Request(message.id, message.method, params)
+        with suppress(ValueError):
+            written = members(bytes(given))
+            return _readable(written, *written)
+    return {}
 
 
 def encoded(message: Any) -> bytes:
@@ -142,8 +168,11 @@ def encoded(message: Any) -> bytes:
 def with_member(line: bytes, name: str, value: Any) -> bytes:
     """Return a response with another result or error. All its other members stay, byte for byte."""
     try:
-        members = {key: bytes(each) for key, each in _MEMBERS.decode(line).items() if key != name}
+        written = {key: bytes(each) for key, each in _MEMBERS.decode(line).items()}
+    except RecursionError:
+        written = members(line)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        members = {key: encoded(each) for key, each in json.loads(line).items() if key != name}
-    members[name] = encoded(value)
-    return b"{%b}" % b",".join(b"%b:%b" % (encoded(key), each) for key, each in members.items())
+        written = {key: encoded(each) for key, each in json.loads(line).items() if key != name}
+    written.pop(name, None)
+    written[name] = encoded(value)
+    return b"{%b}" % b",".join(b"%b:%b" % (encoded(key), each) for key, each in written.items())
