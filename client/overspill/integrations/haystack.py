@@ -151,18 +151,22 @@ def _session(state: State) -> str | None:
 
 
 def _put(state: State, messages: Sequence[ChatMessage], guarded: Sequence[Guarded]) -> None:
-    """Write the guarded results into the conversation, if any of them was cut."""
-    if all(each.notice is None for each in guarded):
-        return
+    """Write the results into the conversation, if any of them has changed."""
     made = [_replaced(message, each) for message, each in zip(messages, guarded, strict=True)]
+    if all(new is old for new, old in zip(made, messages, strict=True)):
+        return
     before = state.data["messages"][: -len(made)]
     state.set("messages", [*before, *made], handler_override=replace_values)
 
 
 def _replaced(message: ChatMessage, guarded: Guarded) -> ChatMessage:
     """Return the message of a tool with its guarded result, and with the guard's metadata."""
-    found: Any = message.tool_call_result
-    if guarded.notice is None:
+    value, meta = guarded.value, message.meta
+    if isinstance(value, OwnAnswer):
+        value = str(value)  # whoever reads a saved conversation need not have our class
+    elif guarded.notice is None:
         return message
-    meta = {**message.meta, METADATA: guarded.metadata}
-    return ChatMessage.from_tool(guarded.value, found.origin, error=found.error, meta=meta)
+    else:
+        meta = {**meta, METADATA: guarded.metadata}
+    found: Any = message.tool_call_result
+    return ChatMessage.from_tool(value, found.origin, error=found.error, meta=meta)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -69,6 +70,14 @@ def test_a_large_picture_is_no_large_text(guard: Guard) -> None:
     look = made("look", lambda: [picture], outputs_to_string={"raw_result": True})
 
     assert message_of(guard_agent(agent_of(look), guard)).tool_call_result.result == [picture]
+
+
+def test_a_saved_conversation_has_none_of_our_classes(guard: Guard) -> None:
+    script = Script([[Call("list_captures", {}, "call_1")]])
+    message = message_of(guard_agent(Agent(chat_generator=script, tools=[lines_of()]), guard))
+
+    assert type(message.tool_call_result.result) is str
+    assert b"overspill." not in pickle.dumps(message)
 
 
 def test_state_and_callback_have_the_whole(guard: Guard) -> None:
