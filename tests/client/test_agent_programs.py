@@ -513,6 +513,21 @@ def test_init_says_what_is_wrong_and_what_to_add_by_hand(
     assert path.read_bytes() == content
 
 
+def test_init_changes_the_settings_of_others_beside_a_file_that_it_does_not_understand(
+    overspill: Shell, home: Path
+) -> None:
+    refused, changed = (home / PROGRAMS[name].settings for name in ("claude-code", "codex"))
+    for path in (refused, changed):
+        path.parent.mkdir()
+    refused.write_text('{// a comment\n"a": 1}')
+    code, out, err = overspill("init", "--yes")
+
+    assert code == 6
+    assert f"{refused}: it has comments" in err
+    assert f"+++ {changed}".encode() in out
+    assert "overspill hook codex" in changed.read_text()
+
+
 def test_init_leaves_what_is_no_file_that_it_may_write(overspill: Shell, home: Path) -> None:
     path = home / ".claude" / "settings.json"
     path.parent.mkdir()

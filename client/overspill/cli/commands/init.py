@@ -19,6 +19,8 @@ from overspill.integrations.agent_programs.programs import PROGRAMS, AgentProgra
 from overspill.integrations.agent_programs.settings_file import SettingsFile
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from overspill.cli.invocation import Invocation
 
 
@@ -56,12 +58,34 @@ def init(
     if not found:
         output.say(f"no agent program was found; name one of {', '.join(PROGRAMS)}")
         raise click.exceptions.Exit(ExitCode.NO)
-    changes = [each for program in found if (each := _Change(program, root, remove=remove)).is_any]
+    changes, refusals = _changes(found, root, remove=remove)
     for change in changes:
         output.text("".join(change.lines()))
-    if not changes:
+    for refusal in refusals:
+        output.say(refusal)
+    if not changes and not refusals:
         output.say(f"nothing is to change for {', '.join(program.title for program in found)}")
-    elif not (yes or output.is_terminal()):
+    elif changes:
+        _make(changes, yes=yes)
+    if refusals:
+        raise click.exceptions.Exit(ExitCode.FAILED)
+
+
+def _changes(
+    programs: "Sequence[AgentProgram]", root: Path, *, remove: bool
+) -> "tuple[list[_Change], list[str]]":
+    """Return what is to change, and what is said of the files that cannot be understood."""
+    changes, refusals = [], []
+    for program in programs:
+        try:
+            changes.append(_Change(program, root, remove=remove))
+        except CommandFailure as failure:
+            refusals.append(str(failure))
+    return [change for change in changes if change.is_any], refusals
+
+
+def _make(changes: "Sequence[_Change]", *, yes: bool) -> None:
+    if not (yes or output.is_terminal()):
         output.say("nothing was changed; --yes makes the change")
     elif yes or click.confirm("Make this change?"):
         for change in changes:
