@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Hashable, Iterable
 
     from overspill.delivery.health import ServiceHealth
-    from overspill.delivery.stream_upload import GrowingStream
     from overspill.execution.waiting import Reply
     from overspill.live.ports import Description
+    from overspill.shapes.chunk_stream import ChunkStream
     from overspill.spools.partition import Partition
     from overspill.spools.spool import Spool
     from overspill.spools.store_request import StoreRequest
@@ -148,7 +148,7 @@ class Storage:
         self._service.health.forget()
 
     def begin_live(
-        self, stream: GrowingStream, description: Description, flow: Hashable
+        self, stream: ChunkStream, description: Description, flow: Hashable
     ) -> StreamUpload | None:
         """Begin to upload a stream while it grows. Return None if there is no service or thread for it."""
         service = self._service

@@ -16,7 +16,7 @@ import os
 import time
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import structs
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from overspill.delivery.slots import Slots
     from overspill.execution.waiting import Reply
     from overspill.live.ports import Description, LiveService
+    from overspill.shapes.chunk_stream import ChunkStream
     from overspill.transfer.sync import SyncClient
 
 LIVE_BYTES: Final = 1024 * 1024
@@ -57,24 +58,6 @@ _BACKOFF: Final = Backoff(first=0.5, longest=15.0)
 log: Final = logging.getLogger("overspill")
 
 
-class GrowingStream(Protocol):
-    """A stream that is recorded as it comes. A `ChunkStream` is one."""
-
-    taken: int
-    """How many chunks have come."""
-
-    @property
-    def captured(self) -> int:
-        """Bytes that are recorded."""
-
-    @property
-    def media_type(self) -> str:
-        """The media type of what came until now."""
-
-    def read(self, offset: int, most: int) -> bytes:
-        """Return up to `most` bytes from `offset` on, for another thread. Raises `OSError`."""
-
-
 class LiveRoute(NamedTuple):
     """How the streams of one guard get to the service. `slots` are those of the loop that it is called in."""
 
@@ -91,7 +74,7 @@ class StreamUpload:
     """
 
     def __init__(
-        self, stream: GrowingStream, description: Description, flow: Hashable, route: LiveRoute
+        self, stream: ChunkStream, description: Description, flow: Hashable, route: LiveRoute
     ) -> None:
         self.id: str = description.id
         self.producer: str = ""

@@ -59,20 +59,6 @@ class Description(Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str] = {}
 
 
-class WholeStream(Struct, frozen=True, kw_only=True):
-    """A stream that has ended, which the service does not have. `reason` says why.
-
-    `missing` says why `body` is not all of it; empty if it is. If the service may have a beginning of it,
-    `producer` is the word of who produced that.
-    """
-
-    description: Description
-    body: Body
-    reason: str
-    missing: str
-    producer: str = ""
-
-
 class Beginning(Struct, frozen=True, kw_only=True):
     """What the service may have of an output, as a live capture that has not ended there.
 
@@ -112,8 +98,14 @@ class StreamCopy(Protocol):
 class StreamSpool(Protocol):
     """Keeps streams on this machine until they can be uploaded. A `Spool` is one."""
 
-    def keep_stream(self, stream: WholeStream, url: str, key: str) -> None:
-        """Keep it for the service at `url`. Raises `OSError` and `NotSpooled`."""
+    def keep_stream(
+        self, description: Description, body: Body, *, url: str, key: str, reason: str, producer: str
+    ) -> None:
+        """Keep a stream that has ended for the service at `url`. `reason` says why that does not have it.
+
+        If it may have a beginning, `producer` is the word of who produced that. Raises `OSError` and
+        `NotSpooled`.
+        """
 
 
 class Recorded(Protocol):

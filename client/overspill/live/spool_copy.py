@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from overspill.live.ports import WholeStream
+from overspill.errors.client_errors import NotSpooled
 from overspill.text.buffer import Buffer, CannotBuffer
 
 if TYPE_CHECKING:
@@ -30,15 +30,13 @@ class SpoolCopy:
             self._buffer.write(data)
 
     def spool(self, description: Description, reason: str, producer: str) -> None:
-        """Give the copy to the spool: see `WholeStream`. Raises `OSError` and `NotSpooled`."""
-        stream = WholeStream(
-            description=description,
-            body=self._buffer.finish(),
-            reason=reason,
-            missing=self.missing,
-            producer=producer,
+        """Give the copy to the spool. Raises `OSError`, and `NotSpooled`, also if it is not whole."""
+        body = self._buffer.finish()
+        if self.missing:
+            raise NotSpooled(self.missing)
+        self._spool.keep_stream(
+            description, body, url=self._url, key=self._key, reason=reason, producer=producer
         )
-        self._spool.keep_stream(stream, self._url, self._key)
 
     def close(self) -> None:
         """Remove what was kept, unless the spool has got it."""

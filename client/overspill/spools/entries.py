@@ -14,7 +14,7 @@ from overspill.text.encoding import bytes_of
 from overspill.text.measure import extent_of
 
 if TYPE_CHECKING:
-    from overspill.live.ports import Description, WholeStream
+    from overspill.live.ports import Description
     from overspill.spools.store_request import StoreRequest
     from overspill.text.body import Body
 
@@ -86,7 +86,7 @@ class Digested(NamedTuple):
 
 
 def new_entry(
-    description: Description, digested: Digested, now: datetime, *, url: str, reason: str
+    description: Description, digested: Digested, now: datetime, *, url: str, reason: str, producer: str = ""
 ) -> Spooled:
     """Return the entry of an output that is kept `now`, because the service at `url` does not have it."""
     return Spooled(
@@ -105,18 +105,13 @@ def new_entry(
         url=url,
         reason=reason,
         labels=dict(description.labels),
+        producer=producer,
     )
 
 
 def output_entry(request: StoreRequest, now: datetime, *, url: str, reason: str) -> Spooled:
     """Return the entry of an output that a guard keeps."""
     origin, digested = request.origin, Digested(request.size, request.lines, request.sha256)
-    entry = new_entry(request.description, digested, now, url=url, reason=reason)
     producer = "" if origin.live is None else origin.live.producer
-    return structs.replace(entry, traceparent=origin.traceparent, producer=producer)
-
-
-def stream_entry(stream: WholeStream, now: datetime, url: str) -> Spooled:
-    """Return the entry of a stream that the service could not take as it came. It keeps its id."""
-    entry = new_entry(stream.description, Digested.of(stream.body), now, url=url, reason=stream.reason)
-    return structs.replace(entry, producer=stream.producer)
+    entry = new_entry(request.description, digested, now, url=url, reason=reason, producer=producer)
+    return structs.replace(entry, traceparent=origin.traceparent)

@@ -18,9 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from overspill.errors.client_errors import NotSpooled
 from overspill.spools import location, own_directory
-from overspill.spools.entries import stream_entry
+from overspill.spools.entries import Digested, new_entry
 from overspill.spools.folder import Folder
 from overspill.spools.location import FINGERPRINT, fingerprint
 from overspill.spools.partition import LONG_LOCK_TIMEOUT_SECONDS, Partition
@@ -31,7 +30,8 @@ from overspill.text.encoding import bytes_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from overspill.live.ports import WholeStream
+    from overspill.live.ports import Description
+    from overspill.text.body import Body
     from overspill.transfer.client import Client
     from overspill.transfer.sync import SyncClient
 
@@ -83,16 +83,14 @@ class Spool:
         names = sorted(name for name in os.listdir(self.path) if FINGERPRINT.fullmatch(name))  # noqa: PTH208
         return [Partition(self, Folder(self.path / name)) for name in names]
 
-    def keep_stream(self, stream: WholeStream, url: str, key: str) -> None:
-        """Keep a stream that the service at `url` could not take as it came.
-
-        Raises `NotSpooled`, also if `stream` is not whole, and `OSError`.
-        """
-        if stream.missing:
-            raise NotSpooled(stream.missing)
-        entry = stream_entry(stream, datetime.fromtimestamp(self.clock(), UTC), url)
-        body = stream.body if isinstance(stream.body, FileBody) else bytes_of(stream.body)
-        self.partition(url, key).add(entry, body, lock_timeout=LONG_LOCK_TIMEOUT_SECONDS)
+    def keep_stream(
+        self, description: Description, body: Body, *, url: str, key: str, reason: str, producer: str
+    ) -> None:
+        """Keep a stream that the service could not take as it came: see `StreamSpool`."""
+        now = datetime.fromtimestamp(self.clock(), UTC)
+        entry = new_entry(description, Digested.of(body), now, url=url, reason=reason, producer=producer)
+        content = body if isinstance(body, FileBody) else bytes_of(body)
+        self.partition(url, key).add(entry, content, lock_timeout=LONG_LOCK_TIMEOUT_SECONDS)
 
     def used(self) -> int:
         """Count the bytes that captures take of the disk. Raises `NotSpooled` and `OSError`."""
