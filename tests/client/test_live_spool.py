@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from overspill import Client, Spool, SyncClient, wire
+from overspill.agent_tools.live_upload import LiveUpload
 from overspill.agent_tools.recording import Recording
 from overspill.live import live_capture
-from overspill.live.upload import LiveUpload
 from overspill.redaction.redactor import Redactor
 from overspill.spools.flush import flush
 from overspill.spools.holder import Holder

@@ -6,11 +6,11 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
+from overspill.agent_tools.live_upload import PATIENCE_SECONDS, LiveUpload
 from overspill.delivery.stream_upload import LIVE_BYTES, LIVE_SECONDS
 from overspill.guard import call_context
 from overspill.guard.band import all_go_to_service
 from overspill.live.labels import command_label
-from overspill.live.upload import PATIENCE_SECONDS, LiveUpload
 from overspill.transfer.sync import SyncClient, synchronous_like
 
 if TYPE_CHECKING:

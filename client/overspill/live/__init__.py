@@ -5,7 +5,6 @@ What goes over the network is behind the protocols in `ports`; this package know
     LiveCapture              any coroutine of one event loop; the two tasks of its `Producer` run there too
     SyncLiveCapture, files   any thread; the process's loop thread sends
     capture_process          a coroutine, beside the `LiveCapture` that it writes to
-    LiveUpload               a thread of its own, for a command of `overspill run` or `run_command`
     Resender                 a coroutine of its owner: streams that pass a guard are sent in the loop thread
 
 The way of a write: `LiveCapture.write` ─► `PendingWrites`, masked ─► `Unstored` ─► `Sender` ─► the service.

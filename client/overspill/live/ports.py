@@ -106,14 +106,3 @@ class StreamSpool(Protocol):
         If it may have a beginning, `producer` is the word of who produced that. Raises `OSError` and
         `NotSpooled`.
         """
-
-
-class Recorded(Protocol):
-    """What was recorded of an output, while it still grows. A `Recording` is one."""
-
-    @property
-    def missing(self) -> str:
-        """Why bytes are missing in the middle; empty if all are there."""
-
-    def read(self, offset: int, most: int) -> bytes:
-        """Return up to `most` bytes from `offset` on, for a reader in another thread. Raises `OSError`."""

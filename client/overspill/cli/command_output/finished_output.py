@@ -21,6 +21,7 @@ from overspill.text import quantities
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from overspill.agent_tools.live_upload import LiveUpload
     from overspill.agent_tools.masked_recording import MaskedRecording
     from overspill.agent_tools.recording import Recording
     from overspill.cli.command_output.command_call import CommandCall
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from overspill.guard.band import DestinationName
     from overspill.guard.guarded import Guarded
     from overspill.live.ports import Beginning
-    from overspill.live.upload import LiveUpload
     from overspill.previews.notice_facts import Notice
     from overspill.text.limits import Limits
 

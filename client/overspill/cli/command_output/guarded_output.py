@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from overspill import wire
+from overspill.agent_tools.live_upload import PATIENCE_SECONDS, LiveUpload
 from overspill.agent_tools.masked_recording import MaskedRecording
 from overspill.agent_tools.recording import Recording
 from overspill.cli import output
@@ -27,7 +28,6 @@ from overspill.cli.exit_codes import usage_errors
 from overspill.guard.call_context import minted
 from overspill.guard.hosts import fitting_chars
 from overspill.live.labels import LABEL_BYTES, command_label
-from overspill.live.upload import PATIENCE_SECONDS, LiveUpload
 from overspill.spools import location
 from overspill.text.limits import Limits
 from overspill.transfer.caller import load_transport

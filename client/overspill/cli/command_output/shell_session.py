@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from overspill import wire
+from overspill.agent_tools.live_upload import LiveUpload
 from overspill.agent_tools.recording import Recording
 from overspill.agent_tools.terminal_output import TERMINAL_VARIABLE
 from overspill.cli import output
@@ -15,7 +16,6 @@ from overspill.cli.command_output.shell_integration import integrated
 from overspill.cli.command_output.terminal_process import run_on_terminal
 from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.cli.live_end import ended_by_signals, note_if_slow
-from overspill.live.upload import LiveUpload
 from overspill.spools.spool import Spool
 
 if TYPE_CHECKING:

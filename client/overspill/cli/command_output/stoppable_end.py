@@ -12,9 +12,9 @@ from overspill.cli.live_end import hurrying_signals, taken, unstored
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from overspill.agent_tools.live_upload import LiveUpload
     from overspill.cli.stop_signals import StopSignals
     from overspill.guard.guarded import Guarded
-    from overspill.live.upload import LiveUpload
 
 
 @contextmanager

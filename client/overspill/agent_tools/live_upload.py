@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from overspill import wire
-    from overspill.live.ports import Beginning, Recorded
+    from overspill.agent_tools.recording import Recording
+    from overspill.live.ports import Beginning
     from overspill.live.sync_capture import SyncLiveCapture
 
 AFTER_SECONDS: Final = 2.0
@@ -40,7 +41,7 @@ class LiveUpload:
 
     def __init__(
         self,
-        recording: Recorded,
+        recording: Recording,
         new_capture: Callable[[], SyncLiveCapture],
         *,
         after_bytes: int,
