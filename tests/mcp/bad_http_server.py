@@ -42,6 +42,13 @@ class Handler(BaseHTTPRequestHandler):
             self.answer("", status={"away": 503, "refuse": 405}[way])
         self.close_connection = True
 
+    ended: list[str]
+    """The sessions that were deleted. Nobody is told that they were."""
+
+    def do_DELETE(self) -> None:
+        self.ended.append(self.headers["mcp-session-id"])
+        self.rfile.read()
+
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if not self.is_of_session(asked["method"]):
@@ -111,9 +118,12 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def running(lost_status: int | None = None, listening: tuple[str, ...] = ()) -> Iterator[str]:
+def running(
+    lost_status: int | None = None, listening: tuple[str, ...] = (), ended: list[str] | None = None
+) -> Iterator[str]:
     """The URL of a server."""
-    handler = type("SessionHandler", (Handler,), {"lost_status": lost_status, "listening": listening})
+    known = {"lost_status": lost_status, "listening": listening, "ended": [] if ended is None else ended}
+    handler = type("SessionHandler", (Handler,), known)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/mcp"

@@ -502,6 +502,24 @@ def test_what_a_server_at_a_url_says_by_itself_comes_after_any_interruption(serv
     assert said == ["after/nothing", "after/7", "after/7", "after/7", "after/nothing", "after/7"]
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 128 + signal.SIGTERM), (None, 0)])
+def test_the_session_at_a_url_is_ended_even_if_the_server_does_not_say_so(
+    service: ServiceProcess, number: signal.Signals | None, code: int
+) -> None:
+    ended: list[str] = []
+    with (
+        bad_http_server.running(lost_status=404, ended=ended) as url,
+        proxied(service.url, remote=url) as peer,
+    ):
+        peer.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={})
+        peer.send({"method": "notifications/initialized"})
+        peer.call("fine")
+        peer.stdin.close() if number is None else peer.process.send_signal(number)
+
+        assert peer.process.wait(SECONDS) == code
+        assert ended == ["session-0"]
+
+
 def test_an_event_of_more_than_a_megabyte_is_guarded(service: ServiceProcess) -> None:
     with bad_http_server.running() as url, proxied(service.url, remote=url) as peer:
         peer.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={})

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 _CONNECT_SECONDS: Final = 30.0
+END_SECONDS: Final = 2.0
+"""The longest wait for a server once the client has gone."""
 _BAD_GATEWAY: Final = 502
 _NOT_FOUND: Final = 404
 _AWAY: Final = frozenset({502, 503, 504})
@@ -41,6 +43,8 @@ class ProxyClient(httpx2.AsyncClient):
 
     async def send(self, request: httpx2.Request, **more: Any) -> httpx2.Response:
         """Send a request, as the transport of the SDK does. Raises nothing for a network error."""
+        if request.method == "DELETE":  # of the session, at the end
+            request.extensions["timeout"] = httpx2.Timeout(END_SECONDS).as_dict()
         is_listening = _is_listening(request)
         try:
             response = await (self._listened if is_listening else self._sent)(request, **more)

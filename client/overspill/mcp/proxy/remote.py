@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 from typing import TYPE_CHECKING, Any
 
 from mcp.client.streamable_http import streamable_http_client
@@ -12,7 +13,7 @@ from mcp.types.jsonrpc import INVALID_REQUEST, jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from overspill.mcp.proxy.child import check_streams, drain, line_writer, lines, standard_streams
-from overspill.mcp.proxy.http_client import ProxyClient
+from overspill.mcp.proxy.http_client import END_SECONDS, ProxyClient
 from overspill.mcp.proxy.http_headers import RequestHeaders
 from overspill.mcp.proxy.messages import NotAMessage, encoded, parsed
 from overspill.mcp.proxy.relay import Relay
@@ -27,15 +28,16 @@ _log = logging.getLogger("overspill.mcp")
 
 
 async def run(url: str, guard: Guard, choices: Choices, headers: Mapping[str, str]) -> int:
-    """Guard the server at `url`, until the client closes our standard input. Return the exit code.
+    """Guard the server at `url`, until the client closes our standard input, or a signal comes.
 
-    `headers` go with every request. Raises `NoStreams`.
+    Return the exit code, 128 + n for signal n. `headers` go with every request. Raises `NoStreams`.
     """
     check_streams()
     reader, writer = await standard_streams()
     to_server: asyncio.Queue[bytes | None] = asyncio.Queue()
     relay = Relay(guard, line_writer(writer), to_server.put_nowait, choices)
     request_headers = RequestHeaders()
+    signals = _ended_by_signals(reader)
     async with (
         ProxyClient(dict(headers)) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=None) as (received, sent),
@@ -45,11 +47,25 @@ async def run(url: str, guard: Guard, choices: Choices, headers: Mapping[str, st
         async for line in lines(reader):
             relay.from_client(line)
         to_server.put_nowait(None)
-        await sending
+        await asyncio.wait([sending], timeout=END_SECONDS)
+        sending.cancel()
         await relay.finish()
         await drain(writer)
         receiving.cancel()
-    return 0
+    return 128 + signals[0] if signals else 0
+
+
+def _ended_by_signals(reader: asyncio.StreamReader) -> list[int]:
+    """Let a signal end the client's input. Return the list that gets its number."""
+    numbers: list[int] = []
+
+    def end(number: int) -> None:
+        numbers.append(number)
+        reader.feed_eof()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, end, number)
+    return numbers
 
 
 async def _send(
