@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from overspill.previews import words
 from overspill.previews.folding import comparable, masked
 from overspill.previews.keywords import Keywords, members
-from overspill.previews.presence import present_words
+from overspill.previews.presence import present_in_pieces, present_words
 from overspill.previews.rule import at_word
 from overspill.previews.rules import RULES
 
@@ -26,6 +26,19 @@ def test_all_words_of_a_text_are_found_also_those_that_overlap(known: list[str],
 @pytest.mark.parametrize("word", [*words.STRONG, *words.USUAL, *words.WEAK])
 def test_a_word_that_begins_a_piece_of_a_text_is_present(word: bytes) -> None:
     assert word in present_words(b"a line\nof " + word + b" and more\n")
+
+
+KNOWN: list[bytes] = [*words.STRONG, *words.USUAL, *words.WEAK]
+PARTS = st.sampled_from(
+    [*KNOWN, *(word[:3] for word in KNOWN), b"un", b"7", b" ", b"\x0b", b"\n", b":", b"\xa0"]
+)
+
+
+@given(st.lists(PARTS, max_size=12).map(b"".join))
+def test_one_pass_of_re2_finds_the_words_that_are_found_without_it(data: bytes) -> None:
+    found = [word for word in present_in_pieces(data) if word in data]
+
+    assert present_words(data) == found
 
 
 def test_of_a_text_without_any_word_few_are_looked_for() -> None:

@@ -123,6 +123,15 @@ async def test_the_notice_stands_in_content_that_is_closed_by(form: str) -> None
     assert "] Output of rows" in json.dumps(found)
 
 
+def test_the_schema_of_a_table_names_no_entries_beside_those_that_it_had() -> None:
+    names = ToolNames((), drops_schemas=False)
+    table = {"type": "object", "additionalProperties": {"type": "number"}}
+    names.listed({"tools": [{"name": "rows", "outputSchema": table}], "nextCursor": "2"}, "2025-06-18")
+
+    assert "properties" not in names.schemas["rows"]
+    assert table in names.schemas["rows"]["anyOf"]
+
+
 async def test_a_text_with_a_pattern_that_only_clients_can_check_stays_as_it_was_or_goes() -> None:
     letters = record("name", "text", name=TEXT, text={**TEXT, "pattern": r"^\p{L}+$"})
     found, _ = await shown({"name": "log", "text": "a" * 300_000}, letters)

@@ -44,11 +44,13 @@ _INNER: Final = "#/anyOf/0"
 
 def with_room(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema so that a notice may stand in a result: the same one if it allows that."""
-    if schema.get("type", "object") != "object" or not _REFUSING.isdisjoint(schema):
-        return _or_notice(schema)
     named = schema.get("properties", {})
+    is_closed = any(schema.get(word, True) is not True for word in _CLOSING)
+    is_table = is_closed and not named  # clients in Python make a dict of it, but a class of named entries
+    if schema.get("type", "object") != "object" or is_table or not _REFUSING.isdisjoint(schema):
+        return _or_notice(schema)
     roomy = schema
-    if ENTRY_NAME not in named and any(schema.get(word, True) is not True for word in _CLOSING):
+    if is_closed and ENTRY_NAME not in named:
         roomy = {**schema, "properties": {**named, ENTRY_NAME: _ENTRY}}
     may_stay_long = wants_length(schema) or _has_any(schema, _is_whole_or_nothing)
     return _without_required(roomy) if "required" in schema and may_stay_long else roomy

@@ -1,17 +1,28 @@
 """Tell which of the words for trouble a text may have, and search for one of them.
 
-Most words are nowhere. Of thousands of pieces between blanks and punctuation only hundreds differ, and a word
-is searched for in those in a tenth of the time.
+Most words are nowhere. RE2 (the extra `re2`) looks for all of them in one pass. Without it, each is searched
+for in the pieces between blanks and punctuation: of thousands only hundreds differ.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+import functools
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.previews import words
 
+try:
+    import re2
+except (ImportError, OSError):  # without the extra `re2`; with too many files open to import anything
+    re2 = None
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _DIGITS: Final = b"0123456789"
-_PUNCTUATION_TO_BLANKS: Final = bytes.maketrans(b'/.,:;=()[]{}"<>|\\_-', b" " * 19)
+_PUNCTUATION: Final = b'/.,:;=()[]{}"<>|\\_-'
+_PUNCTUATION_TO_BLANKS: Final = bytes.maketrans(_PUNCTUATION, b" " * len(_PUNCTUATION))
 _HEAD_BYTES: Final = 3
 _RARE_LETTER_BYTES: Final = 1_000
 """A letter that stands at most once in this many bytes is worth searching for in the place of its word."""
@@ -81,8 +92,48 @@ _PROBES_BUT_RED: Final = tuple(probe for probe in _PROBES if not probe.word.ends
 
 def present_words(data: bytes) -> list[bytes]:
     """Return the words that `data`, in lower case, may have: strong and usual words first."""
+    return present_in_pieces(data) if re2 is None else _automaton().present_words(data)
+
+
+def present_in_pieces(data: bytes) -> list[bytes]:
+    """Do the same as `present_words` without RE2, in five times the time. Some words may be nowhere."""
     pieces = {*_pieces(data)}
     joined = b" ".join(pieces)
     heads = {b"", *(piece[:_HEAD_BYTES] for piece in pieces)}
     probes = _PROBES if words.END_OF_RED in data else _PROBES_BUT_RED
     return [word for word, piece, head in probes if head in heads and piece in joined]
+
+
+class _Automaton:
+    """All words in one automaton of RE2, and all heads in another: one of both would have far more states."""
+
+    def __init__(self) -> None:
+        self._heads = sorted({probe.head for probe in _PROBES} - {b""})
+        self._word_set = _set_of([re.escape(probe.word) for probe in _PROBES])
+        self._head_set = _set_of(map(_beginning_with, self._heads))
+
+    def present_words(self, data: bytes) -> list[bytes]:
+        found = [_PROBES[number] for number in sorted(self._word_set.Match(data) or ())]
+        heads = {b""}
+        if any(probe.head for probe in found):
+            heads.update(self._heads[number] for number in self._head_set.Match(data) or ())
+        return [probe.word for probe in found if probe.head in heads]
+
+
+_automaton: Final = functools.cache(_Automaton)
+
+
+def _set_of(patterns: Iterable[bytes]) -> re2.Set:
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1  # one byte for each character
+    made = re2.Set.SearchSet(options)
+    for pattern in patterns:
+        made.Add(pattern)
+    made.Compile()
+    return made
+
+
+def _beginning_with(head: bytes) -> bytes:
+    """Return a pattern that a text has if one of its pieces begins with `head`, digits left out."""
+    letters = b"".join(b"[0-9]*" + re.escape(head[at : at + 1]) for at in range(len(head)))
+    return rb"(?:\A|[\s\x0b" + re.escape(_PUNCTUATION) + rb"])" + letters
