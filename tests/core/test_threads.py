@@ -13,7 +13,7 @@ from overspill_service.resources import random_names
 from overspill_service.resources.fair_threads import FairThreads
 from overspill_service.resources.random_names import random_bytes
 from overspill_service.resources.tenant_mix import TenantMix
-from overspill_service.resources.threads import Pool
+from overspill_service.resources.threads import Pool, give_way
 
 
 async def test_work_runs_in_threads_of_the_pool_and_its_result_or_error_comes_back() -> None:
@@ -137,3 +137,21 @@ def test_random_bytes_never_come_twice_also_in_a_process_that_was_forked() -> No
     found = [random_bytes(8) for _ in range(3 * random_names.POOL_BYTES // 8)]
     assert len(set(found)) == len(found)
     assert mine != theirs
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a niceness is a process's")
+def test_threads_that_give_way_stay_as_nice_as_the_process_is() -> None:
+    """Only root may lower a niceness: as another user, threads would end, and searches wait for ever."""
+    found: list[int] = []
+
+    def be_nicer() -> None:
+        thread = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, thread, 19)
+        give_way()
+        found.append(os.getpriority(os.PRIO_PROCESS, thread))
+
+    thread = threading.Thread(target=be_nicer)
+    thread.start()
+    thread.join()
+
+    assert found == [19]
