@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 import pytest_asyncio
-from overspill import Guard, wire
+from overspill import wire
 from overspill.transfer.client import Client
 from overspill_service.tenants.keys import new_key
 
-from tests.e2e.web_page import AXE, Watched, complaints_of, service_with
+from tests.e2e.web_page import AXE, Watched, complaints_of, guard_of, service_with
 from tests.faults.traffic import until
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def ids(service: ForkedService) -> dict[str, str]:
     """Store an output of each kind, and let a guard report some."""
-    async with Client(service.url, key=KEYS["acme"]) as client, Guard(client, session="guarded") as guard:
+    async with Client(service.url, key=KEYS["acme"]) as client, guard_of(client, "guarded") as guard:
         found = {}
         for name, (session, facts, content) in FILES.items():
             entry = await client.put(content, tool="build", session=session, call_id=name, **facts)  # type: ignore[arg-type]

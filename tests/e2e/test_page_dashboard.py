@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 from aiohttp import ClientSession
-from overspill import Guard, Policy, wire
+from overspill import Policy, wire
 from overspill.transfer.client import Client
 from overspill_service.tenants.keys import new_key
 
-from tests.e2e.web_page import Watched, service_with
+from tests.e2e.web_page import Watched, guard_of, service_with
 from tests.faults.traffic import until
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ async def test_advice_has_the_lines_of_a_policy_to_copy(
     watched: Watched, service: ForkedService, client: Client, tmp_path: Path
 ) -> None:
     """Outputs that nobody reads, as an agent's guard reports them."""
-    async with Guard(client, session="advice") as guard:
+    async with guard_of(client, "advice") as guard:
         for number in range(90):
             await guard.process(f"{number} {OUTPUT}", tool="ignored", call_id=f"call {number}")
 
@@ -128,7 +128,7 @@ async def test_the_largest_captures_of_all_are_listed(watched: Watched, client: 
 
 
 async def test_one_tool_and_a_fixed_time_are_in_the_address(watched: Watched, client: Client) -> None:
-    async with Guard(client, session="filters") as guard:
+    async with guard_of(client, "filters") as guard:
         for tool in ("loud", "quiet"):
             await guard.process(OUTPUT, tool=tool, call_id=f"filters {tool}")
 
@@ -171,7 +171,7 @@ async def test_one_tool_and_a_fixed_time_are_in_the_address(watched: Watched, cl
 async def test_tools_are_compared_over_time_and_the_table_has_the_same_numbers(
     watched: Watched, client: Client
 ) -> None:
-    async with Guard(client, session="compared") as guard:
+    async with guard_of(client, "compared") as guard:
         for number in range(4):
             await guard.process(OUTPUT, tool="always-large", call_id=f"large {number}")
             await guard.process(
@@ -219,7 +219,7 @@ async def test_every_chart_has_its_unit_and_its_values_as_a_text(watched: Watche
 
 
 async def test_a_column_orders_the_tools(watched: Watched, client: Client) -> None:
-    async with Guard(client, session="ordered") as guard:
+    async with guard_of(client, "ordered") as guard:
         for number in range(40):
             await guard.process("short", tool="often", call_id=f"often {number}")
         await guard.process(OUTPUT * 9, tool="once", call_id="once")
@@ -314,7 +314,7 @@ async def test_an_empty_dashboard_says_how_to_begin_and_fills_itself(
     page = watched.page
     await page.get_by_role("heading", name="Nothing happened in this time").wait_for()
     shown = await page.get_by_role("region", name="Guard the tools of an agent").inner_text()
-    async with Client(service.url, key=NEW_KEY) as client, Guard(client, session="first") as guard:
+    async with Client(service.url, key=NEW_KEY) as client, guard_of(client, "first") as guard:
         await guard.process(OUTPUT, tool="first-tool", call_id="first")
     await page.get_by_role("region", name="Figures by tool").get_by_role("link", name="first-tool").wait_for()
 
@@ -325,7 +325,7 @@ async def test_the_dashboard_has_the_very_numbers_of_the_guard(
     watched: Watched, service: ForkedService, client: Client
 ) -> None:
     """What the load generator of this test has counted itself, tool by tool."""
-    async with Guard(client, session="numbers") as guard:
+    async with guard_of(client, "numbers") as guard:
         for number in range(30):
             output = OUTPUT * (1 + number % 3) if number % 3 else "short\n"
             shown = await guard.process(output, tool="counted", call_id=f"numbers {number}")

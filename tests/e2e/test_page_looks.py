@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
-from overspill import Guard
 from overspill.transfer.client import Client
 from overspill_service.tenants.keys import new_key
 
-from tests.e2e.web_page import AXE, Watched, complaints_of, service_with
+from tests.e2e.web_page import AXE, Watched, complaints_of, guard_of, service_with
 from tests.faults.traffic import until
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ async def watched(browser: Browser, service: ForkedService) -> AsyncIterator[Wat
 
 async def test_an_operator_sees_all_tenants_and_one_of_them(watched: Watched, service: ForkedService) -> None:
     for tenant in ("acme", "globex"):
-        async with Client(service.url, key=KEYS[tenant]) as client, Guard(client, session="fleet") as guard:
+        async with Client(service.url, key=KEYS[tenant]) as client, guard_of(client, "fleet") as guard:
             await guard.process(OUTPUT, tool="build", call_id="fleet")
 
     async def is_counted() -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from overspill import wire
+from overspill import Guard, Policy, wire
 from overspill_service.tenants.keys import hash_key
 
 from tests.e2e.programs import program
@@ -19,6 +19,7 @@ playwright = pytest.importorskip("playwright.async_api")
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from overspill.transfer.client import Client
     from playwright.async_api import Browser, Page
 
 FLAGS = [
@@ -66,6 +67,11 @@ def service_with(folder: Path, keys: dict[str, str], **settings: object) -> Iter
         yield service
     finally:
         service.stop()
+
+
+def guard_of(client: Client, session: str) -> Guard:
+    """Return a guard that waits for the service as long as a busy machine takes, and spools nothing."""
+    return Guard(client, Policy(wait=LONGEST_WAIT / 1000), session=session, spool=False)
 
 
 class Watched:
