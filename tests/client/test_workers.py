@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections import deque
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from overspill.execution import threads, workers
@@ -18,6 +20,22 @@ from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+SEARCHING: Final = """
+import re2, threading
+from overspill.execution import workers
+
+began, text, pattern = threading.Event(), b"nothing of that kind\\n" * 3_000, re2.compile(b"error|failed")
+
+def search():
+    began.set()
+    for _ in range(2_000):
+        pattern.search(text)
+
+workers.SMALL.submit(search)
+began.wait()
+"""
+"""A program that ends while a thread searches with RE2, again and again for a tenth of a second."""
 
 
 def idle(most: int) -> Workers:
@@ -158,3 +176,26 @@ def test_a_loop_thread_whose_start_was_interrupted_ends_without_a_word(
     begun[0].join()
 
     assert not begun[0].is_alive()
+
+
+def test_a_process_that_ends_while_a_thread_searches_with_re2_does_not_abort() -> None:
+    done = subprocess.run([sys.executable, "-c", SEARCHING], capture_output=True, check=False, timeout=60)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_what_waits_for_a_thread_at_the_end_of_the_process_is_dropped() -> None:
+    pool, came, began = Workers(1), list[str](), threading.Event()
+
+    def first() -> None:
+        began.set()
+        assert until(lambda: not pool._tickets.qsize())
+        came.append("first")
+
+    pool.submit(first)
+    assert began.wait(30)
+    pool.submit(partial(came.append, "second"))
+
+    pool.finish()
+
+    assert came == ["first"]

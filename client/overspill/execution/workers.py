@@ -10,9 +10,11 @@ queue of one kind blocks the only thread of the other. So each is looked up in i
 from __future__ import annotations
 
 import _thread  # `Thread.start` waits for a lock that an interrupted thread may hold
+import atexit
 import logging
 import queue
 import threading
+import time
 from collections import deque
 from contextlib import suppress
 from queue import Empty
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 IDLE_SECONDS: Final = 1.0
 """Seconds without work after which a thread ends."""
+_FINISH_SECONDS: Final = 2.0
+_TICK_SECONDS: Final = 0.001
+"""How long the end of the process waits for work that has begun, and how often it looks."""
 
 log: Final = logging.getLogger("overspill")
 
@@ -72,6 +77,21 @@ class Workers:
         self._inbox.append(_Work(do, flow, size))
         self._tickets.put(None)
         self._start_if_short()
+
+    def finish(self) -> None:
+        """At the end of the process, drop what waits, and let what has begun come to its end.
+
+        RE2 searches without the interpreter's lock. A thread that wants the lock back while the interpreter
+        ends aborts the process.
+        """
+        until = time.monotonic() + _FINISH_SECONDS
+        with suppress(Empty):
+            while True:
+                self._tickets.get_nowait()
+        while self.running and time.monotonic() < until:
+            time.sleep(_TICK_SECONDS)  # first, so that a thread that has just taken a ticket is not idle
+            if self.running <= len(self._idle):
+                return
 
     def _start_if_short(self) -> None:
         if not self._takes_seat():
@@ -158,3 +178,6 @@ NAMES: Final = Workers(4)
 """For names of hosts, which may take half a minute. No disk waits for them."""
 CLOSING: Final = Workers(8)
 """For what waits for the loop thread, which may itself wait for the other workers."""
+
+atexit.register(WORK.finish)
+atexit.register(SMALL.finish)
