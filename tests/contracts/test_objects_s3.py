@@ -297,6 +297,23 @@ async def test_a_store_without_multi_delete_gets_single_ones(
     assert [stored async for stored in store.list("")] == []
 
 
+async def test_a_multi_delete_that_says_nothing_of_it_is_no_deletion(
+    store: S3Store, faulty_s3: FaultyProxy
+) -> None:
+    async def answer(exchange: Exchange) -> web.Response:
+        await exchange.request.content.read()
+        return web.Response(text="<Done/>", content_type="application/xml")
+
+    keys = [f"{KEY}{number}" for number in range(7)]
+    for key in keys:
+        await store.put(key, [b"x"])
+    faulty_s3.always("POST", answer)
+    await store.delete(keys)
+
+    assert (faulty_s3.count("POST"), faulty_s3.count("DELETE")) == (1, 7)
+    assert [stored async for stored in store.list("")] == []
+
+
 async def test_many_keys_are_deleted_in_few_requests(store: S3Store, faulty_s3: FaultyProxy) -> None:
     await store.delete(f"{KEY}{number}" for number in range(11))
 

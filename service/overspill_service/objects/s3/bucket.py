@@ -38,11 +38,11 @@ READ_SECONDS: Final = 20
 ATTEMPTS: Final = 4
 CUT_LISTING: Final = "the object store's answer is not a whole page of a listing"
 _NO_MULTI_DELETE: Final = frozenset(
-    {"BadDigest", "InvalidRequest", "MethodNotAllowed", "MissingContentMD5", "NotImplemented"}
+    {"BadDigest", "InvalidRequest", "MethodNotAllowed", "MissingContentMD5", "NotImplemented", NOT_S3}
 )
 """Answers of stores without a multi-delete, or without the checksum that boto3 sends for it."""
-_ELEMENTS: Final = {"DeleteObjects": b"DeleteResult", "GetBucketVersioning": b"VersioningConfiguration"}
-"""The document that answers an operation. botocore takes any other one for an answer that says nothing."""
+_ELEMENTS: Final = {"DeleteObjects": b"DeleteResult", "GetBucketVersioning": b"Versioning"}
+"""What the answer to an operation has. botocore takes any other document for an answer that says nothing."""
 _HOME_REGION: Final = "us-east-1"
 """The region of a bucket that names none. A request to create a bucket there must not name it."""
 
@@ -179,7 +179,7 @@ def _refuse_others(operation_model: OperationModel, response_dict: dict[str, Any
     """Make an error of a success that is not S3's answer to this operation: nothing may have been done."""
     element = _ELEMENTS[operation_model.name]
     if response_dict["status_code"] == HTTPStatus.OK and element not in response_dict["body"]:
-        response_dict["status_code"] = HTTPStatus.INTERNAL_SERVER_ERROR
+        response_dict["status_code"] = HTTPStatus.BAD_REQUEST
         response_dict["body"] = b"<Error><Code>%s</Code></Error>" % NOT_S3.encode()
 
 
