@@ -20,7 +20,7 @@ async def test_a_failure_is_logged_when_it_begins_changes_and_ends(
 ) -> None:
     attempts = Attempts(logging.getLogger("overspill_service"))
     with caplog.at_level(logging.INFO):
-        for each in (error, error, error, KeyError("another"), None, None):
+        for each in (error, error, KeyError("another"), error, KeyError("another"), None, None):
             await attempts.make("work", fail(each))
 
     lines = [record.getMessage() for record in caplog.records]

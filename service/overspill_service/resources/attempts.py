@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from overspill_service.errors import ServiceError
 
@@ -10,28 +10,38 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
     from logging import Logger
 
+MAX_REASONS: Final = 8
+"""Reasons that are logged of one task until it succeeds. Those of a back end that is away take turns."""
+
 
 class Attempts:
     """The attempts of one background job, logged in its name."""
 
     def __init__(self, log: Logger) -> None:
         self._log = log
-        self._failing: dict[str, str] = {}
+        self._failing: dict[str, set[str]] = {}
+        """The reasons that were logged of each task since it last succeeded."""
 
     async def make(self, what: str, work: Awaitable[None]) -> bool:
         """Do one task, and return whether it succeeded. A failure that repeats is logged once."""
         try:
             await work
         except ServiceError as error:
-            if self._failing.get(what) != str(error):
+            if self._is_new(what, str(error)):
                 self._log.warning("%s failed, to be tried again: %s", what, error)
-            self._failing[what] = str(error)
         except Exception as error:  # noqa: BLE001  (the boundary of background jobs: none ends with a failure)
-            if self._failing.get(what) != repr(error):
+            if self._is_new(what, repr(error)):
                 self._log.exception("%s failed unexpectedly, to be tried again", what)
-            self._failing[what] = repr(error)
         else:
             if self._failing.pop(what, None):
                 self._log.info("%s succeeds again", what)
             return True
         return False
+
+    def _is_new(self, what: str, reason: str) -> bool:
+        """Return whether a task has not failed for this reason since it last succeeded, and remember it."""
+        reasons = self._failing.setdefault(what, set())
+        is_new = reason not in reasons and len(reasons) < MAX_REASONS
+        if is_new:
+            reasons.add(reason)
+        return is_new
