@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, Final
 
+from pydantic import ValidationError
 from pydantic_ai import (
     CallToolsNode,
     FunctionToolset,
@@ -34,6 +35,7 @@ from overspill.guard.call_context import minted
 from overspill.guard.guarded import METADATA
 from overspill.integrations.adapter import Adapter
 from overspill.reading.latest import Latest
+from overspill.shapes.exception_copies import copy_with_message
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from overspill.guard.guarded import Guarded
 
 _CONTROL_FLOW: Final = (ApprovalRequired, CallDeferred, ToolFailedError, ToolRetryError)
+_PASSING: Final = (*_CONTROL_FLOW, ValidationError)
 _DECISIONS: Final = (ToolApproved, ToolDenied, ModelRetry, RetryPromptPart)
 """What a run may be given for a call that waited, in the place of a result."""
 _MAX_REMEMBERED: Final = 1_000
@@ -137,11 +140,13 @@ class OverspillCapability(AbstractCapability[Any]):
         }
         running = _completed(handler, args)
         try:
-            return _with_metadata(await self.adapter.guarded(running, passing=_CONTROL_FLOW, **named))
+            return _with_metadata(await self.adapter.guarded(running, passing=_PASSING, **named))
         except ToolFailedError as failed:
             raise await self._shortened(failed, failed.tool_failed, named) from failed.__cause__
         except ToolRetryError as retry:
             raise await self._shortened(retry, retry.tool_retry, named) from retry.__cause__
+        except ValidationError as error:
+            raise await self._shortened_details(error, named) from error.__cause__
 
     async def _external(self, result: Any, tool: str, call_id: str, session: str | None) -> Any:
         if result == "skip" or isinstance(result, _DECISIONS):
@@ -163,6 +168,12 @@ class OverspillCapability(AbstractCapability[Any]):
         found = _with_metadata(guarded)
         known = {} if not hasattr(part, "metadata") else {"metadata": found.metadata}
         return type(error)(dataclasses.replace(part, content=found.return_value, **known))
+
+    async def _shortened_details(self, error: ValidationError, named: dict[str, Any]) -> Exception:
+        """Return an error with details that are short enough: a model reads them, and the input in them."""
+        details = error.errors(include_url=False, include_context=False)
+        guarded = await self.adapter.process(details, **named)
+        return error if guarded.notice is None else copy_with_message(error, str(guarded.notice))
 
 
 @dataclasses.dataclass

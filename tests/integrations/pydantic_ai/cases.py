@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import warnings
 from dataclasses import dataclass
@@ -102,6 +103,32 @@ def test_a_long_retry_is_shortened_and_the_model_tries_again(guard: Guard) -> No
     assert retried.retry is not None
     assert len(retried.content) < 8_000
     assert built.content == "built"
+
+
+@pytest.mark.parametrize(
+    "given", [{"count": tools.lines(MANY)}, [{"count": "x"}] * 2_000], ids=["long", "many"]
+)
+def test_what_a_tool_could_not_validate_is_stored_and_shortened(guard: Guard, given: Any) -> None:
+    def parse() -> str:
+        pydantic.TypeAdapter(dict[str, int] | list[dict[str, int]]).validate_python(given)
+        return "parsed"
+
+    (found,) = parts(agent_of(guard, parse))
+    handle = handle_in(json.dumps(found.content))
+
+    assert found.outcome == "retried"
+    assert len(json.dumps(found.content)) < 8_000
+    assert b"int_parsing" in stored(guard, handle)
+
+
+def test_what_a_tool_could_not_validate_is_as_without_us_if_it_is_short(guard: Guard) -> None:
+    def parse() -> str:
+        return str(pydantic.TypeAdapter(int).validate_python("x"))
+
+    (found,) = parts(agent_of(guard, parse))
+
+    assert found.content[0]["input"] == "x"
+    assert sum(each.count for each in guard.stats.values()) == 1
 
 
 def test_an_approval_passes(guard: Guard) -> None:
