@@ -6,18 +6,22 @@ import asyncio
 import io
 import sqlite3
 from contextlib import closing, suppress
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
 from backports import zstd
 from overspill import wire
+from overspill.live.ports import Description
 from overspill.transfer.client import Client
+from overspill.transfer.live_calls import give_up, live_service
 from overspill.wire import Header
 from overspill_service.archive.recovery.rebuild import rebuild_if_due
 from overspill_service.errors import StoreUnavailable
 from overspill_service.live import flusher as flushing
 from overspill_service.live import schedule
+from overspill_service.live.ending import Ending
 
 from tests.faults.live_replicas import TIMEOUT, Replica, Replicas, SqliteCopies
 from tests.faults.test_disk_full import limit_files, resource
@@ -393,6 +397,23 @@ async def test_a_follower_of_bytes_that_the_catalog_lost_waits_for_them(replicas
 
         assert refused["offset"] == 4
         assert await text_until(events, 6) == "three\n"
+
+
+@pytest.mark.parametrize("ended_as", [wire.State.PARTIAL, wire.State.COMPLETE])
+async def test_a_capture_whose_end_is_noted_and_not_stored_yet_has_ended_once_it_is_given_up(
+    api: Api, ended_as: wire.State
+) -> None:
+    async with Client(str(api.url("")), retries=0) as client:
+        service = live_service(client, Description(id=CAPTURE, session=""))
+        await service.begin()
+        await service.append(0, [b"one\n"])
+        noted = Ending(state=ended_as, sha256=sha256(b"one\n").digest())
+        await api.service.archive.catalog.end_live("default", CAPTURE, 4, noted.encode())
+        before = await client.get(CAPTURE)
+        await give_up(client, CAPTURE, service.producer)
+        entry = await client.get(CAPTURE)
+
+    assert (before.state, entry.state, entry.size) == (wire.State.LIVE, ended_as, 4)
 
 
 async def test_the_client_begins_again_after_the_catalog_lost_all_of_a_capture(replicas: Replicas) -> None:

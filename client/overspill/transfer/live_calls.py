@@ -176,20 +176,23 @@ def live_service(
 async def give_up(client: LiveCalls, id: str, producer: str) -> None:  # noqa: A002  (the field's own name)
     """End a live capture as partial, because its producer will not go on with it.
 
-    Do nothing if it has ended, or is not there. Raises what the client raises.
+    Do nothing if it has ended, or is not there. If its end is only noted, wait until that is stored: the
+    whole takes the place of an ended capture alone. Raises what the client raises.
     """
     from overspill.live.ports import Description  # noqa: PLC0415  (loaded when needed)
 
     service = _LiveService(client, Description(id=id, session=""), producer)
     with suppress(Absent, NotLive, OtherProducer):
-        try:
-            offset = (await service.append(0, [])).accepted
-        except WrongOffset as error:
-            offset = error.offset or 0
-        try:
-            await service.complete(wire.Completion(offset=offset, state="partial"))
-        except WrongOffset as error:  # an append was under way
-            await service.complete(wire.Completion(offset=error.offset or 0, state="partial"))
+        offset = 0
+        for tries_left in (2, 1, 0):
+            try:
+                await service.complete(wire.Completion(offset=offset, state="partial"))
+            except WrongOffset as error:  # it has bytes, or an append was under way
+                if not tries_left:
+                    raise
+                offset = error.offset or 0
+            else:
+                return
 
 
 class _LiveService:
