@@ -25,7 +25,7 @@ SEARCHING: Final = """
 import re2, threading
 from overspill.execution import workers
 
-began, text, pattern = threading.Event(), b"nothing of that kind\\n" * 3_000, re2.compile(b"error|failed")
+began, text, pattern = threading.Event(), b"nothing of that kind\\n" * 300, re2.compile(b"error|failed")
 
 def search():
     began.set()
@@ -35,7 +35,7 @@ def search():
 workers.SMALL.submit(search)
 began.wait()
 """
-"""A program that ends while a thread searches with RE2, again and again for a tenth of a second."""
+"""A program that ends while a thread searches with RE2, again and again for some hundredths of a second."""
 
 
 def idle(most: int) -> Workers:
@@ -185,16 +185,19 @@ def test_a_process_that_ends_while_a_thread_searches_with_re2_does_not_abort() -
 
 
 def test_what_waits_for_a_thread_at_the_end_of_the_process_is_dropped() -> None:
-    pool, came, began = Workers(1), list[str](), threading.Event()
+    pool, came = Workers(1), list[str]()
+    began, is_followed = threading.Event(), threading.Event()
 
     def first() -> None:
         began.set()
+        assert is_followed.wait(30)
         assert until(lambda: not pool._tickets.qsize())
         came.append("first")
 
     pool.submit(first)
     assert began.wait(30)
     pool.submit(partial(came.append, "second"))
+    is_followed.set()
 
     pool.finish()
 
