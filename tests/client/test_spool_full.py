@@ -296,7 +296,7 @@ for number in range(10_000):
 def test_what_nobody_waits_for_any_more_is_not_kept(tmp_path: Path) -> None:
     spool = Spool(tmp_path / "spool")
     partition = spool.partition(NOWHERE, "")
-    order = Order(spilled("text"), WHY, refused="", on_kept=lambda _: None)
+    order = Order(spilled("text"), WHY, refused="", on_kept=lambda *_: None)
     order.take()
 
     [failure] = partition.keep_all([order], lambda: None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
@@ -177,13 +178,29 @@ def test_spills_that_are_kept_together_share_their_waits_for_the_names_and_the_l
     partition.keep(spilled(LOG, "before"), "down")
     monkeypatch.setattr(Folder, "sync", counted)
     monkeypatch.setattr(own_directory, "locked", noted)
-    orders = [Order(spilled(LOG, f"call_{number}"), "down", "", lambda _: None) for number in range(20)]
+    orders = [Order(spilled(LOG, f"call_{number}"), "down", "", lambda *_: None) for number in range(20)]
     kept = partition.keep_all(orders, on_progress=lambda: None)
 
     assert {entry.id for entry in partition.entries()} >= {order.request.id for order in orders}
     assert all(isinstance(each, Spooled) for each in kept)
     assert len(synced) == 1
     assert len(locks) == 2  # to make the files, and to give them their names
+
+
+@pytest.mark.usefixtures("spool_path")
+async def test_an_output_in_the_spool_is_not_kept_in_memory_by_a_cycle(
+    new_storage: Callable[..., Storage],
+) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        async with Client(NOWHERE, retries=0) as client:
+            stored = await put(new_storage(client), spilled(LOG, "of a cycle"))
+
+        assert stored.outcome is Outcome.SPOOLED
+        assert until(lambda: not any(type(each) is Order for each in gc.get_objects()))
+    finally:
+        gc.enable()
 
 
 @pytest.mark.usefixtures("no_spool")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from overspill.spools.entries import Spooled
+    from overspill.spools.own_directory import LockedFile
     from overspill.spools.partition import Partition
     from overspill.spools.store_request import StoreRequest
 
@@ -65,14 +66,13 @@ class SpoolDestination:
     def _order(self, request: StoreRequest, before: Failure) -> Order:
         refused = before.why if before.is_final else ""
 
-        def on_kept(entry: Spooled) -> None:
+        def on_kept(entry: Spooled, locked: LockedFile | None) -> None:
             if before.upload is not None:
-                before.upload.finish_for(self.partition, entry, order.locked, self._on_kept)
+                before.upload.finish_for(self.partition, entry, locked, self._on_kept)
             elif not refused:
                 self._on_kept()
 
-        order = Order(request, before.why, refused, on_kept, is_uploading=before.upload is not None)
-        return order
+        return Order(request, before.why, refused, on_kept, is_uploading=before.upload is not None)
 
 
 def kept_in_spool(entry: Spooled, before: Failure) -> StoreResult:

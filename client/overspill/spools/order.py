@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 class Order:
     """An output to write to the spool. `reason` and `refused` are those of `Partition.keep`.
 
-    `done` gets the entry once it is durable. `on_kept` is called after that, in a thread for blocking work.
+    `done` gets the entry once it is durable. `on_kept` is called after that, in a thread for blocking work,
+    with `locked`. It must not refer to the order: the output would stay in memory as long as the cycle.
     With `is_uploading` an upload of the output goes on: its content stays `locked` against flushes from the
     moment it can be found on the disk, unless it was in the spool before.
     """
@@ -37,7 +38,7 @@ class Order:
     request: StoreRequest
     reason: str
     refused: str
-    on_kept: Callable[[Spooled], None]
+    on_kept: Callable[[Spooled, LockedFile | None], None]
     is_uploading: bool = False
     locked: LockedFile | None = None
     done: Reply[Spooled] = field(default_factory=Reply)

@@ -124,7 +124,7 @@ def _tell(kept: list[tuple[Order, Spooled]]) -> None:
     """Call `on_kept` of each order, in another thread than the writer's, because it may have to wait."""
     for order, entry in kept:
         try:
-            order.on_kept(entry)
+            order.on_kept(entry, order.locked)
         except Exception:
             log.exception("the spooled capture %s is not uploaded for now", entry.id)
 
