@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
+import sys
 import threading
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from overspill import Client, Spool, SyncClient
 from overspill.errors import Absent, NotLive
+from overspill.live import sync_capture
 from overspill.redaction.redactor import Redactor
 from overspill.wire import State
 
@@ -215,6 +217,24 @@ def test_a_capture_that_is_left_open_ends_with_its_client_and_has_all(
 
     assert out.entry is not None
     assert (out.entry.state, out.entry.size, out.entry.status) == ("partial", 15, "its client was closed")
+
+
+def test_a_client_can_be_closed_while_other_threads_begin_captures() -> None:
+    with SyncClient(NOWHERE) as other, SyncClient(NOWHERE) as client:
+        begun = [client.live(), *(other.live() for _ in range(1_000))]
+        waiting = iter(begun)
+
+        def begin_one(*_: object) -> None:
+            """Do what a thread may do between any two steps of the one that closes."""
+            if (capture := next(waiting, None)) is not None:
+                sync_capture._end_with_process(capture)
+
+        begin_one()
+        sys.setprofile(begin_one)
+        try:
+            client.close()
+        finally:
+            sys.setprofile(None)
 
 
 def test_a_capture_that_is_left_open_ends_with_its_process_and_has_all(service: ServiceProcess) -> None:

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("overspill")
 
-_begun: Final[weakref.WeakSet[SyncLiveCapture]] = weakref.WeakSet()
+_begun: Final[weakref.WeakValueDictionary[int, SyncLiveCapture]] = weakref.WeakValueDictionary()
+"""By identity. Other threads may begin captures while they are listed, which a `WeakSet` does not allow."""
 _hook: Final = threading.Lock()
 """Taken for good by whoever has registered the hook; a forked child inherits both."""
 
@@ -190,7 +191,7 @@ def _end_with_process(capture: SyncLiveCapture) -> None:
     That is after all threads but the daemons have ended, for they may still write, and before the clients of
     the captures are closed.
     """
-    _begun.add(capture)
+    _begun[id(capture)] = capture
     if _hook.acquire(blocking=False):  # only now: what closes its client is registered, and called after this
         atexit.register(_end_all)
 
@@ -201,7 +202,8 @@ def _end_all() -> None:
 
 def end_open(owner: object, why: str) -> None:
     """End the captures of one owner, or all, whose block is not left. Log what is not stored by that."""
-    unfinished = [each for each in list(_begun) if each.is_open and owner in {None, each.owner}]
+    begun = [capture for reference in _begun.valuerefs() if (capture := reference())]
+    unfinished = [each for each in begun if each.is_open and owner in {None, each.owner}]
     replies = []
     for capture in unfinished:
         with suppress(RuntimeError):
