@@ -1,11 +1,13 @@
 """That one pass over a text finds the words that a search for each would find."""
 
+import os
 import re
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill.previews import words
+from overspill.previews import presence, words
 from overspill.previews.folding import comparable, masked
 from overspill.previews.keywords import Keywords, members
 from overspill.previews.presence import present_in_pieces, present_words
@@ -39,6 +41,27 @@ def test_one_pass_of_re2_finds_the_words_that_are_found_without_it(data: bytes) 
     found = [word for word in present_in_pieces(data) if word in data]
 
     assert present_words(data) == found
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_child_searches_with_an_automaton_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    whole = presence._set_of
+
+    def counted(patterns: Iterable[bytes]) -> object:
+        made.append(os.getpid())
+        return whole(patterns)
+
+    present_words(b"an error")
+    monkeypatch.setattr(presence, "_set_of", counted)
+    child = os.fork()
+    if child == 0:
+        is_right = present_words(b"an error") == [b"error"] and os.getpid() in made
+        os._exit(0 if is_right else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert present_words(b"an error") == [b"error"]
+    assert not made
 
 
 def test_of_a_text_without_any_word_few_are_looked_for() -> None:

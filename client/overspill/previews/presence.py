@@ -7,6 +7,7 @@ for in the pieces between blanks and punctuation: of thousands only hundreds dif
 from __future__ import annotations
 
 import functools
+import os
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -92,7 +93,7 @@ _PROBES_BUT_RED: Final = tuple(probe for probe in _PROBES if not probe.word.ends
 
 def present_words(data: bytes) -> list[bytes]:
     """Return the words that `data`, in lower case, may have: strong and usual words first."""
-    return present_in_pieces(data) if re2 is None else _automaton().present_words(data)
+    return present_in_pieces(data) if re2 is None else _automaton(os.getpid()).present_words(data)
 
 
 def present_in_pieces(data: bytes) -> list[bytes]:
@@ -105,9 +106,13 @@ def present_in_pieces(data: bytes) -> list[bytes]:
 
 
 class _Automaton:
-    """All words in one automaton of RE2, and all heads in another: one of both would have far more states."""
+    """All words in one automaton of RE2, and all heads in another: one of both would have far more states.
 
-    def __init__(self) -> None:
+    It belongs to one process. A thread that searches while the process forks holds locks of RE2, which nobody
+    releases in the child.
+    """
+
+    def __init__(self, process: int) -> None:  # noqa: ARG002  (the key of the cache)
         self._heads = sorted({probe.head for probe in _PROBES} - {b""})
         self._word_set = _set_of([re.escape(probe.word) for probe in _PROBES])
         self._head_set = _set_of(map(_beginning_with, self._heads))
