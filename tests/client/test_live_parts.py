@@ -336,3 +336,14 @@ async def test_a_writer_does_not_wait_for_one_that_has_broken_down() -> None:
             await out.flush()
     with pytest.raises(RuntimeError, match="new thread"):
         await out.complete()
+
+
+async def test_a_copy_that_has_not_got_the_last_bytes_is_not_called_whole() -> None:
+    out = LiveCapture(AwayService(), Description(id="cap_x", session=""), copy=BrokenCopy(), patience=3600)
+    out.start()
+    await out.write(b"the last bytes\n")
+    out.producer.end()
+    with pytest.raises(RuntimeError, match="new thread"):
+        await out.complete()
+
+    assert not out.is_copied

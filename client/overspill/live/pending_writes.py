@@ -33,8 +33,10 @@ class PendingWrites:
         self._copy = copy
         self._lock = threading.Lock()
         self._pieces: deque[bytes] = deque()
+        self._is_closed = False
+        """Whether nothing more can be added."""
         self.is_drained: bool = False
-        """Whether all was taken. Nothing more can be added then."""
+        """Whether all was taken, and the copy has got it."""
         self.size: int = 0
         """The bytes that wait to be taken."""
         self.preparing: int = 0
@@ -57,7 +59,7 @@ class PendingWrites:
     def add(self, data: bytes) -> None:
         """Take a write. Raises `ValueError` behind the last batch. Safe to call from any thread."""
         with self._lock:
-            if self.is_drained:
+            if self._is_closed:
                 raise ValueError(ENDED)
             self._pieces.append(data)
             self.size += len(data)
@@ -77,6 +79,7 @@ class PendingWrites:
         self.taken_bytes += len(data)
         if self._copy is not None and data:
             self._copy.keep(data, is_masked=bool(self.masked))
+        self.is_drained = self._is_closed
         return data
 
     def _batch(self, *, is_last: bool) -> list[bytes]:
@@ -88,7 +91,7 @@ class PendingWrites:
                 size += len(pieces[-1])
             self.preparing = size  # before it is subtracted: another thread never counts too little
             self.size -= size
-            self.is_drained = is_last and not self._pieces
+            self._is_closed = is_last and not self._pieces
         return pieces
 
 
