@@ -6,7 +6,8 @@ import json
 from typing import Any, Final
 
 import pytest
-from overspill import Guard
+from overspill import Guard, Policy
+from overspill.guard.holdout import Holdout
 from overspill.mcp.request import CALL, Request
 from overspill.mcp.results import guarded
 from overspill.mcp.tool_names import ToolNames
@@ -56,3 +57,19 @@ async def test_metadata_of_a_few_blocks_stays() -> None:
     content = [{"type": "text", "text": "x", "_meta": {"k": "v" * 300_000}}] * 30
 
     assert (await shown(content))["content"] == content
+
+
+async def test_the_blocks_of_a_tool_that_is_exempt_stay() -> None:
+    result = {"content": [FORMS["texts with metadata"][0]] * 9_000}
+    guard = Guard(policy=Policy(exempt=frozenset({"many"})))
+    request = Request(None, CALL, {"name": "many", "_meta": {}})
+
+    assert await guarded(guard, None, ToolNames((), drops_schemas=False), request, result) is result
+
+
+async def test_the_blocks_of_a_session_that_is_held_out_stay() -> None:
+    result = {"content": [FORMS["texts of one character"][0]] * 9_000}
+    guard = Guard(holdout=Holdout(name="whole", share=1 - 1e-15))
+    request = Request(None, CALL, {"name": "many", "_meta": {}})
+
+    assert await guarded(guard, None, ToolNames((), drops_schemas=False), request, result, "one") is result

@@ -91,11 +91,13 @@ async def _guarded(
 ) -> Any:
     if isinstance(result, dict) and result.get("resultType") == _UNFINISHED:
         return result
+    held = policy or guard.policy_for(session)
+    foreign = policy_for_foreign_tool(held)
     if request.tool in names.reading:  # a tool of the server, which only has the name of one of ours
-        policy = policy_for_foreign_tool(policy or guard.policy)
+        policy = held = foreign
     fewer = result
-    if may_have_many(result):
-        most = fitting_chars((policy or guard.policy).limits(request.tool))
+    if request.tool not in foreign.exempt and may_have_many(result):
+        most = fitting_chars(held.limits(request.tool))
         fewer = await threads.run(with_few_blocks, result, most)
     found = await guard.process(
         fewer,
