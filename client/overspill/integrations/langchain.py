@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from overspill.guard.guarded import Guarded
 
     _Result: TypeAlias = ToolMessage | Command[Any]
+    _Exchange: TypeAlias = tuple[ToolMessage, ToolMessage]
 
 _CONTROL_FLOW: Final = (GraphBubbleUp,)
 """An interrupt, which is no result."""
@@ -82,7 +83,9 @@ class OverspillMiddleware(AgentMiddleware):
         """Guard results that `wrap_tool_call` has not returned. The state keeps what the model is shown."""
         brought = list(self._brought(request))
         shown = _changed(brought, [self.adapter.process_sync(each, **call) for each, call in brought])
-        return _keeping(handler(_showing(request, shown)), shown) if shown else handler(request)
+        if not shown:
+            return handler(request)
+        return _keeping(request, handler(_showing(request, shown)), shown)
 
     async def awrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[ModelResponse]]
@@ -90,7 +93,9 @@ class OverspillMiddleware(AgentMiddleware):
         """Do the same as `wrap_model_call`, for asynchronous code."""
         brought = list(self._brought(request))
         shown = _changed(brought, [await self.adapter.process(each, **call) for each, call in brought])
-        return _keeping(await handler(_showing(request, shown)), shown) if shown else await handler(request)
+        if not shown:
+            return await handler(request)
+        return _keeping(request, await handler(_showing(request, shown)), shown)
 
     def _returning(self, guarded: Guarded, call: dict[str, Any]) -> Any:
         self._returned.append((call["session"], call["call_id"]))
@@ -176,21 +181,25 @@ def _is_from_program(state: Any, call_id: str | None) -> bool:
     return any(block.get("id") == call_id and is_program(block.get("caller")) for block in blocks)
 
 
-def _changed(brought: Sequence[tuple[ToolMessage, Any]], guarded: Sequence[Guarded]) -> list[ToolMessage]:
-    """Return the guarded messages that are not what they were."""
+def _changed(brought: Sequence[tuple[ToolMessage, Any]], guarded: Sequence[Guarded]) -> list[_Exchange]:
+    """Return the messages that the guard changed."""
     both = zip(brought, guarded, strict=True)
-    return [_with_metadata(each) for (message, _), each in both if each.value is not message]
+    return [(message, _with_metadata(each)) for (message, _), each in both if each.value is not message]
 
 
-def _showing(request: ModelRequest, shown: Sequence[ToolMessage]) -> ModelRequest:
-    """Return the request with these messages in the places of those with their ids."""
-    known = {each.id: each for each in shown}
-    return request.override(messages=[known.get(each.id, each) for each in request.messages])
+def _showing(request: ModelRequest, shown: Sequence[_Exchange]) -> ModelRequest:
+    """Return the request with the guarded messages. Another middleware may have made some without ids."""
+    known = {id(old): new for old, new in shown}
+    return request.override(messages=[known.get(id(each), each) for each in request.messages])
 
 
-def _keeping(response: ModelResponse, shown: Sequence[ToolMessage]) -> ExtendedModelResponse:
-    """Return the response with what replaces the messages in the state of the graph."""
-    return ExtendedModelResponse(response, Command(update={"messages": list(shown)}))
+def _keeping(
+    request: ModelRequest, response: ModelResponse, shown: Sequence[_Exchange]
+) -> ExtendedModelResponse:
+    """Return the response with what replaces messages in the state of the graph: only those that it has."""
+    kept = {each.id for each in request.state["messages"]}
+    update = {"messages": [new for _, new in shown if new.id in kept]}
+    return ExtendedModelResponse(response, Command(update=update))
 
 
 def _with_metadata(guarded: Guarded) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
@@ -153,3 +153,26 @@ def test_results_that_come_with_the_input_are_guarded(guard: Guard, session: str
     assert model.asked[0][2].startswith("[overspill] Output of ask (call_0")
     assert state["messages"][2].content == model.asked[0][2]
     assert [name for name, _ in guard.stats] == ["ask", "lines"]
+
+
+class WithoutIds(AgentMiddleware):
+    """Makes the conversation anew for the model: its messages have no ids."""
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        copies = [each.model_copy(update={"id": None}) for each in request.messages]
+        return handler(request.override(messages=copies))
+
+
+def test_of_messages_without_ids_only_the_long_result_is_replaced(guard: Guard, session: str) -> None:
+    model, agent = agent_of(WithoutIds(), OverspillMiddleware(guard))
+    thread: Any = {"configurable": {"thread_id": session}}
+    call = AIMessage("", tool_calls=[{"name": "ask", "args": {}, "id": "call_0"}])
+    whole = ToolMessage(tools.lines(20_000), tool_call_id="call_0")
+    state = agent.invoke({"messages": [("user", "go"), call, whole]}, thread)
+
+    assert model.asked[0][:2] == ["go", ""]
+    assert model.asked[0][2].startswith("[overspill] Output of ask (call_0")
+    assert [each.tool_call_id for each in state["messages"] if isinstance(each, ToolMessage)] == [
+        "call_0",
+        "call_1",
+    ]
