@@ -10,6 +10,7 @@ import pytest
 from overspill import Guard, Policy
 from overspill.mcp.request import CALL, Request
 from overspill.mcp.results import guarded
+from overspill.mcp.schema_room import with_room
 from overspill.mcp.tool_names import ToolNames
 from overspill.mcp.valid_results import shortened, validator
 
@@ -130,6 +131,29 @@ def test_the_schema_of_a_table_names_no_entries_beside_those_that_it_had() -> No
 
     assert "properties" not in names.schemas["rows"]
     assert table in names.schemas["rows"]["anyOf"]
+
+
+@pytest.mark.parametrize(
+    "described",
+    [
+        {"type": "integer", "format": "int64"},
+        {"type": ["number", "null"], "format": "double"},
+        {**TEXT, "format": "uri", "maxLength": 2083, "minLength": 1},
+        {**TEXT, "default": {"format": "zip"}},
+        {"type": "object", "properties": {"contains": {"type": "object", "properties": {}}}},
+    ],
+    ids=["a number", "a number or none", "a short address", "a default", "a name that is a word of schemas"],
+)
+def test_a_schema_of_what_is_never_long_stays_as_it_is(described: dict[str, Any]) -> None:
+    schema = {"type": "object", "properties": {"one": described}, "required": ["one"]}
+
+    assert with_room(schema) is schema
+
+
+def test_entries_that_are_a_list_are_none() -> None:
+    schema = {"type": "object", "properties": ["one"], "additionalProperties": False}
+
+    assert schema in with_room(schema)["anyOf"]
 
 
 async def test_a_text_with_a_pattern_that_only_clients_can_check_stays_as_it_was_or_goes() -> None:

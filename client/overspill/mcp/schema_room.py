@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from overspill.shapes.short_copy import ENTRY_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _ENTRY: Final = {"type": "string", "description": "Says what was cut from this result, and how to read on."}
 _NOTICE: Final[dict[str, Any]] = {
@@ -36,6 +33,11 @@ _SHORT_FORMATS: Final = frozenset(
     ("date", "time", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid")
 )
 """The formats whose texts are never long."""
+_SHORT_CHARS: Final = 4_000
+"""A text that may have no more is never long: addresses of Pydantic may have 2,083."""
+_NAMED: Final = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})
+"""What has schemas by names, which may be words of schemas too."""
+_DATA: Final = frozenset({"const", "enum", "default", "example", "examples"})
 _SHARED: Final = frozenset({"$schema", "$id", "$defs", "definitions", "title", "description"})
 """What stays at the root of a schema that is put into another, as do words of others (`x-…`)."""
 _INNER: Final = "#/anyOf/0"
@@ -46,6 +48,8 @@ def with_room(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema so that a notice may stand in a result: the same one if it allows that."""
     named = schema.get("properties", {})
     is_closed = any(schema.get(word, True) is not True for word in _CLOSING)
+    if not isinstance(named, dict):  # PHP writes [] for none
+        named = {}
     is_table = is_closed and not named  # clients in Python make a dict of it, but a class of named entries
     if schema.get("type", "object") != "object" or is_table or not _REFUSING.isdisjoint(schema):
         return _or_notice(schema)
@@ -98,10 +102,18 @@ def _is_long(schema: dict[str, Any]) -> bool:
 
 def _is_whole_or_nothing(schema: dict[str, Any]) -> bool:
     """Return whether a value of this schema may be long, and be another one if anything is cut from it."""
+    if _may_be(schema, "array") and isinstance(schema.get("contains"), dict):
+        return True
+    most = schema.get("maxLength")
+    if not _may_be(schema, "string") or (isinstance(most, int | float) and most <= _SHORT_CHARS):
+        return False
     form = schema.get("format")
-    if isinstance(form, str):
-        return form not in _SHORT_FORMATS
-    return isinstance(schema.get("pattern"), str) or isinstance(schema.get("contains"), dict)
+    return form not in _SHORT_FORMATS if isinstance(form, str) else isinstance(schema.get("pattern"), str)
+
+
+def _may_be(schema: dict[str, Any], kind: str) -> bool:
+    kinds = schema.get("type", kind)
+    return kind in kinds if isinstance(kinds, list) else kinds == kind
 
 
 def _has_any(schema: Any, wanted: Callable[[dict[str, Any]], bool]) -> bool:
@@ -109,4 +121,13 @@ def _has_any(schema: Any, wanted: Callable[[dict[str, Any]], bool]) -> bool:
         return any(_has_any(each, wanted) for each in schema)
     if not isinstance(schema, dict):
         return False
-    return wanted(schema) or any(_has_any(each, wanted) for each in schema.values())
+    return wanted(schema) or any(_has_any(each, wanted) for each in _inner(schema))
+
+
+def _inner(schema: dict[str, Any]) -> Iterator[Any]:
+    """Yield what may be a schema in a schema, or a list of them."""
+    for word, value in schema.items():
+        if word in _NAMED and isinstance(value, dict):
+            yield from value.values()
+        elif word not in _DATA:
+            yield value
