@@ -9,7 +9,7 @@ import re
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +25,7 @@ from tests.client.shell import OVERSPILL
 from tests.mcp import bad_http_server, scripted_server
 from tests.mcp.test_server import SDK
 from tests.servers.overspill import clean_environment
+from tests.servers.redis import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -518,6 +519,25 @@ def test_the_session_at_a_url_is_ended_even_if_the_server_does_not_say_so(
 
         assert peer.process.wait(SECONDS) == code
         assert ended == ["session-0"]
+
+
+def test_a_client_that_speaks_on_after_a_signal_makes_no_noise(service: ServiceProcess) -> None:
+    ended: list[str] = []
+    with (
+        bad_http_server.running(lost_status=404, ended=ended) as url,
+        proxied(service.url, remote=url) as peer,
+    ):
+        peer.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={})
+        peer.send({"method": "notifications/initialized"})
+        peer.call("fine")
+        peer.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: ended, "the end of the session")
+        with suppress(BrokenPipeError):
+            for _ in range(3):
+                peer.send({"method": "notifications/more"})
+        peer.process.wait(SECONDS)
+
+        assert b"Traceback" not in peer.stderr.read()
 
 
 def test_an_event_of_more_than_a_megabyte_is_guarded(service: ServiceProcess) -> None:

@@ -37,15 +37,17 @@ async def run(url: str, guard: Guard, choices: Choices, headers: Mapping[str, st
     to_server: asyncio.Queue[bytes | None] = asyncio.Queue()
     relay = Relay(guard, line_writer(writer), to_server.put_nowait, choices)
     request_headers = RequestHeaders()
-    signals = _ended_by_signals(reader)
+    reading = asyncio.create_task(_read(reader, relay))
+    signals = _ended_by_signals(reading)
     async with (
         ProxyClient(dict(headers)) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=None) as (received, sent),
     ):
         sending = asyncio.create_task(_send(to_server, sent, relay, request_headers, line_writer(writer)))
         receiving = asyncio.create_task(_receive(received, relay, request_headers, writer))
-        async for line in lines(reader):
-            relay.from_client(line)
+        await asyncio.wait([reading])
+        if not reading.cancelled():
+            reading.result()
         to_server.put_nowait(None)
         await asyncio.wait([sending], timeout=END_SECONDS)
         sending.cancel()
@@ -55,13 +57,19 @@ async def run(url: str, guard: Guard, choices: Choices, headers: Mapping[str, st
     return 128 + signals[0] if signals else 0
 
 
-def _ended_by_signals(reader: asyncio.StreamReader) -> list[int]:
-    """Let a signal end the client's input. Return the list that gets its number."""
+async def _read(reader: asyncio.StreamReader, relay: Relay) -> None:
+    """Take what the client says, to the end of its input. Raises `MessageTooLong`."""
+    async for line in lines(reader):
+        relay.from_client(line)
+
+
+def _ended_by_signals(reading: asyncio.Task[None]) -> list[int]:
+    """Let a signal end the reading. Return the list that gets its number."""
     numbers: list[int] = []
 
     def end(number: int) -> None:
         numbers.append(number)
-        reader.feed_eof()
+        reading.cancel()
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, end, number)
