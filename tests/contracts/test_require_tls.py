@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import pytest
+import redis
 import trustme
 from overspill_service.back_ends import catalog_of, store_of
 from overspill_service.catalog.urls import open_catalog
@@ -144,3 +145,24 @@ async def test_a_redis_of_another_authority_is_refused(tls_redis: RedisServer, t
     with pytest.raises(CatalogUnavailable, match=r"(?i)certificate|TLS"):
         await catalog.ping()
     await catalog.close()
+
+
+async def test_a_redis_that_wants_another_tls_is_not_called_one_without(
+    tls_redis: RedisServer, tmp_path: Path
+) -> None:
+    authority = tls_redis.directory / "ca.pem"
+    port = int(tls_redis.options["tls_port"])
+    catalog = open_catalog(
+        tls_url(tls_redis, authority).replace("deadline=20", "deadline=1"), data_dir=tmp_path
+    )
+    with redis.Redis(HOST, port, ssl=True, ssl_ca_certs=str(authority), single_connection_client=True) as one:
+        # Before TLS 1.3 a server wants the client's certificate before the connection stands.
+        one.config_set("tls-auth-clients", "yes", "tls-protocols", "TLSv1.2")
+        try:
+            with pytest.raises(CatalogUnavailable) as raised:
+                await catalog.ping()
+        finally:
+            one.config_set("tls-auth-clients", "no", "tls-protocols", "")
+    await catalog.close()
+
+    assert "is TLS on at this port" not in str(raised.value)

@@ -84,10 +84,15 @@ async def opened(address: Address, options: LinkOptions) -> Link:
     except TimeoutError as error:
         raise redis_errors.TimeoutError(NO_TLS if options.tls else "no connection") from error
     except OSError as error:
-        is_no_tls = isinstance(error, _NOT_TLS) and not isinstance(error, ssl.SSLCertVerificationError)
-        raise redis_errors.ConnectionError(
-            NO_TLS if options.tls and is_no_tls else "no connection"
-        ) from error
+        text = NO_TLS if options.tls and _is_no_tls(error) else "no connection"
+        raise redis_errors.ConnectionError(text) from error
+
+
+def _is_no_tls(error: OSError) -> bool:
+    """Return whether a server may speak no TLS. One that sends an alert does."""
+    if isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or ""):
+        return False
+    return isinstance(error, _NOT_TLS) and not isinstance(error, ssl.SSLCertVerificationError)
 
 
 async def _logged_in(address: Address, options: LinkOptions, link: Link) -> Link:
