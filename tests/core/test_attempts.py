@@ -6,7 +6,7 @@ import logging
 
 import pytest
 from overspill_service.errors import StoreUnavailable
-from overspill_service.resources.attempts import Attempts
+from overspill_service.resources.attempts import MAX_REASONS, Attempts
 
 
 async def fail(error: Exception | None) -> None:
@@ -26,3 +26,13 @@ async def test_a_failure_is_logged_when_it_begins_changes_and_ends(
     lines = [record.getMessage() for record in caplog.records]
     assert len(lines) == 3
     assert lines[-1] == "work succeeds again"
+
+
+async def test_of_reasons_that_are_always_new_only_the_first_are_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    attempts = Attempts(logging.getLogger("overspill_service"))
+    for number in range(MAX_REASONS + 5):
+        await attempts.make("work", fail(StoreUnavailable(f"down {number}")))
+
+    assert len(caplog.records) == MAX_REASONS
