@@ -116,17 +116,19 @@ class Folder:
         """Look at all files, with a system call for each."""
         with files.opened(self.path) as directory:
             names = [each.name for each in os.scandir(directory) if self._is_own(each.name)]
-            found = {name: status for name in names if (status := files.found(directory, name))}
+            found = {  # sizes and dates alone: a status of each of many files takes memory
+                name: (status.st_size, status.st_mtime)
+                for name in names
+                if (status := files.found(directory, name))
+            }
         stored_files = [
-            StoredFile(
-                content.st_mtime, stem, content.st_size, content.st_size + entry.st_size, entry.st_mtime
-            )
-            for name, entry in found.items()
+            StoredFile(content[1], stem, content[0], content[0] + size, changed)
+            for name, (size, changed) in found.items()
             if _is_entry(name) and (content := found.get((stem := name.removesuffix(ENTRY)) + self.suffix))
         ]
         paired = {each.id for each in stored_files}
         loose = [name for name in found if name.partition(".")[0] not in paired]
-        return Stock(sum(each.st_size for each in found.values()), sorted(stored_files), loose)
+        return Stock(sum(size for size, _ in found.values()), sorted(stored_files), loose)
 
     def stored_files(self) -> list[StoredFile]:
         """Return the contents that have an entry, oldest first."""
