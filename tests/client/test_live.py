@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from overspill import Client, Spool, SyncClient
-from overspill.errors import Absent, NotLive
+from overspill.errors import Absent, ClientClosed, NotLive
+from overspill.execution.waiting import wait_blocking
 from overspill.live import sync_capture
 from overspill.redaction.redactor import Redactor
 from overspill.wire import State
@@ -217,6 +218,32 @@ def test_a_capture_that_is_left_open_ends_with_its_client_and_has_all(
 
     assert out.entry is not None
     assert (out.entry.state, out.entry.size, out.entry.status) == ("partial", 15, "its client was closed")
+
+
+@pytest.mark.parametrize("use", ["flush", "complete", "abort"])
+def test_what_uses_a_capture_whose_client_is_closed_says_so(service: ServiceProcess, use: str) -> None:
+    with SyncClient(service.url) as client, client.live() as out:
+        client.close()
+        with pytest.raises(ClientClosed, match="its client was closed"):
+            getattr(out, use)()
+
+
+def test_closing_a_client_in_the_loop_thread_is_refused_while_a_capture_is_open(
+    service: ServiceProcess,
+) -> None:
+    async def close(_: object) -> None:
+        client.close()
+
+    with SyncClient(service.url) as client, client.live() as out:
+        out.write("one\n")
+        closing = client.begin(close)
+        wait_blocking(closing)
+        with pytest.raises(RuntimeError, match="inside its own event loop"):
+            closing.result()
+        out.write("two\n")
+
+    assert out.entry is not None
+    assert (out.entry.state, out.entry.size) == ("complete", 8)
 
 
 def test_a_client_can_be_closed_while_other_threads_begin_captures() -> None:

@@ -17,7 +17,7 @@ class ContentChanged(OverspillError):
     """A file had another length when it was sent than when it was hashed. Nothing was stored: try again."""
 
 
-class ClientClosed(OverspillError):
+class ClientClosed(OverspillError, RuntimeError):
     """The client was closed. Call it inside its `with` block, enter it once more, or make another."""
 
 

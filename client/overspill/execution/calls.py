@@ -6,6 +6,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from overspill.errors import ClientClosed
 from overspill.execution.loop_thread import CLOSE_SECONDS, LoopThread, shared
 from overspill.execution.submissions import Ongoing, Submission
 from overspill.execution.waiting import Reply, result, wait_blocking
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 OWN_LOOP: Final = "a SyncClient cannot be used inside its own event loop; use Client there"
+_CLOSED: Final = (
+    "its client was closed: what that client began has ended, and nothing more can be done with it"
+)
 FORKED: Final = "this was begun before the process forked: only the parent can go on with it, not its child"
 
 
@@ -39,7 +43,7 @@ class Calls:
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run the coroutine; return or raise what it does. An interrupt of the caller's thread cancels it.
 
-        Raises `RuntimeError` after `close`, inside the loop thread, and in a forked child.
+        Raises `ClientClosed` after `close`, and `RuntimeError` inside the loop thread and in a forked child.
         """
         if self.thread.is_here:
             coroutine.close()
@@ -51,7 +55,7 @@ class Calls:
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Reply[T]:
         """Begin the coroutine; return the reply that gets its result. Cancelling it cancels the coroutine.
 
-        Raises `RuntimeError` after `close`, and in a forked child.
+        Raises `ClientClosed` after `close`, and `RuntimeError` in a forked child.
         """
         return self.enter(Submission(coroutine))
 
@@ -59,7 +63,7 @@ class Calls:
         """Do the same as `submit`, for any submission."""
         if self._is_closed:
             submission.drop()
-            raise RuntimeError("the event loop of this client is closed")
+            raise ClientClosed(_CLOSED)
         if self.thread.is_inherited:
             submission.drop()
             raise RuntimeError(FORKED)

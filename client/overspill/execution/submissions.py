@@ -10,6 +10,7 @@ import logging
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
+from overspill.errors import ClientClosed
 from overspill.execution.waiting import Reply
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class NoLoop(RuntimeError):
     """There is no loop thread that could do this, or none any more."""
 
 
-class LoopEnded(NoLoop):
+class LoopEnded(NoLoop, ClientClosed):
     """A submission was ended before it was done, because its client was closed."""
 
     def __init__(self) -> None:

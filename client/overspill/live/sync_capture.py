@@ -10,7 +10,7 @@ import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
-from overspill.execution.calls import FORKED
+from overspill.execution.calls import FORKED, OWN_LOOP
 from overspill.execution.waiting import wait_blocking
 from overspill.live.files import LiveFile, text_file
 from overspill.live.live_capture import CANCELLED_SECONDS, WRITE_BYTES
@@ -201,9 +201,14 @@ def _end_all() -> None:
 
 
 def end_open(owner: object, why: str) -> None:
-    """End the captures of one owner, or all, whose block is not left. Log what is not stored by that."""
+    """End the captures of one owner, or all, whose block is not left. Log what is not stored by that.
+
+    Raises `RuntimeError` in the loop thread if there are any: only that thread could end them.
+    """
     begun = [capture for reference in _begun.valuerefs() if (capture := reference())]
     unfinished = [each for each in begun if each.is_open and owner in {None, each.owner}]
+    if any(each._calls.thread.is_here for each in unfinished):  # noqa: SLF001  (this module's own)
+        raise RuntimeError(OWN_LOOP)
     replies = []
     for capture in unfinished:
         with suppress(RuntimeError):

@@ -138,7 +138,8 @@ class SyncClient:
         """Close the connections, end the calls that run, and end the thread if no other client needs it.
 
         Live captures whose block is not left end as partial first, within 5 seconds. Calls raise
-        `ClientClosed` from then on; `with` opens it again.
+        `ClientClosed` from then on; `with` opens it again. Raises `RuntimeError` in the loop thread if there
+        are such captures.
         """
         if self.has_live:
             from overspill.live.sync_capture import end_open  # noqa: PLC0415  (loaded already)
