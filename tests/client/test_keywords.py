@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill.previews import presence, words
+from overspill.previews import search_set, words
 from overspill.previews.folding import comparable, masked
 from overspill.previews.keywords import Keywords, members
 from overspill.previews.presence import present_in_pieces, present_words
@@ -20,9 +20,15 @@ WORDS = st.lists(st.text("abc .", min_size=1, max_size=4), min_size=1, max_size=
 
 @given(WORDS, TEXTS)
 def test_all_words_of_a_text_are_found_also_those_that_overlap(known: list[str], text: str) -> None:
-    found = Keywords({word: 1 << number for number, word in enumerate(known)}).numbers(text)
+    keywords = Keywords(map(str.encode, known))
 
-    assert [known[number] for number in members(found)] == [word for word in known if word in text]
+    found = {word.encode() for word in known if word in text}
+    assert keywords.among(text.encode()) == keywords.among_without_re2(text.encode()) == found
+
+
+@given(st.sets(st.integers(0, 200)))
+def test_the_members_of_a_set_of_numbers_are_its_numbers_the_smallest_first(numbers: set[int]) -> None:
+    assert list(members(sum(1 << number for number in numbers))) == sorted(numbers)
 
 
 @pytest.mark.parametrize("word", [*words.STRONG, *words.USUAL, *words.WEAK])
@@ -46,14 +52,14 @@ def test_one_pass_of_re2_finds_the_words_that_are_found_without_it(data: bytes) 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_child_searches_with_an_automaton_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    whole = presence._set_of
+    whole = search_set._compiled
 
     def counted(patterns: Iterable[bytes]) -> object:
         made.append(os.getpid())
         return whole(patterns)
 
     present_words(b"an error")
-    monkeypatch.setattr(presence, "_set_of", counted)
+    monkeypatch.setattr(search_set, "_compiled", counted)
     child = os.fork()
     if child == 0:
         is_right = present_words(b"an error") == [b"error"] and os.getpid() in made

@@ -115,7 +115,7 @@ def test_what_stands_before_the_message_of_a_line_does_not_hide_it(prefix: str, 
     text = "".join(f"{prefix}{calm}" for calm in [*CALM, f"{line}\n", *CALM])
 
     assert line in preview(text, 2_048)
-    assert judge(prefix + line) == judge(line)
+    assert judge([prefix + line]) == judge([line])
 
 
 @pytest.mark.parametrize("line", REASONS)
@@ -230,7 +230,7 @@ HOSTILE = (
 def test_no_line_takes_long_to_judge(part: str) -> None:
     usual = "2026-11-12T10:18:22Z ERROR worker-12 failed to reach shop: connection refused (10.1.1.1:38)"
     line = part * (320 // len(part))
-    cost, usual_cost = (min(repeat(partial(judge, each), number=5, repeat=7)) for each in (line, usual))
+    cost, usual_cost = (min(repeat(partial(judge, [each]), number=5, repeat=7)) for each in (line, usual))
 
     assert cost < 60 * usual_cost
 

@@ -85,16 +85,14 @@ class _Alike:
             self.first = line
         self.last = max(self.last, line.begin)
 
-    def is_loud(self, text: str) -> bool:
-        """Return whether the first line has a word as it is written where it matters."""
-        line = text[self.first.begin : self.first.begin + self.first.length]
-        return any(map(line.__contains__, words.LOUD_MARKS))
+    def first_line(self, text: str) -> str:
+        return text[self.first.begin : self.first.begin + self.first.length]
 
     def candidate(self, text: str) -> Candidate:
         begin, length, word_at, _ = self.first
         end = begin + length
         after = end + text.startswith("\n", end)
-        return Candidate(begin, after, text[begin:end], word_at, self.lines, self.last)
+        return Candidate(begin, after, self.first_line(text), word_at, self.lines, self.last)
 
 
 class FoundCandidates(NamedTuple):
@@ -201,9 +199,17 @@ def _thinned(seen: dict[object, _Alike], text: str) -> list[Candidate]:
         data = form if isinstance(form, bytes) else form[0]  # type: ignore[index]  # the bytes of a form
         kinds.setdefault(data[:_KIND_BYTES], []).append(alike)
     found = [each for kind in kinds.values() for each in _some(kind, _MAX_JUDGED_PER_KIND)]
-    loud = [each for each in found if each.is_loud(text)]
+    loud = _loud(found, text)
     chosen = {each.first.begin: each for each in (*_some(found, _MAX_JUDGED), *_some(loud, _MAX_LOUD_JUDGED))}
     return [chosen[begin].candidate(text) for begin in sorted(chosen)]
+
+
+def _loud(found: list[_Alike], text: str) -> list[_Alike]:
+    """Return those whose first line has a word as it is written where it matters."""
+    lines = [each.first_line(text) for each in found]
+    joined = "\n".join(lines)
+    marks = [mark for mark in words.LOUD_MARKS if mark in joined]
+    return [each for each, line in zip(found, lines, strict=True) if any(map(line.__contains__, marks))]
 
 
 def _some(found: list[T], most: int) -> list[T]:

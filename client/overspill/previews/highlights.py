@@ -19,7 +19,7 @@ from overspill.text import measure, quantities
 from overspill.text.sanitize import cut_after, cut_before, sanitize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from overspill.previews.candidates import Candidate
     from overspill.previews.excerpt import Excerpt
@@ -83,13 +83,13 @@ def highlights(excerpt: Excerpt, stop: int, start: int, *, max_bytes: int, max_l
     """
     search = candidates.CandidateSearch(excerpt, stop, start)
     found = search.usual()
-    verdict_of = _Verdicts()
-    groups = _groups(found.candidates, verdict_of)
+    verdicts = _Verdicts()
+    groups = _groups(found.candidates, verdicts)
     if not _have_reason(groups) and not spans.is_short(stop, start):
         found = search.further()
-        groups = _groups(found.candidates, verdict_of)
+        groups = _groups(found.candidates, verdicts)
     if not _have_reason(groups) and (unlike := novelty.find_unlike(excerpt, stop, start)):
-        groups = _groups(sorted([*found.candidates, *unlike], key=attrgetter("begin")), verdict_of)
+        groups = _groups(sorted([*found.candidates, *unlike], key=attrgetter("begin")), verdicts)
     ranked = _ranked(groups)[:_MAX_OFFERED]
     shown: dict[int, Highlight] = {}
     for item in _offered(excerpt, ranked, (stop, start), is_all=found.is_all):
@@ -111,16 +111,17 @@ class _Verdicts:
     def __init__(self) -> None:
         self._known: dict[tuple[int, int, bool], LineVerdict | None] = {}
 
-    def __call__(self, item: Candidate) -> LineVerdict | None:
-        key = item.begin, item.word_at, item.is_unlike
-        if key not in self._known:
-            self._known[key] = _verdict(item)
-        return self._known[key]
+    def of(self, items: Iterable[Candidate]) -> list[tuple[LineVerdict, Candidate]]:
+        """Return the items that matter, each with its verdict."""
+        keyed = {(item.begin, item.word_at, item.is_unlike): item for item in items}
+        new = {key: item for key, item in keyed.items() if key not in self._known}
+        self._known.update(zip(new, _verdicts([*new.values()]), strict=True))
+        return [(verdict, item) for key, item in keyed.items() if (verdict := self._known[key]) is not None]
 
 
-def _groups(found: Iterable[Candidate], verdict_of: _Verdicts) -> list[_Group]:
+def _groups(found: Iterable[Candidate], verdicts: _Verdicts) -> list[_Group]:
     """Group candidates that are alike, each group under its first line, in the order of the text."""
-    judged = [(verdict, item) for item in found if (verdict := verdict_of(item)) is not None]
+    judged = verdicts.of(found)
     groups: dict[tuple[int, str], _Group] = {}
     names = comparable([item.line[: 2 * _SHOWN_CHARS] for _, item in judged])
     for (verdict, item), name in zip(judged, names, strict=True):
@@ -134,8 +135,12 @@ def _groups(found: Iterable[Candidate], verdict_of: _Verdicts) -> list[_Group]:
     return list(groups.values())
 
 
-def _verdict(item: Candidate) -> LineVerdict | None:
-    verdict = vocabulary.judge(_judged(item))
+def _verdicts(items: Sequence[Candidate]) -> list[LineVerdict | None]:
+    judged = vocabulary.judge([_judged(item) for item in items])
+    return [_verdict(item, verdict) for item, verdict in zip(items, judged, strict=True)]
+
+
+def _verdict(item: Candidate, verdict: LineVerdict | None) -> LineVerdict | None:
     if verdict is None and item.is_unlike:
         return vocabulary.LIKE_NO_OTHER
     if vocabulary.is_red(item.line) and (verdict is None or verdict.weight < vocabulary.COLOURED.weight):

@@ -1,41 +1,52 @@
-"""Find which of many words a text has, in one pass.
-
-What a word stands for is a number. A set of numbers is an `int` with a bit for each.
-"""
+"""Find which of many words a text has, in one pass."""
 
 from __future__ import annotations
 
+import functools
 import re
-from functools import lru_cache, reduce
-from operator import or_
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+from overspill.previews import search_set
+from overspill.previews.search_set import SearchSet
 
-_END: Final = ""
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_END: Final = -1
 
 
 class Keywords:
-    """Words, and the set of numbers that each stands for."""
+    """Words that are searched for in one pass: by RE2, and without it by `re`, in twenty times the time."""
 
-    def __init__(self, numbers: Mapping[str, int]) -> None:
-        self._pattern: re.Pattern[str] = _pattern(numbers)
-        self._numbers: dict[str, int] = {
-            word: reduce(or_, (numbers[part] for part in numbers if part in word)) for word in numbers
-        }
+    def __init__(self, words: Iterable[bytes]) -> None:
+        self._words = tuple(dict.fromkeys(words))
+        self._set = SearchSet(map(re.escape, self._words))
 
-    def numbers(self, text: str) -> int:
-        """Return what all the words in `text` stand for."""
-        found = 0
-        for word in set(self._pattern.findall(text)):
-            found |= self._numbers[word]
-        return found
+    def among(self, data: bytes) -> set[bytes]:
+        """Return the words that `data` has."""
+        if search_set.IS_AVAILABLE:
+            return {self._words[number] for number in self._set.numbers(data)}
+        return self.among_without_re2(data)
+
+    def among_without_re2(self, data: bytes) -> set[bytes]:
+        """Return the same."""
+        found = {*self._pattern.findall(data)}
+        return {part for word in found for part in self._parts[word]}
+
+    @functools.cached_property
+    def _pattern(self) -> re.Pattern[bytes]:
+        return _pattern(self._words)
+
+    @functools.cached_property
+    def _parts(self) -> dict[bytes, list[bytes]]:
+        """The words inside each word, itself too."""
+        return {word: [part for part in self._words if part in word] for word in self._words}
 
 
 @lru_cache(maxsize=1024)
 def members(numbers: int) -> tuple[int, ...]:
-    """Return the numbers in a set, the smallest first."""
+    """Return the numbers in a set, which is an `int` with a bit for each. The smallest comes first."""
     found = []
     while numbers:
         first = numbers & -numbers
@@ -44,22 +55,26 @@ def members(numbers: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _pattern(words: Iterable[str]) -> re.Pattern[str]:
+def _pattern(words: Iterable[bytes]) -> re.Pattern[bytes]:
     """Return a pattern that finds, at each position, the longest word that begins there."""
-    tree: dict[str, Any] = {}
+    tree: dict[int, Any] = {}
     for word in words:
         node = tree
         for letter in word:
             node = node.setdefault(letter, {})
         node[_END] = {}
-    heads = "".join(map(re.escape, tree))
+    heads = b"".join(map(_escaped, tree))
     # The search runs from one possible first letter to the next, which is faster than a lookahead alone. It
     # consumes that letter and looks back from there, so that the next word may begin inside this one.
-    return re.compile(rf"[{heads}](?<=(?=({_alternatives(tree)})).)", re.DOTALL)
+    return re.compile(rb"[%b](?<=(?=(%b)).)" % (heads, _alternatives(tree)), re.DOTALL)
 
 
-def _alternatives(node: dict[str, Any]) -> str:
-    parts = [re.escape(letter) + _alternatives(rest) for letter, rest in node.items() if letter != _END]
+def _alternatives(node: dict[int, Any]) -> bytes:
+    parts = [_escaped(letter) + _alternatives(rest) for letter, rest in node.items() if letter != _END]
     if not parts:
-        return ""
-    return f"(?:{'|'.join(parts)}){'?' if _END in node else ''}"
+        return b""
+    return b"(?:%b)%b" % (b"|".join(parts), b"?" if _END in node else b"")
+
+
+def _escaped(letter: int) -> bytes:
+    return re.escape(bytes([letter]))

@@ -6,25 +6,19 @@ for in the pieces between blanks and punctuation: of thousands only hundreds dif
 
 from __future__ import annotations
 
-import functools
-import os
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from overspill.previews import words
-
-try:
-    import re2
-except (ImportError, OSError):  # without the extra `re2`; with too many files open to import anything
-    re2 = None
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from overspill.previews import search_set, words
+from overspill.previews.search_set import SearchSet
 
 _DIGITS: Final = b"0123456789"
 _PUNCTUATION: Final = b'/.,:;=()[]{}"<>|\\_-'
 _PUNCTUATION_TO_BLANKS: Final = bytes.maketrans(_PUNCTUATION, b" " * len(_PUNCTUATION))
+_SEPARATORS: Final = b" \t\n\r\x0b\x0c" + _PUNCTUATION
 _HEAD_BYTES: Final = 3
+_FEW_WEAK: Final = 3
+"""So many weak words are searched for in less time than all heads."""
 _RARE_LETTER_BYTES: Final = 1_000
 """A letter that stands at most once in this many bytes is worth searching for in the place of its word."""
 _MAX_LETTER_HITS: Final = 100
@@ -81,6 +75,11 @@ class _Probe(NamedTuple):
             return cls(word, piece, piece[:_HEAD_BYTES])
         return cls(word, piece)
 
+    def begins_a_piece(self, data: bytes) -> bool:
+        """Return whether the first word in `data` begins a piece. If not, another piece may begin so."""
+        at = data.find(self.word) + self.word.index(self.piece)
+        return at == 0 or data[at - 1 : at] in _SEPARATORS
+
 
 def _pieces(text: bytes) -> list[bytes]:
     """Return what stands between blanks and punctuation, without digits."""
@@ -93,7 +92,7 @@ _PROBES_BUT_RED: Final = tuple(probe for probe in _PROBES if not probe.word.ends
 
 def present_words(data: bytes) -> list[bytes]:
     """Return the words that `data`, in lower case, may have: strong and usual words first."""
-    return present_in_pieces(data) if re2 is None else _automaton(os.getpid()).present_words(data)
+    return _present_by_sets(data) if search_set.IS_AVAILABLE else present_in_pieces(data)
 
 
 def present_in_pieces(data: bytes) -> list[bytes]:
@@ -105,40 +104,24 @@ def present_in_pieces(data: bytes) -> list[bytes]:
     return [word for word, piece, head in probes if head in heads and piece in joined]
 
 
-class _Automaton:
-    """All words in one automaton of RE2, and all heads in another: one of both would have far more states.
-
-    It belongs to one process. A thread that searches while the process forks holds locks of RE2, which nobody
-    releases in the child.
-    """
-
-    def __init__(self, process: int) -> None:  # noqa: ARG002  (the key of the cache)
-        self._heads = sorted({probe.head for probe in _PROBES} - {b""})
-        self._word_set = _set_of([re.escape(probe.word) for probe in _PROBES])
-        self._head_set = _set_of(map(_beginning_with, self._heads))
-
-    def present_words(self, data: bytes) -> list[bytes]:
-        found = [_PROBES[number] for number in sorted(self._word_set.Match(data) or ())]
-        heads = {b""}
-        if any(probe.head for probe in found):
-            heads.update(self._heads[number] for number in self._head_set.Match(data) or ())
-        return [probe.word for probe in found if probe.head in heads]
-
-
-_automaton: Final = functools.cache(_Automaton)
-
-
-def _set_of(patterns: Iterable[bytes]) -> re2.Set:
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1  # one byte for each character
-    made = re2.Set.SearchSet(options)
-    for pattern in patterns:
-        made.Add(pattern)
-    made.Compile()
-    return made
+def _present_by_sets(data: bytes) -> list[bytes]:
+    found = [_PROBES[number] for number in _WORD_SET.numbers(data)]
+    weak = [probe for probe in found if probe.head]
+    heads = {b""}
+    if len(weak) <= _FEW_WEAK:
+        heads.update(probe.head for probe in weak if probe.begins_a_piece(data))
+    if any(probe.head not in heads for probe in weak):
+        heads.update(_HEADS[number] for number in _HEAD_SET.numbers(data))
+    return [probe.word for probe in found if probe.head in heads]
 
 
 def _beginning_with(head: bytes) -> bytes:
     """Return a pattern that a text has if one of its pieces begins with `head`, digits left out."""
     letters = b"".join(b"[0-9]*" + re.escape(head[at : at + 1]) for at in range(len(head)))
     return rb"(?:\A|[\s\x0b" + re.escape(_PUNCTUATION) + rb"])" + letters
+
+
+_HEADS: Final = sorted({probe.head for probe in _PROBES} - {b""})
+# One set of words and heads would have far more states.
+_WORD_SET: Final = SearchSet(re.escape(probe.word) for probe in _PROBES)
+_HEAD_SET: Final = SearchSet(map(_beginning_with, _HEADS))

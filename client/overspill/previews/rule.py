@@ -47,12 +47,10 @@ class Rule(NamedTuple):
     is_exact: bool
     role: Role
 
-    def meets(self, text: str, lower: str) -> bool:
-        """Return whether `text` meets the rule. `lower`, the same in lower case, has one of the words."""
+    def is_met(self, text: str, lower: str) -> bool:
+        """Return whether `text` meets the rule, if it has one of the words. `lower` is in lower case."""
         if not self.is_exact:
             text = lower
-        elif not any(map(text.__contains__, self.words)):
-            return False
         if self.start and _compiled(self.start).match(text):
             return True
         return bool(self.pattern) and _compiled(self.pattern).search(text) is not None

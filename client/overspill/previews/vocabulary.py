@@ -1,16 +1,19 @@
-"""Judge how much a line matters: by the first rule that it meets, and by its own level and colour."""
+"""Judge how much lines matter: by the first rule that it meets, and by its own level and colour."""
 
 from __future__ import annotations
 
 import functools
 import re
 from collections import Counter
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.previews.keywords import Keywords, members
 from overspill.previews.prefixes import message, without_level
 from overspill.previews.rule import CALM, DECISIVE, HINT, MARKED, SAID, UNLIKE, Role, Rule, at_word
 from overspill.previews.rules import RULES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _CALMED: Final = 0.5
 """A decisive line loses so much if its log level says that all is well."""
@@ -66,16 +69,22 @@ _TRACED: Final = re.compile(r"^(?:\+{1,4} ?[\w'\[/.]|\$ \S)|^\s*(?:-{1,2}[a-z]|/
 """A command that a shell prints before it runs, an option, a comment: these only mention errors."""
 
 
-def judge(line: str) -> LineVerdict | None:
-    """Return how much `line` matters; None if it does not say that something went wrong."""
-    said = message(line)
-    undenied = _without_denials(said)
-    found = _by_rule(undenied, line)
+def judge(lines: Sequence[str]) -> list[LineVerdict | None]:
+    """Return how much each line matters; None for a line that does not say that something went wrong."""
+    said = [message(line) for line in lines]
+    undenied = [_without_denials(each) for each in said]
+    words = _RuleWords.among("\n".join(undenied))
+    return [_judged(*each, words) for each in zip(lines, said, undenied, strict=True)]
+
+
+def _judged(line: str, said: str, undenied: str, words: _RuleWords) -> LineVerdict | None:
+    found = _by_rule(undenied, line, words)
     bare = without_level(undenied)
     if bare != undenied and (found is None or found.weight < MARKED):
-        found = max(found, _by_rule(bare, line), key=lambda one: one.weight if one else 0)
+        found = max(found, _by_rule(bare, line, words), key=lambda one: one.weight if one else 0)
     if found is None and said != line:
-        found = _by_rule(_without_denials(line.strip()), line)
+        whole = _without_denials(line.strip())
+        found = _by_rule(whole, line, _RuleWords.among(whole))
     return found
 
 
@@ -84,26 +93,60 @@ def is_red(line: str) -> bool:
     return _RED.search(line, 0, _PREFIX) is not None if "\x1b" in line else False
 
 
-def _by_rule(said: str, line: str) -> LineVerdict | None:
-    """Return the verdict of the first rule that the message meets; None if it says that all is well."""
-    lower = said.lower()
-    numbers = _words().numbers(lower)
-    if not numbers or (_has(said, _PASSED) and _PASSING.search(said)):
-        return None
-    for number in members(numbers):
-        rule = RULES[number]
-        if rule.meets(said, lower):
-            return LineVerdict(_weighed(rule, said, line), number, rule.role)
-    return None
+class _RuleWords(NamedTuple):
+    """The words of rules that some lines have, each with the set of numbers of its rules."""
+
+    exact: list[tuple[str, int]]
+    lower: list[tuple[str, int]]
+    """Of rules that apply to the line in lower case."""
+
+    @classmethod
+    def among(cls, text: str) -> _RuleWords:
+        found = _keywords().among(text.lower().encode(errors="replace"))
+        exact, lower = (_words(is_exact=is_exact) for is_exact in (True, False))
+        return cls(*([pair for word in found for pair in words.get(word, ())] for words in (exact, lower)))
+
+    def rules(self, said: str, lower: str) -> tuple[int, ...]:
+        """Return the numbers of the rules of which a line has a word, the first rule first."""
+        numbers = 0
+        for word, its_numbers in self.lower:
+            if word in lower:
+                numbers |= its_numbers
+        for word, its_numbers in self.exact:
+            if word in said:
+                numbers |= its_numbers
+        return members(numbers)
 
 
 @functools.cache
-def _words() -> Keywords:
-    """Return the words of all rules in lower case, which stand for the numbers of the rules."""
+def _keywords() -> Keywords:
+    return Keywords([*_words(is_exact=True), *_words(is_exact=False)])
+
+
+@functools.cache
+def _words(*, is_exact: bool) -> dict[bytes, list[tuple[str, int]]]:
+    """Return the words of the rules that are exact, or of the others, by what they are in lower case."""
     numbers: Counter[str] = Counter()
     for number, rule in enumerate(RULES):
-        numbers.update({word.lower(): 1 << number for word in rule.words})
-    return Keywords(numbers)
+        if rule.is_exact == is_exact:
+            numbers.update(dict.fromkeys(rule.words, 1 << number))
+    words: dict[bytes, list[tuple[str, int]]] = {}
+    for word, its_numbers in numbers.items():
+        words.setdefault(word.lower().encode(), []).append((word, its_numbers))
+    return words
+
+
+def _by_rule(said: str, line: str, words: _RuleWords) -> LineVerdict | None:
+    """Return the verdict of the first rule that the message meets; None if it says that all is well."""
+    lower = said.lower()
+    numbers = words.rules(said, lower)
+    if not numbers or (_has(said, _PASSED) and _PASSING.search(said)):
+        return None
+    for number in numbers:
+        rule = RULES[number]
+        if rule.is_met(said, lower):
+            return LineVerdict(_weighed(rule, said, line), number, rule.role)
+    return None
 
 
 def _without_denials(said: str) -> str:
