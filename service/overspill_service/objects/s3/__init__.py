@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import ssl
 import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
@@ -39,6 +38,7 @@ from overspill_service.objects.s3.replies import (
 )
 from overspill_service.objects.s3.retry import Retry
 from overspill_service.objects.s3.signing import Signer
+from overspill_service.objects.s3.trust import Trust
 from overspill_service.resources.tasks import fan_out
 from overspill_service.store_format.object_keys import PROBES, is_service_key
 
@@ -92,12 +92,12 @@ class S3Store:
         if require_tls and not _is_safe(self.base):
             self._bucket.close()
             raise ValueError(f"{self.base} is reached without TLS, and require_tls is set: use https://")
-        tls = ssl.create_default_context(cafile=self._bucket.ca_bundle) if self.base[:5] == "https" else None
+        trust = Trust(self._bucket.ca_bundle) if self.base[:5] == "https" else None
         self._page_size = page_size
         self._versions: tuple[bool | None, float] = None, -math.inf
         """Whether the bucket keeps versions, and until when that is trusted."""
         self._http = HttpClient(
-            Signer(self._bucket.credentials, self._bucket.region), concurrency=concurrency, tls=tls
+            Signer(self._bucket.credentials, self._bucket.region), concurrency=concurrency, trust=trust
         )
         self._retry = Retry(deadline=deadline)
         self._ping_retry = Retry(deadline=min(PING_SECONDS, deadline), attempts=2)

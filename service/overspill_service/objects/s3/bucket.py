@@ -13,13 +13,13 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 from overspill_service.errors import StoreUnavailable
 from overspill_service.objects import StoredObject
 from overspill_service.objects.keys import owner_of
+from overspill_service.objects.s3.credentials import ChainCredentials, may_refuse_credentials
 from overspill_service.objects.s3.failures import NO_CREDENTIALS, NOT_S3, failure, untrusted
 from overspill_service.objects.threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from botocore.credentials import Credentials
     from botocore.model import OperationModel
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import (
@@ -55,9 +55,10 @@ class Bucket:
         self._location = location
         self._page_size = page_size
         core = botocore.session.Session(profile=location.profile)
+        self.credentials = ChainCredentials(location.profile)
+        core.register_component("credential_provider", self.credentials)
         session = boto3.Session(region_name=location.region, botocore_session=core)
         self.region = session.region_name or _HOME_REGION
-        self.credentials: Credentials | None = session.get_credentials()
         self.ca_bundle: str | None = core.get_config_variable("ca_bundle")
         self._client = _connect(session, location, self.region)
         self._threads = Threads("s3", THREADS, deadline)
@@ -132,7 +133,7 @@ class Bucket:
 
     async def _run(self, call: Callable[[], T], owner: str = "") -> T:
         try:
-            return await self._threads.run(owner, call)
+            return await self._authorised(call, owner)
         except TimeoutError as error:
             raise StoreUnavailable(
                 f"no answer from the object store within {self._threads.deadline:g} s"
@@ -147,6 +148,21 @@ class Bucket:
             raise StoreUnavailable(
                 f"the connection to the object store failed ({type(error).__name__})"
             ) from error
+
+    async def _authorised(self, call: Callable[[], T], owner: str) -> T:
+        """Return what a call returns. Call again if its credentials were refused, and there are others."""
+        used = self.credentials.known
+        try:
+            return await self._threads.run(owner, call)
+        except ClientError as error:
+            if not may_refuse_credentials(error.response["ResponseMetadata"]["HTTPStatusCode"]):
+                raise
+            if not await self.credentials.have_changed(used):
+                raise
+        except NoCredentialsError:
+            if not await self.credentials.have_changed(None):
+                raise
+        return await self._threads.run(owner, call)
 
     def _refusal(self, error: ClientError) -> Exception:
         meta = error.response["ResponseMetadata"]

@@ -49,7 +49,8 @@ _CLOCK: Final = "this machine's clock is too far from the object store's; synchr
 _REGION: Final = "the bucket {bucket!r} is in another region{where}; correct region= in the store URL"
 _KEYS: Final = "the object store refuses the credentials ({code}); check AWS_ACCESS_KEY_ID and the secret"
 _SESSION: Final = (
-    "the object store's session token is no longer valid; renew AWS_SESSION_TOKEN, and restart the service"
+    "the object store's session token is no longer valid; renew it in the AWS configuration, which is read "
+    "again, or in AWS_SESSION_TOKEN, and restart the service"
 )
 UNPROVED: Final = (
     "the object store answered {status}, but did not do as it was asked; if a proxy answers in its place, "

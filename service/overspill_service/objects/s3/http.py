@@ -13,19 +13,21 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from overspill_service.objects.s3.connector import Connector
+from overspill_service.objects.s3.credentials import may_refuse_credentials
 from overspill_service.objects.s3.failures import NO_HOST, UNPROVED, is_transient, untrusted
 from overspill_service.objects.s3.retry import TransientFailure
 from overspill_service.resources.fair_places import FairPlaces
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable, Mapping, Sequence
 
     from aiohttp.abc import AbstractStreamWriter
+    from botocore.credentials import ReadOnlyCredentials
     from multidict import CIMultiDictProxy
 
     from overspill_service.objects.s3.retry import Retry
     from overspill_service.objects.s3.signing import Signer
+    from overspill_service.objects.s3.trust import Trust
 
 PIECE_BYTES: Final = 256 * 1024
 """Bytes handed to the transport at once. Larger writes would stall the loop and double the memory."""
@@ -113,12 +115,12 @@ class _Payload(aiohttp.Payload):
 class HttpClient:
     """One connection pool, opened at its first use in the running loop."""
 
-    def __init__(self, signer: Signer, *, concurrency: int, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, signer: Signer, *, concurrency: int, trust: Trust | None) -> None:
         self._signer = signer
         self._concurrency = concurrency
         share = max(1, concurrency - concurrency // 4)
         self._slots = FairPlaces(concurrency, "requests to the object store", share, wait_seconds=None)
-        self._tls = tls
+        self._trust = trust
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, request: Request, retry: Retry) -> Reply:
@@ -135,7 +137,7 @@ class HttpClient:
     async def _attempt(self, request: Request) -> Reply:
         async with self._slots.hold(request.owner):
             try:
-                reply = await self._exchange(request)
+                reply = await self._trusting(request)
             except TimeoutError as error:
                 raise TransientFailure("the object store is too slow to answer") from error
             except aiohttp.ClientSSLError as error:
@@ -152,12 +154,33 @@ class HttpClient:
             raise TransientFailure(UNPROVED.format(status=reply.status))
         return reply
 
-    async def _exchange(self, request: Request) -> Reply:
-        headers = await self._signer.sign(request.method, request.url, request.headers, request.body.sha256)
+    async def _trusting(self, request: Request) -> Reply:
+        """Return the reply. Try again if the certificate was not trusted, and may be by now."""
+        used = self._trust.context if self._trust else None
+        try:
+            return await self._authorised(request)
+        except aiohttp.ClientSSLError:
+            if self._trust is None or used is None or not await self._trust.has_changed(used):
+                raise
+        return await self._authorised(request)
+
+    async def _authorised(self, request: Request) -> Reply:
+        """Return the reply. Send the request again if its credentials were refused, and there are others."""
+        used = await self._signer.current()
+        reply = await self._exchange(request, used)
+        if may_refuse_credentials(reply.status) and await self._signer.credentials.have_changed(used):
+            return await self._exchange(request, await self._signer.current())
+        return reply
+
+    async def _exchange(self, request: Request, credentials: ReadOnlyCredentials) -> Reply:
+        headers = self._signer.sign(
+            credentials, request.method, request.url, request.headers, request.body.sha256
+        )
         data = _Payload(request.body) if request.method == "PUT" else None
         url = URL(request.url, encoded=True)  # another encoding, or a redirect, would break the signature
+        tls = self._trust.context if self._trust else True
         async with self._open().request(
-            request.method, url, headers=headers, data=data, allow_redirects=False
+            request.method, url, headers=headers, data=data, allow_redirects=False, ssl=tls
         ) as response:
             limit = request.limit if response.status in _SUCCESS else MAX_ERROR_BYTES
             return Reply(response.status, response.headers, await _read_at_most(response, limit))
@@ -165,9 +188,7 @@ class HttpClient:
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=Connector(
-                    limit=self._concurrency, keepalive_timeout=KEEPALIVE_SECONDS, ssl=self._tls or True
-                ),
+                connector=Connector(limit=self._concurrency, keepalive_timeout=KEEPALIVE_SECONDS),
                 timeout=aiohttp.ClientTimeout(
                     total=None, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=READ_TIMEOUT_SECONDS
                 ),

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
-from botocore.credentials import Credentials, ReadOnlyCredentials, RefreshableCredentials
 from botocore.exceptions import BotoCoreError
 
 from overspill_service.errors import StoreUnavailable
@@ -16,6 +15,10 @@ from overspill_service.objects.s3.failures import NO_CREDENTIALS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from botocore.credentials import ReadOnlyCredentials
+
+    from overspill_service.objects.s3.credentials import ChainCredentials
 
 logging.getLogger("botocore").setLevel(logging.WARNING)  # its debug lines hold session tokens and signatures
 
@@ -26,29 +29,37 @@ class _Auth(S3SigV4Auth):
 
 
 class Signer:
-    def __init__(self, credentials: Credentials | None, region: str) -> None:
-        self._credentials = credentials
+    def __init__(self, credentials: ChainCredentials, region: str) -> None:
+        self.credentials = credentials
         self._region = region
 
-    async def sign(self, method: str, url: str, headers: Mapping[str, str], sha256: str) -> dict[str, str]:
-        """Return the headers with those that authenticate the request. `sha256` of the body is hexadecimal.
+    async def current(self) -> ReadOnlyCredentials:
+        """Return what to sign with.
 
-        Raises `StoreUnavailable` if there are no credentials, or they cannot be renewed.
+        Raises `StoreUnavailable` if there is nothing, or it cannot be renewed.
+        """
+        if not self.credentials.are_there and not await self.credentials.have_changed(None):
+            raise StoreUnavailable(NO_CREDENTIALS)
+        if not self.credentials.must_be_renewed:
+            return self.credentials.get_frozen_credentials()
+        try:
+            return await asyncio.to_thread(self.credentials.get_frozen_credentials)
+        except BotoCoreError as error:
+            raise StoreUnavailable("the object store's credentials could not be renewed") from error
+
+    def sign(
+        self,
+        credentials: ReadOnlyCredentials,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        sha256: str,
+    ) -> dict[str, str]:
+        """Return the headers with those that authenticate the request.
+
+        `sha256`: that of the body, hexadecimal.
         """
         request = AWSRequest(method=method, url=url, headers=dict(headers))
         request.context["sha256"] = sha256
-        _Auth(await self._current(), "s3", self._region).add_auth(request)
+        _Auth(credentials, "s3", self._region).add_auth(request)
         return dict(request.headers.items())
-
-    async def _current(self) -> ReadOnlyCredentials:
-        if self._credentials is None:
-            raise StoreUnavailable(NO_CREDENTIALS)
-        if (
-            not isinstance(self._credentials, RefreshableCredentials)
-            or not self._credentials.refresh_needed()
-        ):
-            return self._credentials.get_frozen_credentials()
-        try:
-            return await asyncio.to_thread(self._credentials.get_frozen_credentials)
-        except BotoCoreError as error:
-            raise StoreUnavailable("the object store's credentials could not be renewed") from error

@@ -1,0 +1,88 @@
+"""The credentials of the AWS chain. When the store refuses them, the chain is asked for others.
+
+botocore renews credentials that name their end, such as those of a role. Others it reads once: it would never
+use those of a file that has changed since, or was not there yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+import botocore.session
+from botocore.credentials import Credentials, RefreshableCredentials
+from botocore.exceptions import BotoCoreError, NoCredentialsError
+
+if TYPE_CHECKING:
+    from botocore.credentials import ReadOnlyCredentials
+
+ASK_SECONDS: Final = 5.0
+"""Seconds between two questions to the chain, at least: a store may refuse for other reasons too."""
+_REFUSALS: Final = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
+"""S3 answers 400 if a token has expired, and HEAD gets no code that says so."""
+
+log = logging.getLogger(__name__)
+
+
+def may_refuse_credentials(status: int) -> bool:
+    """Return whether an answer of this status may mean that the credentials are not valid."""
+    return status in _REFUSALS
+
+
+class ChainCredentials(Credentials):
+    """What the chain gave last. All requests to one store are signed with it, those of boto3 too."""
+
+    def __init__(self, profile: str | None) -> None:
+        """Blocks while the chain looks, maybe for a role. `profile` is one of the AWS configuration."""
+        super().__init__("", "")
+        self._profile = profile
+        self._found = self._asked()
+        self._next_question = -math.inf
+        self._lock = asyncio.Lock()
+
+    @property
+    def are_there(self) -> bool:
+        return self._found is not None
+
+    @property
+    def must_be_renewed(self) -> bool:
+        """Return whether `get_frozen_credentials` blocks until somebody has renewed them."""
+        return isinstance(self._found, RefreshableCredentials) and self._found.refresh_needed()
+
+    def get_frozen_credentials(self) -> ReadOnlyCredentials:
+        """Return what to sign with now. Raises `BotoCoreError`: `NoCredentialsError` if there is nothing."""
+        if self._found is None:
+            raise NoCredentialsError
+        return self._found.get_frozen_credentials()
+
+    def load_credentials(self) -> ChainCredentials:
+        """Return these: a session of botocore asks its component for credentials in this way."""
+        return self
+
+    async def have_changed(self, refused: ReadOnlyCredentials | None) -> bool:
+        """Return whether there are others than those that were refused. None: there were none."""
+        async with self._lock:
+            if self.known == refused and time.monotonic() >= self._next_question:
+                await asyncio.to_thread(self._ask)
+                self._next_question = time.monotonic() + ASK_SECONDS
+            return self.known not in (refused, None)
+
+    @property
+    def known(self) -> ReadOnlyCredentials | None:
+        """Return what to sign with, None if that has to be found out."""
+        return self.get_frozen_credentials() if self.are_there and not self.must_be_renewed else None
+
+    def _ask(self) -> None:
+        try:
+            found = self._asked()
+        except BotoCoreError as error:  # a file that is being written
+            log.warning("credentials could not be read again, the former ones stay in use: %s", error)
+            return
+        self._found = found or self._found
+
+    def _asked(self) -> Credentials | None:
+        return botocore.session.Session(profile=self._profile).get_credentials()

@@ -1,0 +1,104 @@
+"""Credentials of the object store that change while the service runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from unittest.mock import Mock
+
+import pytest
+from overspill_service.errors import StoreUnavailable
+from overspill_service.objects.s3 import Location, S3Store
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from tests.servers.swift import S3Server
+
+KEY = "v1/tenant/cap_aaaaaaaaaaaaaaaaaaaa/upload-00000"
+
+
+class Chain:
+    """The file of the AWS chain that has the credentials."""
+
+    def __init__(self, file: Path, server: S3Server) -> None:
+        self.file, self._server = file, server
+
+    def give(self, secret: str | None = None) -> None:
+        """Write the server's credentials, or the same with another secret."""
+        self.file.write_text(
+            f"[default]\naws_access_key_id = {self._server.access_key}\n"
+            f"aws_secret_access_key = {secret or self._server.secret_key}\n"
+        )
+
+
+@pytest.fixture
+def chain(s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Chain:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    return Chain(tmp_path / "credentials", s3_server)
+
+
+@pytest.fixture
+async def store(chain: Chain, s3_url: str) -> AsyncIterator[S3Store]:
+    """A store that was opened with credentials that are not valid any more."""
+    chain.give("former")
+    made = S3Store(Location.from_url(s3_url))
+    yield made
+    await made.close()
+
+
+async def test_requests_use_what_the_chain_has_once_the_former_credentials_are_refused(
+    chain: Chain, store: S3Store
+) -> None:
+    chain.give()
+
+    assert await store.put(KEY, [b"content"])
+
+
+async def test_listings_use_what_the_chain_has_once_the_former_credentials_are_refused(
+    chain: Chain, store: S3Store
+) -> None:
+    chain.give()
+
+    assert [stored async for stored in store.list("")] == []
+
+
+async def test_a_probe_uses_what_the_chain_has_although_its_refusal_has_no_code(
+    chain: Chain, store: S3Store
+) -> None:
+    chain.give()
+
+    await store.ping()
+
+
+async def test_credentials_that_come_after_the_start_are_used(chain: Chain, s3_url: str) -> None:
+    store = S3Store(Location.from_url(s3_url))
+    chain.give()
+
+    await store.ping()
+    assert [stored async for stored in store.list("")] == []
+    await store.close()
+
+
+async def test_a_chain_that_is_broken_leaves_the_former_credentials(
+    chain: Chain, store: S3Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    chain.file.write_text("[default")
+
+    with pytest.raises(StoreUnavailable, match="refuses the credentials"):
+        await store.put(KEY, [b"content"])
+    assert "the former ones stay in use" in caplog.text
+
+
+async def test_a_store_that_refuses_everything_has_the_chain_asked_once_in_seconds(
+    store: S3Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Mock(return_value=None)
+    monkeypatch.setattr(store._bucket.credentials, "_asked", asked)
+    for _ in range(3):
+        with pytest.raises(StoreUnavailable):
+            await store.put(KEY, [b"content"])
+
+    asked.assert_called_once()
