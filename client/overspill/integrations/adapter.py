@@ -86,26 +86,27 @@ class Adapter:
         return guarded if text.notice is None else text
 
     async def process(
-        self, result: Any, *, tool: str, call_id: str, session: str | None = None, is_own: bool = False
+        self, result: Any, *, tool: str, call_id: str, session: str | None = None, is_own: bool | None = False
     ) -> Guarded:
         """Return what the guard makes of a result. `is_own`: it is of one of the `reading_tools`.
 
-        A tool that only has the name of one is guarded as all others are.
+        A tool that only has the name of one is guarded as all others are. None: nobody knows whose it is. It
+        then passes if it is as short as answers of these tools are.
         """
         policy = self._policy(result, tool, session, is_own=is_own)
         return await self.guard.process(result, tool=tool, call_id=call_id, session=session, policy=policy)
 
     def process_sync(
-        self, result: Any, *, tool: str, call_id: str, session: str | None = None, is_own: bool = False
+        self, result: Any, *, tool: str, call_id: str, session: str | None = None, is_own: bool | None = False
     ) -> Guarded:
         """Do the same as `process`, for code without an event loop."""
         policy = self._policy(result, tool, session, is_own=is_own)
         return self.guard.process_sync(result, tool=tool, call_id=call_id, session=session, policy=policy)
 
-    def _policy(self, result: Any, tool: str, session: str | None, *, is_own: bool) -> Policy | None:
+    def _policy(self, result: Any, tool: str, session: str | None, *, is_own: bool | None) -> Policy | None:
         if is_own or isinstance(result, OwnAnswer):
             return policy_for_own_tool(self.guard.policy_for(session), tool)
-        if tool not in READING_TOOLS:
+        if is_own is None or tool not in READING_TOOLS:
             return None
         return policy_for_foreign_tool(self.guard.policy_for(session))
 

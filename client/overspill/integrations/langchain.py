@@ -6,7 +6,6 @@ node = ToolNode(tools, **tool_wrappers())                    # LangGraph without
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from langchain.agents.middleware import AgentMiddleware, ExtendedModelResponse
@@ -20,6 +19,7 @@ from langgraph.types import Command
 from overspill.guard.call_context import is_program, minted
 from overspill.guard.guarded import METADATA
 from overspill.integrations.adapter import Adapter
+from overspill.reading.latest import Latest
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -54,7 +54,8 @@ class OverspillMiddleware(AgentMiddleware):
         super().__init__()
         self.adapter: Adapter = Adapter(guard)
         self.tools = [structured_tool(tool) for tool in self.adapter.reading_tools]
-        self._returned: deque[tuple[str | None, str]] = deque(maxlen=_MAX_REMEMBERED)
+        self._returned: Latest[tuple[str | None, str], int] = Latest(_MAX_REMEMBERED)
+        """By session and call, a hash of what the tool's message said when it left `wrap_tool_call`."""
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], _Result]
@@ -65,7 +66,7 @@ class OverspillMiddleware(AgentMiddleware):
         call = _named(request)
         with self.adapter.calling(**call, passing=_CONTROL_FLOW):
             result = handler(request)
-        return self._returning(self.adapter.process_sync(result, **call), call)
+        return self._returning(self.adapter.process_sync(result, **call), call["session"])
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[_Result]]
@@ -75,7 +76,7 @@ class OverspillMiddleware(AgentMiddleware):
             return await handler(request)
         call = _named(request)
         guarded = await self.adapter.guarded(handler(request), passing=_CONTROL_FLOW, **call)
-        return self._returning(guarded, call)
+        return self._returning(guarded, call["session"])
 
     def wrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]
@@ -97,26 +98,25 @@ class OverspillMiddleware(AgentMiddleware):
             return await handler(request)
         return _keeping(request, await handler(_showing(request, shown)), shown)
 
-    def _returning(self, guarded: Guarded, call: dict[str, Any]) -> Any:
-        self._returned.append((call["session"], call["call_id"]))
-        return _with_metadata(guarded)
+    def _returning(self, guarded: Guarded, session: str | None) -> Any:
+        value = _with_metadata(guarded)
+        for message in _messages(value):
+            self._returned[session, message.tool_call_id] = _hash(message)
+        return value
 
     def _brought(self, request: ModelRequest) -> Iterator[tuple[ToolMessage, dict[str, Any]]]:
-        """Yield the results since the model's last message that `wrap_tool_call` has not returned."""
+        """Yield the results since the model's last message, but for what `wrap_tool_call` has returned.
+
+        If the run goes on in another process, answers of reading tools are among them.
+        """
         session = _thread(get_config())
         results, names = _last_results(request.messages)
         for each in results:
             call_id = each.tool_call_id
-            if not self._was_returned(session, call_id) and not _is_from_program(request.state, call_id):
-                name = each.name or names.get(call_id) or ""
-                yield each, {"tool": name, "call_id": call_id or minted(), "session": session}
-
-    def _was_returned(self, session: str | None, call_id: str) -> bool:
-        try:
-            self._returned.remove((session, call_id))
-        except ValueError:
-            return False
-        return True
+            was_returned = self._returned.get((session, call_id)) == _hash(each)
+            if not was_returned and not _is_from_program(request.state, call_id):
+                known = {"call_id": call_id or minted(), "session": session, "is_own": None}
+                yield each, {"tool": each.name or names.get(call_id) or "", **known}
 
 
 def tool_wrappers(guard: Guard | None = None) -> dict[str, Any]:
@@ -169,6 +169,20 @@ def _last_results(messages: Sequence[Any]) -> tuple[list[ToolMessage], dict[str 
         if isinstance(each, ToolMessage):
             results.append(each)
     return results[::-1], {}
+
+
+def _messages(result: Any) -> list[ToolMessage]:
+    """Return a tool's message, or those that its command adds to the conversation."""
+    update = result.update if isinstance(result, Command) else None
+    brought = update.get("messages") if isinstance(update, dict) else update
+    found = [result] if update is None else brought if isinstance(brought, list) else []
+    return [each for each in found if isinstance(each, ToolMessage)]
+
+
+def _hash(message: ToolMessage) -> int:
+    """Return a hash of what the message says."""
+    content = message.content
+    return hash(content if isinstance(content, str) else repr(content))
 
 
 def _is_from_program(state: Any, call_id: str | None) -> bool:

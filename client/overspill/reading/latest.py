@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TypeVar
+from typing import Any, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -17,7 +17,11 @@ class Latest(OrderedDict[K, V]):
         self._most = most
 
     def __setitem__(self, key: K, value: V) -> None:
+        self.pop(key, None)  # each step alone is safe: several threads may set items at once
         super().__setitem__(key, value)
-        self.move_to_end(key)
         if len(self) > self._most:
             self.popitem(last=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what makes a copy: frameworks copy the plugins that have one."""
+        return type(self), (self._most,), None, None, iter(self.items())

@@ -22,6 +22,7 @@ from overspill import Guard, Policy, SyncClient
 from overspill.integrations.directives.directives import THINK_PROMPT, Directives
 from overspill.integrations.directives.langchain import DirectivesMiddleware
 from overspill.integrations.langchain import OverspillMiddleware
+from overspill.wire import Outcome
 
 from tests.integrations.kit import tools
 from tests.integrations.kit.fixtures import guard, session
@@ -176,3 +177,60 @@ def test_of_messages_without_ids_only_the_long_result_is_replaced(guard: Guard, 
         "call_0",
         "call_1",
     ]
+
+
+class FailsOnce(AgentMiddleware):
+    """A provider that refuses one request of the model."""
+
+    def __init__(self, request: int) -> None:
+        super().__init__()
+        self._left = request
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        self._left -= 1
+        if self._left == 0:
+            raise ConnectionError("overloaded")
+        return handler(request)
+
+
+@pytest.mark.parametrize("is_new_process", [False, True])
+def test_an_answer_of_a_reading_tool_stays_whole_if_the_run_goes_on_after_a_failure(
+    guard: Guard, session: str, is_new_process: bool
+) -> None:
+    client: Any = guard.client
+    small = Guard(client, Policy(max_bytes=4_000), spool=False)
+    read = {"capture": "call:call_1", "mode": "range", "start": 1, "end": 900}
+    turns = [("lines", {"count": 2_000}, "call_1"), ("inspect_output", read, "call_2")]
+    calls = [AIMessage("", tool_calls=[{"name": name, "args": args, "id": i}]) for name, args, i in turns]
+    model = Model(messages=iter([*calls, AIMessage("done")]), asked=[])
+    memory, thread = InMemorySaver(), {"configurable": {"thread_id": session}}
+
+    def made() -> Any:
+        middleware = [OverspillMiddleware(small), failing]
+        return create_agent(model, [as_tool(tools.lines)], middleware=middleware, checkpointer=memory)
+
+    failing = FailsOnce(3)
+    agent = made()
+    with pytest.raises(ConnectionError):
+        agent.invoke({"messages": [("user", "go")]}, thread)
+    agent = made() if is_new_process else agent
+    answer = agent.get_state(thread).values["messages"][-1].content
+    agent.invoke(None, thread)
+
+    assert len(answer) > 8_000
+    assert model.asked[-1][-1] == answer
+    assert is_new_process or small.stats["inspect_output", Outcome.INLINE].count == 1
+
+
+def test_a_result_that_a_person_edits_while_the_run_waits_is_guarded(guard: Guard, session: str) -> None:
+    call = AIMessage("", tool_calls=[{"name": "lines", "args": {"count": 3}, "id": "call_1"}])
+    model = Model(messages=iter([call, AIMessage("done")]), asked=[])
+    middleware = [OverspillMiddleware(guard)]
+    given: Any = {"middleware": middleware, "checkpointer": InMemorySaver(), "interrupt_after": ["tools"]}
+    agent = create_agent(model, [as_tool(tools.lines)], **given)
+    thread: Any = {"configurable": {"thread_id": session}}
+    result = agent.invoke({"messages": [("user", "go")]}, thread)["messages"][-1]
+    agent.update_state(thread, {"messages": [result.model_copy(update={"content": tools.lines(20_000)})]})
+    agent.invoke(None, thread)
+
+    assert model.asked[-1][-1].startswith("[overspill] Output of lines (call_1")
