@@ -108,6 +108,21 @@ def test_what_a_command_leaves_behind_is_not_waited_for(run_command: AgentTool) 
     assert time.monotonic() - begun < 20
 
 
+def test_what_a_command_leaves_behind_lives_on_in_a_frozen_program(
+    run_command: AgentTool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("go", "result"):
+        os.mkfifo(tmp_path / name)
+    agent = tmp_path / "agent"
+    agent.write_text(f"#!/bin/sh\necho started again > {tmp_path}/result\n")
+    agent.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(agent))
+    run_command.call({"command": "(read go < go; echo late; echo later; echo lives > result) &"})
+    (tmp_path / "go").write_text("\n")
+
+    assert (tmp_path / "result").read_text() == "lives\n"
+
+
 async def test_a_cancelled_call_ends_its_command(run_command: AgentTool, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "begun")
     call = asyncio.ensure_future(run_command.acall({"command": "echo > begun; sleep 60; touch late"}))

@@ -7,7 +7,6 @@ import os
 import select
 import struct
 import subprocess
-import sys
 import termios
 import time
 from contextlib import contextmanager, suppress
@@ -23,9 +22,8 @@ _GATHER_SECONDS: Final = 0.002
 would be read in as many pieces."""
 _POLL_MILLISECONDS: Final = 20
 """Milliseconds between two checks whether the command has ended, on systems without a pidfd."""
-_DRAIN_SCRIPT: Final = (
-    "import os\ntry:\n    while os.read(0, 65536):\n        pass\nexcept OSError:\n    pass"
-)
+_DRAIN: Final = "cat"
+"""Reads on and drops it. Not Python: `sys.executable` is the agent itself in a program that was frozen."""
 _drains: Final[list[subprocess.Popen[bytes]]] = []
 """The processes that drop what is left behind. Those that have ended are waited for when one is started."""
 
@@ -117,8 +115,8 @@ def _start_drain(reader: int) -> None:
     """
     _drains[:] = [each for each in _drains if each.poll() is None]
     with suppress(OSError):
-        drain = subprocess.Popen(  # noqa: S603  (this very interpreter)
-            [sys.executable, "-I", "-S", "-c", _DRAIN_SCRIPT],
+        drain = subprocess.Popen(  # noqa: S603  (no word of it is given)
+            [_DRAIN],
             stdin=reader,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
