@@ -12,6 +12,7 @@ from overspill import Client, Spool, SyncClient, capture_process, wire
 from overspill.live import process
 from overspill.spools.flush import flush
 
+from tests.client.shell import written_to
 from tests.faults.traffic import until
 
 if TYPE_CHECKING:
@@ -91,6 +92,17 @@ async def test_what_is_left_in_the_background_is_not_waited_for(service: Service
     os.kill(int(content), 9)
 
     assert code == 0
+
+
+async def test_what_is_left_in_the_background_lives_on(service: ServiceProcess, tmp_path: Path) -> None:
+    for name in ("go", "result"):
+        os.mkfifo(tmp_path / name)
+    left = f"(read go < {tmp_path}/go; echo late; echo later; echo lives > {tmp_path}/result) & echo started"
+    content, code, _ = await captured(service, "sh", "-c", left)
+    await asyncio.to_thread((tmp_path / "go").write_text, "\n")
+
+    assert (content, code) == (b"started\n", 0)
+    assert await asyncio.to_thread(written_to, tmp_path / "result") == "lives\n"
 
 
 async def test_a_cancelled_call_ends_its_command(service: ServiceProcess, tmp_path: Path) -> None:

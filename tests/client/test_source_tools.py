@@ -19,6 +19,8 @@ from overspill import Client, Guard, Spool, SyncClient, calling, wire
 from overspill.agent_tools.source_tools import source_tools
 from overspill.wire import State
 
+from tests.client.shell import written_to
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -120,7 +122,7 @@ def test_what_a_command_leaves_behind_lives_on_in_a_frozen_program(
     run_command.call({"command": "(read go < go; echo late; echo later; echo lives > result) &"})
     (tmp_path / "go").write_text("\n")
 
-    assert (tmp_path / "result").read_text() == "lives\n"
+    assert written_to(tmp_path / "result") == "lives\n"
 
 
 async def test_a_cancelled_call_ends_its_command(run_command: AgentTool, tmp_path: Path) -> None:

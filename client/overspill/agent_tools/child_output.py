@@ -6,13 +6,15 @@ import fcntl
 import os
 import select
 import struct
-import subprocess
 import termios
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from overspill.execution.left_output import drop_rest
+
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable, Iterator
 
 _READ_BYTES: Final = 256 * 1024
@@ -22,10 +24,6 @@ _GATHER_SECONDS: Final = 0.002
 would be read in as many pieces."""
 _POLL_MILLISECONDS: Final = 20
 """Milliseconds between two checks whether the command has ended, on systems without a pidfd."""
-_DRAIN: Final = "cat"
-"""Reads on and drops it. Not Python: `sys.executable` is the agent itself in a program that was frozen."""
-_drains: Final[list[subprocess.Popen[bytes]]] = []
-"""The processes that drop what is left behind. Those that have ended are waited for when one is started."""
 
 
 def drain(child: subprocess.Popen[bytes], reader: int, take: Callable[[bytes], None]) -> int:
@@ -79,14 +77,6 @@ def leave(reader: int, take: Callable[[bytes], None]) -> None:
     drop_rest(reader)
 
 
-def drop_rest(reader: int) -> None:
-    """Let what still writes to a pipe or a terminal write on: nobody keeps it."""
-    poll = select.poll()
-    poll.register(reader, 0)
-    if not poll.poll(0):  # one without writers reports a hang-up, asked or not
-        _start_drain(reader)
-
-
 def _pause(left: float | None, *, is_told: bool) -> float | None:
     """Return the milliseconds to wait for an event, or None for any time. `is_told`: the end is an event."""
     if is_told:
@@ -106,21 +96,3 @@ def _end_descriptor(child: subprocess.Popen[bytes]) -> Iterator[int | None]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _start_drain(reader: int) -> None:
-    """Start a process that reads until the pipe ends and drops what it reads.
-
-    Without a reader the system kills what the command left behind, as soon as that prints something.
-    """
-    _drains[:] = [each for each in _drains if each.poll() is None]
-    with suppress(OSError):
-        drain = subprocess.Popen(  # noqa: S603  (no word of it is given)
-            [_DRAIN],
-            stdin=reader,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            start_new_session=True,
-        )
-        _drains.append(drain)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from overspill.execution.child_programs import child_environment
+from overspill.execution.left_output import drop_rest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,7 +45,8 @@ async def capture_process(
     UTF-16 and UTF-32 with a byte order mark, which become UTF-8. `encoding` names another encoding to decode
     from, as "cp1252": none is guessed. `env` is the whole environment, by default this one without
     Overspill's keys. The capture gets the exit code. A command that prints faster than the service takes it
-    waits.
+    waits. What it leaves in the background lives on, and half a second after its end nobody keeps what that
+    prints.
 
     Raises `OSError` if the command cannot be started, `TypeError` and `ValueError` for words that are none,
     `LookupError` for an encoding that there is not, `UnicodeError` for "utf-16" or "utf-32" without a mark,
@@ -58,6 +60,8 @@ async def capture_process(
     try:
         process = await _started(words, writer, cwd, env)
         code = await _copied(process, stream, out, transcoder)
+        if not pipe.is_closing():
+            drop_rest(reader)
     finally:
         pipe.close()
     if rest := transcoder.feed(b"", is_last=True):

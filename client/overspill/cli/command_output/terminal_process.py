@@ -20,11 +20,11 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from overspill.agent_tools.child_output import drop_rest
 from overspill.cli.command_output.person_terminal import shared
 from overspill.cli.command_output.session_leader import STOPPED, start_command
 from overspill.cli.command_output.signal_relay import signals_relayed
 from overspill.execution.child_programs import ProgramNotStarted, child_environment, shell_exit_code
+from overspill.execution.left_output import drop_rest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

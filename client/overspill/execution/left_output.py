@@ -1,0 +1,41 @@
+"""What a child program leaves behind may write on after the program's end: another process drops that.
+
+Without a reader the system would kill what was left behind, as soon as that prints something.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+from contextlib import suppress
+from typing import Final
+
+_READER: Final = "cat"
+"""Not Python: `sys.executable` is the agent itself in a program that was frozen."""
+_readers: Final[list[subprocess.Popen[bytes]]] = []
+"""The processes that read on. Those that have ended are waited for when one is started."""
+
+
+def drop_rest(reader: int) -> None:
+    """Let what still writes to a pipe or a terminal write on: nobody keeps it. The caller closes `reader`."""
+    poll = select.poll()
+    poll.register(reader, 0)
+    if not poll.poll(0):  # one without writers reports a hang-up, asked or not
+        _start(reader)
+
+
+def _start(reader: int) -> None:
+    """Start a process that reads to the end."""
+    os.set_blocking(reader, True)
+    _readers[:] = [each for each in _readers if each.poll() is None]
+    with suppress(OSError):
+        started = subprocess.Popen(  # noqa: S603  (no word of it is given)
+            [_READER],
+            stdin=reader,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,
+        )
+        _readers.append(started)
