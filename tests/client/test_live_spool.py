@@ -87,7 +87,6 @@ def test_an_upload_says_why_the_spool_refused_what_the_service_did_not_take(
     with SyncClient(nowhere, retries=0) as client, Recording() as recording:
         capture = client.live(spool=spool_of_all, patience=0.1)
         with LiveUpload(recording, lambda: capture, after_bytes=0) as upload:
-            recording.take(b"x\n")
             upload.take(b"x\n")
             entry = upload.ended(status="exit 0", exit_code=0)
 

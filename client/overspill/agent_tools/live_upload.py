@@ -1,7 +1,7 @@
 """Stores a command's output while it runs. It reads a recording, so the service never makes the command wait.
 
-    command ──▶ Recording ──▶ LiveUpload ──▶ live capture: masked once ──▶ service
-                                                                     └──▶ copy, of which the notice is made
+    command ──▶ LiveUpload ──▶ Recording ──▶ live capture: masked once ──▶ service
+                                                                      └──▶ copy, of which the notice is made
 
 A short output of a quick command is not stored at all. The capture begins once the output is longer than
 what would be printed, or once the command has run for a while.
@@ -37,19 +37,22 @@ _FAILURES: Final = (OverspillError, NotSpooled, OSError, RuntimeError, ImportErr
 
 
 class LiveUpload:
-    """Copies a recording into a live capture, in a thread of its own, in a `with` block."""
+    """Records an output, and copies it into a live capture, in a thread of its own, in a `with` block.
+
+    Without a `new_capture` it only records.
+    """
 
     def __init__(
         self,
         recording: Recording,
-        new_capture: Callable[[], SyncLiveCapture],
+        new_capture: Callable[[], SyncLiveCapture] | None,
         *,
         after_bytes: int,
         after_seconds: float = AFTER_SECONDS,
         least_bytes: int = 0,
     ) -> None:
         """Begin after `after_bytes`, or after `after_seconds` once there are more than `least_bytes`."""
-        self._recording, self._new_capture = recording, new_capture
+        self._recording = recording
         self._after_bytes, self._after_seconds = after_bytes, after_seconds
         self._least_bytes = least_bytes
         self._news = threading.Condition()
@@ -68,7 +71,11 @@ class LiveUpload:
         self.failure = ""
         """Why not all could be stored. Whoever has the recording may still store it at the end."""
         self._began = time.monotonic()
-        self._thread = threading.Thread(target=self._serve, name="overspill-live", daemon=True)
+        self._thread: threading.Thread | None = None
+        if new_capture is not None:
+            self._thread = threading.Thread(
+                target=self._serve, args=[new_capture], name="overspill-live", daemon=True
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -78,8 +85,9 @@ class LiveUpload:
         self._end()
 
     def take(self, data: bytes) -> None:
-        """Note that more of the output was recorded. The thread begins with the first of it."""
-        if not self._size and data:
+        """Record more of the output, and let it be sent. The thread begins with the first of it."""
+        self._recording.take(data)
+        if self._thread is not None and data and not self._size:
             with suppress(RuntimeError):  # no thread can be started: the output is stored at the end
                 self._thread.start()
         with self._news:
@@ -126,14 +134,14 @@ class LiveUpload:
             self._news.notify()
             if self._capture is not None:
                 self._capture.source_ended()
-        if self._thread.ident is not None:
+        if self._thread is not None and self._thread.ident is not None:
             self._thread.join()
 
-    def _serve(self) -> None:
+    def _serve(self, new_capture: Callable[[], SyncLiveCapture]) -> None:
         if not self._is_due():
             return
         try:
-            capture = self._begun()
+            capture = self._begun(new_capture)
             try:
                 self._store(capture)
             except _FAILURES:
@@ -143,9 +151,9 @@ class LiveUpload:
         except _FAILURES as error:
             self.failure = str(error)
 
-    def _begun(self) -> SyncLiveCapture:
+    def _begun(self, new_capture: Callable[[], SyncLiveCapture]) -> SyncLiveCapture:
         """Begin the capture. Raises what that raises."""
-        capture = self._new_capture()
+        capture = new_capture()
         with self._news:
             self._capture = capture
             if self._is_over:

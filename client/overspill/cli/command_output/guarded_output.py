@@ -84,7 +84,7 @@ def run(
         slow = _slow_output(invocation, origin, policy, is_wanted=is_for_agent and shown is None)
         with upload, stoppable_end(upload) as end:
             with _end_loaded(), slow:
-                code = _executed(words, _all(recording.take, upload.take, slow.take), shown)
+                code = _executed(words, _all(upload.take, slow.take), shown)
             is_seen = shown is not None and shown.is_standard_output
             try:  # while the rest is sent
                 from overspill.cli.command_output import finished_output as at_end  # noqa: PLC0415

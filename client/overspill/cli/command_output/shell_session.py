@@ -41,13 +41,8 @@ def run_shell(invocation: Invocation, shell: str, *, name: str, session: str | N
             tool="shell", session=session, ttl=ttl, labels=labels, redactor=redactor, spool=spool
         )
         output.say(f"this terminal is {name!r}; others read it with `{_reader(invocation, capture.id)}`")
-
-        def take(data: bytes) -> None:
-            recording.take(data)
-            upload.take(data)
-
         with LiveUpload(recording, lambda: capture, after_bytes=0) as upload:
-            code = _run(shell, take, capture.id)
+            code = _run(shell, upload.take, capture.id)
             with (
                 ended_by_signals(capture, upload.leave) as signals,
                 note_if_slow(signals, has_spool=spool is not None),
