@@ -20,10 +20,9 @@ from overspill.delivery.loop_calls import LoopCalls
 from overspill.delivery.reasons import reason
 from overspill.delivery.service_destination import ServiceDestination
 from overspill.delivery.slot_wait import GuardSlots, SlotWait
-from overspill.delivery.slots import live_slots_of
 from overspill.delivery.spool_destination import SpoolDestination, kept_in_spool
 from overspill.delivery.spool_uploads import SpoolUploads
-from overspill.delivery.stream_upload import LiveRoute, StreamUpload
+from overspill.delivery.stream_upload import StreamUpload
 from overspill.delivery.upload import Failure
 from overspill.errors.client_errors import NotSpooled
 from overspill.execution import at_exit, forks, threads
@@ -151,13 +150,10 @@ class Storage:
         self, stream: ChunkStream, description: Description, flow: Hashable
     ) -> StreamUpload | None:
         """Begin to upload a stream while it grows. Return None if there is no service or thread for it."""
-        service = self._service
-        if service is None:
+        if self._service is None:
             return None
-        url = service.health.url
-        route = LiveRoute(service.synchronous, service.health, self.loop, partial(live_slots_of, url))
         with suppress(NoLoop):
-            return StreamUpload(stream, description, (id(self), flow), route)
+            return StreamUpload(stream, description, (id(self), flow), self._service, self.loop)
         return None
 
     def begin(

@@ -16,10 +16,11 @@ import os
 import time
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
+from overspill.delivery.slots import live_slots_of
 from overspill.delivery.upload import failure_of
 from overspill.errors import OverspillError, ProblemError
 from overspill.errors.verdicts import may_pass
@@ -34,13 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
 
     from overspill import wire
-    from overspill.delivery.health import ServiceHealth
     from overspill.delivery.loop_calls import LoopCalls
-    from overspill.delivery.slots import Slots
+    from overspill.delivery.service_destination import ServiceDestination
     from overspill.execution.waiting import Reply
     from overspill.live.ports import Description, LiveService
     from overspill.shapes.chunk_stream import ChunkStream
-    from overspill.transfer.sync import SyncClient
 
 LIVE_BYTES: Final = 1024 * 1024
 """A stream that is too long, and has more bytes than this, becomes a live capture."""
@@ -58,34 +57,33 @@ _BACKOFF: Final = Backoff(first=0.5, longest=15.0)
 log: Final = logging.getLogger("overspill")
 
 
-class LiveRoute(NamedTuple):
-    """How the streams of one guard get to the service. `slots` are those of the loop that it is called in."""
-
-    client: Callable[[], SyncClient]
-    health: ServiceHealth
-    loop: LoopCalls
-    slots: Callable[[], Slots]
-
-
 class StreamUpload:
-    """One stream on its way. `stop`, `beginning` and `abandon` are for any thread.
+    """One stream on its way to `destination`, in the thread of `loop`.
+
+    `stop`, `beginning` and `abandon` are for any thread.
 
     It begins at once to look at the stream. Raises `NoLoop` if no thread can do that.
     """
 
     def __init__(
-        self, stream: ChunkStream, description: Description, flow: Hashable, route: LiveRoute
+        self,
+        stream: ChunkStream,
+        description: Description,
+        flow: Hashable,
+        destination: ServiceDestination,
+        loop: LoopCalls,
     ) -> None:
         self.id: str = description.id
         self.producer: str = ""
         """The producer's word; empty if the service knows nothing of the capture."""
-        self._stream, self._description, self._flow, self._route = stream, description, flow, route
+        self._stream, self._description, self._flow = stream, description, flow
+        self._destination, self._loop = destination, loop
         self._sender: Resender | None = None
         self._looked_at = 0
         self._heard_at = time.monotonic()
         self._is_stopped = self._is_refused = self._is_broken = False
         self._process = os.getpid()
-        self._reply: Reply[None] = route.loop.begin(self._run())
+        self._reply: Reply[None] = loop.begin(self._run())
 
     @property
     def is_inherited(self) -> bool:
@@ -123,7 +121,7 @@ class StreamUpload:
         self.stop()
         if self.producer:
             with suppress(RuntimeError):
-                self._route.loop.begin(self._try_to_give_up())
+                self._loop.begin(self._try_to_give_up())
 
     async def _complete(
         self, completion: wire.Completion, progress: Callable[[int], object]
@@ -163,7 +161,7 @@ class StreamUpload:
             await asyncio.sleep(LOOK_SECONDS)
 
     def _new_service(self) -> LiveService:
-        _, client = running(self._route.client())
+        _, client = running(self._destination.synchronous())
         service = live_service(
             client, structs.replace(self._description, content_type=self._stream.media_type)
         )
@@ -175,7 +173,7 @@ class StreamUpload:
 
     async def _retry(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do the work, and again while it may succeed later. Raises the `OverspillError` that is final."""
-        failures, health = 0, self._route.health
+        failures, health = 0, self._destination.health
         while True:
             if health.refusal() is None:
                 try:
@@ -200,7 +198,7 @@ class StreamUpload:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _sent(self, sender: Resender, *, is_silent: bool) -> int:
-        release = await self._route.slots().take(self._flow, PIECE_BYTES)
+        release = await live_slots_of(self._destination.health.url).take(self._flow, PIECE_BYTES)
         try:
             sent = await sender.send_next()
             if is_silent and not sent:
@@ -209,12 +207,12 @@ class StreamUpload:
             release()
         if sent or is_silent:
             self._heard_at = time.monotonic()
-            self._route.health.answered()
+            self._destination.health.answered()
         return sent
 
     async def _give_up(self) -> None:
         """End the capture as partial, so that no reader waits for more of it. Raises `OverspillError`."""
-        _, client = running(self._route.client())
+        _, client = running(self._destination.synchronous())
         await give_up(client, self.id, self.producer)
 
     async def _try_to_give_up(self) -> None:
