@@ -7,6 +7,7 @@ import subprocess
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import pytest
 from overspill.spools.partition import Partition
 from overspill.spools.spool import Spool
@@ -156,7 +157,8 @@ def test_spool_flush_without_a_service_keeps_everything_and_says_what_is_wrong(
 
 def test_spool_flush_tries_again_what_was_refused_once(service: ServiceProcess, spool: Spool) -> None:
     partition = spool.partition(service.url, "")
-    partition.keep(spilled(TEXT, session="cli-again"), "too large", refused="too large")
+    kept = partition.keep(spilled(TEXT, session="cli-again"), "too large")
+    partition.amend(msgspec.structs.replace(kept, refused="too large"))
 
     assert at(service, spool)("spool", "flush").code == 0
     assert partition.entries() == []

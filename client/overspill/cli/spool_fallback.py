@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Final
 
-from msgspec import structs
-
-from overspill import wire
 from overspill.cli import output
 from overspill.cli.exit_codes import CommandFailure, ExitCode, message_of
 from overspill.errors import Internal, OverspillError, TooManyRequests, Unavailable, Unreachable
 from overspill.errors.client_errors import NotSpooled
 from overspill.spools.capture import LocalCapture
-from overspill.spools.entries import Digested, new_entry
 from overspill.text.buffer import Buffer, CannotBuffer
-from overspill.text.encoding import bytes_of
 
 if TYPE_CHECKING:
+    from overspill import wire
     from overspill.cli.invocation import Invocation
     from overspill.cli.progress import ProgressFile
     from overspill.live.ports import Description
@@ -66,9 +61,4 @@ def _spooled(
         buffer.close()
     if buffer.missing:
         raise NotSpooled(f"the disk for temporary files is full: {buffer.missing}")
-    kept = Digested.of(body)
-    handle = wire.capture_id(description.session, description.call_id, kept.sha256)
-    described = structs.replace(description, id=handle)
-    entry = new_entry(described, kept, datetime.now(UTC), url=partition.url, reason=reason)
-    partition.add(entry, bytes_of(body) if isinstance(body, str) else body)
-    return entry
+    return partition.keep_body(description, body, reason)

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Order:
-    """An output to write to the spool. `reason` and `refused` are those of `Partition.keep`.
+    """An output to write to the spool.
 
+    `reason` says why the service does not have it, `refused` why the service will never have it, if so.
     `done` gets the entry once it is durable. `on_kept` is called after that, in a thread for blocking work,
     with `locked`. It must not refer to the order: the output would stay in memory as long as the cycle.
     With `is_uploading` an upload of the output goes on: its content stays `locked` against flushes from the

@@ -12,20 +12,23 @@ from msgspec import structs
 from overspill import wire
 from overspill.errors.client_errors import NotSpooled
 from overspill.spools.commit import commit, replace, too_large
-from overspill.spools.entries import Dropped, Spooled, is_of, output_entry
+from overspill.spools.entries import Digested, Dropped, Spooled, is_of, new_entry, output_entry
 from overspill.spools.order import Addition
 from overspill.spools.own_directory import LOCK_TIMEOUT_SECONDS, LockedFile, is_directory
+from overspill.text.body import FileBody
+from overspill.text.encoding import bytes_of
 from overspill.transfer.request import call_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
     from pathlib import Path
 
+    from overspill.live.ports import Description
     from overspill.spools.folder import Folder
     from overspill.spools.order import Order
     from overspill.spools.room import Room
     from overspill.spools.store_request import StoreRequest
-    from overspill.text.body import FileBody
+    from overspill.text.body import Body
 
 LONG_LOCK_TIMEOUT_SECONDS: Final = 20.0
 """Seconds that outputs of agents wait for others, which keep the spool busy."""
@@ -84,13 +87,13 @@ class Partition:
         """Return whether anything was ever kept here. Raises `NotSpooled` if the spool is not safe."""
         return self.spool.exists() and is_directory(self.folder.path)
 
-    def keep(self, request: StoreRequest, reason: str, *, refused: str = "") -> Spooled:
+    def keep(self, request: StoreRequest, reason: str) -> Spooled:
         """Write an output to the disk, and return its entry once it is durable.
 
-        `reason` says why the service does not have it; `refused` why the service will never have it, if so.
-        Raises `NotSpooled` with the reason; then nothing of the output is on the disk.
+        `reason` says why the service does not have it. Raises `NotSpooled` with the reason; then nothing of
+        the output is on the disk.
         """
-        addition = self._addition(request, reason, refused)
+        addition = self._addition(request, reason)
         self._add([addition], max(LOCK_TIMEOUT_SECONDS, request.deadline))
         return addition.result()
 
@@ -106,29 +109,38 @@ class Partition:
         self._add(additions, LONG_LOCK_TIMEOUT_SECONDS, on_progress)
         return [addition.failure or addition.entry for addition in additions]
 
-    def add(
+    def keep_body(
         self,
-        entry: Spooled,
-        body: bytes | FileBody,
+        description: Description,
+        body: Body,
+        reason: str,
         *,
+        producer: str = "",
         lock_timeout: float = LOCK_TIMEOUT_SECONDS,
-    ) -> None:
-        """Do the same as `keep`, for a caller that has the entry already.
+    ) -> Spooled:
+        """Do the same as `keep`, for a file or a stream. One without an id gets that of its content.
 
-        Wait at most `lock_timeout` seconds for others that keep the spool busy.
+        `producer` is that of the entry. Waits at most `lock_timeout` seconds for others that keep the spool
+        busy. Raises `OSError` too.
         """
-        addition = Addition(self.folder, entry, body)
+        kept = Digested.of(body)
+        handle = description.id or wire.capture_id(description.session, description.call_id, kept.sha256)
+        described = structs.replace(description, id=handle)
+        entry = new_entry(described, kept, self._now(), url=self.url, reason=reason, producer=producer)
+        addition = Addition(self.folder, entry, body if isinstance(body, FileBody) else bytes_of(body))
         self._add([addition], lock_timeout)
-        addition.result()
+        return addition.result()
 
     def _addition(
-        self, request: StoreRequest, reason: str, refused: str, order: Order | None = None
+        self, request: StoreRequest, reason: str, refused: str = "", order: Order | None = None
     ) -> Addition:
-        now = datetime.fromtimestamp(self.spool.clock(), UTC)
         path = self._path_for_agent(request) if self._agent_path else ""
-        entry = output_entry(request, now, url=self.url, reason=reason)
+        entry = output_entry(request, self._now(), url=self.url, reason=reason)
         entry = structs.replace(entry, refused=refused, path=path)
         return Addition(self.folder, entry, request.body, order)
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self.spool.clock(), UTC)
 
     def _path_for_agent(self, request: StoreRequest) -> str:
         return f"{self._agent_path}/{self.folder.name(request.id)}"

@@ -14,18 +14,14 @@ import functools
 import os
 import time
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from overspill.spools import location, own_directory
-from overspill.spools.entries import Digested, new_entry
 from overspill.spools.folder import Folder
 from overspill.spools.location import FINGERPRINT, fingerprint
 from overspill.spools.partition import LONG_LOCK_TIMEOUT_SECONDS, Partition
 from overspill.spools.room import Room
-from overspill.text.body import FileBody
-from overspill.text.encoding import bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,10 +83,10 @@ class Spool:
         self, description: Description, body: Body, *, url: str, key: str, reason: str, producer: str
     ) -> None:
         """Keep a stream that the service could not take as it came: see `StreamSpool`."""
-        now = datetime.fromtimestamp(self.clock(), UTC)
-        entry = new_entry(description, Digested.of(body), now, url=url, reason=reason, producer=producer)
-        content = body if isinstance(body, FileBody) else bytes_of(body)
-        self.partition(url, key).add(entry, content, lock_timeout=LONG_LOCK_TIMEOUT_SECONDS)
+        partition = self.partition(url, key)
+        partition.keep_body(
+            description, body, reason, producer=producer, lock_timeout=LONG_LOCK_TIMEOUT_SECONDS
+        )
 
     def used(self) -> int:
         """Count the bytes that captures take of the disk. Raises `NotSpooled` and `OSError`."""
