@@ -7,12 +7,12 @@ concern one capture.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from overspill.execution import forks
 from overspill.execution.backoff import Backoff
 
 if TYPE_CHECKING:
@@ -37,6 +37,11 @@ class Circuit:
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self.reset_after_fork()
+        forks.register(self)
+
+    def reset_after_fork(self) -> None:
+        """In a forked child, know nothing: a thread of the parent may hold the lock."""
         self._lock = threading.RLock()
         self._failures = 0
         self._failed_tries = 0
@@ -51,7 +56,6 @@ class Circuit:
         """When the service took bytes of any upload, on the monotonic clock."""
         self.absences: set[Absence] = set()
         """The absences in which its failure was noted."""
-        self.process: int = os.getpid()
 
     def allows(self, *, first: float = FIRST_PAUSE_SECONDS, longest: float = LONGEST_PAUSE_SECONDS) -> bool:
         """Return whether to ask the service now. If the circuit is open, only one caller gets True.

@@ -9,7 +9,6 @@ Safe to use from any thread. Only `Absence` reads and writes files; nothing here
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 import weakref
@@ -31,26 +30,26 @@ _LONGEST_ALONE: Final = 5.0
 """Seconds that a failing service is left alone, at first and at most, if there is no spool beside it."""
 
 
-class _All:
+class _Circuits:
     """The circuit of each service, by its URL, as long as a destination uses it."""
 
     def __init__(self) -> None:
+        self._of_urls: weakref.WeakValueDictionary[str, Circuit] = weakref.WeakValueDictionary()
         self.reset_after_fork()
         forks.register(self)
 
     def reset_after_fork(self) -> None:
         self._lock = threading.RLock()
-        self._of_urls: weakref.WeakValueDictionary[str, Circuit] = weakref.WeakValueDictionary()
 
     def of(self, url: str) -> Circuit:
         with self._lock:
             found = self._of_urls.get(url)
-            if found is None or found.process != os.getpid():
+            if found is None:
                 found = self._of_urls[url] = Circuit()
             return found
 
 
-_all: Final = _All()
+_circuits: Final = _Circuits()
 
 
 class ServiceHealth:
@@ -67,10 +66,9 @@ class ServiceHealth:
     @property
     def circuit(self) -> Circuit:
         """What this process knows of the service."""
-        circuit = self._circuit
-        if circuit is None or circuit.process != os.getpid():
-            circuit = self._circuit = _all.of(self.url)
-        return circuit
+        if self._circuit is None:
+            self._circuit = _circuits.of(self.url)
+        return self._circuit
 
     def forget(self) -> None:
         """Let go of what this process knows. It is forgotten once no destination uses it."""

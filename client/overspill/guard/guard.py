@@ -89,10 +89,9 @@ class Guard:
         self.holdout: Holdout | None = holdout
         self._given: dict[str, Any] = {"client": client, "policy": policy, "session": session, "spool": spool}
         trial = None if holdout is None else Trial(holdout, self.policy)
-        self._pipeline = Pipeline(self.policy, self._storage, self.session, trial)
-        self._pipeline.owner = self
+        self._pipeline = Pipeline(self.policy, self._storage, self.session, self, trial)
         self._storage.upload_leftovers()
-        self._wrapper = Wrapper(self._pipeline, self)
+        self._wrapper = Wrapper(self._pipeline)
 
     def __copy__(self) -> Self:
         """Return the guard itself: copies of an agent share their guard, its counts and its clients."""

@@ -50,9 +50,15 @@ _SPILLS: Final = Verdict(TOO_LONG)
 
 
 class Pipeline:
-    """The pipeline of one guard, which all its outputs take. `session` is that of calls that name none."""
+    """The pipeline of one guard, its `owner`, which all its outputs take.
 
-    def __init__(self, policy: Policy, storage: Storage, session: str, trial: Trial | None = None) -> None:
+    `session` is that of calls that name none. A wrapped tool that is sent to another process takes the owner
+    along.
+    """
+
+    def __init__(
+        self, policy: Policy, storage: Storage, session: str, owner: object, trial: Trial | None = None
+    ) -> None:
         self.policy = policy
         self.storage = storage
         self.trial = trial
@@ -63,8 +69,7 @@ class Pipeline:
         self._decisions = Decisions()
         self._bursts = Bursts()
         self._fast_paths: dict[str, FastPath] = {}
-        self.owner: object = None
-        """The guard. It is pickled with a wrapped tool that is sent to another process."""
+        self.owner = owner
 
     def __reduce__(self) -> tuple[Any, ...]:
         return attrgetter("_pipeline"), (self.owner,)

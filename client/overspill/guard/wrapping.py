@@ -28,14 +28,13 @@ Tool = TypeVar("Tool")
 
 
 class Wrapper:
-    """Wraps the tools of one guard, which is the `owner` of its turns."""
+    """Wraps the tools of the guard that has this pipeline."""
 
-    def __init__(self, pipeline: Pipeline, owner: object) -> None:
+    def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        self._owner = owner
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return attrgetter("_wrapper"), (self._owner,)
+        return attrgetter("_wrapper"), (self._pipeline.owner,)
 
     def wrap(self, tool: Tool, name: str | None) -> Tool:
         """Return a function or a framework's tool object with its outputs guarded: see `Guard.wrap`."""
@@ -60,7 +59,7 @@ class Wrapper:
         return self._function(tool, name)
 
     def _coroutine_function(self, tool: Callable[P, Awaitable[Any]], name: str) -> Callable[P, Any]:
-        inline_size, owner = self._pipeline.fast_path(name).inline_size, self._owner
+        inline_size, owner = self._pipeline.fast_path(name).inline_size, self._pipeline.owner
 
         async def run(call: RunningCall | None, *args: P.args, **kwargs: P.kwargs) -> Any:
             try:
@@ -84,7 +83,7 @@ class Wrapper:
         return guarded
 
     def _function(self, tool: Callable[P, Any], name: str) -> Callable[P, Any]:
-        inline_size, owner = self._pipeline.fast_path(name).inline_size, self._owner
+        inline_size, owner = self._pipeline.fast_path(name).inline_size, self._pipeline.owner
 
         def run(call: RunningCall | None, *args: P.args, **kwargs: P.kwargs) -> Any:
             try:

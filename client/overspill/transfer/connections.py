@@ -95,7 +95,7 @@ class Connections:
             return self.users == 0
 
 
-class _All:
+class _AllConnections:
     """The connections of all event loops of this process."""
 
     def __init__(self) -> None:
@@ -107,4 +107,4 @@ class _All:
         self.of_loops: weakref.WeakKeyDictionary[AbstractEventLoop, Connections] = weakref.WeakKeyDictionary()
 
 
-_all: Final = _All()
+_all: Final = _AllConnections()
