@@ -18,7 +18,7 @@ import pytest
 from overspill.cli.commands.grep import grep
 from overspill.cli.parameters import parameters_of
 from overspill.cli.search.query import Query
-from overspill.cli.search.spans import Matcher, combined
+from overspill.cli.search.spans import SpanFinder, combined
 from overspill.spools.partition import Partition
 from overspill.spools.spool import Spool
 
@@ -221,7 +221,7 @@ def test_what_matches_at_the_end_of_a_long_line_is_found_whole(overspill: Shell)
 
 
 def test_a_pattern_that_would_backtrack_for_ever_is_answered() -> None:
-    matcher = Matcher(["(a+)+$"], fixed=False, word=False, ignore_case=False)
+    matcher = SpanFinder(["(a+)+$"], fixed=False, word=False, ignore_case=False)
 
     assert matcher.spans("a" * 10_000 + "b") == []
 
@@ -229,7 +229,7 @@ def test_a_pattern_that_would_backtrack_for_ever_is_answered() -> None:
 @pytest.mark.parametrize("word", [False, True])
 def test_matches_are_where_ripgrep_finds_them(word: bool) -> None:
     lines = ["größe größe", "(größe)größe", "größen größe größe", "日本größe größe!", "xgröße größe"]
-    matcher = Matcher(["gr.ße", "größen"], fixed=False, word=word, ignore_case=False)
+    matcher = SpanFinder(["gr.ße", "größen"], fixed=False, word=word, ignore_case=False)
     flags = ["-w"] if word else []
     found = [line[start:end] for line in lines for start, end in matcher.spans(line)]
 
@@ -245,7 +245,7 @@ def test_whole_words_are_those_of_grep_beside_any_character() -> None:
     text = "".join(f"{mark}a{mark}\n" for mark in [*known, *"一龠漢ﬁＡ９｡ｱ€→✓😀𝒜𠀀"])
     pattern, _ = combined(["a"], fixed=False, word=True)
     expected = printed_by(rg(), "-w", "a", stdin=text.encode()).decode()
-    spans = Matcher(["a"], fixed=False, word=True, ignore_case=False).spans
+    spans = SpanFinder(["a"], fixed=False, word=True, ignore_case=False).spans
     found = "".join(f"{line}\n" for line in text.split("\n")[:-1] if spans(line))
 
     assert found == expected

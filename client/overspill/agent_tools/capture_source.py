@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from overspill.agent_tools.agent_tool import AgentTool, Answer, Arguments
-from overspill.delivery.loop_calls import LoopCalls
+from overspill.delivery.loop_access import LoopAccess
 from overspill.execution.waiting import result, wait_blocking
 from overspill.spools.holder import Holder
 from overspill.spools.spool import partition_for
@@ -44,7 +44,7 @@ class CaptureSource:
         self.partition: Partition | None = partition_for(client, spool)
         self.holder: Holder = Holder(self.partition, session=self.session)
         self._client = synchronous_like(client) if isinstance(client, Client) else client
-        self._loop = LoopCalls()
+        self._loop = LoopAccess()
 
     def tool(
         self,

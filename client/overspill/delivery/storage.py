@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from overspill.delivery import state_log
 from overspill.delivery.background import FIRST_RETRY_SECONDS
-from overspill.delivery.loop_calls import LoopCalls
+from overspill.delivery.loop_access import LoopAccess
 from overspill.delivery.reasons import reason
 from overspill.delivery.service_destination import ServiceDestination
 from overspill.delivery.slot_wait import GuardSlots, SlotWait
@@ -86,7 +86,7 @@ class Storage:
             self._destinations["spool"] = SpoolDestination(
                 self.partition, partial(self.uploads.begin, FIRST_RETRY_SECONDS)
             )
-        self.loop: LoopCalls = LoopCalls()
+        self.loop: LoopAccess = LoopAccess()
         self.slots: GuardSlots = GuardSlots(
             None if client is None else client.address.url,
             None if self.partition is None else str(self.partition.folder.path),

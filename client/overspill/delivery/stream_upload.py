@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
 
     from overspill import wire
-    from overspill.delivery.loop_calls import LoopCalls
+    from overspill.delivery.loop_access import LoopAccess
     from overspill.delivery.service_destination import ServiceDestination
     from overspill.execution.waiting import Reply
     from overspill.live.ports import Description, LiveService
@@ -71,7 +71,7 @@ class StreamUpload:
         description: Description,
         flow: Hashable,
         destination: ServiceDestination,
-        loop: LoopCalls,
+        loop: LoopAccess,
     ) -> None:
         self.id: str = description.id
         self.producer: str = ""

@@ -25,7 +25,7 @@ FORKED: Final = "this was begun before the process forked: only the parent can g
 
 
 class Calls:
-    """The coroutines of one user of the loop thread, a client or a guard. It can be used in any thread.
+    """The coroutines of one user, a client or a guard, in one loop thread. It can be used in any thread.
 
     Raises `RuntimeError` if no thread can be started.
     """

@@ -1,7 +1,7 @@
 """Runs the event loop that does all network I/O of this process. All guards and clients share its thread.
 
-    SyncClient, Guard ──▶ Calls ─┐
-    SyncClient, Guard ──▶ Calls ─┴▶ LoopThread ──▶ coroutines, one task each
+    SyncClient ───────────▶ Calls ─┐
+    Guard ──▶ LoopAccess ─▶ Calls ─┴▶ LoopThread ──▶ coroutines, one task each
 
 The thread starts with its first user and ends with its last.
 """

@@ -30,7 +30,7 @@ class _Term(Struct):
     rows: int = 24
 
 
-class Header(Struct):
+class CastHeader(Struct):
     """What a recording says of itself. `width` and `height` are those of version 2."""
 
     version: int
@@ -49,7 +49,7 @@ class Header(Struct):
 
 
 _EXIT_CODE: Final = re.compile(r"-?[0-9]{1,9}", re.ASCII)
-_header: Final = msgspec.json.Decoder(Header)
+_header: Final = msgspec.json.Decoder(CastHeader)
 _event: Final = msgspec.json.Decoder(tuple[float, str, Any])
 
 
@@ -60,7 +60,7 @@ class CastReader:
     """
 
     def __init__(self) -> None:
-        self.header: Header | None = None
+        self.header: CastHeader | None = None
         self.exit_code: int | None = None
         self.problem: str = ""
         self._rest = bytearray()
@@ -121,7 +121,7 @@ class CastReader:
         self.header = header
         return b""
 
-    def _event(self, header: Header, line: bytes) -> bytes:
+    def _event(self, header: CastHeader, line: bytes) -> bytes:
         time, code, data = _event.decode(line)
         if time < 0 or (header.version == V2 and time < self._time):
             raise ValueError(f"the time goes back to {time:g}")

@@ -12,7 +12,7 @@ from overspill.cli.search.query import Query
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
-    from overspill.cli.search.search import Search
+    from overspill.cli.search.search import PrintedSearch
 
 
 @command(
@@ -38,7 +38,7 @@ def grep(
     Lines have numbers, as with grep -n. The exit code is 1 if no line matches.
     """
     ref, patterns = lazy.search.targets(first, second, query.patterns)
-    search = lazy.search.Search(ref, patterns, query)
+    search = lazy.search.PrintedSearch(ref, patterns, query)
     with invocation.source(ref, query.session) as source:
         found = search.run(invocation, source)
     if search.cursor is not None and not invocation.json:
@@ -55,6 +55,6 @@ def _say_incomplete(numbers: list[int]) -> None:
     output.say(f"{lines} too long to be searched as a whole for this pattern, and may match too")
 
 
-def _say_more(invocation: "Invocation", search: "Search", found: int) -> None:
+def _say_more(invocation: "Invocation", search: "PrintedSearch", found: int) -> None:
     lines = "1 line" if found == 1 else f"{found:,} lines"
     output.say(f"stopped at {lines}; go on: {invocation.command(*search.words())}")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from overspill.cli.color import Paint
-    from overspill.cli.search.spans import Matcher
+    from overspill.cli.search.spans import SpanFinder
 
 _LINE: Final = re.compile(r"(\d+)([:-])(.*)", re.DOTALL)
 _GROUP_MARK: Final = "--"
@@ -72,7 +72,7 @@ class MatchPrinter:
         self,
         paint: Paint,
         line_of: Callable[[int], str],
-        matcher: Matcher | None,
+        matcher: SpanFinder | None,
         form: LineFormat,
     ) -> None:
         self._paint, self._line_of, self._matcher, self._form = paint, line_of, matcher, form

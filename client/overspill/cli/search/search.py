@@ -10,7 +10,7 @@ from overspill.cli import output
 from overspill.cli.color import Paint
 from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.cli.search.printing import LineFormat, MatchPrinter
-from overspill.cli.search.spans import Matcher, combined
+from overspill.cli.search.spans import SpanFinder, combined
 from overspill.reading.errors import InvalidPattern
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _MAX_ANSWERS_PER_LINE: Final = 256
 """The most answers that are read for one line: 16 MiB of it."""
 
 
-class Search:
+class PrintedSearch:
     """A search as `grep` runs it, in as many requests as its options need."""
 
     def __init__(self, ref: str, patterns: Sequence[str], query: Query) -> None:
@@ -132,12 +132,14 @@ class Search:
         before, after = (query.context if lines is None else lines for lines in around)
         return LineFormat(query.only, query.numbers, before, after, query.from_end, is_raw)
 
-    def _matcher(self, paint: Paint) -> Matcher | None:
+    def _matcher(self, paint: Paint) -> SpanFinder | None:
         if not self.query.only and (not paint.is_on or self.query.invert):
             return None
         query = self.query
         try:
-            return Matcher(self._patterns, fixed=query.fixed, word=query.word, ignore_case=query.ignore_case)
+            return SpanFinder(
+                self._patterns, fixed=query.fixed, word=query.word, ignore_case=query.ignore_case
+            )
         except InvalidPattern as error:
             if self.query.only:
                 raise CommandFailure(

@@ -38,7 +38,7 @@ def combined(patterns: Sequence[str], *, fixed: bool, word: bool) -> tuple[str, 
     return (f"(?:^|[^{_IN_WORDS}])(?:{either})(?:$|[^{_IN_WORDS}])" if word else either), False
 
 
-class Matcher:
+class SpanFinder:
     """Finds in single lines what the pattern of `combined` matches. Raises `InvalidPattern`."""
 
     def __init__(self, patterns: Sequence[str], *, fixed: bool, word: bool, ignore_case: bool) -> None:

@@ -1,7 +1,8 @@
 """One guard's way into the loop thread of the process.
 
-The thread is joined when it is first needed, and again after a fork. Any thread may begin a coroutine here,
-except the loop thread itself, which would wait for its own answer.
+`Calls` belong to one loop thread, and end with it. Here a thread is joined when it is first needed, and
+another one after a fork or the end of the first. Any thread may begin a coroutine here. Only the loop thread
+itself may not: it would wait for its own answer.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class LoopCalls:
-    """The calls of one guard, for any thread."""
+class LoopAccess:
+    """Begins the coroutines of one guard, for any thread."""
 
     def __init__(self) -> None:
         self.reset_after_fork()
@@ -34,7 +35,7 @@ class LoopCalls:
         """In a forked child, use a new lock and loop thread."""
         self._lock = threading.RLock()
         self.calls: Calls | None = None
-        self._finalizer: weakref.finalize[..., LoopCalls] | None = None
+        self._finalizer: weakref.finalize[..., LoopAccess] | None = None
 
     def begin(self, coroutine: Coroutine[Any, Any, T]) -> Reply[T]:
         """Begin a coroutine in the loop thread; return what becomes its result. Raises as `enter`."""
