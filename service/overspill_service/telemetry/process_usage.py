@@ -7,6 +7,7 @@ and a scrape adds up those of all workers.
 from __future__ import annotations
 
 import platform
+import threading
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import ProcessCollector
@@ -28,15 +29,18 @@ class ProcessUsage:
         """`series` returns the series of a metric."""
         self._series = series
         self._collector = ProcessCollector(registry=None)
+        self._lock = threading.Lock()
         self._cpu_seconds = 0.0
+        """As much as the series has counted."""
         series(d.BUILD_INFO, release(), platform.python_version()).set(1)
 
     def measure(self) -> None:
-        """Set the series. Where there is no /proc they stay 0."""
+        """Set the series, from any thread. Where there is no /proc they stay 0."""
         found = {sample.name: sample.value for each in self._collector.collect() for sample in each.samples}
         for name, metric in _GAUGES.items():
             if name in found:
                 self._series(metric).set(found[name])
-        cpu_seconds = found.get(d.PROCESS_CPU.full_name, self._cpu_seconds)
-        self._series(d.PROCESS_CPU).inc(cpu_seconds - self._cpu_seconds)
-        self._cpu_seconds = cpu_seconds
+        with self._lock:  # another thread may have counted a later sample, or this one
+            grown = max(0.0, found.get(d.PROCESS_CPU.full_name, 0.0) - self._cpu_seconds)
+            self._cpu_seconds += grown
+        self._series(d.PROCESS_CPU).inc(grown)
