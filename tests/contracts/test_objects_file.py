@@ -305,6 +305,18 @@ async def test_a_full_disk_is_told_from_one_that_fails(tiny_disk: Path) -> None:
     await store.close()
 
 
+async def test_a_disk_that_became_read_only_is_called_that_by_a_probe_too(tiny_disk: Path) -> None:
+    store = FileStore(tiny_disk)
+    await store.put(KEY, [b"content"])
+    subprocess.run(["mount", "-o", "remount,ro", str(tiny_disk)], check=True)
+
+    for attempt in (store.ping(), store.put(f"{KEY}1", [b"x"])):
+        with pytest.raises(StoreUnavailable, match="disk is read-only"):
+            await attempt
+    assert await store.read(KEY, 0, 7) == b"content"
+    await store.close()
+
+
 async def test_a_folder_that_cannot_be_used_is_unavailable_and_its_path_stays_private(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     store = FileStore(tmp_path / "file")
