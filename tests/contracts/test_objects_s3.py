@@ -165,6 +165,20 @@ async def test_a_success_that_somebody_before_the_store_gave_is_none(
     assert await store.read(KEY, 0, 7) == b"content"
 
 
+async def test_a_page_in_the_place_of_the_store_is_not_taken_for_it(
+    store: S3Store, hasty: S3Store, faulty_s3: FaultyProxy
+) -> None:
+    async def answer(_: Exchange) -> web.Response:
+        return web.Response(text="<html>sign in</html>", content_type="text/html")
+
+    faulty_s3.always("HEAD", answer)
+
+    with pytest.raises(StoreUnavailable, match="if a proxy answers in its place"):
+        await hasty.ping()
+    faulty_s3.heal()
+    await store.ping()
+
+
 async def cut_reply(exchange: Exchange) -> web.Response:
     """Half of the body as if it were all: its length is that of the half."""
     reply = await exchange.forward()
@@ -495,6 +509,15 @@ async def test_access_denied_lists_the_permissions(store: S3Store, faulty_s3: Fa
     faulty_s3.always("PUT", refuse(403, "AccessDenied"))
 
     with pytest.raises(StoreUnavailable, match="s3:PutObject"):
+        await store.put(KEY, [b"x"])
+
+
+async def test_a_bucket_that_keeps_objects_by_default_is_named_as_what_may_be_wrong(
+    store: S3Store, faulty_s3: FaultyProxy
+) -> None:
+    faulty_s3.always("PUT", refuse(400, "InvalidRequest"))
+
+    with pytest.raises(StoreUnavailable, match="Object Lock"):
         await store.put(KEY, [b"x"])
 
 

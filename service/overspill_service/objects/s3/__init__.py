@@ -32,6 +32,7 @@ from overspill_service.objects.s3.replies import (
     clock_skew,
     date_of,
     is_asked_for,
+    is_no_page,
     is_of_copy,
     is_of_object,
     is_of_removal,
@@ -204,7 +205,7 @@ class S3Store:
         return date_of(reply)
 
     async def ping(self) -> None:
-        reply = await self._http.send(Request("HEAD", f"{self.base}/"), self._ping_retry)
+        reply = await self._http.send(Request("HEAD", f"{self.base}/", is_done=is_no_page), self._ping_retry)
         if not reply.is_success:
             raise self._refusal(reply)
 

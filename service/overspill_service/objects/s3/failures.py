@@ -61,7 +61,12 @@ _DENIED: Final = (
     "s3:ListBucket on it and s3:PutObject, s3:GetObject and s3:DeleteObject in it"
 )
 _NO_BUCKET: Final = "the bucket {bucket!r} does not exist; create it or correct the store URL"
+_LOCKED: Final = (
+    "the object store answered {code}; if objects of the bucket {bucket!r} are retained by default (Object "
+    "Lock), use another bucket: the service deletes what has expired"
+)
 _ADVICE: Final = {
+    "InvalidRequest": _LOCKED,
     "RequestTimeTooSkewed": _CLOCK,
     "AuthorizationHeaderMalformed": _REGION,
     "PermanentRedirect": _REGION,

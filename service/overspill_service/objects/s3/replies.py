@@ -44,6 +44,12 @@ def is_asked_for(reply: Reply, start: int) -> bool:
     return is_placed and len(reply.body) == last - first + 1
 
 
+def is_no_page(reply: Reply) -> bool:
+    """Return whether the answer, which has no body, is not that of a web page: S3's have a header of AWS."""
+    is_of_aws = any(name.lower().startswith("x-amz-") for name in reply.headers)
+    return is_of_aws or "text/html" not in reply.headers.get("Content-Type", "")
+
+
 def clock_skew(reply: Reply, now: float) -> float:
     """Return the seconds by which this machine's clock is ahead of the store's, 0 if unknown."""
     sent = date_of(reply)
