@@ -19,6 +19,7 @@ from overspill_service.archive.recovery.rebuild import rebuild_if_due
 from overspill_service.archive.removal import REMOVAL_SECONDS, finish_removals
 from overspill_service.archive.retention import MIN_ORPHAN_AGE, ORPHAN_INTERVAL
 from overspill_service.archive.sweep import sweep_all, sweep_orphans
+from overspill_service.catalog.quotas import Totals
 from overspill_service.catalog.statistics import EXPERIMENTS, FLEET
 from overspill_service.errors import RecordDamaged
 from overspill_service.resources.attempts import Attempts
@@ -137,14 +138,25 @@ class Maintenance:
         """Set the metrics of what tenants have: stored, live, and in their clients' spools."""
         catalog = self._archive.catalog
         tenants = await catalog.tenants()
-        totals = await in_batches(catalog.totals, tenants)
-        self._service.metrics.stored(dict(zip(tenants, totals, strict=True)))
+        totals = dict(zip(tenants, await in_batches(self._totals_of, tenants), strict=True))
+        self._service.metrics.stored(
+            {tenant: each for tenant, each in totals.items() if isinstance(each, Totals)}
+        )
         live = await in_batches(catalog.live_totals, tenants)
         self._service.metrics.live.totals(
             dict(zip(tenants, live, strict=True)), await catalog.scheduled_count()
         )
         now = self._archive.clock()
         self._service.metrics.spooled(await catalog.backlogs(now), now)
+        if damaged := next((each for each in totals.values() if isinstance(each, RecordDamaged)), None):
+            raise damaged
+
+    async def _totals_of(self, tenant: str) -> Totals | RecordDamaged:
+        """Return what a tenant has, or the error if that is damaged: others are measured all the same."""
+        try:
+            return await self._archive.catalog.totals(tenant)
+        except RecordDamaged as error:
+            return error
 
     async def _measure_free_space(self) -> None:
         """Set the metrics of free space. A disk that does not answer has none."""

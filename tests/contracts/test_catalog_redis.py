@@ -341,6 +341,25 @@ async def test_small_values_that_are_damaged_in_redis_stop_nothing(
         assert len(await catalog.due(NOW, 9)) == 1
 
 
+@pytest.mark.parametrize("damage", [("HSET", "captures", "many"), ("HSET", "size", ""), ("SET", "other")])
+async def test_totals_that_are_damaged_are_named_with_what_to_do(
+    redis_url: str, redis_server: RedisServer, tmp_path: Path, damage: tuple[str, ...]
+) -> None:
+    command, *words = damage
+    async with opened(redis_url, tmp_path) as catalog:
+        await catalog.commit(entry(1), UNLIMITED)
+        redis_server.command("DEL", key_names.totals(TENANT))
+        redis_server.command(command, key_names.totals(TENANT), *words)
+
+        for attempt in (
+            catalog.totals(TENANT),
+            catalog.commit(entry(2), UNLIMITED),
+            catalog.remove(entry(1), tombstone(entry(1)), keep=60),
+        ):
+            with pytest.raises(CatalogUnavailable, match=r"rebuilt from the object store"):
+                await attempt
+
+
 async def test_a_node_of_a_cluster_that_is_taken_for_a_whole_redis_is_named(
     redis_cluster: list[RedisServer], tmp_path: Path
 ) -> None:

@@ -14,6 +14,8 @@ from overspill_service.archive.sweep import sweep_all, sweep_orphans
 from overspill_service.catalog import encoding
 from overspill_service.catalog.quotas import Quota
 from overspill_service.catalog.records import Entry
+from overspill_service.catalog.redis import key_names
+from overspill_service.errors import RecordDamaged
 from overspill_service.maintenance import Maintenance
 
 from tests.contracts.entries import entry
@@ -129,6 +131,20 @@ async def test_a_sweep_deletes_no_objects_of_a_record_that_nobody_can_read(
 
 async def missing(key: str, *_: object) -> bytes:
     raise KeyError(key)
+
+
+@pytest.mark.parametrize("api", ["redis"], indirect=True)
+async def test_the_totals_of_a_tenant_that_are_damaged_keep_no_others_from_being_measured(
+    api: Api, own_redis: RedisServer
+) -> None:
+    await api.put(LOG)
+    await api.service.archive.catalog.commit(entry(tenant="another"), Quota())
+    own_redis.command("HSET", key_names.totals("another"), "captures", "many")
+
+    with pytest.raises(RecordDamaged, match="empty the catalog"):
+        await Maintenance(api.service).measure_totals()
+    metrics = await (await api.get("/metrics")).text()
+    assert 'overspill_stored_captures{tenant="default"} 1.0' in metrics
 
 
 async def test_a_repetition_finds_what_was_mended(api: Api) -> None:

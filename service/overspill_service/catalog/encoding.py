@@ -70,8 +70,8 @@ def decode(value: bytes) -> Entry | Tombstone:
         if value[:1] == TOMBSTONE:
             return _tombstones.decode(memoryview(value)[1 + NONCE :])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _damaged("entry of a capture") from error
-    raise _damaged("entry of a capture")
+        raise damaged_record("entry of a capture") from error
+    raise damaged_record("entry of a capture")
 
 
 def is_damaged(value: bytes) -> bool:
@@ -144,7 +144,7 @@ def decode_key(value: bytes) -> KeyRecord:
     try:
         return _keys.decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _damaged("API key's record") from error
+        raise damaged_record("API key's record") from error
 
 
 def decode_keys(values: Iterable[bytes]) -> list[KeyRecord]:
@@ -210,7 +210,7 @@ def matches(entry: Entry, query: Query, now: float) -> bool:
     )
 
 
-def _damaged(what: str) -> RecordDamaged:
+def damaged_record(what: str) -> RecordDamaged:
     return RecordDamaged(
         f"the catalog holds an {what} that cannot be decoded: it is damaged or from a newer version; "
         "empty the catalog to have it rebuilt from the object store"

@@ -52,7 +52,17 @@ _CODES: Final[dict[type, str]] = {
     redis_errors.MasterDownError: "MASTERDOWN",
 }
 """Errors whose code redis-py has cut off the text."""
-_TEXTS: Final = {NO_TLS: NO_TLS, "max number of clients": "Redis takes no more connections (maxclients)"}
+_FOREIGN: Final = (
+    "Redis holds a value that is not of the catalog: it is damaged, or another program uses keys ov1:*; "
+    "empty this database to have the catalog rebuilt from the object store"
+)
+_TEXTS: Final = {
+    NO_TLS: NO_TLS,
+    "max number of clients": "Redis takes no more connections (maxclients)",
+    "WRONGTYPE": _FOREIGN,
+    "not an integer": _FOREIGN,
+    "attempt to ": _FOREIGN,  # calculate with nil, say: a script that read no number
+}
 """Reasons of errors without a code, by a part of their text. `NO_TLS` is the text of one of our own."""
 _TEMPORARY: Final = ("READONLY", "CLUSTERDOWN", "MASTERDOWN", "LOADING", "BUSY", "NOREPLICAS")
 _REFUSALS: Final = ("OOM", "MISCONF")

@@ -29,7 +29,10 @@ class RedisLedger(RedisAccess):
         keys = [key_names.totals(tenant), key_names.created(tenant)]
         captures, size, stored_size, metadata, *oldest = await self._client.step(entry_scripts.TOTALS, keys)
         when = encoding.instant_of(oldest[0]) if oldest else None
-        return Totals(int(captures), int(size), int(stored_size), int(metadata), when)
+        try:
+            return Totals(int(captures), int(size), int(stored_size), int(metadata), when)
+        except ValueError as error:
+            raise encoding.damaged_record("account of a tenant's totals") from error
 
     async def expired(self, tenant: str, *, now: float, limit: int) -> list[Entry]:
         return await self._pages.expired(tenant, now=now, limit=limit)
