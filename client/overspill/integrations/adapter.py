@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from overspill.agent_tools.reading_tools import reading_tools
 from overspill.guard import call_context
@@ -14,13 +14,19 @@ from overspill.guard.policy_defaults import READING_TOOLS
 from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Iterable
     from contextlib import AbstractContextManager
     from types import TracebackType
 
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guarded import Guarded
     from overspill.guard.policy import Policy
+
+
+_ANOTHER_GUARD: Final = (
+    "another guard has this agent, one that it can reach, or one of its tools:"
+    " copy agents before you guard them, and give each guard copies of its own"
+)
 
 
 class OwnAnswer(str):
@@ -109,6 +115,18 @@ class Adapter:
         if is_own is None or tool not in READING_TOOLS:
             return None
         return policy_for_foreign_tool(self.guard.policy_for(session))
+
+
+def adapter_for(guard: Guard | None, known: Iterable[Adapter]) -> Adapter:
+    """Return the adapter for an agent, of whose tools some are guarded by the adapters that are `known`.
+
+    Without a guard it is one of these, if there is any. Raises `ValueError` if `guard` is not that of each:
+    outputs of these tools would be stored with the key of another.
+    """
+    found = list(known)
+    if guard is not None and any(each.guard is not guard for each in found):
+        raise ValueError(_ANOTHER_GUARD)
+    return found[0] if found else Adapter(guard)
 
 
 class ToolBlock:

@@ -19,7 +19,7 @@ from agno.tools.function import Function, ToolResult
 
 from overspill.guard.call_context import minted
 from overspill.guard.guarded import METADATA
-from overspill.integrations.adapter import Adapter, OwnAnswer
+from overspill.integrations.adapter import OwnAnswer, adapter_for
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guard import Guard
     from overspill.guard.guarded import Guarded
+    from overspill.integrations.adapter import Adapter
 
 AgentT = TypeVar("AgentT", bound=Any)
 _CONTROL_FLOW = (AgentRunException, RunCancelledException)
@@ -42,15 +43,17 @@ def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
     Return the same object. One that is guarded stays as it is. Members of a team need the line too. The
     session of a capture is that of the run. `ToolResult.metadata["overspill"]` has `Guarded.metadata`. agno
     tells hooks no id of a call, so captures have ids of their own. Results that `continue_run` is given for
-    `external_execution` are guarded in their places. Without `guard`: see `Adapter`.
+    `external_execution` are guarded in their places. Raises `ValueError` if it, or the agent that it is a
+    copy of, has another guard. Without `guard`: see `Adapter`.
     """
-    if any(getattr(each, "__module__", None) == __name__ for each in agent.tool_hooks or ()):
+    known = [agent.overspill] if isinstance(agent, _Continuing) else []
+    adapter = adapter_for(guard, known)
+    if known:
         return agent  # a tool's name must be there once
-    adapter = Adapter(guard)
     agent.tool_hooks = [_hook(adapter), *(agent.tool_hooks or [])]
     agent.tools = _with_reading_tools(agent.tools, [_reading_tool(tool) for tool in adapter.reading_tools])
     kind = type(agent)  # agno makes copies by the class of an agent
-    agent.__class__ = type(kind.__name__, (_Continuing, kind), {"_overspill": adapter})
+    agent.__class__ = type(kind.__name__, (_Continuing, kind), {"overspill": adapter})
     return agent
 
 
@@ -136,12 +139,12 @@ def _shown(held: list[Any], guarded: Guarded) -> list[Any]:
 class _Continuing:
     """What stands before a class of agents: results that were made elsewhere come when a run goes on."""
 
-    _overspill: Adapter
+    overspill: Adapter
 
     def continue_run(self, run_response: Any = None, **named: Any) -> Any:
         """Guard these results, and go on with the run."""
         for execution, requirement, call in self._brought(run_response, **named):
-            _bring(execution, requirement, self._overspill.process_sync(execution.result, **call))
+            _bring(execution, requirement, self.overspill.process_sync(execution.result, **call))
         return super().continue_run(run_response, **named)  # type: ignore[misc]
 
     def acontinue_run(self, run_response: Any = None, **named: Any) -> Any:
@@ -152,7 +155,7 @@ class _Continuing:
 
     async def _guard_brought(self, run_response: Any, **named: Any) -> None:
         for execution, requirement, call in self._brought(run_response, **named):
-            _bring(execution, requirement, await self._overspill.process(execution.result, **call))
+            _bring(execution, requirement, await self.overspill.process(execution.result, **call))
 
     def _brought(
         self,

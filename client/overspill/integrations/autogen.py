@@ -6,7 +6,7 @@ agent = AssistantAgent("desk", model_client, workbench=guard_tools(tools))
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from autogen_core.tools import (
     BaseTool,
@@ -21,7 +21,7 @@ from autogen_core.tools import (
 from pydantic import BaseModel, ConfigDict
 
 from overspill.guard.call_context import begin, calling, end, minted
-from overspill.integrations.adapter import Adapter
+from overspill.integrations.adapter import adapter_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guard import Guard
     from overspill.guard.guarded import Guarded
+    from overspill.integrations.adapter import Adapter
 
 
 def guard_tools(tools: Iterable[Any], guard: Guard | None = None) -> list[Workbench]:
@@ -36,9 +37,11 @@ def guard_tools(tools: Iterable[Any], guard: Guard | None = None) -> list[Workbe
 
     `tools` are functions, AutoGen's own tools, and workbenches, such as those of MCP servers. Those returned
     start and stop with the ones given. A function with the name of a reading tool keeps it. AutoGen tells
-    tools no session: captures have the guard's. Without `guard`: see `Adapter`.
+    tools no session: captures have the guard's. Raises `ValueError` if one has another guard. Without
+    `guard`: see `Adapter`.
     """
-    adapter = Adapter(guard)
+    tools = list(tools)
+    adapter = adapter_for(guard, [each.overspill for each in tools if isinstance(each, _GUARDED)])
     functions: list[BaseTool[Any, Any]] = []
     others: list[BaseTool[Any, Any]] = []
     benches: list[Workbench] = []
@@ -62,7 +65,7 @@ def _guarded_function(tool: Any, adapter: Adapter) -> FunctionTool:
     """Return a guarded copy of a function's tool, whose results are still data."""
     if isinstance(tool, _Guarding):
         return tool
-    kind: Any = type("FunctionTool", (_Guarding, FunctionTool), {"_overspill": adapter})
+    kind: Any = type("FunctionTool", (_Guarding, FunctionTool), {"overspill": adapter})
     made: FunctionTool = kind.__new__(kind)
     given = tool if isinstance(tool, FunctionTool) else FunctionTool(tool, description=tool.__doc__ or "")
     vars(made).update(vars(given))
@@ -72,11 +75,11 @@ def _guarded_function(tool: Any, adapter: Adapter) -> FunctionTool:
 class _Guarding:
     """What stands before the class of a function's tool."""
 
-    _overspill: Adapter
+    overspill: Adapter
 
     async def run_json(self, args: Any, cancellation_token: Any, call_id: str | None = None) -> Any:
         """Run the tool, and guard what it returns or raises."""
-        adapter, name = self._overspill, self.name  # type: ignore[attr-defined]
+        adapter, name = self.overspill, self.name  # type: ignore[attr-defined]
         call: dict[str, Any] = {"tool": name, "call_id": call_id or minted(), "session": None}
         async with adapter.calling(**call):
             result = await super().run_json(args, cancellation_token, call_id=call_id)  # type: ignore[misc]
@@ -93,7 +96,7 @@ def _guarded_workbench(bench: Workbench, adapter: Adapter) -> Workbench:
         return bench
     kind = type(bench)
     before = _GuardingStream if isinstance(bench, StaticStreamWorkbench) else _GuardingWorkbench
-    names = {"_overspill": adapter, "_given": bench}  # it lives as long: some stop when they are deleted
+    names = {"overspill": adapter, "_given": bench}  # it lives as long: some stop when they are deleted
     guarding: Any = type(kind.__name__, (before, kind), names)
     guarded: Workbench = guarding.__new__(guarding)
     guarded.__dict__ = bench.__dict__
@@ -103,7 +106,7 @@ def _guarded_workbench(bench: Workbench, adapter: Adapter) -> Workbench:
 class _GuardingWorkbench:
     """What stands before a class of workbenches."""
 
-    _overspill: Adapter
+    overspill: Adapter
 
     async def call_tool(
         self,
@@ -120,7 +123,7 @@ class _GuardingWorkbench:
 
     async def _guarded_result(self, result: ToolResult, call_id: str) -> ToolResult:
         content = _content(result)
-        guarded = await self._overspill.process(content, tool=result.name, call_id=call_id)
+        guarded = await self.overspill.process(content, tool=result.name, call_id=call_id)
         return _with_texts(result, guarded)
 
 
@@ -204,3 +207,7 @@ class _ReadingWorkbench(StaticWorkbench):
 
     def __init__(self, adapter: Adapter, taken: set[str]) -> None:
         super().__init__([_ReadingTool(tool) for tool in adapter.reading_tools if tool.name not in taken])
+        self.overspill = adapter
+
+
+_GUARDED: Final = (_Guarding, _GuardingWorkbench, _ReadingWorkbench)

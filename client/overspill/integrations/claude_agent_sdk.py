@@ -16,7 +16,7 @@ from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
 
 from overspill.agent_tools.inspect_request import MOST_CHARS
 from overspill.guard.guard import Guard
-from overspill.integrations.adapter import Adapter
+from overspill.integrations.adapter import Adapter, adapter_for
 from overspill.integrations.agent_programs.claude_failures import EVENT as FAILED
 from overspill.integrations.agent_programs.claude_failures import SHELL, after_failure
 from overspill.integrations.claude_code import post_tool_use_async
@@ -41,34 +41,38 @@ def guarded_options(
     Claude Code has cut a shell's output before. `tool_use_result` of a `UserMessage` has `Guarded.metadata`.
     Without `guard` it makes one for the service that `OVERSPILL_URL` and `OVERSPILL_KEY` name.
 
-    Raises `TypeError` if `mcp_servers` is a file: a server in this process cannot be added to it.
+    Raises `TypeError` if `mcp_servers` is a file: a server in this process cannot be added to it. Raises
+    `ValueError` if the options have another guard.
     """
     given = ClaudeAgentOptions() if options is None else options
     if not isinstance(given.mcp_servers, dict):
         raise TypeError("mcp_servers must be a dict, so that the tools that read captures can be added")
-    if _is_guarded(given):
+    known = _adapters(given)
+    if known:
+        adapter_for(guard, known)
         return given
     if guard is None:
         guard = Guard(SyncClient(), host_policy("claude-code"))
     hooks = _Hooks(Adapter(guard))
-    known: dict[Any, list[HookMatcher]] = dict(given.hooks or {})
-    known["PreToolUse"] = [*known.get("PreToolUse", []), HookMatcher(f"mcp__{SERVER}__.*", [hooks.begin])]
-    known["PostToolUse"] = [*known.get("PostToolUse", []), HookMatcher(None, [hooks.end])]
+    theirs: dict[Any, list[HookMatcher]] = dict(given.hooks or {})
+    theirs["PreToolUse"] = [*theirs.get("PreToolUse", []), HookMatcher(f"mcp__{SERVER}__.*", [hooks.begin])]
+    theirs["PostToolUse"] = [*theirs.get("PostToolUse", []), HookMatcher(None, [hooks.end])]
     if find_spec("click"):  # `overspill run` needs the extra `cli`
-        known[FAILED] = [*known.get(FAILED, []), HookMatcher(SHELL, [hooks.fail])]
+        theirs[FAILED] = [*theirs.get(FAILED, []), HookMatcher(SHELL, [hooks.fail])]
     reading = [f"mcp__{SERVER}__{tool.name}" for tool in hooks.adapter.reading_tools]
     return dataclasses.replace(
         given,
-        hooks=known,
+        hooks=theirs,
         mcp_servers={SERVER: hooks.server(), **given.mcp_servers},
         allowed_tools=[*given.allowed_tools, *reading],
     )
 
 
-def _is_guarded(options: ClaudeAgentOptions) -> bool:
+def _adapters(options: ClaudeAgentOptions) -> list[Adapter]:
+    """Return the adapter of options that are guarded already."""
     matchers = (options.hooks or {}).get("PostToolUse", [])
-    hooks = (hook for matcher in matchers for hook in matcher.hooks)
-    return any(isinstance(getattr(hook, "__self__", None), _Hooks) for hook in hooks)
+    owners = (getattr(hook, "__self__", None) for matcher in matchers for hook in matcher.hooks)
+    return [owner.adapter for owner in owners if isinstance(owner, _Hooks)]
 
 
 @dataclasses.dataclass

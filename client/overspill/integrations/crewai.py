@@ -15,9 +15,11 @@ from crewai.tools import BaseTool
 from pydantic import BaseModel, ConfigDict, PrivateAttr
 
 from overspill.guard.call_context import minted
-from overspill.integrations.adapter import Adapter
+from overspill.integrations.adapter import Adapter, adapter_for
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from crewai.hooks.tool_hooks import ToolCallHookContext
 
     from overspill.agent_tools.agent_tool import AgentTool
@@ -33,10 +35,12 @@ def guard_crew(crew: CrewT, guard: Guard | None = None) -> CrewT:
     Return the same object. Tools that CrewAI adds itself, those of MCP servers and of delegation, are guarded
     too; its cache keeps whole results. A crew from a checkpoint has the guard of its environment. CrewAI
     tells hooks no id of a call and no session: captures have ids of their own, and the guard's session.
-    Without `guard`: see `Adapter`.
+    Raises `ValueError` if an agent has another guard, as one that two crews share. Without `guard`: see
+    `Adapter`.
     """
-    adapter = Adapter(guard)
-    for each in [*crew.agents, *crew.tasks]:  # a manager may have no tools but those of its task
+    owners = [*crew.agents, *crew.tasks]  # a manager may have no tools but those of its task
+    adapter = adapter_for(guard, _adapters(owners))
+    for each in owners:
         _add_reading_tools(each, adapter)
     _register()
     return crew
@@ -44,9 +48,15 @@ def guard_crew(crew: CrewT, guard: Guard | None = None) -> CrewT:
 
 def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
     """Do the same as `guard_crew`, for an `Agent` that works without a crew. Return the same object."""
-    _add_reading_tools(agent, Adapter(guard))
+    _add_reading_tools(agent, adapter_for(guard, _adapters([agent])))
     _register()
     return agent
+
+
+def _adapters(owners: Iterable[Any]) -> list[Adapter]:
+    """Return the adapters that guard these agents and tasks already."""
+    tools = (tool for each in owners for tool in each.tools or ())
+    return [tool.given for tool in tools if isinstance(tool, _ReadingTool) and tool.given is not None]
 
 
 def _add_reading_tools(owner: Any, adapter: Adapter) -> None:
@@ -98,6 +108,11 @@ class _ReadingTool(BaseTool):
         """Add our hook to those of the process, which may be another than that of `guard_crew`."""
         super().model_post_init(context)
         _register()
+
+    @property
+    def given(self) -> Adapter | None:
+        """The adapter that it was given, if it is not from a checkpoint."""
+        return self._adapter
 
     @property
     def adapter(self) -> Adapter:

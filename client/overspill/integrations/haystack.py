@@ -18,7 +18,7 @@ from haystack.tools import Tool, Toolset
 
 from overspill.guard.call_context import minted
 from overspill.guard.guarded import METADATA
-from overspill.integrations.adapter import Adapter, OwnAnswer
+from overspill.integrations.adapter import Adapter, OwnAnswer, adapter_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,11 +38,13 @@ def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
 
     The session of a capture is `hook_context["overspill_session"]` of the run, or else that of the guard.
     `meta["overspill"]` of a tool's message that was cut has `Guarded.metadata`. The hook runs after the
-    agent's other hooks at `after_tool`. Code that invokes a tool itself gets the whole. Without `guard`: see
-    `Adapter`.
+    agent's other hooks at `after_tool`. Code that invokes a tool itself gets the whole. Raises `ValueError`
+    if the agent has another guard. Without `guard`: see `Adapter`.
     """
     known = agent.hooks.get(_POINT, [])
-    if any(isinstance(each, OverspillHook) for each in known):
+    ours = [each.adapter for each in known if isinstance(each, OverspillHook)]
+    if ours:
+        adapter_for(guard, ours)
         return agent
     hook = OverspillHook(guard)
     given = [agent.tools] if isinstance(agent.tools, Toolset) else list(agent.tools or ())

@@ -20,7 +20,7 @@ from llama_index.core.tools import (
 )
 
 from overspill.guard.call_context import minted
-from overspill.integrations.adapter import Adapter
+from overspill.integrations.adapter import adapter_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guard import Guard
     from overspill.guard.guarded import Guarded
+    from overspill.integrations.adapter import Adapter
 
 AgentT = TypeVar("AgentT", bound=Any)
 
@@ -38,10 +39,12 @@ def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
     Return the same object. A tool of the agent with the name of one of these keeps it.
     `ToolOutput.raw_output` keeps what the tool returned. Tools of a `tool_retriever` are not guarded: give it
     those of `guard_tools`. LlamaIndex tells tools no id of a call and no session: captures have ids of their
-    own, and the guard's session. Without `guard`: see `Adapter`.
+    own, and the guard's session. Raises `ValueError` if an agent has another guard. Without `guard`: see
+    `Adapter`.
     """
-    adapter = Adapter(guard)
-    for each in getattr(agent, "agents", {"": agent}).values():
+    agents = getattr(agent, "agents", {"": agent}).values()
+    adapter = adapter_for(guard, [known for each in agents for known in _adapters(each.tools or ())])
+    for each in agents:
         each.tools = _guarded_tools(each.tools or [], adapter)
     return agent
 
@@ -49,16 +52,24 @@ def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
 def guard_tools(tools: Sequence[Any], guard: Guard | None = None) -> list[AsyncBaseTool]:
     """Return the tools guarded, and the reading tools behind them, for other users of tools than agents.
 
-    `tools` are functions and LlamaIndex' own tools.
+    `tools` are functions and LlamaIndex' own tools. Raises `ValueError` if one has another guard.
     """
-    return _guarded_tools(tools, Adapter(guard))
+    return _guarded_tools(tools, adapter_for(guard, _adapters(tools)))
+
+
+def _adapters(tools: Sequence[Any]) -> list[Adapter]:
+    """Return the adapters of those tools that are guarded already."""
+    return [each.overspill for each in tools if isinstance(each, _Guarding | _ReadingTool)]
 
 
 def _guarded_tools(tools: Sequence[Any], adapter: Adapter) -> list[AsyncBaseTool]:
     """Return the tools guarded, and each reading tool unless there is a tool of its name."""
     guarded = [_guarded_tool(_tool(each), adapter) for each in tools]
     names = {tool.metadata.get_name() for tool in guarded}
-    return [*guarded, *(_ReadingTool(each) for each in adapter.reading_tools if each.name not in names)]
+    return [
+        *guarded,
+        *(_ReadingTool(each, adapter) for each in adapter.reading_tools if each.name not in names),
+    ]
 
 
 def _tool(given: Any) -> AsyncBaseTool:
@@ -70,7 +81,7 @@ def _guarded_tool(tool: AsyncBaseTool, adapter: Adapter) -> AsyncBaseTool:
     if isinstance(tool, _Guarding | _ReadingTool):
         return tool
     kind = type(tool)
-    guarding: Any = type(kind.__name__, (_Guarding, kind), {"_overspill": adapter})
+    guarding: Any = type(kind.__name__, (_Guarding, kind), {"overspill": adapter})
     guarded: AsyncBaseTool = guarding.__new__(guarding)
     vars(guarded).update(vars(tool))
     return guarded
@@ -79,21 +90,21 @@ def _guarded_tool(tool: AsyncBaseTool, adapter: Adapter) -> AsyncBaseTool:
 class _Guarding:
     """What stands before a class of tools."""
 
-    _overspill: Adapter
+    overspill: Adapter
 
     def call(self, *args: Any, **named: Any) -> ToolOutput:
         """Run the tool, and guard what it returns or raises."""
         call = self._new_call()
-        with self._overspill.calling(**call):
+        with self.overspill.calling(**call):
             output: ToolOutput = super().call(*args, **named)  # type: ignore[misc]
-        return _guarded_output(output, self._overspill.process_sync(_content(output), **call))
+        return _guarded_output(output, self.overspill.process_sync(_content(output), **call))
 
     async def acall(self, *args: Any, **named: Any) -> ToolOutput:
         """Do the same as `call`, for asynchronous code."""
         call = self._new_call()
-        async with self._overspill.calling(**call):
+        async with self.overspill.calling(**call):
             output: ToolOutput = await super().acall(*args, **named)  # type: ignore[misc]
-        return _guarded_output(output, await self._overspill.process(_content(output), **call))
+        return _guarded_output(output, await self.overspill.process(_content(output), **call))
 
     def _new_call(self) -> dict[str, Any]:
         metadata: ToolMetadata = self.metadata  # type: ignore[attr-defined]
@@ -140,9 +151,9 @@ class _Metadata(ToolMetadata):
 class _ReadingTool(FunctionTool):
     """A reading tool as LlamaIndex' own kind. Its function is for agents that write code."""
 
-    def __init__(self, tool: AgentTool) -> None:
+    def __init__(self, tool: AgentTool, adapter: Adapter) -> None:
         super().__init__(_function(tool), _Metadata(tool))
-        self._tool = tool
+        self._tool, self.overspill = tool, adapter
 
     def call(self, **arguments: Any) -> ToolOutput:
         """Answer a call."""

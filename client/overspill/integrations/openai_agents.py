@@ -26,7 +26,7 @@ from pydantic_core import to_jsonable_python
 
 from overspill.guard.call_context import minted
 from overspill.guard.guarded import METADATA
-from overspill.integrations.adapter import Adapter
+from overspill.integrations.adapter import adapter_for
 from overspill.integrations.openai_agents_server import (
     GuardedServer,
     awaited,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guard import Guard
     from overspill.guard.guarded import Guarded
+    from overspill.integrations.adapter import Adapter
 
 AgentT = TypeVar("AgentT", bound=AgentBase[Any])
 
@@ -54,13 +55,18 @@ def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
 
     So are the agents that it hands off to, and those that are its tools. The agents themselves are changed,
     because handoffs refer to them. Their tools, handoffs and MCP servers become copies or stand-ins of the
-    same class: the ones that you gave stay as they are. Call it again after you added some.
+    same class: the ones that you gave stay as they are. Call it again after you added some: they get the
+    guard that the agent has. Raises `ValueError` if one of the agents has another guard than `guard`.
 
     The session of a capture is the run's `RunConfig.group_id`, or else that of the guard.
     `custom_data["overspill"]` of a tool's output item has `Guarded.metadata` if the output was cut. What
     programs call stays whole. Without `guard`: see `Adapter`.
     """
-    _AgentGuard(Adapter(guard)).protect(agent)
+    asked = [agent] if guard is None else _reachable(agent)
+    known = [owner for each in asked for owner in _owners(each)]
+    adapter = adapter_for(guard, [owner.adapter for owner in known])
+    owner = known[0] if known else _AgentGuard(adapter)
+    owner.protect(agent)
     return agent
 
 
@@ -69,7 +75,7 @@ class _AgentGuard:
 
     def __init__(self, adapter: Adapter) -> None:
         self.adapter = adapter
-        self._reading = [_reading_tool(each) for each in adapter.reading_tools]
+        self._reading = [self._reading_tool(each) for each in adapter.reading_tools]
         self._metadata: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
         self._lock = threading.Lock()  # two runs, in two threads, may hand off to one agent at once
 
@@ -79,26 +85,26 @@ class _AgentGuard:
 
     def protect(self, agent: AgentBase[Any]) -> None:
         with self._lock:
-            self._protect(agent, set())
+            for each in _reachable(agent):
+                self._protect(each)
 
-    def _protect(self, agent: Any, seen: set[int]) -> None:
-        if id(agent) in seen:
-            return
-        seen.add(id(agent))
+    def _protect(self, agent: Any) -> None:
         names = {tool.name for tool in agent.tools}
         missing = [tool for tool in self._reading if tool.name not in names]
-        reached = [
-            *map(_target, agent.handoffs),
-            *(getattr(each, "_agent_instance", None) for each in agent.tools),
-        ]
         _assign(agent, "tools", [*map(self.guarded_tool, agent.tools), *missing])
         _assign(agent, "mcp_servers", [self._server(server) for server in agent.mcp_servers])
         _assign(agent, "handoffs", [self._handoff(handoff) for handoff in agent.handoffs])
         if hasattr(agent, "capabilities"):  # of an agent in a sandbox
             _assign(agent, "capabilities", [self._capability(each) for each in agent.capabilities])
-        for each in reached:
-            if isinstance(each, AgentBase):
-                self._protect(each, seen)
+
+    def _reading_tool(self, tool: AgentTool) -> FunctionTool:
+        return FunctionTool(
+            name=tool.name,
+            description=tool.description,
+            params_json_schema=copy.deepcopy(dict(tool.parameters)),
+            on_invoke_tool=_ReadingInvoker(tool, self),
+            strict_json_schema=False,
+        )
 
     def guarded_tool(self, tool: Any) -> Any:
         """Return a guarded copy. Hosted tools stay: the provider runs them."""
@@ -224,19 +230,29 @@ class _ReadingInvoker:
     """The `on_invoke_tool` of a tool that reads captures."""
 
     tool: AgentTool
+    _owner: _AgentGuard
 
     async def __call__(self, context: Any, arguments: str) -> str:
         return _json(await self.tool.acall(arguments, session=session_of(context)))
 
 
-def _reading_tool(tool: AgentTool) -> FunctionTool:
-    return FunctionTool(
-        name=tool.name,
-        description=tool.description,
-        params_json_schema=copy.deepcopy(dict(tool.parameters)),
-        on_invoke_tool=_ReadingInvoker(tool),
-        strict_json_schema=False,
-    )
+def _owners(agent: Any) -> list[_AgentGuard]:
+    """Return what guards the tools of an agent. One that is guarded has tools that say so."""
+    invokers = (getattr(tool, "on_invoke_tool", None) for tool in agent.tools)
+    return [vars(each)["_owner"] for each in invokers if type(each) in {_Invoker, _ReadingInvoker}]
+
+
+def _reachable(agent: Any) -> list[Any]:
+    """Return an agent, those that it hands off to and those that are its tools, and all that these reach."""
+    found: dict[int, Any] = {}
+    waiting = [agent]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, AgentBase) and id(each) not in found:
+            found[id(each)] = each
+            waiting += map(_target, getattr(each, "handoffs", ()))
+            waiting += [getattr(tool, "_agent_instance", None) for tool in each.tools]
+    return list(found.values())
 
 
 def _target(handoff: Any) -> Any:

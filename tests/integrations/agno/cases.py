@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from agno.agent import Agent
 from agno.run.agent import CustomEvent
 from agno.team import Team
 from agno.tools.function import Function
-from overspill import SyncClient
+from overspill import Guard, SyncClient
 from overspill.integrations.agno import guard_agent
 
 from tests.integrations.agno.harness import Script, results
@@ -20,9 +20,6 @@ from tests.integrations.kit import tools
 from tests.integrations.kit.cases import handle_in, stored
 from tests.integrations.kit.fixtures import guard, session
 from tests.integrations.kit.harness import Call
-
-if TYPE_CHECKING:
-    from overspill import Guard
 
 __all__ = ["guard", "session"]
 
@@ -143,3 +140,12 @@ def test_events_of_a_generator_pass_before_it_ends(guard: Guard) -> None:
     asyncio.run(run())
 
     assert seen == [False]
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_an_agent_of_another_guard_is_refused(guard: Guard, copied: bool) -> None:
+    agent = agent_of([long], "long", guard)
+    with pytest.raises(ValueError, match="another guard has this agent"):
+        guard_agent(agent.deep_copy() if copied else agent, Guard(spool=False))
+
+    assert guard_agent(agent) is agent

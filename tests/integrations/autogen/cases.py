@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
+import pytest
+from overspill import Guard
 from overspill.integrations.autogen import guard_tools
 
 from tests.integrations.autogen.harness import Script, assistant, benches, results
 from tests.integrations.kit import tools
 from tests.integrations.kit.fixtures import guard, session
 from tests.integrations.kit.harness import Call
-
-if TYPE_CHECKING:
-    from overspill import Guard
 
 __all__ = ["guard", "session"]
 MANY = 20_000
@@ -38,3 +36,10 @@ def test_a_function_with_the_name_of_a_reading_tool_stays(guard: Guard) -> None:
 
     assert "[overspill]" in found["call_1"].text
     assert script.offered == ["inspect_output", "list_captures"]
+
+
+def test_tools_of_another_guard_are_refused(guard: Guard) -> None:
+    once = guard_tools([tools.lines, *benches("workbench", [tools.query])], guard)
+    for each in once[1:]:
+        with pytest.raises(ValueError, match="another guard has this agent"):
+            guard_tools([each], Guard(spool=False))

@@ -153,3 +153,9 @@ def test_without_a_service_a_shells_output_is_cut_and_says_so(tmp_path: Path, se
 
     assert "NOT STORED" in found["call_1"].text
     assert len(found["call_1"].text) < 16_000
+
+
+def test_options_of_another_guard_are_refused(guard: Guard) -> None:
+    made = guarded_options(ClaudeAgentOptions(), guard)
+    with pytest.raises(ValueError, match="another guard has this agent"):
+        guarded_options(made, Guard(spool=False))

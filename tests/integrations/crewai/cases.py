@@ -118,3 +118,11 @@ def test_a_crew_from_a_checkpoint_takes_the_guard_that_it_is_given(guard: Guard)
 
     assert script._offered == OFFERED
     assert [name for name, _ in guard.stats] == ["lines"]
+
+
+def test_crews_of_two_guards_share_no_agent(guard: Guard) -> None:
+    agent = Agent(llm=scripted(LONG), tools=[tool(lines)], **ROLE)
+    guard_crew(Crew(agents=[agent], tasks=[task(agent)]), guard)
+    crew = Crew(agents=[agent], tasks=[task(agent)])
+    with pytest.raises(ValueError, match="another guard has this agent"):
+        guard_crew(crew, Guard(spool=False))

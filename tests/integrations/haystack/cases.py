@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import pickle
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from haystack import Pipeline, component
@@ -15,7 +15,7 @@ from haystack.dataclasses import ChatMessage, ImageContent, TextContent
 from haystack.hooks import hook
 from haystack.hooks.tool_result_offloading import AlwaysOffload, ToolResultOffloadHook
 from haystack.tools import AgentTool, Tool, Toolset, create_tool_from_function
-from overspill import SyncClient
+from overspill import Guard, SyncClient
 from overspill.integrations.haystack import SESSION, OverspillHook, ReadingTools, guard_agent
 from overspill.integrations.haystack_store import OverspillResultStore
 
@@ -24,9 +24,6 @@ from tests.integrations.kit import tools
 from tests.integrations.kit.cases import MANY, handle_in, stored
 from tests.integrations.kit.fixtures import guard, session
 from tests.integrations.kit.harness import Call
-
-if TYPE_CHECKING:
-    from overspill import Guard
 
 __all__ = ["guard", "session"]
 SCHEMA = {"type": "object", "properties": {}}
@@ -250,3 +247,11 @@ def test_a_store_is_written_and_read_as_a_dict() -> None:
     read = OverspillResultStore.from_dict(OverspillResultStore(session="s", ttl=60).to_dict())
 
     assert (read.session, read.ttl) == ("s", 60)
+
+
+def test_an_agent_of_another_guard_is_refused(guard: Guard) -> None:
+    agent = guard_agent(agent_of(lines_of()), guard)
+    with pytest.raises(ValueError, match="another guard has this agent"):
+        guard_agent(agent, Guard(spool=False))
+
+    assert guard_agent(agent) is agent

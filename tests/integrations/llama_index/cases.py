@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pytest
 from llama_index.core.agent.workflow import CodeActAgent, FunctionAgent
 from llama_index.core.llms import ChatMessage
 from llama_index.core.llms.mock import MockFunctionCallingLLM
+from overspill import Guard
 from overspill.integrations.llama_index import guard_agent, guard_tools
 
 from tests.integrations.kit import tools
 from tests.integrations.kit.fixtures import guard, session
 from tests.integrations.kit.harness import Call
 from tests.integrations.llama_index.harness import Script, results
-
-if TYPE_CHECKING:
-    from overspill import Guard
 
 __all__ = ["guard", "session"]
 MANY = 20_000
@@ -77,3 +76,14 @@ def test_an_agent_that_writes_code_sees_a_notice_and_the_functions_that_read(gua
     assert "[overspill]" in told[-1].content
     assert "def inspect_output(*, capture, mode=None," in told[0].content
     assert "is not a handle" in reader.real_fn(capture="cap_oops")["error"]
+
+
+def test_tools_of_another_guard_are_refused(guard: Guard) -> None:
+    guarded = guard_tools([tools.lines], guard)
+    agent = agent_of(Script([]), tools.query, *guarded)
+    before = list(agent.tools)
+    with pytest.raises(ValueError, match="another guard has this agent"):
+        guard_agent(agent, Guard(spool=False))
+
+    assert agent.tools == before
+    assert guard_tools([tools.query, *guarded])[0].overspill.guard is guard

@@ -6,8 +6,9 @@ import asyncio
 import copy
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pytest
 from agents import (
     Agent,
     FunctionTool,
@@ -31,7 +32,7 @@ from agents.testing import ScriptedModel, assistant_message, function_call
 from agents.tool_context import ToolContext
 from agents.util._approvals import evaluate_function_tool_approval
 from openai.types.responses import ResponseFunctionShellToolCall
-from overspill import SyncClient
+from overspill import Guard, SyncClient
 from overspill.integrations.directives.directives import THINK_PROMPT
 from overspill.integrations.directives.openai_agents import answer, directed
 from overspill.integrations.openai_agents import guard_agent
@@ -40,9 +41,6 @@ from typing_extensions import TypedDict
 from tests.integrations.kit import tools
 from tests.integrations.kit.cases import MANY, handle_in, stored
 from tests.integrations.kit.fixtures import guard, session
-
-if TYPE_CHECKING:
-    from overspill import Guard
 
 __all__ = ["guard", "session"]
 SERVER = Path(__file__).parents[1] / "kit" / "mcp_server.py"
@@ -315,3 +313,33 @@ def test_agents_that_a_realtime_agent_hands_off_to_are_guarded(guard: Guard) -> 
 
     assert "[overspill]" in found
     assert [tool.name for tool in last.tools] == ["lines", "inspect_output", "list_captures"]
+
+
+def shared(child: Agent[Any]) -> Agent[Any]:
+    return Agent(name="parent", handoffs=[handoff(child)])
+
+
+def as_tool_of(child: Agent[Any]) -> Agent[Any]:
+    return Agent(name="parent", tools=[child.as_tool("child", "Ask it.")])
+
+
+@pytest.mark.parametrize("parent_of", [shared, as_tool_of])
+def test_agents_of_two_guards_share_no_agent(guard: Guard, parent_of: Any) -> None:
+    child: Agent[Any] = Agent(name="child", tools=[function_tool(tools.lines)])
+    guard_agent(parent_of(child), guard)
+    parent = parent_of(child)
+    before = [*parent.tools, *parent.handoffs]
+    with pytest.raises(ValueError, match="another guard has this agent, one that it can reach"):
+        guard_agent(parent, Guard(spool=False))
+
+    assert [*parent.tools, *parent.handoffs] == before
+
+
+def test_tools_that_are_added_later_get_the_guard_of_their_agent(guard: Guard) -> None:
+    model = scripted(call("lines", count=MANY))
+    agent = guard_agent(Agent[Any](name="agent", model=model), guard)
+    agent.tools.append(function_tool(tools.lines))
+    (found,) = outputs(guard_agent(agent))
+
+    assert "[overspill]" in found.output
+    assert [name for name, _ in guard.stats] == ["lines"]
