@@ -51,8 +51,7 @@ async def _closed(connector: BaseConnector) -> None:
 def _close_now(connector: Any) -> list[Any]:
     """Begin to close all connections; return their transports."""
     transports = _transports(connector)
-    close_at_once = getattr(connector, "_close_immediately", None) or connector._close  # noqa: SLF001
-    close_at_once()
+    connector._close()  # noqa: SLF001
     return transports
 
 
