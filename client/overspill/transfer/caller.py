@@ -19,6 +19,7 @@ from overspill.execution import threads
 from overspill.transfer.address import Address, checked_key, checked_url
 from overspill.transfer.argument_checks import check_count, check_reference, check_seconds, check_text
 from overspill.transfer.closing import CLOSED
+from overspill.transfer.request import about
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -102,6 +103,10 @@ class Caller:
     async def _ask(self, asked: Request, kind: type[T]) -> T:
         transport = await self._transport()
         return decode(await transport.call(asked), kind)
+
+    async def _ask_about(self, method: str, path: str, ref: str, session: str | None, kind: type[T]) -> T:
+        """Send a request about one capture that says no more than which. `path` has `{ref}` in it."""
+        return await self._ask(about(method, path, ref, self._ref_query(ref, session)), kind)
 
     async def _transport(self) -> Transport:
         if self._is_closed:

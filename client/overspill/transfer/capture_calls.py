@@ -61,13 +61,11 @@ class CaptureCalls(Caller):
 
     async def get(self, ref: str, *, session: str | None = None) -> wire.Entry:
         """Return what is known of a capture, without its content."""
-        query = self._ref_query(ref, session)
-        return await self._ask(request.about("GET", wire.Path.CAPTURE, ref, query), wire.Entry)
+        return await self._ask_about("GET", wire.Path.CAPTURE, ref, session, wire.Entry)
 
     async def readers(self, ref: str, *, session: str | None = None) -> wire.Readers:
         """Return who has read a capture, and when. Raises `Forbidden` if the key is of some sessions only."""
-        query = self._ref_query(ref, session)
-        return await self._ask(request.about("GET", wire.Path.READERS, ref, query), wire.Readers)
+        return await self._ask_about("GET", wire.Path.READERS, ref, session, wire.Readers)
 
     async def list(  # noqa: PLR0913  (one keyword for each filter of the listing)
         self,
@@ -144,18 +142,15 @@ class CaptureCalls(Caller):
         """
         if ref.startswith(wire.CALL_PREFIX):  # repeated, it would remove the next older capture as well
             ref = (await self.get(ref, session=session)).id
-        query = self._ref_query(ref, session)
-        return await self._ask(request.about("DELETE", wire.Path.CAPTURE, ref, query), wire.Removed)
+        return await self._ask_about("DELETE", wire.Path.CAPTURE, ref, session, wire.Removed)
 
     async def hold(self, ref: str, *, session: str | None = None) -> wire.Entry:
         """Put a capture on hold: it neither expires nor can it be deleted. Needs the scope admin."""
-        query = self._ref_query(ref, session)
-        return await self._ask(request.about("PUT", wire.Path.HOLD, ref, query), wire.Entry)
+        return await self._ask_about("PUT", wire.Path.HOLD, ref, session, wire.Entry)
 
     async def release(self, ref: str, *, session: str | None = None) -> wire.Entry:
         """End a capture's hold. It lives on for the tenant's default TTL. Needs the scope admin."""
-        query = self._ref_query(ref, session)
-        return await self._ask(request.about("DELETE", wire.Path.HOLD, ref, query), wire.Entry)
+        return await self._ask_about("DELETE", wire.Path.HOLD, ref, session, wire.Entry)
 
     async def hold_session(self, session: str) -> wire.HoldReceipt:
         """Put every capture of a session on hold. Those that are stored later are not.

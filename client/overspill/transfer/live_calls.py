@@ -84,13 +84,11 @@ class LiveCalls(Caller):
 
     async def live_status(self, ref: str, *, session: str | None = None) -> wire.LiveStatus:
         """Return how far a live capture is."""
-        query = self._ref_query(ref, session)
-        return await self._ask(request.about("GET", wire.Path.LIVE, ref, query), wire.LiveStatus)
+        return await self._ask_about("GET", wire.Path.LIVE, ref, session, wire.LiveStatus)
 
     async def timeline(self, ref: str, *, session: str | None = None) -> wire.Timeline:
         """Return when the bytes of a capture came."""
-        query = self._ref_query(ref, session)
-        return await self._ask(request.about("GET", wire.Path.TIMELINE, ref, query), wire.Timeline)
+        return await self._ask_about("GET", wire.Path.TIMELINE, ref, session, wire.Timeline)
 
     def follow(
         self,

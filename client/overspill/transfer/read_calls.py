@@ -150,8 +150,7 @@ class ReadCalls(Caller):
 
     async def summary(self, ref: str, *, session: str | None = None) -> wire.Summary:
         """Return figures, first and last lines, repeated lines, errors and warnings, the shape of JSON."""
-        query = self._ref_query(ref, session)
-        return await self._ask(request.about("GET", wire.Path.SUMMARY, ref, query), wire.Summary)
+        return await self._ask_about("GET", wire.Path.SUMMARY, ref, session, wire.Summary)
 
     async def _read(self, path: str, ref: str, query: wire.ReadQuery, session: str | None) -> wire.Text:
         place = self._ref_query(ref, session)
