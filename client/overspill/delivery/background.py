@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from overspill.errors import OverspillError
 from overspill.execution import forks
 from overspill.execution.backoff import Backoff
-from overspill.transfer.sync import SyncClient
+from overspill.transfer.sync import background_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from overspill.transfer.address import Address
+    from overspill.transfer.sync import SyncClient
 
     Job: TypeAlias = Callable[[SyncClient], float | None]
     """Do what is due. Return the seconds until the next run; None if nothing is left. May raise anything."""
@@ -238,15 +239,7 @@ class Background:
     def _open_client(self) -> SyncClient:
         with self._lock:
             if self._client is None:
-                at = self.address
-                self._client = SyncClient(
-                    at.url,
-                    at.key,
-                    session="",
-                    timeout=at.timeout,
-                    connect_timeout=at.connect_timeout,
-                    retries=0,
-                )
+                self._client = background_client(self.address)
             return self._client
 
     def _again(self, name: str, pause: float) -> None:

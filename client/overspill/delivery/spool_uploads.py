@@ -6,18 +6,19 @@ import threading
 import weakref
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from overspill.delivery.backgrounds import backgrounds
 from overspill.errors.client_errors import NotSpooled
 from overspill.execution import forks, threads
 from overspill.spools import flush_job
-from overspill.transfer.sync import SyncClient
+from overspill.transfer.sync import background_client
 
 if TYPE_CHECKING:
     from overspill.delivery.background import Background
     from overspill.spools.partition import Partition
     from overspill.transfer.client import Client
+    from overspill.transfer.sync import SyncClient
 
 _JOB: Final = "spool {}"
 
@@ -84,7 +85,5 @@ class SpoolUploads:
         """Upload what waits in the spool, for at most `seconds`. Raises nothing."""
         if self._partition is None or self._client is None or seconds <= 0:
             return
-        at = self._client.address
-        limits: dict[str, Any] = {"timeout": seconds, "connect_timeout": seconds, "retries": 0}
-        with SyncClient(at.url, at.key, session="", **limits) as client:
+        with background_client(self._client.address, seconds) as client:
             flush_job.flush_shortly(self._partition, client, seconds, lock_timeout=seconds)

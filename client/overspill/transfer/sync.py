@@ -244,6 +244,18 @@ def synchronous_like(client: Client | SyncClient) -> SyncClient:
     return SyncClient(client.address.url, client.address.key, **client.settings)
 
 
+def background_client(address: Address, seconds: float | None = None) -> SyncClient:
+    """Return a client for what can wait. It sends each request once, and waits `seconds` at most if given."""
+    return SyncClient(
+        address.url,
+        address.key,
+        session="",
+        timeout=address.timeout if seconds is None else seconds,
+        connect_timeout=address.connect_timeout if seconds is None else seconds,
+        retries=0,
+    )
+
+
 def _end(calls: Calls, client: Client) -> None:
     calls.close(client.aclose)
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 from overspill.guard.counts.reporter import INTERVAL, SOON, Reporter
 from overspill.spools.backlog import backlog_of
-from overspill.transfer.sync import SyncClient
+from overspill.transfer.sync import background_client
 
 if TYPE_CHECKING:
     from overspill.delivery.background import Job
     from overspill.delivery.storage import Storage
     from overspill.guard.counts.cohorts import CohortTally
     from overspill.guard.counts.tally import Tally
+    from overspill.transfer.sync import SyncClient
 
 LAST_REPORT: Final = 2.0
 """Seconds that a last report may take."""
@@ -71,10 +72,7 @@ class ReportJob:
         health = self._storage.health
         if health is None or health.is_away:
             return
-        at = background.address
-        with SyncClient(
-            at.url, at.key, timeout=LAST_REPORT, connect_timeout=LAST_REPORT, retries=0
-        ) as client:
+        with background_client(background.address, LAST_REPORT) as client:
             if not self._reporter.finish(client, LAST_REPORT):
                 health.failed(f"the service took no report within {LAST_REPORT:g} s", slow=True)
 
