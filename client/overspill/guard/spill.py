@@ -15,7 +15,6 @@ from overspill.guard import gain
 from overspill.guard.gain import cut_to_fit, escape_factor, notice_overhead, within_room
 from overspill.guard.policy_defaults import MODES, READER
 from overspill.guard.redacting import masked_content
-from overspill.live.ports import Description
 from overspill.previews.case import Case
 from overspill.previews.cut import HEAD
 from overspill.previews.notice_facts import TOO_LONG, Facts, StoreResult
@@ -80,12 +79,8 @@ class Spill:
         assert not isinstance(self.body, str)
         origin = self.origin
         return StoreRequest(
-            description=Description(
-                id=self.id,
-                session=origin.session,
-                call_id=origin.call_id,
-                tool=origin.tool,
-                status=origin.status,
+            description=origin.description(
+                self.id,
                 content_type=self.shape.content_type,
                 ttl=self.policy.ttl,
                 labels=self._labels(),

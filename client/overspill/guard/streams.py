@@ -14,7 +14,6 @@ from overspill.guard.assessment import reserve
 from overspill.guard.band import all_go_to_service
 from overspill.guard.results import inline
 from overspill.guard.trial import PassedChunks
-from overspill.live.ports import Description
 from overspill.shapes.chunk_stream import ChunkStream
 from overspill.shapes.guarded_chunks import aclose_source, close_source, guarded_chunks, guarded_chunks_async
 from overspill.shapes.records import is_opaque_record
@@ -173,14 +172,8 @@ class GuardedStream:
         output = self._output
         origin = self._pipeline.intake.origin(output)
         if all_go_to_service(output.policy.bands) and not origin.capture:
-            description = Description(
-                id=new_id(origin.session, origin.call_id),
-                session=origin.session,
-                call_id=origin.call_id,
-                tool=origin.tool,
-                status=origin.status,
-                ttl=output.policy.ttl,
-            )
+            handle = new_id(origin.session, origin.call_id)
+            description = origin.description(handle, ttl=output.policy.ttl)
             self._live = self._pipeline.storage.begin_live(self._chunks, description, output.flow)
 
     async def _stopped_live(self, shape: StreamShape) -> Beginning | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from overspill.live.ports import Description
 
 if TYPE_CHECKING:
-    from overspill.live.ports import Beginning, Description
+    from overspill.live.ports import Beginning
     from overspill.text.body import FileBody
 
 __all__ = ["Origin", "StoreRequest"]
@@ -30,6 +32,17 @@ class Origin(NamedTuple):
     traceparent: str = ""
     capture: str = ""
     live: Beginning | None = None
+
+    def description(self, id: str, **more: Any) -> Description:  # noqa: A002  (the field's own name)
+        """Return what is stored with the output as capture `id`; `more` is what is known of it besides."""
+        return Description(
+            id=id,
+            session=self.session,
+            call_id=self.call_id,
+            tool=self.tool,
+            status=self.status,
+            **more,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
