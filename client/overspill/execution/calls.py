@@ -88,10 +88,7 @@ class Calls:
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Cancel what still runs, run `last`, and leave the thread, which ends with its last user."""
-        if self._is_closed:
-            return
-        self._is_closed = True
-        if self.thread.is_inherited:
+        if not self._begins_to_end():
             return
         try:
             ended = self.thread.submit(Submission(self._end(last)), Ongoing())
@@ -103,10 +100,7 @@ class Calls:
 
     def leave(self) -> None:
         """Begin nothing more, and leave the thread once everything that was begun has ended."""
-        if self._is_closed:
-            return
-        self._is_closed = True
-        if self.thread.is_inherited:
+        if not self._begins_to_end():
             return
         try:
             drained = self.thread.submit(Submission(self.ongoing.drained()), Ongoing())
@@ -114,6 +108,11 @@ class Calls:
             self._left(None)
         else:
             drained.add_done_callback(self._left)
+
+    def _begins_to_end(self) -> bool:
+        """Let nothing more begin. Return False if that was so, or if only the parent process may end it."""
+        was_closed, self._is_closed = self._is_closed, True
+        return not (was_closed or self.thread.is_inherited)
 
     async def _end(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self.ongoing.end()
