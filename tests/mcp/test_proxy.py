@@ -18,7 +18,9 @@ import pytest
 from mcp import StdioServerParameters
 from mcp.client.client import Client
 from mcp.client.stdio import stdio_client
+from overspill.execution.backoff import Backoff
 from overspill.mcp.proxy.child import MessageTooLong, lines
+from overspill.mcp.proxy.http_client import ProxyClient
 from overspill.mcp.rendering import MAX_RESULT_CHARS, VERSION
 
 from tests.client.shell import OVERSPILL
@@ -501,6 +503,23 @@ def test_what_a_server_at_a_url_says_by_itself_comes_after_any_interruption(serv
         said = [peer.receive()["method"] for _ in range(6)]
 
     assert said == ["after/nothing", "after/7", "after/7", "after/7", "after/nothing", "after/7"]
+
+
+async def test_a_server_that_stays_away_is_asked_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    def pause(backoff: Backoff, failures: int) -> float:
+        pauses.append(backoff.bound(failures))
+        return 0.0
+
+    monkeypatch.setattr(Backoff, "pause", pause)
+    ways = ("away", "reset") * 6
+    with bad_http_server.running(lost_status=404, listening=ways) as url:
+        async with ProxyClient({}) as client:
+            refused = await client.get(url)
+
+    assert refused.status_code == 405
+    assert (len(pauses), pauses[:2], pauses[-1]) == (12, [0.25, 0.5], 60.0)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 128 + signal.SIGTERM), (None, 0)])

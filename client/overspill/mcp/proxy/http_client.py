@@ -28,8 +28,8 @@ _AWAY: Final = frozenset({502, 503, 504})
 """What a gateway says while the server behind it is not there."""
 _CONNECTION_CLOSED: Final = -32000
 _LAST_EVENT: Final = "last-event-id"
-_LISTENING: Final = Backoff(first=0.25, longest=5.0)
-"""The pauses between attempts to listen to a server that cannot be reached."""
+_LISTENING: Final = Backoff(first=0.25, longest=60.0)
+"""The pauses between attempts to listen to a server that cannot be reached. It may be gone for good."""
 _listens: ContextVar[bool] = ContextVar("whether this task of the transport listens", default=False)
 _asked_in: ContextVar[str] = ContextVar("the session in which this task has asked last", default="")
 
