@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Self
 
 from overspill.text import quantities
+from overspill.text.long_files import long_file_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,7 +132,7 @@ class Recording:
         """
         if self._file is None or self._last:
             return None
-        path = Path(tempfile.gettempdir()) / f"overspill-{secrets.token_hex(8)}.out"
+        path = Path(_folder()) / f"overspill-{secrets.token_hex(8)}.out"
         try:
             number = self._file.fileno()  # given as a folder too, it makes Python call linkat(2)
             os.link(f"/proc/self/fd/{number}", path, src_dir_fd=number, follow_symlinks=True)
@@ -196,9 +197,7 @@ class Recording:
             return
         self._checked_at = self._written
         if _free() < _FREE_BYTES:
-            raise OSError(
-                f"less than {quantities.readable_size(_FREE_BYTES)} are free in {tempfile.gettempdir()}"
-            )
+            raise OSError(f"less than {quantities.readable_size(_FREE_BYTES)} are free in {_folder()}")
         if self.size > self._most:
             raise OSError(f"no more than {quantities.readable_size(self._most)} are kept")
 
@@ -214,11 +213,16 @@ def _nameless_file() -> IO[bytes]:
     """Return a new file that is gone when the process ends, and may get a name. Raises `OSError`."""
     if hasattr(os, "O_TMPFILE"):
         with suppress(OSError):  # a disk that has no such files
-            descriptor = os.open(tempfile.gettempdir(), os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(_folder(), os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
             return os.fdopen(descriptor, "w+b", buffering=0)
-    return tempfile.TemporaryFile("w+b", buffering=0, prefix="overspill-run-")
+    return tempfile.TemporaryFile("w+b", buffering=0, prefix="overspill-run-", dir=_folder())
+
+
+def _folder() -> str:
+    """Return the folder for files. Raises `OSError` if there is none."""
+    return long_file_folder() or tempfile.gettempdir()
 
 
 def _free() -> int:
     """Return the bytes that are free for temporary files. Raises `OSError` if there is no folder for them."""
-    return shutil.disk_usage(tempfile.gettempdir()).free
+    return shutil.disk_usage(_folder()).free

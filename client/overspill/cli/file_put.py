@@ -19,6 +19,7 @@ from overspill.cli.progress import file_with_progress
 from overspill.cli.spool_fallback import SERVICE_AWAY, keep_in_spool
 from overspill.live.labels import redacted_label
 from overspill.redaction.masking import counts_text
+from overspill.text.long_files import long_file_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -65,7 +66,7 @@ def _open_rereadable(file: str) -> Iterator[IO[bytes]]:
         if opened.seekable():
             yield opened
             return
-        copy = stack.enter_context(TemporaryFile(prefix="overspill-put-"))
+        copy = stack.enter_context(TemporaryFile(prefix="overspill-put-", dir=long_file_folder()))
         copyfileobj(opened, copy)
         copy.seek(0)
         yield copy

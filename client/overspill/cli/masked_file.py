@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
 from overspill.cli.progress import ProgressFile
 from overspill.reading.content_kind import HEAD_BYTES, detect
+from overspill.text.long_files import long_file_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,7 +44,7 @@ def masked_file(file: IO[bytes] | ProgressFile, redactor: Redactor | None) -> It
     if redactor is None or not _is_text(head):
         yield MaskedFile(file)
         return
-    with SpooledTemporaryFile(_PIECE_BYTES, prefix="overspill-put-") as copy:
+    with SpooledTemporaryFile(_PIECE_BYTES, prefix="overspill-put-", dir=long_file_folder()) as copy:
         masked, sha256 = _copy_from_first_secret(file, start, redactor.stream(bytes), copy)
         copy.seek(0)
         file.seek(start)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from overspill.text import encoding, quantities
 from overspill.text.body import READ_BLOCK_BYTES, FileBody
+from overspill.text.long_files import long_file_folder
 
 if TYPE_CHECKING:
     from overspill.text.body import Body
@@ -163,7 +164,9 @@ class _TempFile:
     """A file that grows until the disk is full, and knows exactly what is in it."""
 
     def __init__(self, folder: Path | None) -> None:
-        self._descriptor, name = tempfile.mkstemp(prefix="overspill-", suffix=".out", dir=folder)
+        self._descriptor, name = tempfile.mkstemp(
+            prefix="overspill-", suffix=".out", dir=folder or long_file_folder()
+        )
         self._path = Path(name)
         self._owner = os.getpid()
         self._unwritten = bytearray()

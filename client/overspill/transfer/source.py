@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self, Type
 from overspill.errors import ContentChanged
 from overspill.execution import threads
 from overspill.text import encoding
+from overspill.text.long_files import long_file_folder
 from overspill.transfer.argument_checks import check_digest
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ class _TemporaryCopy:
     """Copies content that can be read only once: in memory, or in a temporary file if it has over 1 MiB."""
 
     def __init__(self) -> None:
-        self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  (closed by __exit__)
+        self._file = SpooledTemporaryFile(_IN_MEMORY, dir=long_file_folder())  # noqa: SIM115  (closed by __exit__)
 
     def __enter__(self) -> Self:
         return self
