@@ -360,6 +360,26 @@ async def test_totals_that_are_damaged_are_named_with_what_to_do(
                 await attempt
 
 
+async def test_a_lease_that_redis_gave_while_its_clock_was_ahead_is_free(
+    redis_url: str, redis_server: RedisServer, tmp_path: Path
+) -> None:
+    async with opened(redis_url, tmp_path) as catalog:
+        await catalog.lease("sweep", "one", 300)
+        assert not await catalog.lease("sweep", "other", 300)
+        redis_server.command("EXPIRE", key_names.lease("sweep"), 86_400)  # so it is after a jump back
+
+        assert await catalog.lease("sweep", "other", 300)
+
+
+async def test_what_a_replica_told_while_the_clock_of_redis_was_ahead_is_forgotten(
+    redis_url: str, redis_server: RedisServer, tmp_path: Path
+) -> None:
+    async with opened(redis_url, tmp_path) as catalog:
+        await catalog.tell("requests", "one", 5, keep=86_400)
+
+        assert await catalog.tell("requests", "other", 1, keep=60) == 0
+
+
 async def test_a_node_of_a_cluster_that_is_taken_for_a_whole_redis_is_named(
     redis_cluster: list[RedisServer], tmp_path: Path
 ) -> None:

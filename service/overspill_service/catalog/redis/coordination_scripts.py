@@ -8,8 +8,11 @@ from overspill_service.catalog.redis.script import Script
 
 LEASE: Final = Script("""
 -- ARGV: holder, lifetime in ms. Returns 1 if the holder has the lease now, else 0.
+-- Redis keeps the instant at which a key ends. One that ends more than a minute later than this lease would
+-- was taken by a clock that was ahead, and is free.
 local stored = redis.call('GET', KEYS[1])
-if stored and stored ~= ARGV[1] then return 0 end
+local is_timely = redis.call('PTTL', KEYS[1]) <= ARGV[2] + 60000
+if stored and stored ~= ARGV[1] and is_timely then return 0 end
 redis.call('DEL', KEYS[1])  -- it frees memory, so SET may follow even if Redis is out of memory
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1
@@ -30,7 +33,9 @@ redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ' ' .. string.format('%.0f', now
 local entries = redis.call('HGETALL', KEYS[1])
 for i = 1, #entries, 2 do
     local figure, ends = string.match(entries[i + 1], '(%S+) (%d+)')
-    if tonumber(ends) <= now then redis.call('HDEL', KEYS[1], entries[i])
+    local left = tonumber(ends) - now
+    -- One with more time left than all others have was told by a clock that was ahead.
+    if left <= 0 or left > ARGV[3] + 60000 then redis.call('HDEL', KEYS[1], entries[i])
     elseif entries[i] ~= ARGV[1] then sum = sum + tonumber(figure) end
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
