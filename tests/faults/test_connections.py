@@ -182,14 +182,19 @@ async def test_an_address_that_sends_such_heads_again_and_again_is_left_alone_fo
         except ConnectionError:
             return False
 
-    for _ in range(blocked_addresses.BURST + 3):
+    async def offend() -> None:
         with suppress(ConnectionError):
             async with connected(service, 1) as [(reader, writer)]:
                 writer.write(b"GET / HTTP/1.1\r\nX: " + b"x" * 200_000)
                 await asyncio.wait_for(reader.read(), 30)
-    results = [await answered(HOSTILE), await answered("127.0.0.1")]
 
-    assert results == [False, True]
+    for _ in range(blocked_addresses.BURST):
+        await offend()
+    async with asyncio.timeout(30):  # on a busy machine the moment may be over when it is looked at
+        while await answered(HOSTILE):
+            await offend()
+
+    assert await answered("127.0.0.1")
     async with asyncio.timeout(30):
         while not await answered(HOSTILE):
             pass

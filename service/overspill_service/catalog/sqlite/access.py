@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,8 +32,11 @@ class SqliteAccess:
         self._path, self._machine, self._boot = path, clock, file_clock.boot()
         self._damaged = encoding.SkippedRecords()
         self._file, writer = schema.prepare(path)
-        self._reading = file_clock.reconcile(file_clock.stored(writer), *self._clock_inputs())
-        more = schema.connections(self._file, path, READERS + 1) if path is not None else []
+        with ExitStack() as unfinished:
+            unfinished.enter_context(closing(writer))
+            self._reading = file_clock.reconcile(file_clock.stored(writer), *self._clock_inputs())
+            more = schema.connections(self._file, path, READERS + 1) if path is not None else []
+            unfinished.pop_all()
         self._writer = Worker(self._file, [writer], "catalog-writer", writes=True)
         self._reader, points = self._writer, None
         if more:
