@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
+from itertools import pairwise
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from overspill import wire
 from overspill_service.resources import blocked_addresses, request_heads
 from overspill_service.resources.blocked_addresses import BlockedAddresses
@@ -216,6 +219,24 @@ def test_a_head_ends_at_its_empty_line_however_it_comes(pieces: list[bytes], ope
     count = request_heads.HeadCount()
 
     assert [count.take(each) for each in pieces] == open_after
+
+
+@given(
+    st.lists(st.sampled_from([10, 20_000, 32_700, 32_800, 70_000]), max_size=4),
+    st.lists(st.integers(1, 200_000), max_size=6),
+)
+def test_a_field_is_too_long_however_it_comes_and_what_is_no_field_never(
+    sizes: list[int], cuts: list[int]
+) -> None:
+    fields = b"".join(b"X: " + b"x" * (size - 3) + b"\r\n" for size in sizes)
+    data = b"GET /" + b"x" * 40_000 + b" HTTP/1.1\r\n" + fields + b"\r\n" + b"body" * 20_000
+    ends = [*sorted({each for each in cuts if each < len(data)}), len(data)]
+    count = request_heads.HeadCount()
+
+    for begin, end in pairwise([0, *ends]):
+        count.take(data[begin:end])
+
+    assert (count.longest_field > request_heads.MAX_FIELD_BYTES) == (max(sizes, default=0) > 32_768)
 
 
 class Client(asyncio.Transport):

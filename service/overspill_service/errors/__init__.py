@@ -225,6 +225,14 @@ class HeadersTooLarge(Refused):
         self.limit = limit
 
 
+class FieldTooLarge(Refused):
+    code = Code.HEADERS_TOO_LARGE
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"a header field has more than {limit} bytes")
+        self.limit = limit
+
+
 class TooManyRequests(Refused):
     code = Code.TOO_MANY_REQUESTS
 

@@ -23,6 +23,7 @@ from overspill_service.resources.client_connection import Activity, ClientConnec
 from overspill_service.resources.connection_limit import RESERVED_CONNECTIONS
 from overspill_service.resources.peers import address_of, network_of, peer_of
 from overspill_service.resources.request_heads import (
+    MAX_FIELD_BYTES,
     MAX_FIELDS_BYTES,
     SHORT_HEAD_BYTES,
     RequestHeads,
@@ -58,6 +59,7 @@ class Refusals(NamedTuple):
 
     crowded: bytes = b""
     large_head: bytes = b""
+    large_field: bytes = b""
 
 
 class Connections:
@@ -110,23 +112,31 @@ class Connections:
     def received(self, connection: ClientConnection, data: bytes) -> bool:
         """Count what came, if it belongs to a head. Return whether the request may go on.
 
-        Refuse a head whose fields are too long. If all heads together are too long, refuse the longest.
+        Refuse a head with a field that is too long, or with too long fields. If all heads together are too
+        long, refuse the longest.
         """
         head, transport = connection.head, connection.transport
-        if not head.take(data):
+        is_coming = head.take(data)
+        if head.longest_field > MAX_FIELD_BYTES:
+            return self._refuse_head(connection, self._refusals.large_field)
+        if not is_coming:
             if head.size > SHORT_HEAD_BYTES:
                 self._heads.forget(transport)
             return True
         if head.fields > MAX_FIELDS_BYTES:
-            self._refuse(connection, self._refusals.large_head)
-            if not self._is_proxy(peer_of(transport)):
-                self._blocked.note_offence(connection.address)
-            return False
+            return self._refuse_head(connection, self._refusals.large_head)
         longest = self._heads.note(transport, head.size)
         if longest is not None:
             self._heads.forget(longest)
             self._refuse(self._open[longest], self._refusals.crowded)
         return True
+
+    def _refuse_head(self, connection: ClientConnection, answer: bytes) -> bool:
+        """Refuse a head, and note the offence of its address. Return that the request may not go on."""
+        self._refuse(connection, answer)
+        if not self._is_proxy(peer_of(connection.transport)):
+            self._blocked.note_offence(connection.address)
+        return False
 
     def _is_blocked(self, accepted: socket.socket) -> bool:
         """Return whether the address of the connection is blocked."""

@@ -16,6 +16,8 @@ LONG_HEADS_BYTES: Final = 16 * 2**20
 """Bytes of all heads that are longer than `SHORT_HEAD_BYTES`."""
 MAX_FIELDS_BYTES: Final = 128 * 1024
 """Bytes of the fields of one head, as they come. A request with half of that is refused once it is whole."""
+MAX_FIELD_BYTES: Final = 32 * 1024
+"""Bytes of one field: a metadata value may have 2 KiB, percent-encoded three times that."""
 _END: Final = b"\r\n\r\n"
 
 
@@ -42,7 +44,7 @@ class RequestHeads:
 class HeadCount:
     """Counts the bytes of one connection's next head."""
 
-    __slots__ = ("_is_open", "_tail", "fields", "size")
+    __slots__ = ("_field", "_is_open", "_tail", "fields", "longest_field", "size")
 
     def __init__(self) -> None:
         self.begin()
@@ -50,6 +52,7 @@ class HeadCount:
     def begin(self) -> None:
         """Take what comes now for a new head."""
         self.size = self.fields = 0  # of all of it, and of what comes behind the request line
+        self.longest_field = self._field = 0  # of those too long to be counted at a glance; of the last one
         self._is_open, self._tail = True, b""
 
     def ignore(self) -> None:
@@ -63,13 +66,18 @@ class HeadCount:
         if not self.size:
             data = data.lstrip(b"\r\n")  # empty lines before a request are no part of it
         seen = self._tail + data
+        end = seen.find(_END)
+        begin = 0 if self.fields else data.find(b"\n")
         self.size += len(data)
-        if self.fields:
-            self.fields += len(data)
-        elif (end := data.find(b"\n")) >= 0:
-            self.fields = len(data) - end
-        if _END in seen:
-            self._is_open = False
-        else:
-            self._tail = seen[-len(_END) + 1 :]
+        if begin >= 0:
+            self.fields += len(data) - begin
+            self._count_fields(data[begin:] if end < 0 else data[begin : max(begin, end - len(self._tail))])
+        self._is_open, self._tail = end < 0, seen[-len(_END) + 1 :]
         return self._is_open
+
+    def _count_fields(self, data: bytes) -> None:
+        if self._field + len(data) > MAX_FIELD_BYTES:
+            first, *others = map(len, data.split(b"\n"))
+            self.longest_field = max(self.longest_field, self._field + first, *others)
+        newline = data.rfind(b"\n")
+        self._field = len(data) - newline - 1 if newline >= 0 else self._field + len(data)

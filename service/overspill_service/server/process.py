@@ -18,11 +18,11 @@ from aiohttp import web, web_protocol, web_response
 
 from overspill_service import release
 from overspill_service.app import make_app
-from overspill_service.errors import HeadersTooLarge, OutOfResources, ServiceError
+from overspill_service.errors import FieldTooLarge, HeadersTooLarge, OutOfResources, ServiceError
 from overspill_service.errors.system import failure
 from overspill_service.resources.connection_limit import connection_limit
 from overspill_service.resources.connections import Connections, Refusals
-from overspill_service.resources.request_heads import MAX_FIELDS_BYTES
+from overspill_service.resources.request_heads import MAX_FIELD_BYTES, MAX_FIELDS_BYTES
 from overspill_service.resources.threads import prepare_threads
 from overspill_service.server import malformed
 from overspill_service.server.certificate import certificate_of, run_rereads
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from overspill_service.telemetry.failure_log import FailureLog
     from overspill_service.web.service import Service
 
-MAX_HEADER_BYTES: Final = 32 * 1024
-"""Bytes of one header field, at most: a metadata value may have 2 KiB, percent-encoded three times that."""
 MAX_LINE_BYTES: Final = 512 * 1024
 """Bytes of the request line, at most. A pattern that is far too long must fit, to be refused by name."""
 BACKLOG: Final = 1024
@@ -92,7 +90,7 @@ def runner_of(app: web.Application) -> web.AppRunner:
         shutdown_timeout=CLOSE_SECONDS,
         keepalive_timeout=KEEP_ALIVE_SECONDS,
         max_line_size=MAX_LINE_BYTES,
-        max_field_size=MAX_HEADER_BYTES,
+        max_field_size=MAX_FIELD_BYTES,
         read_bufsize=READ_BUFFER,
     )
 
@@ -199,6 +197,7 @@ async def _accept(
     refusals = Refusals(
         crowded=bytes_of(OutOfResources(REFUSED)),
         large_head=bytes_of(HeadersTooLarge(MAX_FIELDS_BYTES, MAX_HEADERS_BYTES)),
+        large_field=bytes_of(FieldTooLarge(MAX_FIELD_BYTES)),
     )
     service.connections = Connections(most, refusals, service.addresses.is_proxy)
     record = partial(_record_refusal, service.failure_log)
