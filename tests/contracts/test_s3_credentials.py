@@ -73,6 +73,25 @@ async def test_a_probe_uses_what_the_chain_has_although_its_refusal_has_no_code(
     await store.ping()
 
 
+@pytest.mark.parametrize(
+    ("variables", "named"),
+    [
+        ({"AWS_PROFILE": "nobody"}, "nobody"),
+        ({"AWS_CONFIG_FILE": "{folder}/broken"}, "broken"),
+        ({"AWS_ACCESS_KEY_ID": "alone"}, "AWS_SECRET_ACCESS_KEY"),
+    ],
+)
+def test_a_configuration_that_cannot_be_used_is_told_at_the_start(
+    variables: dict[str, str], named: str, chain: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (chain.file.parent / "broken").write_text("[default")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value.format(folder=chain.file.parent))
+
+    with pytest.raises(ValueError, match=f"the AWS configuration cannot be used: .*{named}"):
+        S3Store(Location.from_url("s3://bucket?endpoint=http://127.0.0.1:9"))
+
+
 async def test_credentials_that_come_after_the_start_are_used(chain: Chain, s3_url: str) -> None:
     store = S3Store(Location.from_url(s3_url))
     chain.give()

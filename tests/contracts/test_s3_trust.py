@@ -48,6 +48,16 @@ async def store(authority: trustme.CA, bundle: Path, s3_server: S3Server) -> Asy
         yield made
 
 
+@pytest.mark.parametrize("content", [None, "", "no certificate"])
+def test_a_file_without_authorities_is_named_at_the_start(bundle: Path, content: str | None) -> None:
+    bundle.unlink()
+    if content is not None:
+        bundle.write_text(content)
+
+    with pytest.raises(ValueError, match=r"AWS_CA_BUNDLE: .*/ca\.pem cannot be read, or has no certificates"):
+        S3Store(Location.from_url("s3://bucket?endpoint=https://127.0.0.1:9"))
+
+
 async def test_an_authority_that_was_added_since_the_start_is_trusted(
     store: S3Store, authority: trustme.CA, bundle: Path
 ) -> None:
@@ -64,4 +74,6 @@ async def test_a_file_of_authorities_that_is_gone_leaves_the_former_ones(
 
     with pytest.raises(StoreUnavailable, match="name the file of its authority in AWS_CA_BUNDLE"):
         await store.put(KEY, [b"content"])
+    with pytest.raises(StoreUnavailable):
+        await store.list("").__anext__()
     assert "the former ones stay trusted" in caplog.text

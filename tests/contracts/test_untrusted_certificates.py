@@ -72,6 +72,22 @@ async def test_redis_with_a_certificate_that_is_not_trusted(
     assert HOST not in str(raised.value)
 
 
+@pytest.mark.parametrize("content", [None, "", "no certificate"])
+async def test_a_file_of_authorities_for_redis_that_is_gone_or_broken_is_told(
+    content: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / "ca.pem").touch()
+    url = f"rediss://{HOST}:1/0?ssl_ca_certs={tmp_path / 'ca.pem'}"
+    catalog = catalog_of(Settings(data=tmp_path), "catalog", url)
+    (tmp_path / "ca.pem").unlink()
+    if content is not None:
+        (tmp_path / "ca.pem").write_text(content)
+
+    with pytest.raises(ServiceError, match="the files for TLS in the catalog's URL"):
+        await catalog.ping()
+    await catalog.close()
+
+
 @pytest.mark.parametrize("kind", REASONS)
 async def test_an_object_store_with_a_certificate_that_is_not_trusted(
     kind: str, authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -17,6 +17,10 @@ from overspill_service.errors.certificates import distrust
 
 READ_ONLY: Final = "Redis is read-only (a replica?)"
 NO_TLS: Final = "Redis did not answer over TLS; is TLS on at this port? (redis:// is without TLS)"
+NO_TLS_FILES: Final = (
+    "the files for TLS in the catalog's URL (ssl_ca_certs, ssl_certfile, ssl_keyfile) cannot be read, or "
+    "have no certificates and keys, as PEM"
+)
 _IN_CLUSTER: Final = "Redis is a node of a cluster; write redis+cluster:// in the catalog's URL"
 
 _DENIED: Final = (
@@ -58,12 +62,13 @@ _FOREIGN: Final = (
 )
 _TEXTS: Final = {
     NO_TLS: NO_TLS,
+    NO_TLS_FILES: NO_TLS_FILES,
     "max number of clients": "Redis takes no more connections (maxclients)",
     "WRONGTYPE": _FOREIGN,
     "not an integer": _FOREIGN,
     "attempt to ": _FOREIGN,  # calculate with nil, say: a script that read no number
 }
-"""Reasons of errors without a code, by a part of their text. `NO_TLS` is the text of one of our own."""
+"""Reasons of errors without a code, by a part of their text. Those of our own are what they say."""
 _TEMPORARY: Final = ("READONLY", "CLUSTERDOWN", "MASTERDOWN", "LOADING", "BUSY", "NOREPLICAS")
 _REFUSALS: Final = ("OOM", "MISCONF")
 _KINDS: Final = (
@@ -76,7 +81,7 @@ _KINDS: Final = (
 
 def is_temporary(error: Exception) -> bool:
     """Return whether the same command may succeed in a moment."""
-    if isinstance(error, _DENIED) or _is_untrusted(error):
+    if isinstance(error, _DENIED) or _is_untrusted(error) or NO_TLS_FILES in str(error):
         return False
     return isinstance(error, (*_LOST, *_CLUSTER)) or _code(error) in _TEMPORARY
 

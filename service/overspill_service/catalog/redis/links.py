@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from redis import exceptions as redis_errors
 
-from overspill_service.catalog.redis.failures import NO_TLS
+from overspill_service.catalog.redis.failures import NO_TLS, NO_TLS_FILES
 from overspill_service.catalog.redis.link import Link
 
 if TYPE_CHECKING:
@@ -64,15 +64,18 @@ class LinkOptions(Struct, frozen=True, kw_only=True):
         return given if self.ssl_check_hostname else {**given, "ssl_check_hostname": False}
 
     def context(self) -> ssl.SSLContext | None:
-        """Return what TLS needs, None without TLS. Reads files."""
+        """Return what TLS needs, None without TLS. Reads files. Raises redis-py's errors."""
         if not self.tls:
             return None
         context = ssl.create_default_context()
         context.check_hostname = self.ssl_check_hostname
-        if self.ssl_certfile is not None:
-            context.load_cert_chain(self.ssl_certfile, self.ssl_keyfile)
-        if self.ssl_ca_certs is not None:
-            context.load_verify_locations(self.ssl_ca_certs)
+        try:
+            if self.ssl_certfile is not None:
+                context.load_cert_chain(self.ssl_certfile, self.ssl_keyfile)
+            if self.ssl_ca_certs is not None:
+                context.load_verify_locations(self.ssl_ca_certs)
+        except OSError as error:
+            raise redis_errors.ConnectionError(NO_TLS_FILES) from error
         return context
 
 

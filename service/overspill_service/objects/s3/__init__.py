@@ -85,7 +85,7 @@ class S3Store:
 
         `deadline`: seconds for one operation with its retries; `concurrency`: requests at once; `page_size`:
         keys per request of a listing or a multi-delete, at most 1000. Raises `ValueError` if `require_tls`
-        is not met.
+        is not met, or if the AWS configuration or its file of authorities cannot be used.
         """
         self._location, self._encryption = location, location.write_headers
         self._bucket = Bucket(location, deadline=deadline, page_size=page_size)

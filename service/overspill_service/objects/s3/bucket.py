@@ -51,17 +51,26 @@ class Bucket:
     """One bucket. Its methods raise `StoreUnavailable` and `StoreFull` only."""
 
     def __init__(self, location: Location, *, deadline: float, page_size: int) -> None:
-        """`deadline`: seconds for one call with its retries. `page_size`: keys in a page, up to 1000."""
+        """`deadline`: seconds for one call with its retries. `page_size`: keys in a page, up to 1000.
+
+        Raises `ValueError` if the AWS configuration cannot be used.
+        """
         self._location = location
         self._page_size = page_size
-        core = botocore.session.Session(profile=location.profile)
-        self.credentials = ChainCredentials(location.profile)
+        try:
+            self._configure()
+        except BotoCoreError as error:
+            raise ValueError(f"the AWS configuration cannot be used: {error}") from error
+        self._threads = Threads("s3", THREADS, deadline)
+
+    def _configure(self) -> None:
+        core = botocore.session.Session(profile=self._location.profile)
+        self.credentials = ChainCredentials(self._location.profile)
         core.register_component("credential_provider", self.credentials)
-        session = boto3.Session(region_name=location.region, botocore_session=core)
+        session = boto3.Session(region_name=self._location.region, botocore_session=core)
         self.region = session.region_name or _HOME_REGION
         self.ca_bundle: str | None = core.get_config_variable("ca_bundle")
-        self._client = _connect(session, location, self.region)
-        self._threads = Threads("s3", THREADS, deadline)
+        self._client = _connect(session, self._location, self.region)
 
     @property
     def endpoint(self) -> str:

@@ -22,9 +22,17 @@ class Trust:
     """What all new connections to one store trust."""
 
     def __init__(self, ca_bundle: str | None) -> None:
-        """`ca_bundle`: the file of the authorities. None: those of the system."""
+        """`ca_bundle`: the file of the authorities. None: those of the system.
+
+        Raises `ValueError` if it has none.
+        """
         self._ca_bundle = ca_bundle
-        self.context = self._read()
+        try:
+            self.context = self._read()
+        except OSError as error:
+            raise ValueError(
+                f"AWS_CA_BUNDLE: {ca_bundle} cannot be read, or has no certificates, as PEM"
+            ) from error
         self._next_look = -math.inf
         self._lock = asyncio.Lock()
 
