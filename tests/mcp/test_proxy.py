@@ -19,8 +19,8 @@ from mcp import StdioServerParameters
 from mcp.client.client import Client
 from mcp.client.stdio import stdio_client
 from overspill.execution.backoff import Backoff
-from overspill.mcp.proxy.child import MessageTooLong, lines
 from overspill.mcp.proxy.http_client import ProxyClient
+from overspill.mcp.proxy.streams import MessageTooLong, lines
 from overspill.mcp.rendering import MAX_RESULT_CHARS, VERSION
 
 from tests.client.shell import OVERSPILL

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from overspill.integrations.gateways import run as gateway
     from overspill.live import ports as live_ports
     from overspill.mcp import callers
-    from overspill.mcp.proxy import child as mcp_child
     from overspill.mcp.proxy import run as mcp_proxy
+    from overspill.mcp.proxy import streams as mcp_streams
     from overspill.mcp.server import run as mcp_server
     from overspill.spools import capture
 
@@ -41,9 +41,9 @@ __all__ = [
     "invocation",
     "live_ports",
     "live_put",
-    "mcp_child",
     "mcp_proxy",
     "mcp_server",
+    "mcp_streams",
     "search",
     "shell_session",
     "spool_upload",
@@ -62,9 +62,9 @@ _MODULES = {
     "guarded_output": "overspill.cli.command_output.guarded_output",
     "invocation": "overspill.cli.invocation",
     "live_put": "overspill.cli.live_put",
-    "mcp_child": "overspill.mcp.proxy.child",
     "mcp_proxy": "overspill.mcp.proxy.run",
     "mcp_server": "overspill.mcp.server.run",
+    "mcp_streams": "overspill.mcp.proxy.streams",
     "search": "overspill.cli.search.search",
     "shell_session": "overspill.cli.command_output.shell_session",
     "live_ports": "overspill.live.ports",

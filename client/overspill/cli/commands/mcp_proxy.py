@@ -96,6 +96,6 @@ def mcp_proxy(
     except ProgramNotStarted as error:
         output.say(str(error))
         code = error.code
-    except lazy.mcp_child.NoStreams as error:
+    except lazy.mcp_streams.NoStreams as error:
         raise click.BadParameter(str(error)) from error
     raise click.exceptions.Exit(code)

@@ -10,37 +10,35 @@ import contextlib
 import os
 import select
 import signal
-import stat
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from overspill.execution.child_programs import ProgramNotStarted, child_environment, shell_exit_code
 from overspill.mcp.proxy.messages import NotAMessage
 from overspill.mcp.proxy.relay import Relay
+from overspill.mcp.proxy.streams import (
+    MAX_MESSAGE_BYTES,
+    READ_BYTES,
+    MessageTooLong,
+    check_streams,
+    drain,
+    line_writer,
+    lines,
+    standard_streams,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from overspill.guard.guard import Guard
     from overspill.mcp.proxy.relay import Choices
 
-_MAX_MESSAGE_BYTES: Final = 1 << 30
-"""The longest message that is read, in bytes."""
-_READ_BYTES: Final = 256 * 1024
 _GRACE_SECONDS: Final = 3.0
 """Seconds that the server has to end after its input did, and again after a signal."""
 _ERROR_BYTES: Final = 4_000
 """Bytes that are printed of a line. A pipe that is writable takes 4,096 without waiting (POSIX)."""
 _LEFT_BEHIND_SECONDS: Final = 0.5
 """How long after the server's end its background processes' output is still taken."""
-
-
-class NoStreams(Exception):
-    """Standard input or output is not something over which a client can talk."""
-
-
-class MessageTooLong(Exception):
-    """A line exceeds the limit. What follows may begin in the middle of a message."""
 
 
 async def run(words: Sequence[str], guard: Guard, choices: Choices) -> int:
@@ -63,7 +61,7 @@ async def _started(words: Sequence[str]) -> AsyncIterator[asyncio.subprocess.Pro
     loop = asyncio.get_running_loop()
     try:
         transport, protocol = await loop.subprocess_exec(
-            lambda: _ServerStreams(limit=_READ_BYTES, loop=loop),
+            lambda: _ServerStreams(limit=READ_BYTES, loop=loop),
             *words,
             stderr=None,
             env=child_environment(),
@@ -111,9 +109,7 @@ class _Session:
         try:
             await self._from_server(writer, relay)
         except MessageTooLong:
-            _print_error(
-                b"overspill: a message of the MCP server has more than %d bytes" % _MAX_MESSAGE_BYTES
-            )
+            _print_error(b"overspill: a message of the MCP server has more than %d bytes" % MAX_MESSAGE_BYTES)
             self._end_in_time(signal.SIGTERM)
         code = await self._exit_code()
         from_client.cancel()
@@ -169,78 +165,6 @@ class _Session:
         for number in (signal.SIGTERM, signal.SIGKILL):
             await asyncio.sleep(_GRACE_SECONDS)
             _signal(self._child, number)
-
-
-def check_streams() -> None:
-    """Check that asyncio can wait for standard input and output. Raises `NoStreams`."""
-    for descriptor, name in ((0, "input"), (1, "output")):
-        mode = os.fstat(descriptor).st_mode
-        if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)):
-            raise NoStreams(
-                f"standard {name} must be a pipe, a socket or a terminal: an MCP client starts this command, "
-                "and talks to it there"
-            )
-
-
-async def standard_streams() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Return standard input and output for asyncio."""
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=_READ_BYTES)
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), _own_file(0, "rb"))
-    transport, protocol = await loop.connect_write_pipe(
-        lambda: asyncio.streams.FlowControlMixin(loop=loop), _own_file(1, "wb")
-    )
-    return reader, asyncio.StreamWriter(transport, protocol, None, loop)
-
-
-def _own_file(descriptor: int, mode: str) -> Any:
-    """Return a file that asyncio may close: `sys.stdin` and `sys.stdout` are flushed after it."""
-    return os.fdopen(os.dup(descriptor), mode, buffering=0)
-
-
-async def lines(reader: asyncio.StreamReader, most_bytes: int = _MAX_MESSAGE_BYTES) -> AsyncIterator[bytes]:
-    """Yield each line that is not empty, without its end. Raises `MessageTooLong`.
-
-    Nothing here keeps a line that was yielded: it may have 100 MB.
-    """
-    pieces: list[bytes] = []
-    size = 0
-    while chunk := await reader.read(_READ_BYTES):
-        *ends, rest = chunk.split(b"\n")
-        for end in ends:
-            pieces.append(end)
-            if any(piece.strip(b"\r") for piece in pieces):
-                yield _joined(pieces)
-            pieces.clear()
-        pieces.append(rest)
-        size = len(rest) + (0 if ends else size)
-        if size > most_bytes:
-            raise MessageTooLong
-    if any(pieces):
-        yield _joined(pieces)
-
-
-def _joined(pieces: list[bytes]) -> bytes:
-    """Return a line from its pieces, which are not kept."""
-    line = b"".join(pieces)
-    pieces.clear()
-    return line.rstrip(b"\r")
-
-
-def line_writer(writer: asyncio.StreamWriter) -> Callable[[bytes], None]:
-    """Return a function that sends a line. It does nothing once the other side has gone."""
-
-    def send(line: bytes) -> None:
-        if not writer.is_closing():
-            writer.write(line + b"\n")
-
-    return send
-
-
-async def drain(writer: asyncio.StreamWriter) -> None:
-    """Wait until the other side has taken what was sent, or has gone."""
-    with contextlib.suppress(ConnectionError, BrokenPipeError):
-        await writer.drain()
 
 
 def _print_error(line: bytes) -> None:

@@ -12,11 +12,11 @@ from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from mcp.types.jsonrpc import INVALID_REQUEST, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from overspill.mcp.proxy.child import check_streams, drain, line_writer, lines, standard_streams
 from overspill.mcp.proxy.http_client import END_SECONDS, ProxyClient
 from overspill.mcp.proxy.http_headers import RequestHeaders
 from overspill.mcp.proxy.messages import NotAMessage, encoded, parsed
 from overspill.mcp.proxy.relay import Relay
+from overspill.mcp.proxy.streams import check_streams, drain, line_writer, lines, standard_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

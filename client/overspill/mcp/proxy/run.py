@@ -28,7 +28,7 @@ def run(
     """Run the proxy before a server: the words of a command, or a URL. Return the exit code.
 
     `headers` go with every request to a URL.
-    Raises `ProgramNotStarted` and `child.NoStreams`.
+    Raises `ProgramNotStarted` and `streams.NoStreams`.
     """
     choices = Choices(frozenset(whole), drops_schemas)
     with client, Guard(client, policy) as guard:
