@@ -46,10 +46,10 @@ class CommandGuard(Guard):
 
     _uploads_unasked = False
 
-    def process_stream(self, stream: StreamShape, origin: CommandCall) -> Guarded:
+    def process_stream(self, stream: StreamShape, call: CommandCall) -> Guarded:
         """Guard a stream that is too long, was read to its end, and has no secrets any more."""
         intake = self._pipeline.intake
-        given = intake.output(SYNC, stream, origin.tool, call_id=origin.call_id, status=origin.status)
+        given = intake.output(SYNC, stream, call.tool, call_id=call.call_id, status=call.status)
         return run_sync(self._pipeline.replaced(given, stream))
 
     def without_service(self) -> CommandGuard:
@@ -97,7 +97,7 @@ class FinishedOutput:
     def finish(
         self,
         guard: CommandGuard,
-        origin: CommandCall,
+        call: CommandCall,
         known: str | Beginning,
         masked: StreamShape | None,
         end: StoppableEnd,
@@ -111,14 +111,14 @@ class FinishedOutput:
         self._make_room()
         if self._recording.missing:
             output.say(f"the middle of the output is missing from what is kept: {self._recording.missing}")
-        if not self._recording.is_short and self._is_within(guard.policy.limits(origin.tool)):
+        if not self._recording.is_short and self._is_within(guard.policy.limits(call.tool)):
             end.is_printed()
             self._print()
             end.raise_if_stopped()
             return
-        with calling(origin.call_id, capture=known):
+        with calling(call.call_id, capture=known):
             guarded = end.stored(
-                lambda: self._guarded(guard, origin), lambda: self._guarded(guard.without_service(), origin)
+                lambda: self._guarded(guard, call), lambda: self._guarded(guard.without_service(), call)
             )
         end.is_printed()
         if guarded.outcome is wire.Outcome.CAPTURED:
@@ -135,14 +135,14 @@ class FinishedOutput:
         if not is_copied and not self._recording.has_room_for_a_copy():
             self._recording.give_up_middle(_DISK_NEARLY_FULL)
 
-    def _guarded(self, guard: CommandGuard, origin: CommandCall) -> Guarded:
+    def _guarded(self, guard: CommandGuard, call: CommandCall) -> Guarded:
         if self._masked is not None:
-            return guard.process_stream(self._masked, origin)
+            return guard.process_stream(self._masked, call)
         return guard.process_sync(
             self._recording.content("surrogateescape"),
-            tool=origin.tool,
-            call_id=origin.call_id,
-            status=origin.status,
+            tool=call.tool,
+            call_id=call.call_id,
+            status=call.status,
         )
 
     def _is_within(self, limits: Limits) -> bool:

@@ -63,7 +63,7 @@ def with_limits(policy: Policy, tool: str, *, max_bytes: int | None, max_lines: 
 def run(
     invocation: Invocation,
     words: Sequence[str],
-    origin: CommandCall,
+    call: CommandCall,
     policy: Policy,
     *,
     live: bool | None,
@@ -79,9 +79,9 @@ def run(
     with invocation.client() as client, Recording() as recording, closing(MaskedRecording(recording)) as copy:
         _check_settings()
         shown = _shown(invocation, live=live)
-        new_capture = _live_capture(client, words, origin, policy, copy, shown)
-        upload = LiveUpload(recording, new_capture, after_bytes=policy.limits(origin.tool).max_bytes)
-        slow = _slow_output(invocation, origin, policy, is_wanted=is_for_agent and shown is None)
+        new_capture = _live_capture(client, words, call, policy, copy, shown)
+        upload = LiveUpload(recording, new_capture, after_bytes=policy.limits(call.tool).max_bytes)
+        slow = _slow_output(invocation, call, policy, is_wanted=is_for_agent and shown is None)
         with upload, stoppable_end(upload) as end:
             with _end_loaded(), slow:
                 code = _executed(words, _all(upload.take, slow.take), shown)
@@ -93,10 +93,10 @@ def run(
                 return code
             ended = at_end.FinishedOutput(invocation, recording, slow, is_seen=is_seen, notice=notice)
             ended.warm_up()
-            origin = replace(origin, status=f"exit {code}")
-            stored = end.upload_ended(status=origin.status, exit_code=code)
-            guard = at_end.CommandGuard(client, policy, session=origin.session)
-            ended.finish(guard, origin, upload.known, at_end.masked_output(copy, upload, stored), end)
+            call = replace(call, status=f"exit {code}")
+            stored = end.upload_ended(status=call.status, exit_code=code)
+            guard = at_end.CommandGuard(client, policy, session=call.session)
+            ended.finish(guard, call, upload.known, at_end.masked_output(copy, upload, stored), end)
     return code
 
 
@@ -138,13 +138,11 @@ def _shown(invocation: Invocation, *, live: bool | None) -> LiveOutput | None:
     return LiveOutput.where_wanted(wanted=live, raw=invocation.raw or is_own)
 
 
-def _slow_output(
-    invocation: Invocation, origin: CommandCall, policy: Policy, *, is_wanted: bool
-) -> SlowOutput:
-    session = ("--session", origin.session) if origin.session else ()
-    reader = invocation.command("tail", "-n", "200", *session, f"call:{origin.call_id}")
+def _slow_output(invocation: Invocation, call: CommandCall, policy: Policy, *, is_wanted: bool) -> SlowOutput:
+    session = ("--session", call.session) if call.session else ()
+    reader = invocation.command("tail", "-n", "200", *session, f"call:{call.call_id}")
     goes_on = f"[overspill] The command runs on, and more is shown when it ends. Until then: {reader}"
-    return SlowOutput(policy.limits(origin.tool) if is_wanted else Limits(0, 0), goes_on)
+    return SlowOutput(policy.limits(call.tool) if is_wanted else Limits(0, 0), goes_on)
 
 
 def _executed(words: Sequence[str], take: Callable[[bytes], None], shown: LiveOutput | None) -> int:
@@ -167,20 +165,20 @@ def _gives_terminal(shown: LiveOutput | None) -> bool:
 def _live_capture(
     client: SyncClient,
     words: Sequence[str],
-    origin: CommandCall,
+    call: CommandCall,
     policy: Policy,
     copy: MaskedRecording,
     shown: LiveOutput | None,
 ) -> Callable[[], SyncLiveCapture]:
     redactor = policy.redactor()
-    terminal = {wire.TERMINAL_LABEL: wire.fit(origin.tool, LABEL_BYTES)}
+    terminal = {wire.TERMINAL_LABEL: wire.fit(call.tool, LABEL_BYTES)}
     if _gives_terminal(shown):
         terminal[wire.SIZE_LABEL] = terminal_size()
     return partial(
         client.live,
-        tool=origin.tool,
-        call_id=origin.call_id,
-        session=origin.session,
+        tool=call.tool,
+        call_id=call.call_id,
+        session=call.session,
         ttl=policy.ttl,
         labels=terminal | command_label(words, redactor),
         redactor=redactor,

@@ -84,11 +84,11 @@ def run(  # noqa: PLR0913  (one option for each decision)
     name = tool or PurePath(words[0]).name
     policy = _policy(invocation, host, ttl)
     policy = guarded_output.with_limits(policy, name, max_bytes=max_bytes, max_lines=max_lines)
-    call = guarded_output.minted() if call_id is None else call_id
-    origin = guarded_output.CommandCall(tool=name, call_id=call, session=session)
+    call_id = guarded_output.minted() if call_id is None else call_id
+    call = guarded_output.CommandCall(tool=name, call_id=call_id, session=session)
     try:
         code = guarded_output.run(
-            invocation, words, origin, policy, live=live, notice=notice, is_for_agent=host is not None
+            invocation, words, call, policy, live=live, notice=notice, is_for_agent=host is not None
         )
     except ProgramNotStarted as error:
         output.say(str(error))
