@@ -60,7 +60,7 @@ async def body_for(content: HashedContent, *, compress: bool, is_near: bool) -> 
     sending costs less than compressing.
     """
     if content.whole is not None and content.size <= SINGLE_FRAME:
-        return await _short_body(content.whole, compress=compress)
+        return await in_memory_body(content.whole) if compress else Body.of(bytes(content.whole))
     if not compress or is_near or not await threads.run_blocking(_sample_shrinks, content):
         return Body(length=content.size, pieces=content.pieces)
     return Body(
@@ -70,12 +70,10 @@ async def body_for(content: HashedContent, *, compress: bool, is_near: bool) -> 
     )
 
 
-async def _short_body(data: memoryview, *, compress: bool) -> Body:
-    frame = None
-    if compress and len(data) < _WORTH_A_THREAD:
-        frame = compress_frame(data)
-    elif compress:
-        frame = await threads.run(compress_frame, data)
+async def in_memory_body(data: BytesLike) -> Body:
+    """Return the body for data in memory: one frame, if that is clearly smaller."""
+    is_quick = len(data) < _WORTH_A_THREAD
+    frame = compress_frame(data) if is_quick else await threads.run(compress_frame, data)
     return Body.of(bytes(data)) if frame is None else Body.of(frame, "zstd")
 
 

@@ -11,7 +11,6 @@ from msgspec import structs
 
 from overspill import wire
 from overspill.errors import Absent, NotLive, OtherProducer, WrongOffset
-from overspill.execution import threads
 from overspill.transfer import request
 from overspill.transfer.argument_checks import check_duration, check_seconds, checked_text
 from overspill.transfer.caller import Caller, decode
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
 _SILENT_SECONDS: Final = 5.0
 """The least time that a request of a producer may have no progress, however little patience that has."""
-_WORTH_A_THREAD: Final = 128 * 1024
-"""Bytes whose compression takes longer than handing them to another thread."""
 
 
 class LiveCalls(Caller):
@@ -263,13 +260,9 @@ class _LiveService:
     async def _body(self, pieces: Sequence[bytes], on_sent: Callable[[], object] | None) -> Body:
         if not self._compress:
             return _watched(Body.of_parts(pieces), on_sent)
-        data = b"".join(pieces)
-        from overspill.transfer.compression import compress_frame  # noqa: PLC0415  (zstd is loaded when it is needed)
+        from overspill.transfer.compression import in_memory_body  # noqa: PLC0415  (zstd is loaded when it is needed)
 
-        frame = (
-            await threads.run(compress_frame, data) if len(data) > _WORTH_A_THREAD else compress_frame(data)
-        )
-        return _watched(Body.of(data) if frame is None else Body.of(frame, "zstd"), on_sent)
+        return _watched(await in_memory_body(b"".join(pieces)), on_sent)
 
 
 def _watched(body: Body, on_sent: Callable[[], object] | None) -> Body:
