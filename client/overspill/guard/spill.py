@@ -54,7 +54,8 @@ class Spill:
     "Output of pytest too long". `room` is the most bytes that the whole result may have with the notice in
     it, if that is less than its limits allow. If the guard has nowhere to store outputs, the spill is not
     identified: `id` and `sha256` are empty and `body` is what the tool returned. `masked` is how many secrets
-    of each kind were masked in `body`.
+    of each kind were masked in `body`. `seen` is the lines of `body` that the preview shows whole, as
+    `1-18,433`: they are stored as a label.
     """
 
     shape: Shape
@@ -70,6 +71,7 @@ class Spill:
     masked: Mapping[str, int] = field(default_factory=dict)
     seen: str = ""
     previews: Previews = field(default_factory=Previews, compare=False, repr=False)
+    """What was computed of the output so far, for its next notice."""
     redactor: Redactor | None = field(default=None, compare=False, repr=False)
     """What masked `body`, with the secrets of the environment as it was then."""
 
