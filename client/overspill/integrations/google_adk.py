@@ -6,6 +6,7 @@ app = App(name="desk", root_agent=agent, plugins=[OverspillPlugin()])
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.base_tool import BaseTool
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from google.adk.agents.invocation_context import InvocationContext
     from google.adk.events.event import Event
     from google.adk.models.llm_request import LlmRequest
+    from google.adk.sessions import Session
     from google.adk.tools.tool_context import ToolContext
 
     from overspill.agent_tools.agent_tool import AgentTool
@@ -35,9 +37,9 @@ _OF_ADK: Final = "adk_request_"
 class OverspillPlugin(BasePlugin):
     """Guards the results of every tool, and gives every agent `inspect_output` and `list_captures`.
 
-    Put it last: ADK asks no plugin after one that replaced a result. The session of a capture is that of ADK.
-    `event.custom_metadata["overspill"]` has `Guarded.metadata` by the id of the call. Without `guard`: see
-    `Adapter`.
+    Put it last: ADK asks no plugin after one that replaced a result. The session of a capture is that of ADK,
+    as `APP/USER/ID`. `event.custom_metadata["overspill"]` has `Guarded.metadata` by the id of the call.
+    Without `guard`: see `Adapter`.
     """
 
     def __init__(self, guard: Guard | None = None) -> None:
@@ -51,7 +53,7 @@ class OverspillPlugin(BasePlugin):
         self, *, invocation_context: InvocationContext, user_message: types.Content
     ) -> types.Content | None:
         """Guard the results of calls that took longer than their run: a later message brings them."""
-        session = invocation_context.session.id
+        session = _session(invocation_context.session)
         given = user_message.parts or []
         parts = [await self._brought(part, session) for part in given]
         if all(new is old for new, old in zip(parts, given, strict=True)):
@@ -86,7 +88,8 @@ class OverspillPlugin(BasePlugin):
         if guarded.notice is None:
             return None
         if tool_context.function_call_id is not None:
-            self._metadata[tool_context.session.id, tool_context.function_call_id] = guarded.metadata
+            key = (_session(tool_context.session), tool_context.function_call_id)
+            self._metadata[key] = guarded.metadata
         return guarded.value
 
     async def on_tool_error_callback(
@@ -104,7 +107,7 @@ class OverspillPlugin(BasePlugin):
         """Put the guard's metadata beside the results that were cut."""
         if not self._metadata:
             return None
-        session = invocation_context.session.id
+        session = _session(invocation_context.session)
         ids = {str(each.id) for each in event.get_function_responses()}  # a model may use one twice
         found = {
             each: self._metadata.pop((session, each)) for each in ids if (session, each) in self._metadata
@@ -147,9 +150,15 @@ class _ReadingTool(BaseTool):
 
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> dict[str, Any]:
         """Answer a call."""
-        return await self._tool.acall(args, session=tool_context.session.id)
+        return await self._tool.acall(args, session=_session(tool_context.session))
 
 
 def _named(context: ToolContext) -> dict[str, Any]:
     """Return how the guard names the call: its id and session."""
-    return {"call_id": context.function_call_id or minted(), "session": context.session.id}
+    return {"call_id": context.function_call_id or minted(), "session": _session(context.session)}
+
+
+def _session(session: Session) -> str:
+    """Return the name of a session. ADK's ids are unique among those of one user of one app only."""
+    app, user = (quote(each, safe="@") for each in (session.app_name, session.user_id))
+    return f"{app}/{user}/{session.id}"

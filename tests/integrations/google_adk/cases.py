@@ -22,6 +22,7 @@ from overspill.integrations.google_adk_artifacts import OverspillArtifactService
 
 from tests.integrations.google_adk.harness import USER, results, script_of
 from tests.integrations.kit import tools
+from tests.integrations.kit.cases import handle_in
 from tests.integrations.kit.harness import Call
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def test_the_result_of_a_call_that_took_longer_than_its_run_is_guarded(guard: Gu
     assert last["status"] == "done"
     assert last["log"].startswith("[overspill] Output of report (call_1")
     assert isinstance(guard.client, SyncClient)
-    assert guard.client.content("call:call_1").decode() == tools.lines(MANY)
+    assert guard.client.content(handle_in(last["log"])).decode() == tools.lines(MANY)
     assert brought.response == done
 
 
@@ -119,6 +120,26 @@ def test_a_callback_of_an_agent_keeps_the_last_word(guard: Guard, session: str) 
     )
 
     assert run(agent, guard, session)["call_of_child"].text == "from a cache"
+
+
+def test_users_whose_sessions_have_the_same_id_see_no_captures_of_each_other(session: str) -> None:
+    ours = LlmAgent(name="agent", model=lines_once(), tools=[tools.lines])
+    turn = [
+        Call("list_captures", {}, "call_1"),
+        Call("inspect_output", {"capture": "call:call_of_child"}, "call_2"),
+    ]
+    theirs = LlmAgent(name="agent", model=script_of([turn]))
+    with SyncClient(URL) as client, Guard(client, spool=False) as guard:
+        plugins = [OverspillPlugin(guard)]
+        spilled = asyncio.run(results(App(name="kit", root_agent=ours, plugins=plugins), "async", session))
+        asked = App(name="kit", root_agent=theirs, plugins=plugins)
+        found = asyncio.run(results(asked, "async", session, user="bob"))
+        listed = client.list(session=f"kit/{USER}/{session}").captures
+
+    assert "[overspill]" in spilled["call_of_child"].text
+    assert [each.call_id for each in listed] == ["call_of_child"]
+    assert found["call_1"].structured == {"captures": [], "next": None}
+    assert "error" in found["call_2"].structured
 
 
 def test_the_type_and_the_identity_of_an_exception_stay(guard: Guard, session: str) -> None:

@@ -100,15 +100,15 @@ def script_of(turns: Sequence[Sequence[Call]]) -> Script:
     return Script(model="script", turns=list(turns), offered=[])
 
 
-async def results(app: App, way: str, session: str) -> dict[str, Result]:
+async def results(app: App, way: str, session: str, user: str = USER) -> dict[str, Result]:
     """Run the app; return the results that its events have."""
     runner = InMemoryRunner(app=app)
-    await runner.session_service.create_session(app_name=app.name, user_id=USER, session_id=session)
+    await runner.session_service.create_session(app_name=app.name, user_id=user, session_id=session)
     mode = StreamingMode.SSE if way == "stream" else StreamingMode.NONE
     asked = types.Content(role="user", parts=[types.Part(text="go")])
     found: dict[str, Result] = {}
     async for event in runner.run_async(
-        user_id=USER, session_id=session, new_message=asked, run_config=RunConfig(streaming_mode=mode)
+        user_id=user, session_id=session, new_message=asked, run_config=RunConfig(streaming_mode=mode)
     ):
         known = (event.custom_metadata or {}).get("overspill", {})
         found |= {each.id: result(each, known.get(each.id)) for each in event.get_function_responses()}
