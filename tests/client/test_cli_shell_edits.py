@@ -38,6 +38,25 @@ def test_an_edited_command_is_shown_as_the_terminal_shows_it(
     assert "ready> true; : ;echo 12" in shown
 
 
+@pytest.mark.parametrize("name", ["bash", "zsh"])
+def test_a_command_that_is_edited_after_the_terminal_was_resized_is_shown_as_the_terminal_shows_it(
+    service: ServiceProcess, tmp_path: Path, name: str
+) -> None:
+    write_start_file(tmp_path, name)
+    overspill = Shell(service.url, HOME=str(tmp_path), OVERSPILL_SPOOL="off")
+    terminal = overspill.terminal("shell", "--shell", name, LANG="C.UTF-8")
+    terminal.wait_for(b"ready> ")
+    handle = CAPTURE_ID.findall(terminal.shown.decode())[0]
+    terminal.resize(40, 24)
+    enter(terminal, b"true 1")
+    enter(terminal, b"echo " + b"a" * 60 + b"z", LEFT * 51 + b"X")
+    terminal.press(b"exit\r")
+    terminal.ended()
+    shown = [line.strip() for line in overspill("head", handle).out.split("\n")]
+
+    assert f"ready> echo {'a' * 10}X{'a' * 50}z" in shown
+
+
 def enter(terminal: Terminal, *keys: bytes) -> None:
     """Press keys, the next ones when the last of these is shown, and wait for the next prompt."""
     for each in keys:

@@ -100,6 +100,14 @@ def test_where_the_columns_are_not_known_a_line_is_one_row() -> None:
     assert decode(written, columns=0).text == "$ yy" + "x" * 98 + "\n"
 
 
+@pytest.mark.parametrize("name", EDITED)
+def test_a_line_that_says_how_many_columns_there_are_is_of_so_many(name: str) -> None:
+    written, shown = EDITED[name]
+    told = f"\x1b]633;P;Columns=80\x07\x1b]633;P;Columns={COLUMNS}\x1b\\{written}\n"
+
+    assert decode(told.encode(), columns=80).text == f"{shown}\n"
+
+
 def test_a_bar_that_blanks_itself_before_the_one_above_is_drawn_leaves_no_blanks() -> None:
     written = b"inner 99%\r" + b" " * 30 + b"\r\x1b[Aouter 33%\n"
 

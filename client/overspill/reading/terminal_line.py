@@ -5,6 +5,7 @@ r"""What a terminal shows of a line that was written to more than once: progress
     CSI n K  J     erase from here on (0), to here (1), or all (2)
     CSI n P @ X    delete, insert or erase characters
     ESC 7 … CSI r;c H … ESC 8                   drawn elsewhere, as the progress of apt
+    ESC ] 633 ; P ; Columns=n BEL               how many columns there are by now: shells say it with a prompt
 
 The sequences are those of ECMA-48, as xterm understands them. A line is longer than a row if the terminal has
 wrapped it. Only the line itself is known here: what is drawn above it is left out if the cursor comes back.
@@ -16,7 +17,7 @@ import re
 import unicodedata
 from typing import Final
 
-MOVES: Final = re.compile(rb"\x1b(?:\[[0-9;]*[@-DGHJKPXf]|[78])")
+MOVES: Final = re.compile(rb"\x1b(?:\[[0-9;]*[@-DGHJKPXf]|[78]|\]633;P;Columns=[0-9]{1,5}(?:\x07|\x1b\\))")
 """The sequences that are understood here. All others are to be removed before."""
 _TOKEN: Final = re.compile(r"\x1b(?:\[([0-9]*)[0-9;]*([@-DGHJKPXf])|([78]))|([\r\x08\t])|[^\x1b\r\x08\t]+")
 _BACK: Final = re.compile(r"\r(?=[^\r])|[\x08\x1b]")
@@ -31,6 +32,8 @@ _LAST_RETURN: Final = re.compile(r"(?<!\r)(?<!\x1b\[[JK])(?<!\x1b\[[0-2][JK])\r(
 _NO_LINE_END: Final = re.compile(r"(?:[%#] {8,}+\r \r|\u23ce {8,}+\r\u23ce \r)\r*")
 _NO_LINE_END_SIGN: Final = "⏎ "
 
+_COLUMNS: Final = re.compile(r"\x1b\]633;P;Columns=([0-9]+)(?:\x07|\x1b\\)")
+
 _TAB: Final = 8
 MOST_COLUMNS: Final = 1_000
 """Columns of a row that are believed; and how far a row reaches if its columns are not known."""
@@ -40,12 +43,15 @@ _ZERO_WIDTH: Final = frozenset({"Cc", "Cf", "Me", "Mn"})
 def shown_lines(text: str, columns: int) -> str:
     """Return the lines of a terminal of so many `columns`, 0 if that is not known, as it shows them last.
 
-    Lines stay lines. An output without a line end stays before the prompt of zsh or fish, with `⏎` between.
+    A line that says how many there are has so many. Lines stay lines. An output without a line end stays
+    before the prompt of zsh or fish, with `⏎` between.
     """
     return "\n".join(_shown(line, columns) if _BACK.search(line) else line for line in text.split("\n"))
 
 
 def _shown(line: str, columns: int) -> str:
+    if told := _COLUMNS.findall(line):
+        line, columns = _COLUMNS.sub("", line), int(told[-1])
     *outputs, last = _NO_LINE_END.split(line)
     before = [shown for output in outputs if (shown := _Line(columns).draw(output))]
     end = _LAST_RETURN.search(last)

@@ -55,7 +55,10 @@ test("a line of a terminal is as it was left, in its colours", () => {
     ["a\tb\b\bc", "a      cb"],
   ];
 
-  for (const [written, shown] of edited) assert.equal(plain(lastWritten(written, 40)), shown);
+  for (const [written, shown] of edited) {
+    assert.equal(plain(lastWritten(written, 40)), shown);
+    assert.equal(plain(lastWritten(`\x1b]633;P;Columns=40\x07${written}`, 80)), shown);
+  }
   assert.deepEqual(spans(lastWritten("$ \x1b[32mlx\x1b[m\b\x1b[31ms", 80)), [
     { text: "$ ", styles: [] },
     { text: "l", styles: ["a-fg-green"] },

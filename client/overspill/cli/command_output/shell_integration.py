@@ -1,5 +1,8 @@
 r"""Lets a shell mark its commands on the terminal, so that each is found in what is stored.
 
+Bash and zsh say with each prompt how many columns the terminal has by then: what is edited there is drawn for
+those. Fish moves with line ends, so a command of several rows cannot be told from several lines.
+
 Bash, zsh and fish read a start file of ours, which reads the person's own first. Other shells start as they
 are. If options of bash say which start files it reads, it reads ours later, before its first prompt. With
 `-f` zsh reads ours only.
@@ -54,7 +57,7 @@ __overspill_begin() {
 __overspill_prompt() {
   local code=$?
   __overspill_known=$(__overspill_last)
-  \printf '\e]133;D;%s\a\e]133;A\a' "$code"
+  \printf '\e]133;D;%s\a\e]633;P;Columns=%s\a\e]133;A\a' "$code" "${COLUMNS-}"
   [[ -o errexit ]] || return $code
 }
 PROMPT_COMMAND="__overspill_prompt${PROMPT_COMMAND:+; $PROMPT_COMMAND}"
@@ -88,7 +91,7 @@ unset OVERSPILL_ZDOTDIR __overspill_folder
 __overspill_begin() { \printf '\e]633;E;%s\a\e]133;C\a' "$(__overspill_escaped "$1")" }
 __overspill_prompt() {
   local code=$?
-  \printf '\e]133;D;%s\a\e]133;A\a' "$code"
+  \printf '\e]133;D;%s\a\e]633;P;Columns=%s\a\e]133;A\a' "$code" "${COLUMNS-}"
   [[ -o errexit ]] || return $code
 }
 autoload -Uz add-zsh-hook

@@ -20,6 +20,7 @@ const MOVES = "@ABCDGHJKPXf";
 /** In a line without it, the cursor goes nowhere but to the start. */
 const EDITED = /[\b]|\u001b\[[0-9;]*[@-DGPX]|\u001b7\u001b\[[0-9;]*[Hf]/;
 const WRITTEN_TWICE = /\r[^\r]|[\b]|\u001b(?:\[[0-9;]*[@-DGHJKPXf]|7)/;
+const COLUMNS = /\u001b\]633;P;Columns=(\d{1,5})(?:\u0007|\u001b\\)/g;
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1f64f}\u{1f680}-\u{1f6ff}\u{1f900}-\u{1faff}\u{20000}-\u{3fffd}]/u;
 const NO_WIDTH = /[\p{M}\p{Cf}\p{Cc}]/u;
@@ -28,9 +29,13 @@ const MOST_COLUMNS = 1_000;
 const LONGEST_STYLE = 256;
 const BLANK: Cell = { text: " ", style: "" };
 
-/** Return a line as a terminal of so many columns shows it in the end; 0 columns if nobody knows how many. */
+/**
+ * Return a line as a terminal of so many columns shows it in the end; 0 columns if nobody knows how many. The line itself may
+ * say how many there are.
+ */
 export function shownLine(line: string, columns: number): string {
   if (!WRITTEN_TWICE.test(line)) return line;
+  columns = Number([...line.matchAll(COLUMNS)].at(-1)?.[1] ?? columns);
   const drawn = line.replace(TO_START, "\r");
   const room = 2 * line.length + MOST_COLUMNS;
   return new Line(columns <= MOST_COLUMNS ? columns : 0, room, !EDITED.test(drawn)).draw(shownTokens(drawn));
