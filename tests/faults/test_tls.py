@@ -282,9 +282,48 @@ def test_an_expired_certificate_is_refused(files: Files) -> None:
 def test_a_certificate_and_its_key_may_stand_in_one_file(files: Files) -> None:
     files.key.write_bytes(files.certificate.read_bytes() + files.key.read_bytes())
 
-    _, expires = read_certificate(files.key, files.key)
+    _, validity = read_certificate(files.key, files.key)
 
-    assert datetime.fromisoformat(expires) > datetime.now(UTC)
+    assert validity.ends > datetime.now(UTC)
+
+
+def test_the_end_of_a_certificate_is_warned_of_once_before_it_and_once_after_it(
+    files: Files, caplog: pytest.LogCaptureFixture
+) -> None:
+    end = datetime.now(UTC) + timedelta(days=30)
+    files.issue(not_after=end)
+    certificate = Certificate(files.certificate, files.key)
+    for days in (-8, -6, -5, 0.1, 1):
+        certificate.warn_once(end + timedelta(days=days))
+
+    said = [line.getMessage() for line in caplog.records]
+    assert ["expires soon" in each for each in said] == [True, False]
+    assert "has expired" in said[1]
+
+
+@pytest.mark.parametrize(("hours", "is_warned_of"), [(7, False), (5, True)])
+def test_a_certificate_of_a_day_is_warned_of_in_its_last_quarter(
+    files: Files, hours: int, is_warned_of: bool
+) -> None:
+    end = datetime.now(UTC) + timedelta(days=1)
+    files.issue(not_before=end - timedelta(days=1), not_after=end)
+    _, validity = read_certificate(files.certificate, files.key)
+
+    assert bool(validity.warning(end - timedelta(hours=hours))) is is_warned_of
+
+
+async def test_a_renewed_certificate_ends_the_warning_and_the_next_one_is_warned_of_again(
+    files: Files, caplog: pytest.LogCaptureFixture
+) -> None:
+    soon = datetime.now(UTC) + timedelta(days=1)
+    files.issue(not_after=soon)
+    certificate = Certificate(files.certificate, files.key)
+    for ends in (soon, soon + timedelta(days=30), soon):
+        files.issue(not_after=ends)
+        await certificate.reread()
+        certificate.warn_once(datetime.now(UTC))
+
+    assert caplog.text.count("expires soon") == 2
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -8,8 +8,8 @@ import os
 import ssl
 import stat
 from contextlib import suppress
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from overspill_service.access import stamp_of
 from overspill_service.resources.attempts import Attempts
@@ -25,10 +25,29 @@ POLL_SECONDS: Final = 5.0
 """How often the files are looked at."""
 PROOF_ROUNDS: Final = 4
 """Turns of both ends until a handshake has ended: TLS 1.2 needs the most."""
+WARNING_TIME: Final = timedelta(days=7)
+"""How long before its end a certificate is warned of, but for short-lived ones: in their last quarter."""
 NOT_FOR_GROUP: Final = stat.S_IWGRP | stat.S_IXGRP | stat.S_IRWXO
 NOT_FOR_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 log = logging.getLogger("overspill_service.start")
+
+
+class Validity(NamedTuple):
+    """Since when and until when a certificate is valid."""
+
+    begins: datetime
+    ends: datetime
+
+    def warning(self, now: datetime) -> str:
+        """Return what its operator should know. Empty while it is valid for long enough."""
+        if now >= self.ends:
+            return "has expired: clients refuse it, and the service would not start with it"
+        is_late = self.ends - now <= min(WARNING_TIME, (self.ends - self.begins) / 4)
+        return "expires soon" if is_late else ""
+
+    def __str__(self) -> str:
+        return self.ends.isoformat(timespec="seconds")
 
 
 class Certificate:
@@ -38,7 +57,8 @@ class Certificate:
         """Raises `SettingError` if the files cannot be used, or the certificate has expired."""
         self._certificate, self._key = certificate, key
         self._stamp = self._stamps()
-        self.context, self.expires = read_certificate(certificate, key)
+        self.context, self.validity = read_certificate(certificate, key)
+        self._warning = ""
 
     async def reread(self) -> None:
         """Use what the files hold from the next connection on.
@@ -46,7 +66,7 @@ class Certificate:
         Raises `SettingError`; then nothing has changed.
         """
         self._stamp = await asyncio.to_thread(self._stamps)
-        self.context, self.expires = await asyncio.to_thread(read_certificate, self._certificate, self._key)
+        self.context, self.validity = await asyncio.to_thread(read_certificate, self._certificate, self._key)
 
     async def reread_if_changed(self) -> None:
         """Read the files again if they have changed. A mistake in them is reported, and changes nothing."""
@@ -57,7 +77,17 @@ class Certificate:
         except SettingError as error:
             log.error("the changed certificate is wrong, and the former one stays in use: %s", error)  # noqa: TRY400  (no traceback for a wrong file)
         else:
-            log.info("the certificate has changed and is in use", extra=logs.fields(expires=self.expires))
+            log.info("the certificate has changed and is in use", extra=self._fields)
+
+    def warn_once(self, now: datetime) -> None:
+        """Log once that the certificate expires soon, and once that it has expired."""
+        known, self._warning = self._warning, self.validity.warning(now)
+        if self._warning not in ("", known):
+            log.warning("the certificate %s; replace its files", self._warning, extra=self._fields)
+
+    @property
+    def _fields(self) -> dict[str, Any]:
+        return logs.fields(expires=str(self.validity))
 
     def _stamps(self) -> tuple[tuple[int, ...], ...]:
         return stamp_of(self._certificate), stamp_of(self._key)
@@ -78,10 +108,11 @@ async def run_rereads(certificate: Certificate) -> None:
     while True:
         await asyncio.sleep(POLL_SECONDS)
         await attempts.make("reading the certificate", certificate.reread_if_changed())
+        certificate.warn_once(datetime.now(UTC))
 
 
-def read_certificate(certificate: Path, key: Path) -> tuple[ssl.SSLContext, str]:
-    """Return the context of connections that show the certificate, and when it expires.
+def read_certificate(certificate: Path, key: Path) -> tuple[ssl.SSLContext, Validity]:
+    """Return the context of connections that show the certificate, and when it is valid.
 
     Raises `SettingError` that says what is wrong with which file.
     """
@@ -95,12 +126,12 @@ def read_certificate(certificate: Path, key: Path) -> tuple[ssl.SSLContext, str]
         raise SettingError(f"tls_certificate: {certificate} with {key}: {error.strerror}") from error
 
 
-def _context_of(certificate: Path, key: Path) -> tuple[ssl.SSLContext, str]:
+def _context_of(certificate: Path, key: Path) -> tuple[ssl.SSLContext, Validity]:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     context.load_cert_chain(certificate, key, password=lambda: _refuse_passphrase(key))
-    return context, _proved_expiry(context, certificate)
+    return context, _proved_validity(context, certificate)
 
 
 def _require_readable(setting: str, file: Path) -> None:
@@ -140,8 +171,8 @@ def _reason(error: ssl.SSLError, certificate: Path, key: Path) -> str:
     )
 
 
-def _proved_expiry(server: ssl.SSLContext, certificate: Path) -> str:
-    """Connect in memory as a client that trusts this very certificate. Return when it expires.
+def _proved_validity(server: ssl.SSLContext, certificate: Path) -> Validity:
+    """Connect in memory as a client that trusts this very certificate. Return when it is valid.
 
     Raises `SettingError` if the client refuses it: it has expired, is not valid yet, or is not for servers.
     """
@@ -158,5 +189,6 @@ def _proved_expiry(server: ssl.SSLContext, certificate: Path) -> str:
                     end.do_handshake()
     except ssl.SSLCertVerificationError as error:
         raise SettingError(f"tls_certificate: {certificate}: {error.verify_message}") from error
-    ends = str((asking.getpeercert() or {})["notAfter"])
-    return datetime.fromtimestamp(ssl.cert_time_to_seconds(ends), UTC).isoformat(timespec="seconds")
+    facts = asking.getpeercert() or {}
+    instants = (ssl.cert_time_to_seconds(str(facts[name])) for name in ("notBefore", "notAfter"))
+    return Validity(*(datetime.fromtimestamp(each, UTC) for each in instants))

@@ -247,7 +247,7 @@ def _start_fields(
         "store": without_password(settings.store or (settings.data / "objects").resolve().as_uri()),
         "catalog": without_password(settings.catalog),
         "keys": "none needed" if is_open else "needed",
-    } | ({"certificate_expires": certificate.expires} if certificate else {})
+    } | ({"certificate_expires": str(certificate.validity)} if certificate else {})
 
 
 def without_password(url: str) -> str:
