@@ -58,6 +58,10 @@ EDITED: Final = {
     "tabs": ("a\tb\b\bc", "a      cb"),
     "a backspace only goes back": ("$ abc\b", "$ abc"),
     "typed anew": ("abc\b \b\b \bx", "ax"),
+    "wrapped by bash, and gone up within tmux": (
+        f"ready>  {LONG} \rhij\x1bM\r\x1b[8Cshow\x1b[4D",
+        f"ready>  show{LONG[4:]}hij",
+    ),
 }
 
 

@@ -1,7 +1,8 @@
 r"""What a terminal shows of a line that was written to more than once: progress bars, edited commands.
 
-    BS  CSI n D    to the left              CR  CSI n G    to the start of the row, to a column
-        CSI n C    to the right                 CSI n A B  a row up, down
+    BS  CSI n D    to the left              CR     CSI n G    to the start of the row, to a column
+        CSI n C    to the right             ESC M  CSI n A    a row up, as tmux and others
+                                                   CSI n B    a row down
     CSI n K  J     erase from here on (0), to here (1), or all (2)
     CSI n P @ X    delete, insert or erase characters
     ESC 7 … CSI r;c H … ESC 8                   drawn elsewhere, as the progress of apt
@@ -17,12 +18,12 @@ import re
 import unicodedata
 from typing import Final
 
-MOVES: Final = re.compile(rb"\x1b(?:\[[0-9;]*[@-DGHJKPXf]|[78]|\]633;P;Columns=[0-9]{1,5}(?:\x07|\x1b\\))")
+MOVES: Final = re.compile(rb"\x1b(?:\[[0-9;]*[@-DGHJKPXf]|[78M]|\]633;P;Columns=[0-9]{1,5}(?:\x07|\x1b\\))")
 """The sequences that are understood here. All others are to be removed before."""
-_TOKEN: Final = re.compile(r"\x1b(?:\[([0-9]*)[0-9;]*([@-DGHJKPXf])|([78]))|([\r\x08\t])|[^\x1b\r\x08\t]+")
+_TOKEN: Final = re.compile(r"\x1b(?:\[([0-9]*)[0-9;]*([@-DGHJKPXf])|([78M]))|([\r\x08\t])|[^\x1b\r\x08\t]+")
 _BACK: Final = re.compile(r"\r(?=[^\r])|[\x08\x1b]")
 """In a line without it, nothing is written twice."""
-_EDITED: Final = re.compile(r"\x08|\x1b\[[0-9;]*[@-DGPX]|\x1b7\x1b\[[0-9;]*[Hf]")
+_EDITED: Final = re.compile(r"\x08|\x1bM|\x1b\[[0-9;]*[@-DGPX]|\x1b7\x1b\[[0-9;]*[Hf]")
 """In a line without it, the cursor goes nowhere but to the start."""
 _LAST_RETURN: Final = re.compile(r"(?<!\r)(?<!\x1b\[[JK])(?<!\x1b\[[0-2][JK])\r(?:\r|\x1b\[[0-2]?[JK])*+\Z")
 """A return at the end overwrites nothing. A bar that is erased then stays."""
@@ -87,7 +88,7 @@ class _Line:
             if letter is None and cursor is None and control is None:
                 self._write(token[0])
             else:
-                self._move(control or cursor or letter, number or "")
+                self._move("A" if cursor == "M" else control or cursor or letter, number or "")
         end = self._at if self._elsewhere is None else 0
         while len(self._cells) > end and self._cells[-1] == " ":
             self._cells.pop()

@@ -47,6 +47,7 @@ test("a line of a terminal is as it was left, in its colours", () => {
     ["$ e\r\x1b[3C\x1b[38;5;240mxit\r\x1b[3C\x1b[30m\x1b(B\x1b[mcho\x1b[K new\r\x1b[10C", "$ echo new"],
     [`ready>  ${long} \rhij\b\b\bXhij\b\b\b`, `ready>  ${long}Xhij`],
     [`ready>  ${long} \rhij\x1b[A\r\x1b[8Cshow\x1b[4D`, `ready>  show${long.slice(4)}hij`],
+    [`ready>  ${long} \rhij\x1bM\r\x1b[8Cshow\x1b[4D`, `ready>  show${long.slice(4)}hij`],
     ["\x1b[1G\x1b[36m|\x1b[39m Loading\x1b[1G\x1b[0K/ Loading\x1b[1G\x1b[0K\x1b[32mok\x1b[39m Done", "ok Done"],
     ["Unpacking a ...\x1b7\x1b[24;0f\x1b[42mProgress: [ 50%]\x1b[49m [###...] \x1b8", "Unpacking a ..."],
     ["search: x\x1b[A\x1b[3Cdrawn above\x1b[1B\r\x1b[Kdone", "done"],

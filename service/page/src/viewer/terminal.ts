@@ -14,12 +14,12 @@ interface Token {
 }
 
 const TOKEN =
-  /\u001b(?:\[([0-?]*)[ -/]*([@-~])|([78])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[PX^_][^\u001b]*(?:\u001b\\)?|[ -/]+[0-~]|[0-Z\\-~]|)|[\r\b\t]|[^\u001b\r\b\t]+/g;
+  /\u001b(?:\[([0-?]*)[ -/]*([@-~])|([78M])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[PX^_][^\u001b]*(?:\u001b\\)?|[ -/]+[0-~]|[0-Z\\-~]|)|[\r\b\t]|[^\u001b\r\b\t]+/g;
 const TO_START = /\u001b\[[01]?G/g;
 const MOVES = "@ABCDGHJKPXf";
 /** In a line without it, the cursor goes nowhere but to the start. */
-const EDITED = /[\b]|\u001b\[[0-9;]*[@-DGPX]|\u001b7\u001b\[[0-9;]*[Hf]/;
-const WRITTEN_TWICE = /\r[^\r]|[\b]|\u001b(?:\[[0-9;]*[@-DGHJKPXf]|7)/;
+const EDITED = /[\b]|\u001bM|\u001b\[[0-9;]*[@-DGPX]|\u001b7\u001b\[[0-9;]*[Hf]/;
+const WRITTEN_TWICE = /\r[^\r]|[\b]|\u001b(?:\[[0-9;]*[@-DGHJKPXf]|[7M])/;
 const COLUMNS = /\u001b\]633;P;Columns=(\d{1,5})(?:\u0007|\u001b\\)/g;
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1f64f}\u{1f680}-\u{1f6ff}\u{1f900}-\u{1faff}\u{20000}-\u{3fffd}]/u;
@@ -44,7 +44,7 @@ export function shownLine(line: string, columns: number): string {
 /** Return the parts of a line, without returns at its end: they overwrite nothing, and a bar that is erased then stays. */
 function shownTokens(line: string): Token[] {
   const tokens = [...line.matchAll(TOKEN)].map(([text, parameters, letter, cursor]) => {
-    const move = cursor ?? (letter !== undefined && (MOVES.includes(letter) || letter === "m") ? letter : text.length === 1 && "\r\b\t".includes(text) ? text : "");
+    const move = cursor?.replace("M", "A") ?? (letter !== undefined && (MOVES.includes(letter) || letter === "m") ? letter : text.length === 1 && "\r\b\t".includes(text) ? text : "");
     const amount = Math.min(Number.parseInt(parameters ?? "", 10) || 0, MOST_COLUMNS);
     return { text, move: /^[<=>?]/.test(parameters ?? "") ? "" : move, amount };
   });
