@@ -6,6 +6,8 @@ agent = Agent(model, tools=tools, capabilities=[OverspillCapability()])
 from __future__ import annotations
 
 import dataclasses
+from decimal import Decimal
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
@@ -138,22 +140,26 @@ class OverspillCapability(AbstractCapability[Any]):
             "session": ctx.conversation_id,
             "is_own": tool_def.metadata == _OWN,
         }
-        running = _completed(handler, args)
         try:
-            return _with_metadata(await self.adapter.guarded(running, passing=_PASSING, **named))
+            async with self.adapter.calling(passing=_PASSING, **named):
+                result = await _completed(handler, args)
         except ToolFailedError as failed:
             raise await self._shortened(failed, failed.tool_failed, named) from failed.__cause__
         except ToolRetryError as retry:
             raise await self._shortened(retry, retry.tool_retry, named) from retry.__cause__
         except ValidationError as error:
             raise await self._shortened_details(error, named) from error.__cause__
+        return await self._guarded(result, named)
+
+    async def _guarded(self, result: Any, named: dict[str, Any]) -> Any:
+        plain = _plain(result)
+        guarded = await self.adapter.process(plain, **named)
+        return result if guarded.value is plain else _with_metadata(guarded)
 
     async def _external(self, result: Any, tool: str, call_id: str, session: str | None) -> Any:
         if result == "skip" or isinstance(result, _DECISIONS):
             return result
-        return _with_metadata(
-            await self.adapter.process(result, tool=tool, call_id=call_id or minted(), session=session)
-        )
+        return await self._guarded(result, {"tool": tool, "call_id": call_id or minted(), "session": session})
 
     async def _answer(self, part: ToolReturnPart, session: str | None) -> ToolReturnPart:
         given = ToolReturn(part.content, metadata=part.metadata)
@@ -199,6 +205,13 @@ async def _completed(handler: Callable[[dict[str, Any]], Awaitable[Any]], args: 
         return await handler(args)
     except SkipToolExecution as skipped:
         return skipped.result
+
+
+def _plain(result: Any) -> Any:
+    """Return what a model is shown of a value of a class that can hold no other."""
+    if isinstance(result, Enum):
+        return result.value
+    return str(result) if isinstance(result, Decimal) else result
 
 
 def _reading_tool(tool: AgentTool) -> Tool[Any]:

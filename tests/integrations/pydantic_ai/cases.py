@@ -7,6 +7,8 @@ import json
 import sys
 import warnings
 from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -199,6 +201,37 @@ def test_a_model_as_result_is_written_without_a_warning(guard: Guard) -> None:
     assert '"count":5000' in text
     assert len(text) < 12_000
     assert stored(guard, handle_in(text))
+
+
+class Log(StrEnum):
+    WHOLE = tools.lines(MANY)
+    SHORT = tools.lines(3)
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [(Log.WHOLE, tools.lines(MANY)), (Decimal("3" * 60_000), "3" * 60_000)],
+    ids=["enum", "number"],
+)
+def test_a_value_of_which_no_shorter_one_can_be_made_becomes_a_notice(
+    guard: Guard, made: Any, text: str
+) -> None:
+    def look() -> Any:
+        return made
+
+    (found,) = parts(agent_of(guard, look))
+
+    assert stored(guard, handle_in(found.content)).decode() == text
+    assert sum(each.count for each in guard.stats.values()) == 1
+
+
+def test_a_short_value_stays_of_its_class(guard: Guard) -> None:
+    def look() -> Log:
+        return Log.SHORT
+
+    (found,) = parts(agent_of(guard, look))
+
+    assert found.content is Log.SHORT
 
 
 def test_captures_are_of_the_conversation(guard: Guard, session: str) -> None:
