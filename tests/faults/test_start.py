@@ -224,6 +224,14 @@ def test_a_user_without_a_home_needs_no_folder_if_nothing_lives_in_it() -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+def test_a_list_without_keys_says_that_no_catalog_was_named(tmp_path: Path) -> None:
+    unnamed = service_command("keys", "list", "--data", tmp_path)
+    named = service_command("keys", "list", "--data", tmp_path, "--catalog", f"sqlite://{tmp_path}/file")
+
+    assert (unnamed.stdout, named.stdout, named.stderr) == ("", "", "")
+    assert f"no keys in the catalog of this machine, in {tmp_path}; --catalog" in unnamed.stderr
+
+
 def test_a_catalog_that_is_not_there_is_named_without_its_password(tmp_path: Path) -> None:
     url = f"127.0.0.1:{free_port()}?deadline=0.1"
     ended = service_command("keys", "list", "--data", tmp_path, "--catalog", f"redis://:secret@{url}")

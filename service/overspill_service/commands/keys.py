@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 CATALOG: Final = "catalog"
 FILE: Final = "file"
+UNNAMED_CATALOG: Final = "sqlite:"
+"""The catalog that is used if no setting names one."""
 
 
 def tenant_of(options: Mapping[str, Any]) -> str:
@@ -76,6 +79,12 @@ async def show(settings: Settings, _options: Mapping[str, Any]) -> int:
     report = [(record, CATALOG) for record in of_catalog] + [(record, FILE) for record in of_file]
     for record, where in sorted(report, key=lambda each: (each[0].tenant, each[0].created, each[0].hash)):
         print(json.dumps(_facts(record, uses.get(record.hash), where)))
+    if not report and settings.catalog == UNNAMED_CATALOG:
+        print(
+            f"no keys in the catalog of this machine, in {settings.data}; --catalog or OVERSPILL_CATALOG "
+            "names another one",
+            file=sys.stderr,
+        )
     return 0
 
 
