@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from botocore.exceptions import ClientError
 from overspill_service.errors import StoreUnavailable
 from overspill_service.objects.s3 import Location, S3Store
 
@@ -71,6 +75,31 @@ async def test_a_probe_uses_what_the_chain_has_although_its_refusal_has_no_code(
     chain.give()
 
     await store.ping()
+
+
+async def test_a_role_is_asked_for_in_the_region_of_the_store_url(
+    chain: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signed: list[str] = []
+
+    async def refuse(request: web.Request) -> web.Response:
+        signed.append(request.headers["Authorization"])
+        return web.Response(status=403, text="<ErrorResponse><Error><Code>No</Code></Error></ErrorResponse>")
+
+    chain.give()
+    config = chain.file.with_name("config")
+    config.write_text("[profile role]\nrole_arn = arn:aws:iam::1:role/overspill\nsource_profile = default\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    app = web.Application()
+    app.router.add_post("/", refuse)
+    async with TestServer(app) as token_service:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", str(token_service.make_url("")))
+        store = S3Store(Location.from_url("s3://bucket?profile=role&region=eu-central-1"))
+        with pytest.raises(ClientError, match="No"):
+            await asyncio.to_thread(store._bucket.credentials.get_frozen_credentials)
+        await store.close()
+
+    assert "/eu-central-1/sts/" in signed[0]
 
 
 @pytest.mark.parametrize(

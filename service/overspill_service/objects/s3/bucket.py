@@ -65,7 +65,7 @@ class Bucket:
 
     def _configure(self) -> None:
         core = botocore.session.Session(profile=self._location.profile)
-        self.credentials = ChainCredentials(self._location.profile)
+        self.credentials = ChainCredentials(self._location.profile, self._location.region)
         core.register_component("credential_provider", self.credentials)
         session = boto3.Session(region_name=self._location.region, botocore_session=core)
         self.region = session.region_name or _HOME_REGION

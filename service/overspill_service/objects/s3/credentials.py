@@ -36,10 +36,13 @@ def may_refuse_credentials(status: int) -> bool:
 class ChainCredentials(Credentials):
     """What the chain gave last. All requests to one store are signed with it, those of boto3 too."""
 
-    def __init__(self, profile: str | None) -> None:
-        """Blocks while the chain looks, maybe for a role. `profile` is one of the AWS configuration."""
+    def __init__(self, profile: str | None, region: str | None) -> None:
+        """Blocks while the chain looks, maybe for a role.
+
+        `profile`: one of the AWS configuration. `region`: where roles are asked for; None as it says.
+        """
         super().__init__("", "")
-        self._profile = profile
+        self._profile, self._region = profile, region
         self._found = self._asked()
         self._next_question = -math.inf
         self._lock = asyncio.Lock()
@@ -85,4 +88,7 @@ class ChainCredentials(Credentials):
         self._found = found or self._found
 
     def _asked(self) -> Credentials | None:
-        return botocore.session.Session(profile=self._profile).get_credentials()
+        session = botocore.session.Session(profile=self._profile)
+        if self._region is not None:
+            session.set_config_variable("region", self._region)
+        return session.get_credentials()
