@@ -46,7 +46,8 @@ def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
     `external_execution` are guarded in their places. Raises `ValueError` if it, or the agent that it is a
     copy of, has another guard. Without `guard`: see `Adapter`.
     """
-    known = [agent.overspill] if isinstance(agent, _Continuing) else []
+    hooks = (each for each in agent.tool_hooks or () if getattr(each, "__module__", None) == __name__)
+    known = [each.adapter for each in hooks]
     adapter = adapter_for(guard, known)
     if known:
         return agent  # a tool's name must be there once
@@ -91,6 +92,7 @@ def _hook(adapter: Adapter) -> Callable[..., Any]:
         return _with_metadata(adapter.process_printed_sync(result, **call))
 
     hook: Any = overspill
+    hook.adapter = adapter
     hook.__signature__ = inspect.signature(overspill)  # agno asks for it ten times a call
     return overspill
 

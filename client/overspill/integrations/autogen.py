@@ -58,7 +58,7 @@ def guard_tools(tools: Iterable[Any], guard: Guard | None = None) -> list[Workbe
     taken = {each.name for each in (*functions, *others)}
     if not any(isinstance(each, _ReadingWorkbench) for each in benches):
         guarded.append(_ReadingWorkbench(adapter, taken))
-    return [_Functions(functions), *guarded]
+    return [_Functions(functions, adapter), *guarded]
 
 
 def _guarded_function(tool: Any, adapter: Adapter) -> FunctionTool:
@@ -88,6 +88,10 @@ class _Guarding:
 
 class _Functions(StaticStreamWorkbench):
     """Functions that are guarded."""
+
+    def __init__(self, functions: list[BaseTool[Any, Any]], adapter: Adapter) -> None:
+        super().__init__(functions)
+        self.overspill = adapter
 
 
 def _guarded_workbench(bench: Workbench, adapter: Adapter) -> Workbench:
@@ -210,4 +214,4 @@ class _ReadingWorkbench(StaticWorkbench):
         self.overspill = adapter
 
 
-_GUARDED: Final = (_Guarding, _GuardingWorkbench, _ReadingWorkbench)
+_GUARDED: Final = (_Guarding, _GuardingWorkbench, _Functions, _ReadingWorkbench)

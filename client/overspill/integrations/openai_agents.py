@@ -9,7 +9,7 @@ import copy
 import json
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from agents import (
@@ -236,10 +236,27 @@ class _ReadingInvoker:
         return _json(await self.tool.acall(arguments, session=session_of(context)))
 
 
+_WITH_OWNER: Final = frozenset(
+    {_Invoker, _ReadingInvoker, _Executor, _HandoffInvoker, _Capability, GuardedServer}
+)
+
+
 def _owners(agent: Any) -> list[_AgentGuard]:
-    """Return what guards the tools of an agent. One that is guarded has tools that say so."""
-    invokers = (getattr(tool, "on_invoke_tool", None) for tool in agent.tools)
-    return [vars(each)["_owner"] for each in invokers if type(each) in {_Invoker, _ReadingInvoker}]
+    """Return what guards the parts of an agent: they may be those of an agent that has another guard."""
+    guardrails = (
+        each for tool in agent.tools for each in getattr(tool, "tool_output_guardrails", None) or ()
+    )
+    parts = [
+        *(getattr(tool, name, None) for tool in agent.tools for name in ("on_invoke_tool", "executor")),
+        *(getattr(each, "on_invoke_handoff", None) for each in getattr(agent, "handoffs", ())),
+        *agent.mcp_servers,
+        *getattr(agent, "capabilities", ()),
+    ]
+    checking = (getattr(each.guardrail_function, "__self__", None) for each in guardrails)
+    return [
+        *(vars(part)["_owner"] for part in parts if type(part) in _WITH_OWNER),
+        *(each for each in checking if isinstance(each, _AgentGuard)),
+    ]
 
 
 def _reachable(agent: Any) -> list[Any]:

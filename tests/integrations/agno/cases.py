@@ -142,10 +142,14 @@ def test_events_of_a_generator_pass_before_it_ends(guard: Guard) -> None:
     assert seen == [False]
 
 
-@pytest.mark.parametrize("copied", [False, True])
-def test_an_agent_of_another_guard_is_refused(guard: Guard, copied: bool) -> None:
+def with_the_hooks_of(agent: Agent) -> Agent:
+    return Agent(tool_hooks=agent.tool_hooks)
+
+
+@pytest.mark.parametrize("other_of", [lambda it: it, Agent.deep_copy, with_the_hooks_of])
+def test_an_agent_of_another_guard_is_refused(guard: Guard, other_of: Any) -> None:
     agent = agent_of([long], "long", guard)
     with pytest.raises(ValueError, match="another guard has this agent"):
-        guard_agent(agent.deep_copy() if copied else agent, Guard(spool=False))
+        guard_agent(other_of(agent), Guard(spool=False))
 
     assert guard_agent(agent) is agent

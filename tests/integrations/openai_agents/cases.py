@@ -323,6 +323,24 @@ def as_tool_of(child: Agent[Any]) -> Agent[Any]:
     return Agent(name="parent", tools=[child.as_tool("child", "Ask it.")])
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"tools": [function_tool(tools.lines)]},
+        {"tools": [function_tool(tools.query, output_type=Rows)]},
+        {"tools": [ShellTool(executor=lambda _: "done")]},
+        {"mcp_servers": [MCPServerStdio({"command": "true"})]},
+    ],
+    ids=["function", "schema", "shell", "server"],
+)
+def test_a_part_of_an_agent_serves_no_agent_of_another_guard(guard: Guard, parts: Any) -> None:
+    (name,) = parts
+    first = guard_agent(Agent[Any](name="first", **parts), guard)
+    second = Agent[Any](name="second", **{name: getattr(first, name)[:1]})
+    with pytest.raises(ValueError, match="another guard has this agent"):
+        guard_agent(second, Guard(spool=False))
+
+
 @pytest.mark.parametrize("parent_of", [shared, as_tool_of])
 def test_agents_of_two_guards_share_no_agent(guard: Guard, parent_of: Any) -> None:
     child: Agent[Any] = Agent(name="child", tools=[function_tool(tools.lines)])
