@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from overspill.agent_tools.recording import MEMORY_BYTES, Recording
@@ -41,6 +43,34 @@ def test_a_long_output_of_a_guard_is_on_a_disk_too(disk: Path) -> None:
     buffer.close()
 
     assert len(files) == 1
+
+
+@pytest.fixture
+def free(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """How many bytes are free in folders; much, in others."""
+    known: dict[str, int] = {}
+    monkeypatch.setattr(
+        shutil, "disk_usage", lambda folder: SimpleNamespace(free=known.get(str(folder), 1 << 40))
+    )
+    return known
+
+
+def test_what_has_no_room_on_the_disk_is_in_memory(disk: Path, free: dict[str, int]) -> None:
+    free[str(disk)] = 1024
+    with Recording(start=MEMORY_BYTES, last=MEMORY_BYTES) as recording:
+        recording.take(b"line\n" * MEMORY_BYTES)
+
+        assert (recording.is_filed, recording.missing) == (True, "")
+
+
+def test_a_recording_stays_on_the_disk_that_gets_full_meanwhile(disk: Path, free: dict[str, int]) -> None:
+    with Recording() as recording:
+        recording.take(b"line\n" * MEMORY_BYTES)
+        free[str(disk)] = 1024
+        named = recording.named()
+
+    assert named is not None
+    assert named.parent == disk
 
 
 @pytest.mark.usefixtures("disk")

@@ -73,7 +73,7 @@ def test_what_is_more_than_may_be_kept_has_its_two_ends_and_the_gap_between() ->
 def test_a_disk_that_is_nearly_full_is_left_to_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overspill.agent_tools.recording._free", lambda: 1024)
+    monkeypatch.setattr("overspill.agent_tools.recording._free", lambda _: 1024)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with Recording(in_memory=10, start=10, last=5) as recording:
         recorded([b"0123456789abcdefghij"], recording)

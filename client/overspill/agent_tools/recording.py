@@ -14,6 +14,7 @@ import secrets
 import shutil
 import tempfile
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Self
 
@@ -132,7 +133,7 @@ class Recording:
         """
         if self._file is None or self._last:
             return None
-        path = Path(_folder()) / f"overspill-{secrets.token_hex(8)}.out"
+        path = Path(self._folder) / f"overspill-{secrets.token_hex(8)}.out"
         try:
             number = self._file.fileno()  # given as a folder too, it makes Python call linkat(2)
             os.link(f"/proc/self/fd/{number}", path, src_dir_fd=number, follow_symlinks=True)
@@ -156,7 +157,12 @@ class Recording:
 
     def has_room_for_a_copy(self) -> bool:
         """Return whether the disk has room for a copy."""
-        return _free() - self.size > _FREE_BYTES
+        return _free(self._folder) - self.size > _FREE_BYTES
+
+    @cached_property
+    def _folder(self) -> str:
+        """The folder for the file. Raises `OSError` if there is none."""
+        return long_file_folder() or tempfile.gettempdir()
 
     def _kept_in_memory(self, data: memoryview, most: int) -> memoryview:
         """Add data to the beginning in memory. Return the rest, which is too much for that."""
@@ -182,7 +188,7 @@ class Recording:
 
     def _new_file(self) -> IO[bytes]:
         """Return a file that has what was in memory. Raises `OSError`."""
-        file = _nameless_file()
+        file = _nameless_file(self._folder)
         try:
             while self._written < len(self._start):
                 self._written += os.write(file.fileno(), memoryview(self._start)[self._written :])
@@ -196,8 +202,8 @@ class Recording:
         if self._written - self._checked_at < _CHECK_EVERY_BYTES:
             return
         self._checked_at = self._written
-        if _free() < _FREE_BYTES:
-            raise OSError(f"less than {quantities.readable_size(_FREE_BYTES)} are free in {_folder()}")
+        if _free(self._folder) < _FREE_BYTES:
+            raise OSError(f"less than {quantities.readable_size(_FREE_BYTES)} are free in {self._folder}")
         if self.size > self._most:
             raise OSError(f"no more than {quantities.readable_size(self._most)} are kept")
 
@@ -209,20 +215,15 @@ class Recording:
             self._most_start = len(self._start)
 
 
-def _nameless_file() -> IO[bytes]:
+def _nameless_file(folder: str) -> IO[bytes]:
     """Return a new file that is gone when the process ends, and may get a name. Raises `OSError`."""
     if hasattr(os, "O_TMPFILE"):
         with suppress(OSError):  # a disk that has no such files
-            descriptor = os.open(_folder(), os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
             return os.fdopen(descriptor, "w+b", buffering=0)
-    return tempfile.TemporaryFile("w+b", buffering=0, prefix="overspill-run-", dir=_folder())
+    return tempfile.TemporaryFile("w+b", buffering=0, prefix="overspill-run-", dir=folder)
 
 
-def _folder() -> str:
-    """Return the folder for files. Raises `OSError` if there is none."""
-    return long_file_folder() or tempfile.gettempdir()
-
-
-def _free() -> int:
-    """Return the bytes that are free for temporary files. Raises `OSError` if there is no folder for them."""
-    return shutil.disk_usage(_folder()).free
+def _free(folder: str) -> int:
+    """Return the bytes that are free in the folder. Raises `OSError` if it is gone."""
+    return shutil.disk_usage(folder).free

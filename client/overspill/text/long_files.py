@@ -1,28 +1,34 @@
 """Where temporary files go that may be long: a folder on a disk.
 
 On many systems `/tmp` is in memory. A long file there takes as much memory as it is long, and a container's
-limit counts it. `/var/tmp` is for such files (file-hierarchy(7) of systemd).
+limit counts it. `/var/tmp` is for such files (file-hierarchy(7) of systemd). If that is nearly full, memory
+is better than an output without its middle.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Final
 
 _USUAL: Final = "/tmp"  # noqa: S108  (compared alone)
-_ON_DISK: Final = "/var/tmp"  # noqa: S108  (the files have no names)
+_ON_DISK: Final = "/var/tmp"  # noqa: S108  (nobody can guess the names of the files)
+_LEAST_FREE: Final = 1 << 30
+"""Bytes that must be free there."""
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 _IN_MEMORY: Final = {"tmpfs", "ramfs"}
 
 
 def long_file_folder() -> str | None:
-    """Return `/var/tmp` if the folder of `tempfile` is `/tmp`, in memory; else None, which is its own."""
+    """Return `/var/tmp` if the folder of `tempfile` is `/tmp`, in memory; else None, which is its own.
+
+    None too if `/var/tmp` is not on a disk that has room. That may change: ask once for each file.
+    """
     if _usual() != _USUAL or not _is_in_memory(_USUAL):
         return None
-    is_better = os.access(_ON_DISK, os.W_OK | os.X_OK) and not _is_in_memory(_ON_DISK)
-    return _ON_DISK if is_better else None
+    return _ON_DISK if _has_room(_ON_DISK) and not _is_in_memory(_ON_DISK) else None
 
 
 def _usual() -> str | None:
@@ -30,6 +36,14 @@ def _usual() -> str | None:
         return tempfile.gettempdir()
     except OSError:  # there is none
         return None
+
+
+def _has_room(folder: str) -> bool:
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError:  # it is not there
+        return False
+    return free >= _LEAST_FREE and os.access(folder, os.W_OK | os.X_OK)
 
 
 def _is_in_memory(folder: str) -> bool:
