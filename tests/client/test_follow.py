@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from overspill import Client, SyncClient
 from overspill.cli.following import FollowedTerminal, FollowedText
 from overspill.errors import NotFound
+from overspill.execution.backoff import Backoff
 from overspill.transfer.connections import MOST_CALLS
 
 from tests.client.shell import SECONDS, Shell, command
@@ -70,6 +71,26 @@ def test_following_goes_on_after_the_service_was_restarted(own_service: ServiceP
                 found += next(events).content
 
         assert found == "before\nafter\n"
+
+
+async def test_following_goes_on_after_more_attempts_than_those_of_a_request(
+    own_service: ServiceProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Backoff, "pause", lambda *_: 0.01)
+    async with Client(own_service.url, retries=1) as client, client.live() as out:
+        await out.write("before\n")
+        async with client.follow(out.id) as events:
+            found = (await anext(events)).content
+            await out.flush()
+            own_service.kill()
+            following = asyncio.ensure_future(anext(events))
+            while not following.done() and events._failed < 5:  # noqa: ASYNC110  (nothing sets an event)
+                await asyncio.sleep(0)
+            await asyncio.to_thread(own_service.start)
+            await out.write("after\n")
+            found += (await following).content
+
+    assert found == "before\nafter\n"
 
 
 async def test_waiting_returns_the_line_that_it_waits_for(service: ServiceProcess) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from overspill import wire
-from overspill.errors import ProtocolError, Unreachable
+from overspill.errors import OverspillError, ProtocolError, Unreachable
+from overspill.errors.verdicts import may_pass_soon
 from overspill.execution.backoff import Backoff
 from overspill.transfer.caller import decode
 from overspill.transfer.events import EventParser
@@ -22,14 +23,17 @@ if TYPE_CHECKING:
     from overspill.transfer.transport import Transport
 
 _BACKOFF: Final = Backoff(first=0.2, longest=5.0)
+PATIENCE_SECONDS: Final = 60.0
+"""How long a service may be away that has said something: as long as its producer waits for it."""
 
 
 class Following(StreamedAnswer[wire.FollowedOutput]):
     """An async iterator of `FollowedOutput`, and an async context manager that ends it early.
 
     `end` says how the capture ended, once it has. A connection that breaks off, or says nothing for the
-    client's timeout, is made again where it was. Raises `Unreachable` if as many of them in a row as the
-    client retries bring nothing.
+    client's timeout, is made again where it was, if the client retries at all: for a minute, or as many times
+    as it retries if that takes longer, or if nothing has come yet. Then raises why it is not: `Unreachable`,
+    or what the service or a gateway says.
     """
 
     def __init__(self, connect: Callable[[], Awaitable[Transport]], request: Request) -> None:
@@ -38,6 +42,8 @@ class Following(StreamedAnswer[wire.FollowedOutput]):
         self._parser = EventParser()
         self._last_id = ""
         self._failed = 0
+        self._heard: float | None = None
+        """When something came last, in the event loop's time."""
 
     async def _advance(self) -> None:
         """Read what has come, and connect again if nothing more comes."""
@@ -47,12 +53,14 @@ class Following(StreamedAnswer[wire.FollowedOutput]):
                 self._response = await transport.open(self._next_request())
                 self._parser = EventParser()
             data = await transport.read(self._response)
-        except Unreachable as error:
+        except OverspillError as error:
             await self._pause_after(error, transport.address.retries)
             return
         if not data:
             early = Unreachable(f"{transport.address.url} ended its answer too early")
             await self._pause_after(early, transport.address.retries)
+        else:
+            self._heard = asyncio.get_running_loop().time()
         for event in self._parser.feed(data):
             self._failed = 0
             self._take(event)
@@ -63,13 +71,19 @@ class Following(StreamedAnswer[wire.FollowedOutput]):
             headers["Last-Event-ID"] = self._last_id
         return structs.replace(self._request, headers={**self._request.headers, **headers})
 
-    async def _pause_after(self, error: Unreachable, retries: int) -> None:
-        """Wait before connecting again. Raises the error if it is one too many in a row."""
+    async def _pause_after(self, error: OverspillError, retries: int) -> None:
+        """Wait before connecting again. Raises the error if that cannot help, or has not for too long."""
         self._drop()
         self._failed += 1
-        if self._failed > retries:
+        is_awaited = retries > 0 and self._is_patient
+        if not may_pass_soon(error) or (self._failed > retries and not is_awaited):
             raise error
         await asyncio.sleep(_BACKOFF.pause(self._failed - 1))
+
+    @property
+    def _is_patient(self) -> bool:
+        """Whether the service was there not long ago."""
+        return self._heard is not None and asyncio.get_running_loop().time() < self._heard + PATIENCE_SECONDS
 
     def _take(self, event: ServerSentEvent) -> None:
         if event.name == "output":
