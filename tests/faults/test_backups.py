@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
 import shutil
+import sqlite3
+import subprocess
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +24,7 @@ from tests.faults.traffic import Uploads, client_of, content_of, log_lines, nois
 from tests.web.conftest import Api, path_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from overspill_service.objects import ObjectStore
 
@@ -127,6 +131,53 @@ async def test_a_backup_without_links_is_a_copy(
             assert store.path_of(key).read_bytes() == original.path_of(key).read_bytes()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(params=["stop", "kill"])
+def read_only_disk(
+    request: pytest.FixtureRequest, own_service: ServiceProcess, tmp_path: Path
+) -> Iterator[Path]:
+    """A disk that became read-only, with two captures of a service that has ended. One killed left a log."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16m,mode=700", "tmpfs", str(disk)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("only root may mount a file system")
+    try:
+        for content in (b"one", b"two"):
+            asyncio.run(_put(own_service, content))
+        getattr(own_service, request.param)()
+        shutil.copytree(own_service.data, disk / "data")
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        yield disk / "data"
+    finally:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+async def _put(service: ServiceProcess, content: bytes) -> None:
+    async with client_of(service) as client:
+        await client.put(content)
+
+
+def test_a_disk_that_became_read_only_can_be_backed_up_with_the_catalogs_log(
+    read_only_disk: Path, tmp_path: Path
+) -> None:
+    assert main(["backup", str(tmp_path / "backup"), "--data", str(read_only_disk)]) == 0
+
+    with closing(sqlite3.connect(tmp_path / "backup" / "catalog.sqlite")) as catalog:
+        assert catalog.execute("SELECT count(*) FROM captures").fetchone() == (2,)
+    assert main(["restore", str(tmp_path / "backup"), "--data", str(tmp_path / "restored")]) == 0
+
+
+async def test_a_damaged_catalog_is_named_and_what_to_do_without_it(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (filled / "catalog.sqlite").write_bytes(b"\xff" * 100_000)
+
+    assert await command("backup", tmp_path / "backup", "--data", filled) == 2
+    assert (
+        "cannot be copied: file is not a database; if it is damaged, move it away" in capsys.readouterr().err
+    )
 
 
 async def test_nothing_is_overwritten(

@@ -185,9 +185,29 @@ def _copy_catalog(source_path: Path, target_path: Path) -> None:
         )
     make_private_folder(target_path.parent)
     os.close(os.open(target_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    is_read_only = os.statvfs(source_path.parent).f_flag & os.ST_RDONLY
+    try:
+        (_copy_files if is_read_only else _copy_pages)(source_path, target_path)
+        with closing(sqlite3.connect(target_path)) as target:
+            target.execute("PRAGMA journal_mode = DELETE")
+    except sqlite3.Error as error:
+        raise BackupRefused(
+            f"the catalog {source_path} cannot be copied: {error}; if it is damaged, move it away and start "
+            "the service, which makes a new one from the objects"
+        ) from error
+
+
+def _copy_pages(source_path: Path, target_path: Path) -> None:
     with closing(sqlite3.connect(source_path)) as source, closing(sqlite3.connect(target_path)) as target:
         source.backup(target)
-        target.execute("PRAGMA journal_mode = DELETE")
+
+
+def _copy_files(source_path: Path, target_path: Path) -> None:
+    """Copy the file and its log. SQLite cannot open them on a read-only disk, where nobody changes them."""
+    for suffix in ("", "-wal"):
+        file = source_path.with_name(source_path.name + suffix)
+        if file.exists():
+            shutil.copyfile(file, target_path.with_name(target_path.name + suffix))
 
 
 def _write(path: Path, data: bytes) -> None:
