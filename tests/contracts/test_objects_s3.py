@@ -179,6 +179,18 @@ async def test_a_page_in_the_place_of_the_store_is_not_taken_for_it(
     await store.ping()
 
 
+@pytest.mark.parametrize("shown", [{"Content-Length": "0"}, {"x-goog-metageneration": "1"}])
+async def test_a_store_that_calls_its_empty_answers_html_is_ready(
+    shown: dict[str, str], hasty: S3Store, faulty_s3: FaultyProxy
+) -> None:
+    async def answer(_: Exchange) -> web.Response:
+        return web.Response(content_type="text/html", headers=shown)
+
+    faulty_s3.always("HEAD", answer)
+
+    await hasty.ping()
+
+
 async def cut_reply(exchange: Exchange) -> web.Response:
     """Half of the body as if it were all: its length is that of the half."""
     reply = await exchange.forward()

@@ -45,9 +45,13 @@ def is_asked_for(reply: Reply, start: int) -> bool:
 
 
 def is_no_page(reply: Reply) -> bool:
-    """Return whether the answer, which has no body, is not that of a web page: S3's have a header of AWS."""
-    is_of_aws = any(name.lower().startswith("x-amz-") for name in reply.headers)
-    return is_of_aws or "text/html" not in reply.headers.get("Content-Type", "")
+    """Return whether the answer to HEAD is not that of a web page.
+
+    S3's have a header of AWS. Google's have headers of their own: empty ones say that they are HTML.
+    """
+    is_of_store = any(name.lower().startswith(("x-amz-", "x-goog-")) for name in reply.headers)
+    is_html = "text/html" in reply.headers.get("Content-Type", "")
+    return is_of_store or not is_html or reply.headers.get("Content-Length") == "0"
 
 
 def clock_skew(reply: Reply, now: float) -> float:
