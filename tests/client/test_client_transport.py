@@ -13,6 +13,7 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -120,7 +121,8 @@ async def test_the_limit_of_a_proxy_is_named() -> None:
             await overspill.get(CAPTURE)
 
     assert str(raised.value) == (
-        "a proxy or another program, not the service, answered with HTTP 413 (Request Entity Too Large): "
+        "a proxy or another program, not the service, answered with HTTP 413 "
+        f"({HTTPStatus(413).phrase}): "  # other words from Python 3.13 on
         "it must take larger requests (nginx: client_max_body_size) (no code, HTTP 413)"
     )
 
