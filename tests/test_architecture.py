@@ -85,3 +85,13 @@ def test_every_module_that_an_architecture_page_names_is_there(package: Path) ->
 
 def is_there(path: Path) -> bool:
     return path.is_dir() or path.with_suffix(".py").is_file()
+
+
+def test_only_modules_that_ask_for_the_version_import_what_newer_pythons_have_themselves() -> None:
+    importing = re.compile(r"^\s*(?:from|import) backports\b", re.MULTILINE)
+    files = [path for folder in (CLIENT, SERVICE, ROOT / "tests") for path in folder.rglob("*.py")]
+    texts = [path.read_text(encoding="utf-8") for path in files if ".venv" not in path.parts]
+    found = [text for text in texts if importing.search(text)]
+
+    assert found
+    assert all("if sys.version_info >= (3, 14):" in text for text in found)

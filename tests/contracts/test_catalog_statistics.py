@@ -286,7 +286,7 @@ async def test_a_sum_takes_about_as_many_bytes_of_redis_as_are_charged(redis_url
         key = key_names.statistics(f"tenant-{number}", MINUTES.seconds, int(NOON))
         taken = await client.memory_usage(key, samples=0)
         assert taken is not None
-        assert charged / 2 < taken <= charged
+        assert charged / 3 < taken <= charged  # Valkey 9 takes less than Redis
     await catalog.close()
     await client.aclose()
 

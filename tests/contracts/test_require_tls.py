@@ -16,7 +16,7 @@ from overspill_service.settings.settings import Settings
 
 from tests.servers.overspill import service_command
 from tests.servers.ports import HOST, free_port
-from tests.servers.redis import RedisServer
+from tests.servers.redis import RedisServer, running_with_tls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,16 +111,8 @@ def tls_redis(tmp_path_factory: pytest.TempPathFactory, authority: trustme.CA) -
         tls_ca_cert_file="ca.pem",
         tls_auth_clients="no",
     )
-    try:
-        server.start()
-    except RuntimeError as error:
-        if "tls" not in str(error).lower():
-            raise
-        pytest.skip("this redis-server was built without TLS")
-    try:
+    with running_with_tls(server):
         yield server
-    finally:
-        server.stop()
 
 
 def tls_url(server: RedisServer, authority: Path) -> str:

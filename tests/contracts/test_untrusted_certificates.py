@@ -15,7 +15,7 @@ from overspill_service.settings.settings import Settings
 
 from tests.servers.faulty_proxy import running as proxied
 from tests.servers.ports import HOST, free_port
-from tests.servers.redis import RedisServer, running
+from tests.servers.redis import RedisServer, running_with_tls
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,7 +61,7 @@ async def test_redis_with_a_certificate_that_is_not_trusted(
         tls_ca_cert_file="../ca.pem",
         tls_auth_clients="no",
     )
-    with running(server):
+    with running_with_tls(server):
         url = f"rediss://{HOST}:{server.options['tls_port']}/0?ssl_ca_certs={tmp_path / 'ca.pem'}"
         catalog = catalog_of(Settings(data=tmp_path), "catalog", url)
         with pytest.raises(ServiceError, match="the certificate of Redis is not trusted") as raised:

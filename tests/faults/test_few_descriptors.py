@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 CLIENTS = 100
 LIMITED = """
 import os, resource, sys
-from importlib import metadata
-from overspill_service import command_line, dispatch
-metadata.metadata("overspill-service")  # all of it, before the user may not read it any more
+from overspill_service import command_line, dispatch, release
+release()  # all of it, before the user may not read it any more
 
 name, limit, user = sys.argv[1:4]
 del sys.argv[1:4]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
-from backports import zstd
 from overspill import wire
 from overspill.live.ports import Description
 from overspill.transfer.client import Client
@@ -23,6 +22,7 @@ from overspill_service.live import flusher as flushing
 from overspill_service.live import schedule
 from overspill_service.live.ending import Ending
 
+from tests import zstd
 from tests.faults.live_replicas import TIMEOUT, Replica, Replicas, SqliteCopies
 from tests.faults.test_disk_full import limit_files, resource
 from tests.faults.traffic import MIB, advance, noise, until

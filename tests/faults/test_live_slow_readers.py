@@ -10,12 +10,12 @@ from typing import Any
 
 import aiohttp
 import pytest
-from backports import zstd
 from overspill import wire
 from overspill_service.archive.moved import is_scattered
 from overspill_service.catalog.records import Entry
 from overspill_service.live import flusher as flushing
 
+from tests import zstd
 from tests.faults.traffic import MIB, noise
 from tests.web.conftest import Api
 from tests.web.live_producer import CAPTURE, Producer

@@ -303,3 +303,18 @@ def redis_cluster_url(redis_cluster: list[RedisServer]) -> str:
     for node in redis_cluster:
         node.command("FLUSHALL")
     return "redis+cluster://" + ",".join(f"{HOST}:{node.port}" for node in redis_cluster)
+
+
+@contextmanager
+def running_with_tls(server: RedisServer) -> Iterator[RedisServer]:
+    """Run a server with `tls_port`. Skip the test if the program was built without TLS, as in the wheel."""
+    try:
+        server.start()
+    except RuntimeError as error:
+        if "tls" not in str(error).lower():
+            raise
+        pytest.skip("this redis-server was built without TLS")
+    try:
+        yield server
+    finally:
+        server.stop()

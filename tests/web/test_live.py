@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from backports import zstd
 from overspill import wire
 from overspill.wire import Header, State
 from overspill.wire.checksums import encode_crc32c
@@ -19,6 +18,7 @@ from overspill_service.live import producing
 from overspill_service.live.flusher import SEGMENT_BYTES
 from overspill_service.tenants.keys import hash_key, new_key
 
+from tests import zstd
 from tests.web.conftest import Api, problem
 from tests.web.live_producer import CAPTURE, Producer
 

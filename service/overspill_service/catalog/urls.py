@@ -38,11 +38,7 @@ def open_catalog(
     `clock` is this machine's. With `require_tls` a server must be reached by TLS, or run on this machine.
     Raises `ValueError` if the URL is wrong, `CatalogUnavailable` if the file cannot be used.
     """
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        # The cause is left out: it may quote a password.
-        raise ValueError(f"this is not a URL; write one of {FORMS}") from None
+    parts = _split(url)
     if parts.scheme == "memory":
         if parts.netloc or parts.path or parts.query:
             raise wrong_url(parts, "memory: has nothing after the colon")
@@ -62,8 +58,21 @@ def sqlite_file(url: str, *, data_dir: Path) -> Path | None:
 
     Raises `ValueError` if the URL is wrong.
     """
-    parts = urlsplit(url)
+    parts = _split(url)
     return _path(parts, data_dir) if parts.scheme == "sqlite" else None
+
+
+def _split(url: str) -> SplitResult:
+    """Split a URL that may name several hosts. Raises `ValueError`."""
+    try:
+        # Newer versions of Python refuse the brackets of an IPv6 address behind another host.
+        parts = urlsplit(url.replace("[", "%5B").replace("]", "%5D"))
+        if "," not in parts.netloc:
+            return urlsplit(url)
+        return parts._replace(netloc=parts.netloc.replace("%5B", "[").replace("%5D", "]"))
+    except ValueError:
+        # The cause is left out: it may quote a password.
+        raise ValueError(f"this is not a URL; write one of {FORMS}") from None
 
 
 def _path(parts: SplitResult, data_dir: Path) -> Path:
