@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from overspill import wire
 from overspill_service.catalog.key_records import KeyRecord
+from overspill_service.live.flusher import COMPACTION_LEASE_SECONDS, LEASE_SECONDS
 
 from tests.contracts.entries import NOW, TENANT, eventually, rebuilt
 
@@ -25,6 +26,14 @@ async def test_a_lease_has_one_holder_who_may_renew_it(catalog: Catalog) -> None
     assert not await catalog.lease("sweep", "two", KEEP)
     assert await catalog.lease("sweep", "one", KEEP)
     assert await catalog.lease("other", "two", KEEP)
+
+
+async def test_a_lease_stays_with_its_holder_although_another_asks_for_a_shorter_one(
+    catalog: Catalog,
+) -> None:
+    await catalog.lease("live", "compacts", COMPACTION_LEASE_SECONDS)
+
+    assert not await catalog.lease("live", "stores", LEASE_SECONDS)
 
 
 async def test_a_lease_given_back_is_free_but_only_its_holder_can_give_it(catalog: Catalog) -> None:

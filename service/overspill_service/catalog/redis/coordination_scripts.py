@@ -8,10 +8,11 @@ from overspill_service.catalog.redis.script import Script
 
 LEASE: Final = Script("""
 -- ARGV: holder, lifetime in ms. Returns 1 if the holder has the lease now, else 0.
--- Redis keeps the instant at which a key ends. One that ends more than a minute later than this lease would
--- was taken by a clock that was ahead, and is free.
+-- Redis keeps the instant at which a key ends. A lease that ends more than ten minutes later than this one
+-- would was taken by a clock that was ahead, and is free. Holders may ask for lifetimes that differ: for one
+-- live capture, by five minutes.
 local stored = redis.call('GET', KEYS[1])
-local is_timely = redis.call('PTTL', KEYS[1]) <= ARGV[2] + 60000
+local is_timely = redis.call('PTTL', KEYS[1]) <= ARGV[2] + 600000
 if stored and stored ~= ARGV[1] and is_timely then return 0 end
 redis.call('DEL', KEYS[1])  -- it frees memory, so SET may follow even if Redis is out of memory
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])

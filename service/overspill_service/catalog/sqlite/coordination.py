@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     import sqlite3
 
 CLOCK_TOLERANCE_SECONDS: Final = 60.0
-"""A lease that ends later than its length and this many seconds was taken by a clock that is ahead: it is
-free.
+"""A figure that ends later than its lifetime and this many seconds was told by a clock that is ahead."""
+LEASE_TOLERANCE_SECONDS: Final = 600.0
+"""The same for a lease, which is free then. Holders of one lease may ask for lifetimes that differ: for one
+live capture, by five minutes.
 """
 _GENERATIONS: Final = "generation:%"
 
@@ -81,7 +83,7 @@ def _lease(name: str, holder: str, now: float, until: float, db: sqlite3.Connect
         "INSERT INTO leases VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET holder = excluded.holder,"
         " until = excluded.until WHERE leases.holder = excluded.holder OR leases.until <= ?"
         " OR leases.until > ?",
-        (name, holder, until, now, until + CLOCK_TOLERANCE_SECONDS),
+        (name, holder, until, now, until + LEASE_TOLERANCE_SECONDS),
     )
     return taken.rowcount > 0
 
