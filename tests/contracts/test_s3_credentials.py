@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
+import os
 from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from botocore.exceptions import ClientError
 from overspill_service.errors import StoreUnavailable
-from overspill_service.objects.s3 import Location, S3Store
+from overspill_service.objects.s3 import Location, S3Store, credentials
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -95,8 +94,8 @@ async def test_a_role_is_asked_for_in_the_region_of_the_store_url(
     async with TestServer(app) as token_service:
         monkeypatch.setenv("AWS_ENDPOINT_URL_STS", str(token_service.make_url("")))
         store = S3Store(Location.from_url("s3://bucket?profile=role&region=eu-central-1"))
-        with pytest.raises(ClientError, match="No"):
-            await asyncio.to_thread(store._bucket.credentials.get_frozen_credentials)
+        with pytest.raises(StoreUnavailable, match="credentials could not be renewed"):
+            await store.put(KEY, [b"content"])
         await store.close()
 
     assert "/eu-central-1/sts/" in signed[0]
@@ -105,6 +104,7 @@ async def test_a_role_is_asked_for_in_the_region_of_the_store_url(
 @pytest.mark.parametrize(
     ("variables", "named"),
     [
+        ({"AWS_CONFIG_FILE": "{folder}/process"}, "/no/program"),
         ({"AWS_PROFILE": "nobody"}, "nobody"),
         ({"AWS_CONFIG_FILE": "{folder}/broken"}, "broken"),
         ({"AWS_ACCESS_KEY_ID": "alone"}, "AWS_SECRET_ACCESS_KEY"),
@@ -114,6 +114,7 @@ def test_a_configuration_that_cannot_be_used_is_told_at_the_start(
     variables: dict[str, str], named: str, chain: Chain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (chain.file.parent / "broken").write_text("[default")
+    (chain.file.parent / "process").write_text("[default]\ncredential_process = /no/program\n")
     for name, value in variables.items():
         monkeypatch.setenv(name, value.format(folder=chain.file.parent))
 
@@ -130,14 +131,37 @@ async def test_credentials_that_come_after_the_start_are_used(chain: Chain, s3_u
     await store.close()
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["[default", *(f"[default]\ncredential_process = {each}" for each in ("/no/program", "echo x"))],
+)
 async def test_a_chain_that_is_broken_leaves_the_former_credentials(
-    chain: Chain, store: S3Store, caplog: pytest.LogCaptureFixture
+    chain: Chain, store: S3Store, content: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    chain.file.write_text("[default")
+    chain.file.write_text(content)
 
     with pytest.raises(StoreUnavailable, match="refuses the credentials"):
         await store.put(KEY, [b"content"])
     assert "the former ones stay in use" in caplog.text
+
+
+async def test_a_program_of_the_chain_that_hangs_is_asked_once_and_waited_for_no_longer(
+    chain: Chain, store: S3Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(credentials, "ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(credentials, "ASK_SECONDS", 0)
+    begun, end = tmp_path / "begun", tmp_path / "end"
+    os.mkfifo(end)
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\necho begun >> {begun}\nread line < {end}\n")
+    program.chmod(0o755)
+    chain.file.write_text(f"[default]\ncredential_process = {program}\n")
+
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match="refuses the credentials"):
+            await store.list("").__anext__()
+    end.write_text("end\n")  # waits for the program
+    assert begun.read_text() == "begun\n"
 
 
 async def test_a_store_that_refuses_everything_has_the_chain_asked_once_in_seconds(

@@ -11,19 +11,34 @@ import logging
 import math
 import time
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import botocore.session
 from botocore.credentials import Credentials, RefreshableCredentials
-from botocore.exceptions import BotoCoreError, NoCredentialsError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    CredentialRetrievalError,
+    NoCredentialsError,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from botocore.credentials import ReadOnlyCredentials
+
+T = TypeVar("T")
 
 ASK_SECONDS: Final = 5.0
 """Seconds between two questions to the chain, at least: a store may refuse for other reasons too."""
+ANSWER_SECONDS: Final = 3.0
+"""How long a request waits for the chain: a program or a server that it asks may hang."""
 _REFUSALS: Final = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 """S3 answers 400 if a token has expired, and HEAD gets no code that says so."""
+_FAILURES: Final = (ClientError, OSError, ValueError, AttributeError, RuntimeError)
+"""What botocore raises besides its own errors: a `credential_process` cannot be started or prints no JSON, or
+a role is refused or has expired.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -44,8 +59,9 @@ class ChainCredentials(Credentials):
         super().__init__("", "")
         self._profile, self._region = profile, region
         self._found = self._asked()
-        self._next_question = -math.inf
-        self._lock = asyncio.Lock()
+        self._asked_at = -math.inf
+        self._question: asyncio.Future[None] | None = None
+        """The last one, which may not have been answered yet."""
 
     @property
     def are_there(self) -> bool:
@@ -60,7 +76,8 @@ class ChainCredentials(Credentials):
         """Return what to sign with now. Raises `BotoCoreError`: `NoCredentialsError` if there is nothing."""
         if self._found is None:
             raise NoCredentialsError
-        return self._found.get_frozen_credentials()
+        found: ReadOnlyCredentials = _told(self._found.get_frozen_credentials)
+        return found
 
     def load_credentials(self) -> ChainCredentials:
         """Return these: a session of botocore asks its component for credentials in this way."""
@@ -68,11 +85,15 @@ class ChainCredentials(Credentials):
 
     async def have_changed(self, refused: ReadOnlyCredentials | None) -> bool:
         """Return whether there are others than those that were refused. None: there were none."""
-        async with self._lock:
-            if self.known == refused and time.monotonic() >= self._next_question:
-                await asyncio.to_thread(self._ask)
-                self._next_question = time.monotonic() + ASK_SECONDS
-            return self.known not in (refused, None)
+        now = time.monotonic()
+        if self.known == refused:
+            is_answered = self._question is None or self._question.done()
+            if is_answered and now >= self._asked_at + ASK_SECONDS:
+                self._asked_at = now
+                self._question = asyncio.get_running_loop().run_in_executor(None, self._ask)
+            if self._question is not None:
+                await asyncio.wait({self._question}, timeout=self._asked_at + ANSWER_SECONDS - now)
+        return self.known not in (refused, None)
 
     @property
     def known(self) -> ReadOnlyCredentials | None:
@@ -91,4 +112,12 @@ class ChainCredentials(Credentials):
         session = botocore.session.Session(profile=self._profile)
         if self._region is not None:
             session.set_config_variable("region", self._region)
-        return session.get_credentials()
+        return _told(session.get_credentials)
+
+
+def _told(ask: Callable[[], T]) -> T:
+    """Return what the chain tells. Raises `BotoCoreError` only."""
+    try:
+        return ask()
+    except _FAILURES as error:
+        raise CredentialRetrievalError(provider="the AWS configuration", error_msg=str(error)) from error
