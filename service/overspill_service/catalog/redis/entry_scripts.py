@@ -26,7 +26,9 @@ local function room(totals, reserved, upload, complete, charge, limits)
     local moment, entries = now(), redis.call('HGETALL', reserved)
     for i = 1, #entries, 2 do
         local size, stored, ends, captures = string.match(entries[i + 1], '(%d+) (%d+) (%d+) ?(%d*)')
-        if tonumber(ends) <= moment then redis.call('HDEL', reserved, entries[i])
+        local left = tonumber(ends) - moment
+        -- None lasts an hour: one with more time left was made by a clock that was ahead.
+        if left <= 0 or left > 3600000 then redis.call('HDEL', reserved, entries[i])
         elseif entries[i] ~= upload then
             held[1] = held[1] + (tonumber(captures) or 1)  -- replicas of an older version tell none
             held[2], held[3] = held[2] + tonumber(size), held[3] + tonumber(stored)
