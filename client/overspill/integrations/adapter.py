@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _ANOTHER_GUARD: Final = (
-    "another guard has this agent, one that it can reach, or one of its tools:"
+    "another guard has this agent, one that it can reach, or one of its tools or clients:"
     " copy agents before you guard them, and give each guard copies of its own"
 )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from mcp.types import CallToolResult, ListToolsResult
 from pydantic import BaseModel
 
-from overspill.integrations.adapter import Adapter
+from overspill.integrations.adapter import Adapter, adapter_for
 from overspill.mcp.client_hosts import ClientHosts
 from overspill.mcp.rendering import SDK_REVISION
 from overspill.mcp.rendering import result as rendered
@@ -102,9 +102,15 @@ def guard_client(client: C, guard: Guard | None = None, *, whole: Collection[str
 
     `client` is a `Client` or a `ClientSession` of the SDK, or a `Client` of FastMCP. Its list of tools ends
     with `inspect_output` and `list_captures`, whose calls never reach the server. The results of the tools in
-    `whole` stay whole. The client checks output schemas before. Without `guard`: see `Adapter`.
+    `whole` stay whole. The client checks output schemas before. One that is guarded stays as it is, but for
+    more tools in `whole`. Raises `ValueError` if it has another guard. Without `guard`: see `Adapter`.
     """
     call, list_tools = _METHODS[hasattr(client, _METHODS[True][0])]
+    known = getattr(getattr(client, call), "__self__", None)
+    if isinstance(known, _ClientGuard):
+        adapter_for(guard, [known.adapter])
+        known.whole |= set(whole)
+        return client
     guarding = _ClientGuard(Adapter(guard), getattr(client, call), getattr(client, list_tools), whole)
     setattr(client, call, guarding.call_tool)
     setattr(client, list_tools, guarding.list_tools)
@@ -115,10 +121,10 @@ class _ClientGuard:
     """What stands in the place of two methods of a client."""
 
     def __init__(self, adapter: Adapter, call: Any, list_tools: Any, whole: Collection[str]) -> None:
-        self._guard = adapter.guard
+        self.adapter = adapter
+        self.whole = set(whole)
         self._call = call
         self._list = list_tools
-        self._whole = whole
         self._names = ToolNames(adapter.reading_tools, drops_schemas=False)
         self._has_listed = False
 
@@ -132,10 +138,10 @@ class _ClientGuard:
             return CallToolResult.model_validate(rendered(answer, SDK_REVISION))
         result = await self._call(name, arguments, *args, **more)
         request = Request(None, CALL, {"name": name, "_meta": more.get("meta")})
-        if name in self._whole or request.is_from_program or not isinstance(result, CallToolResult):
+        if name in self.whole or request.is_from_program or not isinstance(result, CallToolResult):
             return result
         dumped = _dumped(result)
-        new = await guarded(self._guard, None, self._names, request, dumped)
+        new = await guarded(self.adapter.guard, None, self._names, request, dumped)
         return result if new is dumped else CallToolResult.model_validate(new)
 
     async def list_tools(self, *args: Any, **more: Any) -> ListToolsResult:

@@ -63,7 +63,7 @@ def test_a_tool_of_the_server_keeps_its_name_even_if_nobody_listed(guard: Guard,
     )
     capture = handle(large)
     [read] = asyncio.run(
-        asks(made, mode, ("overspill_inspect_output", {"capture": capture, "mode": "tail", "lines": 1}))
+        asks(made, mode, ("overspill_inspect_output", {"capture": capture, "mode": "tail", "lines": 3}))
     )
 
     assert small.structured_content == {"result": inspect_output(2)}
@@ -148,7 +148,7 @@ def test_clients_over_http_list_no_captures_of_each_other(guard: Guard, mode: st
     async def both(url: str) -> tuple[Any, Any, Any, Any]:
         async with Client(url, mode=mode) as one, Client(url, mode=mode) as other:
             capture = handle(await one.call_tool("lines", {"count": 9_000}))
-            read = {"capture": capture, "mode": "tail", "lines": 1}
+            read = {"capture": capture, "mode": "tail", "lines": 3}
             return (
                 capture,
                 await one.call_tool("list_captures", {}),
@@ -173,7 +173,7 @@ def test_a_guarded_client_before_a_server_with_a_tool_of_our_name(guard: Guard) 
             guarded = guard_client(client, guard)
             names = [tool.name for tool in (await guarded.list_tools()).tools]
             large = await guarded.call_tool("inspect_output", {"count": 9_000})
-            read = {"capture": handle(large), "mode": "tail", "lines": 1}
+            read = {"capture": handle(large), "mode": "tail", "lines": 3}
             return names, large, await guarded.call_tool("overspill_inspect_output", read)
 
     names, large, read = asyncio.run(asked())
@@ -181,3 +181,20 @@ def test_a_guarded_client_before_a_server_with_a_tool_of_our_name(guard: Guard) 
     assert names == ["inspect_output", "overspill_inspect_output", "list_captures"]
     assert isinstance(large.structured_content["result"], list)
     assert "row 8999" in read.content[0].text
+
+
+def test_a_client_that_is_guarded_stays_and_refuses_another_guard(guard: Guard) -> None:
+    made = MCPServer("kit")
+    made.add_tool(tools.lines)
+
+    async def asked() -> tuple[list[str], Any]:
+        async with guard_client(guard_client(Client(made), guard), whole=["lines"]) as client:
+            with pytest.raises(ValueError, match="another guard has this agent"):
+                guard_client(client, Guard(spool=False))
+            names = [tool.name for tool in (await client.list_tools()).tools]
+            return names, await client.call_tool("lines", {"count": 9_000})
+
+    names, result = asyncio.run(asked())
+
+    assert names == ["lines", "inspect_output", "list_captures"]
+    assert result.content[0].text == tools.lines(9_000)
