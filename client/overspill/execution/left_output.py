@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import subprocess
 from contextlib import suppress
 from typing import Final
 
 _READER: Final = "cat"
-"""Not Python: `sys.executable` is the agent itself in a program that was frozen."""
+"""The system's own, whatever `PATH` says. Not Python: `sys.executable` is the agent itself in a program that
+was frozen."""
 _readers: Final[list[subprocess.Popen[bytes]]] = []
 """The processes that read on. Those that have ended are waited for when one is started."""
 
@@ -31,7 +33,7 @@ def _start(reader: int) -> None:
     _readers[:] = [each for each in _readers if each.poll() is None]
     with suppress(OSError):
         started = subprocess.Popen(  # noqa: S603  (no word of it is given)
-            [_READER],
+            [shutil.which(_READER, path=os.defpath) or _READER],
             stdin=reader,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
