@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from contextlib import asynccontextmanager, suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -236,7 +237,21 @@ def test_a_field_is_too_long_however_it_comes_and_what_is_no_field_never(
     for begin, end in pairwise([0, *ends]):
         count.take(data[begin:end])
 
-    assert (count.longest_field > request_heads.MAX_FIELD_BYTES) == (max(sizes, default=0) > 32_768)
+    assert count.has_long_field == (max(sizes, default=0) > 32_768)
+
+
+def test_fields_without_number_are_counted_without_a_copy_of_each() -> None:
+    data = b"GET / HTTP/1.1\r\n" + b"xx\n" * 40_000
+    count = request_heads.HeadCount()
+
+    tracemalloc.start()
+    try:
+        count.take(data)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 3 * len(data)
 
 
 class Client(asyncio.Transport):

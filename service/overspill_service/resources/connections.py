@@ -23,7 +23,6 @@ from overspill_service.resources.client_connection import Activity, ClientConnec
 from overspill_service.resources.connection_limit import RESERVED_CONNECTIONS
 from overspill_service.resources.peers import address_of, network_of, peer_of
 from overspill_service.resources.request_heads import (
-    MAX_FIELD_BYTES,
     MAX_FIELDS_BYTES,
     SHORT_HEAD_BYTES,
     RequestHeads,
@@ -117,7 +116,7 @@ class Connections:
         """
         head, transport = connection.head, connection.transport
         is_coming = head.take(data)
-        if head.longest_field > MAX_FIELD_BYTES:
+        if head.has_long_field:
             return self._refuse_head(connection, self._refusals.large_field)
         if not is_coming:
             if head.size > SHORT_HEAD_BYTES:

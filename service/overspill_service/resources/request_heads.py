@@ -44,7 +44,7 @@ class RequestHeads:
 class HeadCount:
     """Counts the bytes of one connection's next head."""
 
-    __slots__ = ("_field", "_is_open", "_tail", "fields", "longest_field", "size")
+    __slots__ = ("_field", "_is_open", "_tail", "fields", "has_long_field", "size")
 
     def __init__(self) -> None:
         self.begin()
@@ -52,7 +52,8 @@ class HeadCount:
     def begin(self) -> None:
         """Take what comes now for a new head."""
         self.size = self.fields = 0  # of all of it, and of what comes behind the request line
-        self.longest_field = self._field = 0  # of those too long to be counted at a glance; of the last one
+        self._field = 0  # of the last field
+        self.has_long_field = False
         self._is_open, self._tail = True, b""
 
     def ignore(self) -> None:
@@ -76,8 +77,12 @@ class HeadCount:
         return self._is_open
 
     def _count_fields(self, data: bytes) -> None:
-        if self._field + len(data) > MAX_FIELD_BYTES:
-            first, *others = map(len, data.split(b"\n"))
-            self.longest_field = max(self.longest_field, self._field + first, *others)
-        newline = data.rfind(b"\n")
-        self._field = len(data) - newline - 1 if newline >= 0 else self._field + len(data)
+        start = -self._field
+        while len(data) - start > MAX_FIELD_BYTES:  # a few looks, however many fields it has
+            end = data.rfind(b"\n", max(start, 0), max(start + MAX_FIELD_BYTES + 1, 0))
+            if end < 0:
+                self.has_long_field = True
+                return
+            start = end + 1
+        newline = data.rfind(b"\n", max(start, 0))
+        self._field = len(data) - (newline + 1 if newline >= 0 else start)
