@@ -180,9 +180,9 @@ def _messages(result: Any) -> list[ToolMessage]:
 
 
 def _hash(message: ToolMessage) -> int:
-    """Return a hash of what the message says."""
+    """Return a hash of what the message says. Its pictures, which may be large, count only as blocks."""
     content = message.content
-    return hash(content if isinstance(content, str) else repr(content))
+    return hash(content if isinstance(content, str) else (str(message.text), len(content)))
 
 
 def _is_from_program(state: Any, call_id: str | None) -> bool:
