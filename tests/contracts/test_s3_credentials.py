@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
@@ -76,29 +78,55 @@ async def test_a_probe_uses_what_the_chain_has_although_its_refusal_has_no_code(
     await store.ping()
 
 
-async def test_a_role_is_asked_for_in_the_region_of_the_store_url(
-    chain: Chain, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    signed: list[str] = []
+class TokenService:
+    """Gives credentials of a role, for an hour, until it `refuses`."""
 
-    async def refuse(request: web.Request) -> web.Response:
-        signed.append(request.headers["Authorization"])
-        return web.Response(status=403, text="<ErrorResponse><Error><Code>No</Code></Error></ErrorResponse>")
+    def __init__(self) -> None:
+        self.signed: list[str] = []
+        self.refuses = False
 
+    async def answer(self, request: web.Request) -> web.Response:
+        self.signed.append(request.headers["Authorization"])
+        if self.refuses:
+            return web.Response(status=403, text="<Response><Error><Code>No</Code></Error></Response>")
+        ends = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+        facts = {"AccessKeyId": "key", "SecretAccessKey": "x", "SessionToken": "x", "Expiration": ends}
+        parts = "".join(f"<{name}>{value}</{name}>" for name, value in facts.items())
+        result = f"<AssumeRoleResult><Credentials>{parts}</Credentials></AssumeRoleResult>"
+        return web.Response(text=f"<AssumeRoleResponse>{result}</AssumeRoleResponse>")
+
+
+@pytest.fixture
+async def tokens(chain: Chain, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[TokenService]:
+    """What gives the role of the profile `role`."""
     chain.give()
     config = chain.file.with_name("config")
     config.write_text("[profile role]\nrole_arn = arn:aws:iam::1:role/overspill\nsource_profile = default\n")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
-    app = web.Application()
-    app.router.add_post("/", refuse)
-    async with TestServer(app) as token_service:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", str(token_service.make_url("")))
-        store = S3Store(Location.from_url("s3://bucket?profile=role&region=eu-central-1"))
-        with pytest.raises(StoreUnavailable, match="credentials could not be renewed"):
-            await store.put(KEY, [b"content"])
-        await store.close()
+    service, app = TokenService(), web.Application()
+    app.router.add_post("/", service.answer)
+    async with TestServer(app) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", str(server.make_url("")))
+        yield service
 
-    assert "/eu-central-1/sts/" in signed[0]
+
+async def test_a_role_is_asked_for_in_the_region_of_the_store_url(tokens: TokenService) -> None:
+    tokens.refuses = True
+    store = S3Store(Location.from_url("s3://bucket?profile=role&region=eu-central-1"))
+    with pytest.raises(StoreUnavailable, match="credentials could not be renewed"):
+        await store.put(KEY, [b"content"])
+    await store.close()
+
+    assert "/eu-central-1/sts/" in tokens.signed[0]
+
+
+async def test_a_role_that_nobody_gives_now_leaves_its_former_credentials(tokens: TokenService) -> None:
+    chain = credentials.ChainCredentials("role", "eu-central-1")
+    former = await asyncio.to_thread(chain.get_frozen_credentials)
+    tokens.refuses = True
+
+    assert not await chain.have_changed(former)
+    assert await asyncio.to_thread(chain.get_frozen_credentials) == former
 
 
 @pytest.mark.parametrize(

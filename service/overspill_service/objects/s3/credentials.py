@@ -103,7 +103,9 @@ class ChainCredentials(Credentials):
     def _ask(self) -> None:
         try:
             found = self._asked()
-        except BotoCoreError as error:  # a file that is being written
+            if found is not None:
+                _told(found.get_frozen_credentials)  # a role is asked for only by this
+        except BotoCoreError as error:  # a file that is being written, a role that nobody gives now
             log.warning("credentials could not be read again, the former ones stay in use: %s", error)
             return
         self._found = found or self._found
