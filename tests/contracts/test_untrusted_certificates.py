@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import ssl
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 import trustme
 from overspill_service.back_ends import catalog_of, store_of
+from overspill_service.catalog.redis.failures import is_temporary, reason
+from overspill_service.catalog.redis.links import LinkOptions, opened
 from overspill_service.errors import ServiceError
 from overspill_service.settings.settings import Settings
+from redis import exceptions as redis_errors
 
 from tests.servers.faulty_proxy import running as proxied
 from tests.servers.ports import HOST, free_port
 from tests.servers.redis import RedisServer, running_with_tls
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 DAY = timedelta(days=1)
@@ -86,6 +92,28 @@ async def test_a_file_of_authorities_for_redis_that_is_gone_or_broken_is_told(
     with pytest.raises(ServiceError, match="the files for TLS in the catalog's URL"):
         await catalog.ping()
     await catalog.close()
+
+
+@pytest.mark.usefixtures("authority")
+async def test_without_a_free_descriptor_the_files_for_redis_are_not_called_wrong(tmp_path: Path) -> None:
+    options = LinkOptions(tls=True, ssl_ca_certs=str(tmp_path / "ca.pem"))
+    with without_free_descriptor(), pytest.raises(redis_errors.ConnectionError) as raised:
+        await opened((HOST, 1), options)
+
+    assert "the files for TLS" not in reason(raised.value)
+    assert is_temporary(raised.value)
+
+
+@contextmanager
+def without_free_descriptor() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(0)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.mark.parametrize("kind", REASONS)

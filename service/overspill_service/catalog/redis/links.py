@@ -29,6 +29,8 @@ CONNECT_SECONDS: Final = 1.0
 ANSWER_SECONDS: Final = 2.0
 _NOT_TLS: Final = ssl.SSLError, ConnectionResetError, ConnectionAbortedError
 """What comes of TLS with a server that speaks none, unless it is silent."""
+_NO_FILES: Final = ssl.SSLError, FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError
+"""What comes of wrong files for TLS. Other errors may pass: a process may have no descriptor for a moment."""
 
 
 class LinkOptions(Struct, frozen=True, kw_only=True):
@@ -74,7 +76,7 @@ class LinkOptions(Struct, frozen=True, kw_only=True):
                 context.load_cert_chain(self.ssl_certfile, self.ssl_keyfile)
             if self.ssl_ca_certs is not None:
                 context.load_verify_locations(self.ssl_ca_certs)
-        except OSError as error:
+        except _NO_FILES as error:
             raise redis_errors.ConnectionError(NO_TLS_FILES) from error
         return context
 
