@@ -26,6 +26,13 @@ def test_all_words_of_a_text_are_found_also_those_that_overlap(known: list[str],
     assert keywords.among(text.encode()) == keywords.among_without_re2(text.encode()) == found
 
 
+def test_without_re2_only_the_words_that_a_text_has_are_searched_for_others() -> None:
+    keywords = Keywords([b"error", b"err", b"failed", b"fail"])
+    keywords.among_without_re2(b"an error, and no more errors")
+
+    assert keywords._parts == {b"error": [b"error", b"err"]}
+
+
 @given(st.sets(st.integers(0, 200)))
 def test_the_members_of_a_set_of_numbers_are_its_numbers_the_smallest_first(numbers: set[int]) -> None:
     assert list(members(sum(1 << number for number in numbers))) == sorted(numbers)

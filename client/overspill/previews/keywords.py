@@ -22,6 +22,8 @@ class Keywords:
     def __init__(self, words: Iterable[bytes]) -> None:
         self._words = tuple(dict.fromkeys(words))
         self._set = SearchSet(map(re.escape, self._words))
+        self._parts: dict[bytes, list[bytes]] = {}
+        """The words inside each word that was found, itself too."""
 
     def among(self, data: bytes) -> set[bytes]:
         """Return the words that `data` has."""
@@ -32,16 +34,13 @@ class Keywords:
     def among_without_re2(self, data: bytes) -> set[bytes]:
         """Return the same."""
         found = {*self._pattern.findall(data)}
+        for word in found - self._parts.keys():
+            self._parts[word] = [part for part in self._words if part in word]
         return {part for word in found for part in self._parts[word]}
 
     @functools.cached_property
     def _pattern(self) -> re.Pattern[bytes]:
         return _pattern(self._words)
-
-    @functools.cached_property
-    def _parts(self) -> dict[bytes, list[bytes]]:
-        """The words inside each word, itself too."""
-        return {word: [part for part in self._words if part in word] for word in self._words}
 
 
 @lru_cache(maxsize=1024)
