@@ -9,14 +9,16 @@ import os
 import shutil
 import sqlite3
 import subprocess
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
 from overspill.wire import Header
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from overspill_service.command_line import main
+from overspill_service.commands import folder_backup
 from overspill_service.objects.file import FileStore
 from overspill_service.objects.urls import open_store
 
@@ -167,6 +169,31 @@ def test_a_disk_that_became_read_only_can_be_backed_up_with_the_catalogs_log(
     with closing(sqlite3.connect(tmp_path / "backup" / "catalog.sqlite")) as catalog:
         assert catalog.execute("SELECT count(*) FROM captures").fetchone() == (2,)
     assert main(["restore", str(tmp_path / "backup"), "--data", str(tmp_path / "restored")]) == 0
+
+
+def test_a_running_service_whose_disk_is_read_only_here_is_backed_up_at_one_moment(
+    own_service: ServiceProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_backup, "_copy_files", Mock())  # it would copy what changes meanwhile
+    asyncio.run(_put(own_service, b"one"))
+    with seen_read_only(own_service.data, tmp_path / "disk") as data:
+        assert main(["backup", str(tmp_path / "backup"), "--data", str(data)]) == 0
+
+    with closing(sqlite3.connect(tmp_path / "backup" / "catalog.sqlite")) as catalog:
+        assert catalog.execute("SELECT count(*) FROM captures").fetchone() == (1,)
+
+
+@contextmanager
+def seen_read_only(folder: Path, mounted: Path) -> Iterator[Path]:
+    mounted.mkdir()
+    mount = ["mount", "--bind", str(folder), str(mounted)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("only root may mount a file system")
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(mounted)], check=True)
+        yield mounted
+    finally:
+        subprocess.run(["umount", "--lazy", str(mounted)], check=True)
 
 
 async def test_a_damaged_catalog_is_named_and_what_to_do_without_it(

@@ -40,6 +40,7 @@ LIST: Final = "objects.list"
 MANIFEST: Final = "backup.json"
 PAGE: Final = 1000
 """Objects that one call in a thread links."""
+_NOT_OPENED: Final = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
 _NO_LINK: Final = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP})
 
 
@@ -185,9 +186,8 @@ def _copy_catalog(source_path: Path, target_path: Path) -> None:
         )
     make_private_folder(target_path.parent)
     os.close(os.open(target_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    is_read_only = os.statvfs(source_path.parent).f_flag & os.ST_RDONLY
     try:
-        (_copy_files if is_read_only else _copy_pages)(source_path, target_path)
+        _copy_database(source_path, target_path)
         with closing(sqlite3.connect(target_path)) as target:
             target.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.Error as error:
@@ -197,13 +197,22 @@ def _copy_catalog(source_path: Path, target_path: Path) -> None:
         ) from error
 
 
-def _copy_pages(source_path: Path, target_path: Path) -> None:
-    with closing(sqlite3.connect(source_path)) as source, closing(sqlite3.connect(target_path)) as target:
-        source.backup(target)
+def _copy_database(source_path: Path, target_path: Path) -> None:
+    try:
+        with closing(sqlite3.connect(source_path)) as source, closing(sqlite3.connect(target_path)) as target:
+            source.backup(target)
+    except sqlite3.OperationalError as error:
+        is_read_only = os.statvfs(source_path.parent).f_flag & os.ST_RDONLY
+        if not is_read_only or error.sqlite_errorcode & 0xFF not in _NOT_OPENED:
+            raise
+        _copy_files(source_path, target_path)
 
 
 def _copy_files(source_path: Path, target_path: Path) -> None:
-    """Copy the file and its log. SQLite cannot open them on a read-only disk, where nobody changes them."""
+    """Copy the file and its log. Nobody may have them open.
+
+    On a read-only disk SQLite opens them if somebody has: maybe a service for which the disk can be written.
+    """
     for suffix in ("", "-wal"):
         file = source_path.with_name(source_path.name + suffix)
         if file.exists():
