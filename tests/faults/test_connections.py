@@ -137,6 +137,15 @@ async def test_a_head_with_far_too_many_fields_is_refused_before_its_end(service
     assert {b"Cache-Control: no-store", b"X-Content-Type-Options: nosniff"} < set(head.splitlines())
 
 
+async def test_the_log_says_that_heads_were_refused_but_once_for_many(service: ServiceProcess) -> None:
+    for _ in range(3):
+        async with connected(service, 1) as [(reader, writer)]:
+            writer.write(b"GET / HTTP/1.1\r\nX: " + b"x" * 40_000)
+            await asyncio.wait_for(reader.read(), 30)
+
+    assert service.logged().count("its header fields are too long") == 1
+
+
 async def test_a_long_request_line_comes_to_its_end(service: ServiceProcess) -> None:
     async with connected(service, 1) as [(reader, writer)]:
         writer.write(b"GET /v1/captures?session=" + b"x" * 300_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")

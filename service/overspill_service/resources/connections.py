@@ -69,9 +69,11 @@ class Connections:
         limit: int = sys.maxsize - RESERVED_CONNECTIONS,
         refusals: Refusals | None = None,
         is_proxy: Callable[[str], bool] = lambda _: False,
+        on_large_head: Callable[[], None] = lambda: None,
     ) -> None:
-        """`is_proxy`: whether all clients may come from an address."""
+        """`is_proxy`: whether all clients may come from an address. `on_large_head`: told of each refused."""
         self.limit, self._refusals, self._is_proxy = limit, refusals or Refusals(), is_proxy
+        self._on_large_head = on_large_head
         self.share = (limit + 1) // 2 if limit >= MIN_SHARED else limit
         """The most connections of one address."""
         self._addresses: Counter[str] = Counter()
@@ -133,6 +135,7 @@ class Connections:
     def _refuse_head(self, connection: ClientConnection, answer: bytes) -> bool:
         """Refuse a head, and note the offence of its address. Return that the request may not go on."""
         self._refuse(connection, answer)
+        self._on_large_head()
         if not self._is_proxy(peer_of(connection.transport)):
             self._blocked.note_offence(connection.address)
         return False

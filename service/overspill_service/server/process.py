@@ -51,6 +51,7 @@ QUIET_SECONDS: Final = 0.1
 CLOSE_SECONDS: Final = 1.0
 """How long aiohttp waits for handlers once it closes connections. It passes on no more bodies then."""
 
+LARGE_HEAD: Final = "a request was refused while it came: its header fields are too long"
 REFUSED: Final = (
     "too many connections of your address, or too many long requests at once; try again in a moment"
 )
@@ -199,7 +200,8 @@ async def _accept(
         large_head=bytes_of(HeadersTooLarge(MAX_FIELDS_BYTES, MAX_HEADERS_BYTES)),
         large_field=bytes_of(FieldTooLarge(MAX_FIELD_BYTES)),
     )
-    service.connections = Connections(most, refusals, service.addresses.is_proxy)
+    note = partial(service.failure_log.record_cause, HeadersTooLarge.code, LARGE_HEAD)
+    service.connections = Connections(most, refusals, service.addresses.is_proxy, note)
     record = partial(_record_refusal, service.failure_log)
     await service.connections.accept(
         listener, runner.server, record, lambda: certificate.context if certificate else None
