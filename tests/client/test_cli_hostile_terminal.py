@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -58,8 +57,8 @@ def test_bytes_that_are_no_text_are_stored_as_they_are(
 def test_a_home_is_not_needed(service: ServiceProcess, tmp_path: Path) -> None:
     shell = without(Shell(service.url), "HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "USER", "LOGNAME")
     result = shell("run", "--", "seq", "30000")
-    terminal = shell.terminal("shell", "--name", "homeless", SHELL="/bin/sh")
-    terminal.wait_for(b"# " if os.geteuid() == 0 else b"$ ")
+    terminal = shell.terminal("shell", "--name", "homeless", SHELL="/bin/sh", PS1="ready> ")
+    terminal.wait_for(b"ready> ")
     handle = CAPTURE_ID.findall(terminal.shown.decode())[0]
     terminal.press(b"echo at $((40 + 2)); exit 7\n")
     code = terminal.ended()

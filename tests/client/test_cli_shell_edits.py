@@ -49,12 +49,12 @@ def test_a_command_that_is_edited_after_the_terminal_was_resized_is_shown_as_the
     handle = CAPTURE_ID.findall(terminal.shown.decode())[0]
     terminal.resize(40, 24)
     enter(terminal, b"true 1")
-    enter(terminal, b"echo " + b"a" * 60 + b"z", LEFT * 51 + b"X")
+    enter(terminal, b"echo " + b"abcdefghij" * 6 + b"z", LEFT * 51 + b"X")
     terminal.press(b"exit\r")
     terminal.ended()
     shown = [line.strip() for line in overspill("head", handle).out.split("\n")]
 
-    assert f"ready> echo {'a' * 10}X{'a' * 50}z" in shown
+    assert f"ready> echo abcdefghijX{'abcdefghij' * 5}z" in shown
 
 
 def enter(terminal: Terminal, *keys: bytes) -> None:

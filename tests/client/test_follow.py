@@ -20,6 +20,7 @@ from overspill.execution.backoff import Backoff
 from overspill.transfer.connections import MOST_CALLS
 
 from tests.client.shell import SECONDS, Shell, command
+from tests.e2e.programs import program
 from tests.servers.redis import wait_until
 
 if TYPE_CHECKING:
@@ -248,7 +249,7 @@ def test_put_live_prints_the_handle_before_its_input_ends(overspill: Shell, serv
 def test_tmux_pipes_a_pane_into_a_live_capture(
     overspill: Shell, service: ServiceProcess, tmp_path: Path
 ) -> None:
-    tmux = ["tmux", "-S", str(tmp_path / "tmux"), "-f", "/dev/null"]
+    tmux = [program("tmux"), "-S", str(tmp_path / "tmux"), "-f", "/dev/null"]
     piped = shlex.join(command("put", "--live", "--name", "tmux", "--session", "tmux"))
     environment = overspill.environment
     subprocess.run([*tmux, "new-session", "-d", "sh"], check=True, env=environment, timeout=SECONDS)

@@ -18,6 +18,7 @@ from overspill.wire import Outcome, State
 from overspill_service.tenants.keys import hash_key, new_key
 
 from tests.client.shell import printed_by
+from tests.processes import connections_to
 from tests.servers.overspill import ForkedService, running
 from tests.servers.redis import wait_until
 
@@ -415,14 +416,12 @@ async def test_many_streams_grow_at_once_over_few_connections(own_service: Servi
             for number in range(many)
         ]
         await asyncio.to_thread(wait_until, all_seen, "all streams", 120)
-        connections = subprocess.run(
-            ["ss", "-tnH", "dst", own_service.url[7:]], capture_output=True, check=False
-        )
+        connections = connections_to(own_service.url)
         go_on.set()
         done = await asyncio.gather(*guarded)
 
     assert {each.outcome for each in done} == {Outcome.CAPTURED}
-    assert len(connections.stdout.splitlines()) <= 40
+    assert 0 < connections <= 40
     ended = list(reader.client.iterate(session="fleet"))
     assert {each.state for each in ended} == {State.COMPLETE}
     assert {each.size - len(BEGINNING + REST) for each in ended} <= {9, 10, 11}

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -20,6 +19,8 @@ from overspill.agent_tools.source_tools import source_tools
 from overspill.wire import State
 
 from tests.client.shell import written_to
+from tests.processes import processes_in
+from tests.servers.redis import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -141,12 +142,12 @@ async def test_a_cancelled_call_ends_its_command(run_command: AgentTool, tmp_pat
     os.mkfifo(tmp_path / "begun")
     call = asyncio.ensure_future(run_command.acall({"command": "echo > begun; sleep 60; touch late"}))
     await asyncio.to_thread((tmp_path / "begun").read_text)
+    assert processes_in(tmp_path)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
 
-    assert str(tmp_path) not in running
+    wait_until(lambda: not processes_in(tmp_path), "the end of the command")
     assert not (tmp_path / "late").exists()
 
 
