@@ -19,6 +19,7 @@ from mcp import StdioServerParameters
 from mcp.client.client import Client
 from mcp.client.stdio import stdio_client
 from overspill.execution.backoff import Backoff
+from overspill.mcp.proxy import http_client
 from overspill.mcp.proxy.http_client import ProxyClient
 from overspill.mcp.proxy.streams import MessageTooLong, lines
 from overspill.mcp.rendering import MAX_RESULT_CHARS, VERSION
@@ -520,6 +521,27 @@ async def test_a_server_that_stays_away_is_asked_less_and_less_often(monkeypatch
 
     assert refused.status_code == 405
     assert (len(pauses), pauses[:2], pauses[-1]) == (12, [0.25, 0.5], 60.0)
+
+
+async def test_a_server_that_answers_again_is_listened_to_before_a_long_pause_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pausing = asyncio.Event()
+
+    def pause(_: Backoff, failures: int) -> float:
+        pausing.set()
+        return 3_600.0
+
+    monkeypatch.setattr(Backoff, "pause", pause)
+    monkeypatch.setattr(http_client, "_SHORT_PAUSE", 0.0)
+    with bad_http_server.running(listening=("away",)) as url:
+        async with ProxyClient({}) as client, asyncio.timeout(30):
+            listening = asyncio.create_task(client.get(url))
+            await pausing.wait()
+            await client.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+            refused = await listening
+
+    assert refused.status_code == 405
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 128 + signal.SIGTERM), (None, 0)])

@@ -30,6 +30,8 @@ _CONNECTION_CLOSED: Final = -32000
 _LAST_EVENT: Final = "last-event-id"
 _LISTENING: Final = Backoff(first=0.25, longest=60.0)
 """The pauses between attempts to listen to a server that cannot be reached. It may be gone for good."""
+_SHORT_PAUSE: Final = 5.0
+"""Seconds of such a pause while the server answers requests."""
 _listens: ContextVar[bool] = ContextVar("whether this task of the transport listens", default=False)
 _asked_in: ContextVar[str] = ContextVar("the session in which this task has asked last", default="")
 
@@ -40,6 +42,7 @@ class ProxyClient(httpx2.AsyncClient):
     def __init__(self, headers: dict[str, str]) -> None:
         super().__init__(headers=headers, timeout=httpx2.Timeout(_CONNECT_SECONDS, read=None))
         self._session = HttpSession(super().send)
+        self._is_back = asyncio.Event()
 
     async def send(self, request: httpx2.Request, **more: Any) -> httpx2.Response:
         """Send a request, as the transport of the SDK does. Raises nothing for a network error."""
@@ -47,7 +50,7 @@ class ProxyClient(httpx2.AsyncClient):
             request.extensions["timeout"] = httpx2.Timeout(END_SECONDS).as_dict()
         is_listening = _is_listening(request)
         try:
-            response = await (self._listened if is_listening else self._sent)(request, **more)
+            response = await (self._listened if is_listening else self._asked)(request, **more)
         except httpx2.TransportError as error:
             return _unreachable(request, error)
         if isinstance(response.stream, httpx2.AsyncByteStream):
@@ -58,13 +61,27 @@ class ProxyClient(httpx2.AsyncClient):
         """Send a request until the server can be reached."""
         failures = 0
         while True:
+            self._is_back.clear()
             with suppress(httpx2.TransportError):
                 response = await self._sent(request, **more)
                 if response.status_code not in _AWAY:
                     return response
                 await response.aclose()
-            await asyncio.sleep(_LISTENING.pause(failures))
+            await self._pause(_LISTENING.pause(failures))
             failures += 1
+
+    async def _pause(self, seconds: float) -> None:
+        await asyncio.sleep(min(seconds, _SHORT_PAUSE))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds - _SHORT_PAUSE):
+                await self._is_back.wait()
+
+    async def _asked(self, request: httpx2.Request, **more: Any) -> httpx2.Response:
+        """Send a request once, and note that the server can be reached."""
+        response = await self._sent(request, **more)
+        if response.status_code not in _AWAY:
+            self._is_back.set()
+        return response
 
     async def _sent(self, request: httpx2.Request, **more: Any) -> httpx2.Response:
         """Send a request in the session of now; once more in a new one if the server has lost that."""
