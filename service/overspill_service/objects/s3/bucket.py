@@ -138,6 +138,7 @@ class Bucket:
 
     def close(self) -> None:
         self._threads.close()
+        self.credentials.close()
         self._client.close()
 
     async def _run(self, call: Callable[[], T], owner: str = "") -> T:

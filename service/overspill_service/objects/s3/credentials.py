@@ -10,6 +10,7 @@ import asyncio
 import logging
 import math
 import time
+from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -21,6 +22,8 @@ from botocore.exceptions import (
     CredentialRetrievalError,
     NoCredentialsError,
 )
+
+from overspill_service.resources.threads import Pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +38,15 @@ ANSWER_SECONDS: Final = 3.0
 """How long a request waits for the chain: a program or a server that it asks may hang."""
 _REFUSALS: Final = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 """S3 answers 400 if a token has expired, and HEAD gets no code that says so."""
-_FAILURES: Final = (ClientError, OSError, ValueError, AttributeError, RuntimeError)
+_FAILURES: Final = (
+    ClientError,
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    RuntimeError,
+)
 """What botocore raises besides its own errors: a `credential_process` cannot be started or prints no JSON, or
 a role is refused or has expired.
 """
@@ -60,8 +71,11 @@ class ChainCredentials(Credentials):
         self._profile, self._region = profile, region
         self._found = self._asked()
         self._asked_at = -math.inf
-        self._question: asyncio.Future[None] | None = None
-        """The last one, which may not have been answered yet."""
+        self._is_answered = asyncio.Event()
+        self._is_answered.set()
+        self._thread = Pool(
+            1, "credentials"
+        )  # a chain that hangs neither takes a common one nor delays a stop
 
     @property
     def are_there(self) -> bool:
@@ -83,16 +97,20 @@ class ChainCredentials(Credentials):
         """Return these: a session of botocore asks its component for credentials in this way."""
         return self
 
+    def close(self) -> None:
+        self._thread.close()
+
     async def have_changed(self, refused: ReadOnlyCredentials | None) -> bool:
         """Return whether there are others than those that were refused. None: there were none."""
         now = time.monotonic()
         if self.known == refused:
-            is_answered = self._question is None or self._question.done()
-            if is_answered and now >= self._asked_at + ASK_SECONDS:
+            if self._is_answered.is_set() and now >= self._asked_at + ASK_SECONDS:
                 self._asked_at = now
-                self._question = asyncio.get_running_loop().run_in_executor(None, self._ask)
-            if self._question is not None:
-                await asyncio.wait({self._question}, timeout=self._asked_at + ANSWER_SECONDS - now)
+                self._is_answered.clear()
+                self._thread.start(self._ask, self._is_answered.set)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._asked_at + ANSWER_SECONDS - now):
+                    await self._is_answered.wait()
         return self.known not in (refused, None)
 
     @property
