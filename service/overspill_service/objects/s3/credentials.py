@@ -73,9 +73,8 @@ class ChainCredentials(Credentials):
         self._asked_at = -math.inf
         self._is_answered = asyncio.Event()
         self._is_answered.set()
-        self._thread = Pool(
-            1, "credentials"
-        )  # a chain that hangs neither takes a common one nor delays a stop
+        self._thread = Pool(1, "credentials")
+        """Its own: a chain that hangs takes no common thread, and delays no stop."""
 
     @property
     def are_there(self) -> bool:
