@@ -28,6 +28,10 @@ KIB = 1024
 DEADLINE = 20.0
 
 
+_TURNS = 5
+"""Turns of the event loop in which an accepted socket gets its transport."""
+
+
 class Replica:
     """A stand-in for a service replica: ready or not, and it answers as it is told."""
 
@@ -61,6 +65,11 @@ class Replica:
         try:
             yield self
         finally:
+            await site.stop()
+            for _ in range(
+                _TURNS
+            ):  # what was accepted last becomes a connection, which is closed with the others
+                await asyncio.sleep(0)
             await runner.cleanup()
 
 
