@@ -23,16 +23,10 @@ START = b"\x01"
 def test_an_edited_command_is_shown_as_the_terminal_shows_it(
     service: ServiceProcess, tmp_path: Path, name: str
 ) -> None:
-    write_start_file(tmp_path, name)
-    overspill = Shell(service.url, HOME=str(tmp_path), OVERSPILL_SPOOL="off")
-    terminal = overspill.terminal("shell", "--shell", name, LANG="C.UTF-8")
-    terminal.wait_for(b"ready> ")
-    handle = CAPTURE_ID.findall(terminal.shown.decode())[0]
+    overspill, terminal = started(service, tmp_path, name)
     enter(terminal, b"echo abcdef", LEFT * 3 + b"X")
     enter(terminal, b"echo 12", START + b"true; : ;")
-    terminal.press(b"exit\r")
-    terminal.ended()
-    shown = [line.strip() for line in overspill("head", handle).out.split("\n")]
+    shown = shown_at_end(overspill, terminal)
 
     assert "ready> echo abcXdef" in shown
     assert "ready> true; : ;echo 12" in shown
@@ -42,19 +36,29 @@ def test_an_edited_command_is_shown_as_the_terminal_shows_it(
 def test_a_command_that_is_edited_after_the_terminal_was_resized_is_shown_as_the_terminal_shows_it(
     service: ServiceProcess, tmp_path: Path, name: str
 ) -> None:
-    write_start_file(tmp_path, name)
-    overspill = Shell(service.url, HOME=str(tmp_path), OVERSPILL_SPOOL="off")
-    terminal = overspill.terminal("shell", "--shell", name, LANG="C.UTF-8")
-    terminal.wait_for(b"ready> ")
-    handle = CAPTURE_ID.findall(terminal.shown.decode())[0]
+    overspill, terminal = started(service, tmp_path, name)
     terminal.resize(40, 24)
     enter(terminal, b"true 1")
     enter(terminal, b"echo " + b"abcdefghij" * 6 + b"z", LEFT * 51 + b"X")
-    terminal.press(b"exit\r")
-    terminal.ended()
-    shown = [line.strip() for line in overspill("head", handle).out.split("\n")]
+    shown = shown_at_end(overspill, terminal)
 
     assert f"ready> echo abcdefghijX{'abcdefghij' * 5}z" in shown
+
+
+def started(service: ServiceProcess, home: Path, name: str) -> tuple[Shell, Terminal]:
+    write_start_file(home, name)
+    overspill = Shell(service.url, HOME=str(home), OVERSPILL_SPOOL="off")
+    terminal = overspill.terminal("shell", "--shell", name, LANG="C.UTF-8")
+    terminal.wait_for(b"ready> ")
+    return overspill, terminal
+
+
+def shown_at_end(overspill: Shell, terminal: Terminal) -> list[str]:
+    """End the shell. Return the lines that others read."""
+    handle = CAPTURE_ID.findall(terminal.shown.decode())[0]
+    terminal.press(b"exit\r")
+    terminal.ended()
+    return [line.strip() for line in overspill("head", handle).out.split("\n")]
 
 
 def enter(terminal: Terminal, *keys: bytes) -> None:

@@ -544,10 +544,9 @@ async def test_a_server_that_answers_again_is_listened_to_before_a_long_pause_is
     assert refused.status_code == 405
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 128 + signal.SIGTERM), (None, 0)])
-def test_the_session_at_a_url_is_ended_even_if_the_server_does_not_say_so(
-    service: ServiceProcess, number: signal.Signals | None, code: int
-) -> None:
+@contextmanager
+def session_at_url(service: ServiceProcess) -> Iterator[tuple[Peer, list[str]]]:
+    """A client in a session of a server at a URL, and the sessions of that which were ended."""
     ended: list[str] = []
     with (
         bad_http_server.running(lost_status=404, ended=ended) as url,
@@ -556,6 +555,14 @@ def test_the_session_at_a_url_is_ended_even_if_the_server_does_not_say_so(
         peer.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={})
         peer.send({"method": "notifications/initialized"})
         peer.call("fine")
+        yield peer, ended
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 128 + signal.SIGTERM), (None, 0)])
+def test_the_session_at_a_url_is_ended_even_if_the_server_does_not_say_so(
+    service: ServiceProcess, number: signal.Signals | None, code: int
+) -> None:
+    with session_at_url(service) as (peer, ended):
         peer.stdin.close() if number is None else peer.process.send_signal(number)
 
         assert peer.process.wait(SECONDS) == code
@@ -563,14 +570,7 @@ def test_the_session_at_a_url_is_ended_even_if_the_server_does_not_say_so(
 
 
 def test_a_client_that_speaks_on_after_a_signal_makes_no_noise(service: ServiceProcess) -> None:
-    ended: list[str] = []
-    with (
-        bad_http_server.running(lost_status=404, ended=ended) as url,
-        proxied(service.url, remote=url) as peer,
-    ):
-        peer.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={})
-        peer.send({"method": "notifications/initialized"})
-        peer.call("fine")
+    with session_at_url(service) as (peer, ended):
         peer.process.send_signal(signal.SIGTERM)
         wait_until(lambda: ended, "the end of the session")
         with suppress(BrokenPipeError):
