@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +25,7 @@ _IN_MEMORY: Final = {"tmpfs", "ramfs"}
 def long_file_folder() -> str | None:
     """Return `/var/tmp` if the folder of `tempfile` is `/tmp`, in memory; else None, which is its own.
 
-    None too if `/var/tmp` is not on a disk that has room. That may change: ask once for each file.
+    None too if `/var/tmp` is not on a disk that has room. The room may change: ask once for each file.
     """
     if _usual() != _USUAL or not _is_in_memory(_USUAL):
         return None
@@ -46,8 +47,9 @@ def _has_room(folder: str) -> bool:
     return free >= _LEAST_FREE and os.access(folder, os.W_OK | os.X_OK)
 
 
+@cache
 def _is_in_memory(folder: str) -> bool:
-    """Return whether files of the folder are in memory, as far as the system says that."""
+    """Return whether files of the folder are in memory, as far as the system says that. Looks once."""
     try:
         device = Path(folder).stat().st_dev
         mounts = [line.split() for line in _MOUNTS.read_text(errors="replace").splitlines()]
