@@ -20,6 +20,7 @@ from overspill_service.back_ends import open_archive
 from overspill_service.catalog.key_records import AccessMode, KeyRecord
 from overspill_service.catalog.records import instant
 from overspill_service.settings.errors import SettingError
+from overspill_service.settings.settings import OWN_CATALOG
 from overspill_service.telemetry.logs import bind_fields
 from overspill_service.tenants.directory import KEY_ID_LENGTH, TENANT_PATTERN, Expiry
 from overspill_service.tenants.keys import hash_key, new_key
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 CATALOG: Final = "catalog"
 FILE: Final = "file"
-UNNAMED_CATALOG: Final = "sqlite:"
-"""The catalog that is used if no setting names one."""
 
 
 def tenant_of(options: Mapping[str, Any]) -> str:
@@ -79,7 +78,7 @@ async def show(settings: Settings, _options: Mapping[str, Any]) -> int:
     report = [(record, CATALOG) for record in of_catalog] + [(record, FILE) for record in of_file]
     for record, where in sorted(report, key=lambda each: (each[0].tenant, each[0].created, each[0].hash)):
         print(json.dumps(_facts(record, uses.get(record.hash), where)))
-    if not report and settings.catalog == UNNAMED_CATALOG:
+    if not report and settings.catalog == OWN_CATALOG:
         print(
             f"no keys in the catalog of this machine, in {settings.data}; --catalog or OVERSPILL_CATALOG "
             "names another one",

@@ -1,7 +1,7 @@
 """The settings: frozen, checked, and documented in their declarations."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
 from overspill.wire import DEFAULT_TTL, is_loopback
@@ -9,6 +9,9 @@ from overspill.wire import DEFAULT_TTL, is_loopback
 from overspill_service.settings.addresses import Network, hosts_of, networks_of, parse_address
 from overspill_service.settings.data_directory import data_directory
 from overspill_service.settings.units import BYTES, LONGEST_TTL, SECONDS
+
+OWN_CATALOG: Final = "sqlite:"
+"""The catalog of this machine, in `data`, which is used if no setting names one."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -55,7 +58,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     catalog: Annotated[
         str,
         Meta(description="redis://…, rediss://…, redis+sentinel://…, redis+cluster://… or sqlite:///file"),
-    ] = "sqlite:"
+    ] = OWN_CATALOG
     data: Annotated[Path, Meta(description="directory of the embedded store and catalog")] = field(
         default_factory=data_directory
     )

@@ -19,7 +19,7 @@ import msgspec
 from overspill_service.settings.addresses import hosts_of, networks_of, parse_address
 from overspill_service.settings.errors import SettingError
 from overspill_service.settings.help import allowed
-from overspill_service.settings.settings import Settings
+from overspill_service.settings.settings import OWN_CATALOG, Settings
 from overspill_service.settings.units import LONGEST_TTL, format_value, parse_value, unit_of
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _read_file(path: Path) -> dict[str, Any]:
 def _build(values: Mapping[str, tuple[Any, str]]) -> Settings:
     hints = get_type_hints(Settings, include_extras=True)
     ready = {name: _convert(value, hints[name], source) for name, (value, source) in values.items()}
-    if ready.get("store") and not ready.get("catalog", "sqlite:").startswith("sqlite:"):
+    if ready.get("store") and not ready.get("catalog", OWN_CATALOG).startswith(OWN_CATALOG):
         ready.setdefault("data", Path())  # nothing is stored there: a missing home directory is not an error
     settings = Settings(**ready)
     listen_source = values["listen"][1] if "listen" in values else "listen"
