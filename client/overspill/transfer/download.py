@@ -6,8 +6,6 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, Final
 
-from msgspec import structs
-
 from overspill import wire
 from overspill.errors import ProtocolError, Unreachable
 from overspill.execution import threads
@@ -54,16 +52,10 @@ class ContentStream(StreamedAnswer[bytes]):
         if batch := await progress.take(self._decoding):
             self._ready.extend(batch)
             return
-        assert self._response is not None
         try:
-            data = await transport.read(self._response)
+            self._decoding = self._decode(await self._read(transport))
         except Unreachable as error:
             self._check_end(transport, progress, error)
-        else:
-            self._decoding = self._decode(data)
-            if not data:
-                early = Unreachable(f"{transport.address.url} ended its answer too early")
-                self._check_end(transport, progress, early)
 
     async def _open(self) -> tuple[Transport, _Progress]:
         transport = await self._connected()
@@ -79,10 +71,8 @@ class ContentStream(StreamedAnswer[bytes]):
         """Return the request for what is missing. A part is asked for unencoded: ranges count its bytes."""
         missing = self._range if self._progress is None else self._progress.missing
         if missing is None:
-            headers = {"Accept-Encoding": "zstd"}
-        else:
-            headers = {"Accept-Encoding": "identity", "Range": str(missing)}
-        return structs.replace(self._request, headers={**self._request.headers, **headers})
+            return self._asking({"Accept-Encoding": "zstd"})
+        return self._asking({"Accept-Encoding": "identity", "Range": str(missing)})
 
     def _check_start(self, response: aiohttp.ClientResponse) -> None:
         part, sha256 = _part(response), response.headers.get(wire.Header.SHA256, "")
@@ -187,4 +177,4 @@ def _decoder(response: aiohttp.ClientResponse) -> Callable[[bytes], Iterator[byt
 
 
 def _as_it_is(data: bytes) -> Iterator[bytes]:
-    return iter((data,) if data else ())
+    return iter((data,))

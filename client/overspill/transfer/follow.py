@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from msgspec import structs
-
 from overspill import wire
-from overspill.errors import OverspillError, ProtocolError, Unreachable
+from overspill.errors import OverspillError, ProtocolError
 from overspill.errors.verdicts import may_pass_soon
 from overspill.execution.backoff import Backoff
 from overspill.transfer.caller import decode
@@ -52,15 +50,11 @@ class Following(StreamedAnswer[wire.FollowedOutput]):
             if self._response is None:
                 self._response = await transport.open(self._next_request())
                 self._parser = EventParser()
-            data = await transport.read(self._response)
+            data = await self._read(transport)
         except OverspillError as error:
             await self._pause_after(error, transport.address.retries)
             return
-        if not data:
-            early = Unreachable(f"{transport.address.url} ended its answer too early")
-            await self._pause_after(early, transport.address.retries)
-        else:
-            self._heard = asyncio.get_running_loop().time()
+        self._heard = asyncio.get_running_loop().time()
         for event in self._parser.feed(data):
             self._failed = 0
             self._take(event)
@@ -69,7 +63,7 @@ class Following(StreamedAnswer[wire.FollowedOutput]):
         headers = {"Accept": wire.FOLLOW_TYPE}
         if self._last_id:
             headers["Last-Event-ID"] = self._last_id
-        return structs.replace(self._request, headers={**self._request.headers, **headers})
+        return self._asking(headers)
 
     async def _pause_after(self, error: OverspillError, retries: int) -> None:
         """Wait before connecting again. Raises the error if that cannot help, or has not for too long."""

@@ -13,7 +13,7 @@ from overspill import wire
 from overspill.errors import Absent, NotLive, OtherProducer, WrongOffset
 from overspill.transfer import request
 from overspill.transfer.argument_checks import check_duration, check_seconds, checked_text
-from overspill.transfer.caller import Caller, decode
+from overspill.transfer.caller import Caller, T
 from overspill.transfer.follow import Following
 from overspill.transfer.request import Body, Request
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from overspill.live.ports import Description, LiveService, StreamCopy, StreamSpool
     from overspill.live.spool_copy import SpoolCopy
     from overspill.redaction.redactor import Redactor
-    from overspill.transfer.transport import Transport
 
 _SILENT_SECONDS: Final = 5.0
 """The least time that a request of a producer may have no progress, however little patience that has."""
@@ -220,7 +219,7 @@ class _LiveService:
     async def begin(self) -> wire.LiveStatus:
         asked = request.about("PUT", wire.Path.LIVE, self._id)
         asked = structs.replace(asked, headers={**self._metadata, **self._named}, body=Body.of(b""))
-        return decode(await self._call(asked), wire.LiveStatus)
+        return await self._ask(asked, wire.LiveStatus)
 
     async def append(
         self,
@@ -242,20 +241,16 @@ class _LiveService:
             headers[wire.Header.UPLOAD_COMPLETE] = "?1"
         asked = request.about("POST", wire.Path.APPEND, self._id)
         asked = structs.replace(asked, headers=headers, body=await self._body(pieces, on_sent))
-        return decode(await self._call(asked), wire.LiveStatus)
+        return await self._ask(asked, wire.LiveStatus)
 
     async def complete(self, completion: wire.Completion) -> wire.Entry:
         asked = request.with_json(request.about("POST", wire.Path.COMPLETE, self._id), completion)
         asked = structs.replace(asked, headers={**asked.headers, **self._named})
-        return decode(await self._call(asked), wire.Entry)
+        return await self._ask(asked, wire.Entry)
 
-    async def _call(self, asked: Request) -> bytes:
-        return await (await self._transport()).call(
-            structs.replace(asked, silent_seconds=self._silent_seconds)
-        )
-
-    async def _transport(self) -> Transport:
-        return await self._caller._transport()  # noqa: SLF001  (this client's own)
+    async def _ask(self, asked: Request, kind: type[T]) -> T:
+        asked = structs.replace(asked, silent_seconds=self._silent_seconds)
+        return await self._caller._ask(asked, kind)  # noqa: SLF001  (this module's own)
 
     async def _body(self, pieces: Sequence[bytes], on_sent: Callable[[], object] | None) -> Body:
         if not self._compress:

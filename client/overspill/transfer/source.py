@@ -12,7 +12,7 @@ import threading
 from collections.abc import AsyncIterable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from tempfile import SpooledTemporaryFile
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self, TypeAlias, cast
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias, cast
 
 from overspill.errors import ContentChanged
 from overspill.execution import threads
@@ -41,25 +41,6 @@ _BLOCK: Final = 1024 * 1024
 _IN_MEMORY: Final = 1024 * 1024
 """Content of files and iterators with fewer bytes is held in memory; longer content is not."""
 _WORTH_A_THREAD: Final = 64 * 1024
-
-
-class HashedContent(Protocol):
-    """Content of known size and digest. `pieces` may block on a file, so call it in a thread."""
-
-    @property
-    def size(self) -> int:
-        """Return the number of bytes."""
-
-    @property
-    def sha256(self) -> bytes:
-        """Return the digest of all bytes."""
-
-    @property
-    def whole(self) -> memoryview | None:
-        """All bytes if they are in memory, else None."""
-
-    def pieces(self) -> Iterator[bytes | memoryview]:
-        """Yield the bytes, from the beginning each time. Raises `OSError` and `ContentChanged`."""
 
 
 class InMemory:
@@ -122,6 +103,13 @@ class InFile:
             return self._file.read(length)
 
 
+HashedContent: TypeAlias = InMemory | InFile
+"""Content of known size and digest. `whole` is all of it if it is in memory, else None.
+
+`pieces` begins anew each time. It may block on a file, so call it in a thread.
+"""
+
+
 @asynccontextmanager
 async def opened(source: Source, sha256: bytes | None = None) -> AsyncIterator[HashedContent]:
     """Yield `source` as content. A file that was opened for it is closed at the end of the block.
@@ -139,9 +127,9 @@ async def opened(source: Source, sha256: bytes | None = None) -> AsyncIterator[H
     elif (file := _seekable(source)) is not None:
         yield await threads.run_blocking(_of_file, file, sha256)
     else:
-        with _TemporaryCopy() as copy:
+        with SpooledTemporaryFile(_IN_MEMORY, dir=long_file_folder()) as copy:
             await _drain(source, copy)
-            yield await threads.run_blocking(copy.content, sha256)
+            yield await threads.run_blocking(_of_copy, copy, sha256)
 
 
 async def _of_memory(source: str | bytes | bytearray | memoryview, sha256: bytes | None) -> HashedContent:
@@ -176,33 +164,23 @@ def _of_file(file: BinaryIO | IO[bytes], sha256: bytes | None) -> HashedContent:
     return InFile(file, sha256)
 
 
-class _TemporaryCopy:
-    """Copies content that can be read only once: in memory, or in a temporary file if it has over 1 MiB."""
-
-    def __init__(self) -> None:
-        self._file = SpooledTemporaryFile(_IN_MEMORY, dir=long_file_folder())  # noqa: SIM115  (closed by __exit__)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def write(self, pieces: Iterable[bytes]) -> None:
-        for piece in pieces:
-            self._file.write(piece)
-
-    def content(self, sha256: bytes | None) -> HashedContent:
-        self._file.seek(0)
-        return _of_file(cast("BinaryIO", self._file), sha256)
+def _of_copy(copy: IO[bytes], sha256: bytes | None) -> HashedContent:
+    copy.seek(0)
+    return _of_file(copy, sha256)
 
 
-async def _drain(source: object, copy: _TemporaryCopy) -> None:
+async def _drain(source: object, copy: IO[bytes]) -> None:
+    """Copy content that can be read only once."""
     if isinstance(source, AsyncIterable):
         async for batch in _batches(source):
-            await threads.run_blocking(copy.write, batch)
+            await threads.run_blocking(_write, copy, batch)
     else:
-        await threads.run_alone(copy.write, _checked(_blocks(source)))
+        await threads.run_alone(_write, copy, _checked(_blocks(source)))
+
+
+def _write(copy: IO[bytes], pieces: Iterable[bytes]) -> None:
+    for piece in pieces:
+        copy.write(piece)
 
 
 async def _batches(source: AsyncIterable[Any]) -> AsyncIterator[list[bytes]]:

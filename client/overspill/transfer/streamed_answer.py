@@ -6,8 +6,12 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
+from msgspec import structs
+
+from overspill.errors import Unreachable
+
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     import aiohttp
 
@@ -61,6 +65,17 @@ class StreamedAnswer(ABC, Generic[T]):
         if self._transport is None:
             self._transport = await self._connect()
         return self._transport
+
+    def _asking(self, headers: Mapping[str, str]) -> Request:
+        """Return the request with more headers."""
+        return structs.replace(self._request, headers={**self._request.headers, **headers})
+
+    async def _read(self, transport: Transport) -> bytes:
+        """Return the bytes that have arrived. Raises `Unreachable` if the connection brings no more."""
+        assert self._response is not None
+        if data := await transport.read(self._response):
+            return data
+        raise Unreachable(f"{transport.address.url} ended its answer too early")
 
     def _drop(self) -> None:
         """Close the connection. The next step may open another one."""
