@@ -1,252 +1,136 @@
 """The contract between client and service: paths, headers, query names, bodies, problem codes.
 
 Both sides import this package and mention no path, header or code of their own. It knows nothing of
-HTTP libraries, storage or agents.
+HTTP libraries, storage or agents. `X as X` says that the package offers a name (PEP 484).
 """
 
-from overspill.wire.captures import (
-    DEFAULT_TTL,
-    MAX_READERS,
-    PREVIEW_LABEL,
-    REDACTED_LABEL,
-    SEEN_LABEL,
-    SPOOLED_LABEL,
-    Amendment,
-    Entry,
-    Gap,
-    HoldReceipt,
-    Listing,
-    PreviewKind,
-    Reader,
-    Readers,
-    Remainder,
-    Remains,
-    Removed,
-    State,
-    Usage,
-)
-from overspill.wire.experiments import (
-    COHORT_LABEL,
-    COUNTED,
-    EXPERIMENT_NAME,
-    GROUPS,
-    NOTED,
-    Arm,
-    Cohort,
-    CohortCount,
-    CohortRow,
-    CohortSums,
-    Experiments,
-    ExperimentsQuery,
-)
-from overspill.wire.headers import (
-    Header,
-    decode_digest,
-    decode_header,
-    decode_labels,
-    encode_digest,
-    encode_header,
-    encode_labels,
-)
-from overspill.wire.identity import (
-    CALL_PREFIX,
-    CAPTURE_ID,
-    END,
-    MAX_LABELS,
-    MAX_METADATA,
-    MAX_VALUE,
-    SHORT_VALUE,
-    call_id_of,
-    capture_id,
-    fit,
-)
-from overspill.wire.keys import MAX_LIFE, IssuedKey, Key, Keys, NewKey, Rotation
-from overspill.wire.live import (
-    COMMAND_LABEL,
-    EXIT_CODE_LABEL,
-    FOLLOW_TYPE,
-    KEEP_ALIVE_SECONDS,
-    MAX_APPEND,
-    MAX_UNSTORED,
-    MAX_WAIT_SECONDS,
-    SIZE_LABEL,
-    TERMINAL_LABEL,
-    Completion,
-    FollowedEnd,
-    FollowedOutput,
-    FollowQuery,
-    LiveStatus,
-    Mark,
-    Timeline,
-    Waited,
-    WaitQuery,
-    terminal_columns,
-)
-from overspill.wire.local_key import UnsafeKeyFile, local_key_file, read_local_key
-from overspill.wire.observations import (
-    BACKLOG_MEMORY,
-    BATCH_MEMORY,
-    MAX_COUNTED_NAME,
-    SIZE_BOUNDS,
-    SIZE_CLASSES,
-    Accepted,
-    Observation,
-    Observations,
-    Outcome,
-    SpoolBacklog,
-)
-from overspill.wire.origins import ForeignRequest, host_name, is_loopback, require_own_origin
-from overspill.wire.overview import Advice, Overview, OverviewQuery, UsualAdvice
-from overspill.wire.page import SignedIn, SignIn, SignInCode
-from overspill.wire.paths import DEFAULT_URL, VERSION, Path, Scope, encode_path
-from overspill.wire.problems import PROBLEM_TYPE, Code, Problem
-from overspill.wire.queries import (
-    Count,
-    GrepQuery,
-    HeadQuery,
-    LinesQuery,
-    ListQuery,
-    NoQuery,
-    ReadQuery,
-    RefQuery,
-    Sort,
-    SummaryQuery,
-    TailQuery,
-    TenantQuery,
-)
-from overspill.wire.ranges import ByteRange, ContentRange
-from overspill.wire.reads import Match, Repeated, Severity, Summary, Text, approx_tokens
-from overspill.wire.statistics import MAX_ROWS, STEPS, Stats, StatsQuery, StatsRow
-
-__all__ = [
-    "BACKLOG_MEMORY",
-    "BATCH_MEMORY",
-    "CALL_PREFIX",
-    "CAPTURE_ID",
-    "COHORT_LABEL",
-    "COMMAND_LABEL",
-    "COUNTED",
-    "DEFAULT_TTL",
-    "DEFAULT_URL",
-    "END",
-    "EXIT_CODE_LABEL",
-    "EXPERIMENT_NAME",
-    "FOLLOW_TYPE",
-    "GROUPS",
-    "KEEP_ALIVE_SECONDS",
-    "MAX_APPEND",
-    "MAX_COUNTED_NAME",
-    "MAX_LABELS",
-    "MAX_LIFE",
-    "MAX_METADATA",
-    "MAX_READERS",
-    "MAX_ROWS",
-    "MAX_UNSTORED",
-    "MAX_VALUE",
-    "MAX_WAIT_SECONDS",
-    "NOTED",
-    "PREVIEW_LABEL",
-    "PROBLEM_TYPE",
-    "REDACTED_LABEL",
-    "SEEN_LABEL",
-    "SHORT_VALUE",
-    "SIZE_BOUNDS",
-    "SIZE_CLASSES",
-    "SIZE_LABEL",
-    "SPOOLED_LABEL",
-    "STEPS",
-    "TERMINAL_LABEL",
-    "VERSION",
-    "Accepted",
-    "Advice",
-    "Amendment",
-    "Arm",
-    "ByteRange",
-    "Code",
-    "Cohort",
-    "CohortCount",
-    "CohortRow",
-    "CohortSums",
-    "Completion",
-    "ContentRange",
-    "Count",
-    "Entry",
-    "Experiments",
-    "ExperimentsQuery",
-    "FollowQuery",
-    "FollowedEnd",
-    "FollowedOutput",
-    "ForeignRequest",
-    "Gap",
-    "GrepQuery",
-    "HeadQuery",
-    "Header",
-    "HoldReceipt",
-    "IssuedKey",
-    "Key",
-    "Keys",
-    "LinesQuery",
-    "ListQuery",
-    "Listing",
-    "LiveStatus",
-    "Mark",
-    "Match",
-    "NewKey",
-    "NoQuery",
-    "Observation",
-    "Observations",
-    "Outcome",
-    "Overview",
-    "OverviewQuery",
-    "Path",
-    "PreviewKind",
-    "Problem",
-    "ReadQuery",
-    "Reader",
-    "Readers",
-    "RefQuery",
-    "Remainder",
-    "Remains",
-    "Removed",
-    "Repeated",
-    "Rotation",
-    "Scope",
-    "Severity",
-    "SignIn",
-    "SignInCode",
-    "SignedIn",
-    "Sort",
-    "SpoolBacklog",
-    "State",
-    "Stats",
-    "StatsQuery",
-    "StatsRow",
-    "Summary",
-    "SummaryQuery",
-    "TailQuery",
-    "TenantQuery",
-    "Text",
-    "Timeline",
-    "UnsafeKeyFile",
-    "Usage",
-    "UsualAdvice",
-    "WaitQuery",
-    "Waited",
-    "approx_tokens",
-    "call_id_of",
-    "capture_id",
-    "decode_digest",
-    "decode_header",
-    "decode_labels",
-    "encode_digest",
-    "encode_header",
-    "encode_labels",
-    "encode_path",
-    "fit",
-    "host_name",
-    "is_loopback",
-    "local_key_file",
-    "read_local_key",
-    "require_own_origin",
-    "terminal_columns",
-]
+from overspill.wire.captures import DEFAULT_TTL as DEFAULT_TTL
+from overspill.wire.captures import MAX_READERS as MAX_READERS
+from overspill.wire.captures import PREVIEW_LABEL as PREVIEW_LABEL
+from overspill.wire.captures import REDACTED_LABEL as REDACTED_LABEL
+from overspill.wire.captures import SEEN_LABEL as SEEN_LABEL
+from overspill.wire.captures import SPOOLED_LABEL as SPOOLED_LABEL
+from overspill.wire.captures import Amendment as Amendment
+from overspill.wire.captures import Entry as Entry
+from overspill.wire.captures import Gap as Gap
+from overspill.wire.captures import HoldReceipt as HoldReceipt
+from overspill.wire.captures import Listing as Listing
+from overspill.wire.captures import PreviewKind as PreviewKind
+from overspill.wire.captures import Reader as Reader
+from overspill.wire.captures import Readers as Readers
+from overspill.wire.captures import Remainder as Remainder
+from overspill.wire.captures import Remains as Remains
+from overspill.wire.captures import Removed as Removed
+from overspill.wire.captures import State as State
+from overspill.wire.captures import Usage as Usage
+from overspill.wire.experiments import COHORT_LABEL as COHORT_LABEL
+from overspill.wire.experiments import COUNTED as COUNTED
+from overspill.wire.experiments import EXPERIMENT_NAME as EXPERIMENT_NAME
+from overspill.wire.experiments import GROUPS as GROUPS
+from overspill.wire.experiments import NOTED as NOTED
+from overspill.wire.experiments import Arm as Arm
+from overspill.wire.experiments import Cohort as Cohort
+from overspill.wire.experiments import CohortCount as CohortCount
+from overspill.wire.experiments import CohortRow as CohortRow
+from overspill.wire.experiments import CohortSums as CohortSums
+from overspill.wire.experiments import Experiments as Experiments
+from overspill.wire.experiments import ExperimentsQuery as ExperimentsQuery
+from overspill.wire.headers import Header as Header
+from overspill.wire.headers import decode_digest as decode_digest
+from overspill.wire.headers import decode_header as decode_header
+from overspill.wire.headers import decode_labels as decode_labels
+from overspill.wire.headers import encode_digest as encode_digest
+from overspill.wire.headers import encode_header as encode_header
+from overspill.wire.headers import encode_labels as encode_labels
+from overspill.wire.identity import CALL_PREFIX as CALL_PREFIX
+from overspill.wire.identity import CAPTURE_ID as CAPTURE_ID
+from overspill.wire.identity import END as END
+from overspill.wire.identity import MAX_LABELS as MAX_LABELS
+from overspill.wire.identity import MAX_METADATA as MAX_METADATA
+from overspill.wire.identity import MAX_VALUE as MAX_VALUE
+from overspill.wire.identity import SHORT_VALUE as SHORT_VALUE
+from overspill.wire.identity import call_id_of as call_id_of
+from overspill.wire.identity import capture_id as capture_id
+from overspill.wire.identity import fit as fit
+from overspill.wire.keys import MAX_LIFE as MAX_LIFE
+from overspill.wire.keys import IssuedKey as IssuedKey
+from overspill.wire.keys import Key as Key
+from overspill.wire.keys import Keys as Keys
+from overspill.wire.keys import NewKey as NewKey
+from overspill.wire.keys import Rotation as Rotation
+from overspill.wire.live import COMMAND_LABEL as COMMAND_LABEL
+from overspill.wire.live import EXIT_CODE_LABEL as EXIT_CODE_LABEL
+from overspill.wire.live import FOLLOW_TYPE as FOLLOW_TYPE
+from overspill.wire.live import KEEP_ALIVE_SECONDS as KEEP_ALIVE_SECONDS
+from overspill.wire.live import MAX_APPEND as MAX_APPEND
+from overspill.wire.live import MAX_UNSTORED as MAX_UNSTORED
+from overspill.wire.live import MAX_WAIT_SECONDS as MAX_WAIT_SECONDS
+from overspill.wire.live import SIZE_LABEL as SIZE_LABEL
+from overspill.wire.live import TERMINAL_LABEL as TERMINAL_LABEL
+from overspill.wire.live import Completion as Completion
+from overspill.wire.live import FollowedEnd as FollowedEnd
+from overspill.wire.live import FollowedOutput as FollowedOutput
+from overspill.wire.live import FollowQuery as FollowQuery
+from overspill.wire.live import LiveStatus as LiveStatus
+from overspill.wire.live import Mark as Mark
+from overspill.wire.live import Timeline as Timeline
+from overspill.wire.live import Waited as Waited
+from overspill.wire.live import WaitQuery as WaitQuery
+from overspill.wire.live import terminal_columns as terminal_columns
+from overspill.wire.local_key import UnsafeKeyFile as UnsafeKeyFile
+from overspill.wire.local_key import local_key_file as local_key_file
+from overspill.wire.local_key import read_local_key as read_local_key
+from overspill.wire.observations import BACKLOG_MEMORY as BACKLOG_MEMORY
+from overspill.wire.observations import BATCH_MEMORY as BATCH_MEMORY
+from overspill.wire.observations import MAX_COUNTED_NAME as MAX_COUNTED_NAME
+from overspill.wire.observations import SIZE_BOUNDS as SIZE_BOUNDS
+from overspill.wire.observations import SIZE_CLASSES as SIZE_CLASSES
+from overspill.wire.observations import Accepted as Accepted
+from overspill.wire.observations import Observation as Observation
+from overspill.wire.observations import Observations as Observations
+from overspill.wire.observations import Outcome as Outcome
+from overspill.wire.observations import SpoolBacklog as SpoolBacklog
+from overspill.wire.origins import ForeignRequest as ForeignRequest
+from overspill.wire.origins import host_name as host_name
+from overspill.wire.origins import is_loopback as is_loopback
+from overspill.wire.origins import require_own_origin as require_own_origin
+from overspill.wire.overview import Advice as Advice
+from overspill.wire.overview import Overview as Overview
+from overspill.wire.overview import OverviewQuery as OverviewQuery
+from overspill.wire.overview import UsualAdvice as UsualAdvice
+from overspill.wire.page import SignedIn as SignedIn
+from overspill.wire.page import SignIn as SignIn
+from overspill.wire.page import SignInCode as SignInCode
+from overspill.wire.paths import DEFAULT_URL as DEFAULT_URL
+from overspill.wire.paths import VERSION as VERSION
+from overspill.wire.paths import Path as Path
+from overspill.wire.paths import Scope as Scope
+from overspill.wire.paths import encode_path as encode_path
+from overspill.wire.problems import PROBLEM_TYPE as PROBLEM_TYPE
+from overspill.wire.problems import Code as Code
+from overspill.wire.problems import Problem as Problem
+from overspill.wire.queries import Count as Count
+from overspill.wire.queries import GrepQuery as GrepQuery
+from overspill.wire.queries import HeadQuery as HeadQuery
+from overspill.wire.queries import LinesQuery as LinesQuery
+from overspill.wire.queries import ListQuery as ListQuery
+from overspill.wire.queries import NoQuery as NoQuery
+from overspill.wire.queries import ReadQuery as ReadQuery
+from overspill.wire.queries import RefQuery as RefQuery
+from overspill.wire.queries import Sort as Sort
+from overspill.wire.queries import SummaryQuery as SummaryQuery
+from overspill.wire.queries import TailQuery as TailQuery
+from overspill.wire.queries import TenantQuery as TenantQuery
+from overspill.wire.ranges import ByteRange as ByteRange
+from overspill.wire.ranges import ContentRange as ContentRange
+from overspill.wire.reads import Match as Match
+from overspill.wire.reads import Repeated as Repeated
+from overspill.wire.reads import Severity as Severity
+from overspill.wire.reads import Summary as Summary
+from overspill.wire.reads import Text as Text
+from overspill.wire.reads import approx_tokens as approx_tokens
+from overspill.wire.statistics import MAX_ROWS as MAX_ROWS
+from overspill.wire.statistics import STEPS as STEPS
+from overspill.wire.statistics import Stats as Stats
+from overspill.wire.statistics import StatsQuery as StatsQuery
+from overspill.wire.statistics import StatsRow as StatsRow
