@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -466,6 +467,23 @@ def test_init_shows_the_change_and_makes_it_when_told(overspill: Shell, home: Pa
     assert "nothing is to change for Claude Code" in again[2]
     assert json.loads(path.read_text())["model"] == "opus"
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])
+def test_init_names_a_command_that_is_found_in_a_shell_in_which_no_environment_is_active(
+    overspill: Shell, home: Path, variable: str
+) -> None:
+    activated = home / "an environment" / "bin"
+    activated.mkdir(parents=True)
+    (activated / "overspill").symlink_to("/bin/true")
+    usual = overspill.environment["PATH"]
+    active = {variable: str(activated.parent), "PATH": f"{activated}:{usual}"}
+    overspill.environment |= active
+
+    assert overspill("init", "claude-code", "--yes").code == 0
+    [group] = json.loads((home / ".claude" / "settings.json").read_text())["hooks"]["PostToolUse"]
+    [program, *_] = shlex.split(group["hooks"][0]["command"])
+    assert shutil.which(program, path=usual)
 
 
 def test_init_takes_the_hook_out_again(overspill: Shell, home: Path) -> None:

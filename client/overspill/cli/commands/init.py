@@ -14,7 +14,7 @@ from overspill.cli import output
 from overspill.cli.declaration import command
 from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.cli.parameters import argument, flag
-from overspill.integrations.agent_programs.own_command import shell_command
+from overspill.integrations.agent_programs.own_command import lasting_command
 from overspill.integrations.agent_programs.programs import PROGRAMS, AgentProgram, WrongSettings
 from overspill.integrations.agent_programs.settings_file import SettingsFile
 
@@ -148,4 +148,4 @@ def _snippet(program: AgentProgram) -> str:
 
 
 def _command(program: AgentProgram) -> str:
-    return shlex.join([*shell_command(), "hook", program.name])
+    return shlex.join([*lasting_command(), "hook", program.name])

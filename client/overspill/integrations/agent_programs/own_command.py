@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
 from typing import Final
 
 _NAME: Final = "overspill"
+_ACTIVE: Final = ("VIRTUAL_ENV", "CONDA_PREFIX")
+"""Variables with the folder of an environment that is active: in this shell, not in the next one."""
 
 
 def own_command() -> list[str]:
@@ -24,3 +27,10 @@ def own_command() -> list[str]:
 def shell_command() -> list[str]:
     """Return the words that start it in a shell with the same PATH: the name alone if that is enough."""
     return [_NAME] if shutil.which(_NAME) else own_command()
+
+
+def lasting_command() -> list[str]:
+    """Return the words that start it in any shell of this user, also where no environment is active."""
+    active = [Path(folder, "bin") for name in _ACTIVE if (folder := os.environ.get(name))]
+    lasting = os.pathsep.join(folder for folder in os.get_exec_path() if Path(folder) not in active)
+    return [_NAME] if shutil.which(_NAME, path=lasting) else own_command()
