@@ -81,35 +81,47 @@ async def test_a_probe_uses_what_the_chain_has_although_its_refusal_has_no_code(
 
 
 class TokenService:
-    """Gives credentials of a role, for an hour, until it `refuses`."""
+    """Gives credentials of a role until it `refuses`. It answers once it `may_answer`."""
 
-    def __init__(self) -> None:
+    def __init__(self, server: S3Server) -> None:
+        self._server = server
         self.signed: list[str] = []
         self.refuses = False
+        self.lasts = timedelta(hours=1)
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
 
     async def answer(self, request: web.Request) -> web.Response:
         self.signed.append(request.headers["Authorization"])
+        await self.may_answer.wait()
         if self.refuses:
             return web.Response(status=403, text="<Response><Error><Code>No</Code></Error></Response>")
-        ends = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
-        facts = {"AccessKeyId": "key", "SecretAccessKey": "x", "SessionToken": "x", "Expiration": ends}
+        facts = {
+            "AccessKeyId": self._server.access_key,
+            "SecretAccessKey": self._server.secret_key,
+            "SessionToken": "x",
+            "Expiration": (datetime.now(UTC) + self.lasts).isoformat(),
+        }
         parts = "".join(f"<{name}>{value}</{name}>" for name, value in facts.items())
         result = f"<AssumeRoleResult><Credentials>{parts}</Credentials></AssumeRoleResult>"
         return web.Response(text=f"<AssumeRoleResponse>{result}</AssumeRoleResponse>")
 
 
 @pytest.fixture
-async def tokens(chain: Chain, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[TokenService]:
+async def tokens(
+    chain: Chain, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[TokenService]:
     """What gives the role of the profile `role`."""
     chain.give()
     config = chain.file.with_name("config")
     config.write_text("[profile role]\nrole_arn = arn:aws:iam::1:role/overspill\nsource_profile = default\n")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
-    service, app = TokenService(), web.Application()
+    service, app = TokenService(s3_server), web.Application()
     app.router.add_post("/", service.answer)
     async with TestServer(app) as server:
         monkeypatch.setenv("AWS_ENDPOINT_URL_STS", str(server.make_url("")))
         yield service
+        service.may_answer.set()
 
 
 async def test_a_role_is_asked_for_in_the_region_of_the_store_url(tokens: TokenService) -> None:
@@ -124,11 +136,61 @@ async def test_a_role_is_asked_for_in_the_region_of_the_store_url(tokens: TokenS
 
 async def test_a_role_that_nobody_gives_now_leaves_its_former_credentials(tokens: TokenService) -> None:
     chain = credentials.ChainCredentials("role", "eu-central-1")
-    former = await asyncio.to_thread(chain.get_frozen_credentials)
+    former = await chain.current()
     tokens.refuses = True
 
     assert not await chain.have_changed(former)
-    assert await asyncio.to_thread(chain.get_frozen_credentials) == former
+    assert await chain.current() == former
+
+
+@pytest.fixture
+async def role_store(tokens: TokenService, s3_url: str) -> AsyncIterator[S3Store]:
+    """A store that is reached in the role, whose credentials it does not have yet."""
+    made = S3Store(Location.from_url(f"{s3_url}&profile=role"))
+    yield made
+    await made.close()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("lasts", [timedelta(minutes=5), timedelta(minutes=12)])
+async def test_credentials_serve_until_their_end_while_their_renewal_hangs(
+    tokens: TokenService, role_store: S3Store, lasts: timedelta
+) -> None:
+    tokens.lasts = lasts
+    await role_store.put(KEY, [b"content"])
+    tokens.may_answer.clear()
+
+    assert await role_store.read(KEY, 0, 7) == b"content"
+    assert [stored.key async for stored in role_store.list("")] == [KEY]
+
+
+@pytest.mark.timeout(60)
+async def test_a_renewal_that_hangs_fails_the_requests_that_need_it_and_holds_up_no_other_work(
+    tokens: TokenService, role_store: S3Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(credentials, "ANSWER_SECONDS", 0.01)
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    tokens.may_answer.clear()
+
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match="credentials could not be renewed"):
+            await role_store.ping()
+        with pytest.raises(StoreUnavailable, match="credentials could not be renewed"):
+            await role_store.list("").__anext__()
+    assert await asyncio.to_thread(lambda: "other work") == "other work"
+
+
+async def test_credentials_that_are_renewed_late_are_used(
+    tokens: TokenService, role_store: S3Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(credentials, "ANSWER_SECONDS", 0.01)
+    tokens.may_answer.clear()
+    with pytest.raises(StoreUnavailable, match="credentials could not be renewed"):
+        await role_store.ping()
+    monkeypatch.setattr(credentials, "ANSWER_SECONDS", 30)
+    tokens.may_answer.set()
+
+    await role_store.ping()
 
 
 @pytest.mark.parametrize(
@@ -198,13 +260,42 @@ async def test_a_program_of_the_chain_that_hangs_is_asked_once_and_keeps_nobody_
     assert begun.read_text() == "begun\n"
 
 
-async def test_a_store_that_refuses_everything_has_the_chain_asked_once_in_seconds(
-    store: S3Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = Mock(return_value=None)
-    monkeypatch.setattr(store._bucket.credentials, "_asked", asked)
-    for _ in range(3):
-        with pytest.raises(StoreUnavailable):
-            await store.put(KEY, [b"content"])
+class Refused:
+    """The credentials of a store that refuses them, whatever the chain has."""
 
-    asked.assert_called_once()
+    def __init__(self, store: S3Store, patch: pytest.MonkeyPatch) -> None:
+        self.credentials = store._bucket.credentials
+        self.asked = Mock(return_value=None)
+        self.now = 0.0
+        patch.setattr(self.credentials, "_asked", self.asked)
+        patch.setattr(credentials, "time", Mock(monotonic=lambda: self.now))
+
+    async def questions(self, seconds: int) -> int:
+        """Have a request refused in each of so many seconds. Return how often the chain was asked."""
+        self.asked.reset_mock()
+        for _ in range(seconds):
+            self.now += 1
+            await self.credentials.have_changed(self.credentials.get_frozen_credentials())
+        return self.asked.call_count
+
+
+@pytest.fixture
+def refused(store: S3Store, monkeypatch: pytest.MonkeyPatch) -> Refused:
+    return Refused(store, monkeypatch)
+
+
+async def test_a_store_that_always_refuses_has_the_chain_asked_ever_more_rarely(refused: Refused) -> None:
+    assert [await refused.questions(300) for _ in range(3)] == [7, 2, 3]
+
+
+async def test_after_a_success_the_chain_is_asked_soon_again(
+    chain: Chain, s3_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain.give()
+    store = S3Store(Location.from_url(s3_url))
+    refused = Refused(store, monkeypatch)
+    await refused.questions(300)
+    await store.ping()
+
+    assert await refused.questions(5) == 1
+    await store.close()

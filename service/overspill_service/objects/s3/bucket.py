@@ -161,18 +161,17 @@ class Bucket:
 
     async def _authorised(self, call: Callable[[], T], owner: str) -> T:
         """Return what a call returns. Call again if its credentials were refused, and there are others."""
-        used = self.credentials.known
+        used = await self.credentials.current()
         try:
-            return await self._threads.run(owner, call)
+            result = await self._threads.run(owner, call)
         except ClientError as error:
             if not may_refuse_credentials(error.response["ResponseMetadata"]["HTTPStatusCode"]):
                 raise
             if not await self.credentials.have_changed(used):
                 raise
-        except NoCredentialsError:
-            if not await self.credentials.have_changed(None):
-                raise
-        return await self._threads.run(owner, call)
+            result = await self._threads.run(owner, call)
+        self.credentials.were_accepted()
+        return result
 
     def _refusal(self, error: ClientError) -> Exception:
         meta = error.response["ResponseMetadata"]

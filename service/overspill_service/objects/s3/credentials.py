@@ -23,6 +23,8 @@ from botocore.exceptions import (
     NoCredentialsError,
 )
 
+from overspill_service.errors import StoreUnavailable
+from overspill_service.objects.s3.failures import NO_CREDENTIALS, NOT_RENEWED
 from overspill_service.resources.threads import Pool
 
 if TYPE_CHECKING:
@@ -33,7 +35,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ASK_SECONDS: Final = 5.0
-"""Seconds between two questions to the chain, at least: a store may refuse for other reasons too."""
+"""Seconds between two questions to the chain, at least. Each question doubles them until the store accepts a
+request: it may refuse for other reasons too.
+"""
+LONGEST_ASK_SECONDS: Final = 120.0
 ANSWER_SECONDS: Final = 3.0
 """How long a request waits for the chain: a program or a server that it asks may hang."""
 _REFUSALS: Final = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
@@ -70,27 +75,23 @@ class ChainCredentials(Credentials):
         super().__init__("", "")
         self._profile, self._region = profile, region
         self._found = self._asked()
-        self._asked_at = -math.inf
+        self._given = self._found.get_frozen_credentials() if self._found and not self._is_due() else None
+        self._asked_at, self._pause = -math.inf, 0.0
         self._is_answered = asyncio.Event()
         self._is_answered.set()
         self._thread = Pool(1, "credentials")
         """Its own: a chain that hangs takes no common thread, and delays no stop."""
 
     @property
-    def are_there(self) -> bool:
-        return self._found is not None
-
-    @property
-    def must_be_renewed(self) -> bool:
-        """Return whether `get_frozen_credentials` blocks until somebody has renewed them."""
-        return isinstance(self._found, RefreshableCredentials) and self._found.refresh_needed()
+    def known(self) -> ReadOnlyCredentials | None:
+        """Return what to sign with now. None if there is nothing, or its end has come."""
+        return None if self._is_due(before_end=0) else self._given
 
     def get_frozen_credentials(self) -> ReadOnlyCredentials:
-        """Return what to sign with now. Raises `BotoCoreError`: `NoCredentialsError` if there is nothing."""
-        if self._found is None:
+        """Return what to sign with now, for boto3. Raises `NoCredentialsError` if there is nothing."""
+        if (known := self.known) is None:
             raise NoCredentialsError
-        found: ReadOnlyCredentials = _told(self._found.get_frozen_credentials)
-        return found
+        return known
 
     def load_credentials(self) -> ChainCredentials:
         """Return these: a session of botocore asks its component for credentials in this way."""
@@ -99,33 +100,55 @@ class ChainCredentials(Credentials):
     def close(self) -> None:
         self._thread.close()
 
-    async def have_changed(self, refused: ReadOnlyCredentials | None) -> bool:
-        """Return whether there are others than those that were refused. None: there were none."""
-        now = time.monotonic()
+    async def current(self) -> ReadOnlyCredentials:
+        """Return what to sign with. Credentials that end soon are renewed in the background.
+
+        Raises `StoreUnavailable` if there is nothing, or it cannot be renewed.
+        """
+        if self._found is None or self._is_due():
+            self._ask(lambda: self._found or self._asked())
+        if self.known is None:
+            await self._answer()
+        if (known := self.known) is None:
+            raise StoreUnavailable(NOT_RENEWED if self._found else NO_CREDENTIALS)
+        return known
+
+    async def have_changed(self, refused: ReadOnlyCredentials) -> bool:
+        """Return whether there are others than those that the store refused."""
         if self.known == refused:
-            if self._is_answered.is_set() and now >= self._asked_at + ASK_SECONDS:
-                self._asked_at = now
-                self._is_answered.clear()
-                self._thread.start(self._ask, self._is_answered.set)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._asked_at + ANSWER_SECONDS - now):
-                    await self._is_answered.wait()
+            self._ask(self._asked)
+            await self._answer()
         return self.known not in (refused, None)
 
-    @property
-    def known(self) -> ReadOnlyCredentials | None:
-        """Return what to sign with, None if that has to be found out."""
-        return self.get_frozen_credentials() if self.are_there and not self.must_be_renewed else None
+    def were_accepted(self) -> None:
+        """Let the chain be asked at once when the store refuses a request."""
+        self._pause = min(self._pause, ASK_SECONDS)
 
-    def _ask(self) -> None:
+    def _is_due(self, before_end: int | None = None) -> bool:
+        """Return whether there are so many seconds until the end, None: so few that botocore renews them."""
+        return isinstance(self._found, RefreshableCredentials) and self._found.refresh_needed(before_end)
+
+    def _ask(self, source: Callable[[], Credentials | None]) -> None:
+        """Have the credentials of `source` read, but not if that was so shortly before or still goes on."""
+        now = time.monotonic()
+        if self._is_answered.is_set() and now >= self._asked_at + self._pause:
+            self._asked_at = now
+            self._pause = min(max(ASK_SECONDS, 2 * self._pause), LONGEST_ASK_SECONDS)
+            self._is_answered.clear()
+            self._thread.start(lambda: self._read(source), self._is_answered.set)
+
+    async def _answer(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._asked_at + ANSWER_SECONDS - time.monotonic()):
+                await self._is_answered.wait()
+
+    def _read(self, source: Callable[[], Credentials | None]) -> None:
         try:
-            found = self._asked()
-            if found is not None:
-                _told(found.get_frozen_credentials)  # a role is asked for only by this
+            if (found := source()) is not None:
+                self._given = _told(found.get_frozen_credentials)  # a role is asked for only by this
+                self._found = found
         except BotoCoreError as error:  # a file that is being written, a role that nobody gives now
             log.warning("credentials could not be read again, the former ones stay in use: %s", error)
-            return
-        self._found = found or self._found
 
     def _asked(self) -> Credentials | None:
         session = botocore.session.Session(profile=self._profile)

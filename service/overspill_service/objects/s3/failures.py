@@ -41,6 +41,7 @@ NO_CREDENTIALS: Final = (
     "there are no credentials for the object store; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
     "or give this machine a role"
 )
+NOT_RENEWED: Final = "the object store's credentials could not be renewed"
 NOT_ENCRYPTED: Final = (
     "the object store does not encrypt by sse={sse}; configure it there, or take sse= out of the store URL"
 )

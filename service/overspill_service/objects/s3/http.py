@@ -166,10 +166,13 @@ class HttpClient:
 
     async def _authorised(self, request: Request) -> Reply:
         """Return the reply. Send the request again if its credentials were refused, and there are others."""
-        used = await self._signer.current()
+        credentials = self._signer.credentials
+        used = await credentials.current()
         reply = await self._exchange(request, used)
-        if may_refuse_credentials(reply.status) and await self._signer.credentials.have_changed(used):
-            return await self._exchange(request, await self._signer.current())
+        if may_refuse_credentials(reply.status) and await credentials.have_changed(used):
+            reply = await self._exchange(request, await credentials.current())
+        if reply.is_success:
+            credentials.were_accepted()
         return reply
 
     async def _exchange(self, request: Request, credentials: ReadOnlyCredentials) -> Reply:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING
 
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
-from botocore.exceptions import BotoCoreError
-
-from overspill_service.errors import StoreUnavailable
-from overspill_service.objects.s3.failures import NO_CREDENTIALS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,20 +27,6 @@ class Signer:
     def __init__(self, credentials: ChainCredentials, region: str) -> None:
         self.credentials = credentials
         self._region = region
-
-    async def current(self) -> ReadOnlyCredentials:
-        """Return what to sign with.
-
-        Raises `StoreUnavailable` if there is nothing, or it cannot be renewed.
-        """
-        if not self.credentials.are_there and not await self.credentials.have_changed(None):
-            raise StoreUnavailable(NO_CREDENTIALS)
-        if not self.credentials.must_be_renewed:
-            return self.credentials.get_frozen_credentials()
-        try:
-            return await asyncio.to_thread(self.credentials.get_frozen_credentials)
-        except BotoCoreError as error:
-            raise StoreUnavailable("the object store's credentials could not be renewed") from error
 
     def sign(
         self,
