@@ -27,6 +27,7 @@ DEFAULT_LIMITS: Final = tuple(name for name in Limits.__struct_fields__ if name 
 """The settings that are default limits of tenants: they have the names of the limits."""
 RELOADED: Final = ("tenants", "log_level", "log_format", *DEFAULT_LIMITS)
 """Settings that take effect without a restart."""
+_SET_VARIABLE: Final = "set OVERSPILL_KEY_SECRET to a random word (openssl rand -hex 32)"
 log = logging.getLogger(__name__)
 
 
@@ -128,13 +129,20 @@ def _require_use(settings: Settings) -> None:
     if settings.tenants is not None:
         raise SettingError(
             f"tenants: {settings.tenants} has no keys, and the catalog has none: nobody could use the "
-            "service; make one with `overspill-service keys hash` or `overspill-service keys create`"
+            f"service; {_secret_first(settings)}make one with `overspill-service keys hash` or "
+            "`overspill-service keys create`"
         )
     if not settings.is_loopback:
         raise SettingError(
-            f"listen={settings.listen} is reachable from elsewhere and there are no keys: create one with "
-            "`overspill-service keys create`, name a file with `--tenants`, or say `--anonymous true`"
+            f"listen={settings.listen} is reachable from elsewhere and there are no keys: "
+            f"{_secret_first(settings)}create one with `overspill-service keys create`, "
+            "name a file with `--tenants`, or say `--anonymous true`"
         )
+
+
+def _secret_first(settings: Settings) -> str:
+    """Return what has to come before the first key: a key that was made without a secret is then refused."""
+    return "" if settings.key_secret or settings.is_loopback else f"{_SET_VARIABLE}, "
 
 
 def _require_safe(settings: Settings, *, is_open: bool, has_keys: bool) -> None:
@@ -147,8 +155,8 @@ def _require_safe(settings: Settings, *, is_open: bool, has_keys: bool) -> None:
         )
     if has_keys and not settings.key_secret:
         raise SettingError(
-            f"key_secret is empty, and listen={settings.listen} is reachable from elsewhere: set "
-            "OVERSPILL_KEY_SECRET to a random word (openssl rand -hex 32) and make new keys"
+            f"key_secret is empty, and listen={settings.listen} is reachable from elsewhere: "
+            f"{_SET_VARIABLE}, and make new keys"
         )
 
 

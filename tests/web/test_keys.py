@@ -184,6 +184,21 @@ async def test_keys_without_a_secret_are_refused_beyond_loopback(
     await start_api(listen="0.0.0.0:0", tenants=file, key_secret="a secret")
 
 
+async def test_who_has_to_make_a_first_key_is_told_to_choose_its_secret_before(
+    start_api: Callable[..., Any], tmp_path: Path
+) -> None:
+    beyond = {"store": "", "catalog": "sqlite:", "data": tmp_path, "listen": "0.0.0.0:0", "anonymous": None}
+    empty = tmp_path / "tenants.toml"
+    empty.write_text('[[tenants]]\nname = "b"\n')
+
+    with pytest.raises(SettingError, match=r"no keys: set OVERSPILL_KEY_SECRET .*, create one with"):
+        await start_api(**beyond)
+    with pytest.raises(SettingError, match=r"no keys: create one with"):
+        await start_api(**beyond, key_secret="a secret")
+    with pytest.raises(SettingError, match=r"; set OVERSPILL_KEY_SECRET .*, make one with"):
+        await start_api(**beyond, tenants=empty)
+
+
 # --- over HTTP ------------------------------------------------------------------------------------
 
 
