@@ -22,6 +22,10 @@ PAGES = [
     if "node_modules" not in path.parts
 ]
 FIRST_PAGES = [ROOT / "README.md", ROOT / "client" / "README.md"]
+SOURCES = [
+    *(ROOT / "client" / "overspill").rglob("*.py"),
+    *(ROOT / "service" / "overspill_service").rglob("*.py"),
+]
 TWO_SCREENS = 120  # lines
 DOCS = ROOT / "service" / "docs"
 
@@ -57,3 +61,9 @@ def test_every_link_leads_to_a_file(page: Path) -> None:
 @pytest.mark.parametrize("page", FIRST_PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_first_page_is_read_in_three_minutes(page: Path) -> None:
     assert len(page.read_text(encoding="utf-8").splitlines()) <= TWO_SCREENS
+
+
+def test_nobody_is_told_to_install_from_an_index_what_is_on_none() -> None:
+    told = re.compile(r"install ['\"]?overspill")
+
+    assert [path for path in (*PAGES, *SOURCES) if told.search(path.read_text(encoding="utf-8"))] == []

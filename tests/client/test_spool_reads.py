@@ -255,7 +255,7 @@ def test_without_re2_texts_are_found_and_the_rest_is_explained(
     monkeypatch.setattr("overspill.reading.summary.IS_ANY_PATTERN_POSSIBLE", False)
     with opened(partition, b"one\ntwo\nFATAL: three\n") as local:
         found = local.grep("", "TWO|four", ignore_case=True)
-        with pytest.raises(errors.InvalidPattern, match=r"pip install 'overspill\[re2\]'"):
+        with pytest.raises(errors.InvalidPattern, match="pip install google-re2"):
             local.grep("", "t.o")
         summary = local.summary()
 

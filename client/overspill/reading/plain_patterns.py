@@ -19,7 +19,7 @@ _ESCAPED: Final = re.compile(r"\\(.)")
 _NO_CASE: Final = 0x1E944
 """Characters from here on have no case."""
 _NEEDS_RE2: Final = (
-    "this pattern needs RE2, which is not installed where the capture waits: pip install 'overspill[re2]'. "
+    "this pattern needs RE2, which is not installed where the capture waits: pip install google-re2. "
     "Without it plain texts can be searched for, as error or error|failed, or anything with fixed=true"
 )
 

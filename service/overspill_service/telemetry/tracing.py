@@ -55,7 +55,7 @@ def exporting(environ: Mapping[str, str] = os.environ) -> Iterator[None]:
         try:
             provider = _provided(name)
         except ImportError as error:
-            log.warning("no spans are exported, install overspill-service[otel]: %s", error)
+            log.warning("no spans are exported: %s; from a checkout: pip install './service[otel]'", error)
         except Exception as error:  # noqa: BLE001  (the library's own check of its variables: any exception)
             log.error("no spans are exported: %s: %s", type(error).__name__, error)  # noqa: TRY400  (a line says what to do)
     try:

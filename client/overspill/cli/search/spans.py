@@ -43,7 +43,7 @@ class SpanFinder:
 
     def __init__(self, patterns: Sequence[str], *, fixed: bool, word: bool, ignore_case: bool) -> None:
         if not IS_ANY_PATTERN_POSSIBLE:
-            raise InvalidPattern("that needs RE2: pip install 'overspill[cli]'")
+            raise InvalidPattern("that needs RE2: pip install google-re2")
         import re2  # noqa: PLC0415  (it may be missing)
 
         pattern, is_text = combined(patterns, fixed=fixed, word=False)
