@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from overspill import wire
-from overspill.agent_tools import wait_answer
 from overspill.agent_tools.inspect_answer import answer_to
+from overspill.agent_tools.inspect_request import OTHER_FIELDS_CHARS
 from overspill.text import token_estimate
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 _LEAST_BYTES: Final = 256
 """The least bytes of text to read, however small the limit is."""
 _MOST_BYTES: Final = 64 * 1024
-_OTHER_FIELDS_CHARS: Final = 1_500
-"""About the characters of an answer without its text."""
 _SPARE: Final = 0.95
 """Aim a little below the limit: the next answer's text may need more escapes than this one's."""
 _MANY_TOKENS: Final = 999_999
@@ -31,7 +29,7 @@ class AnswerFitter:
 
     def __init__(self, request: InspectRequest, session: str | None, looks: RepeatedLooks) -> None:
         self._request, self._session, self._looks = request, session, looks
-        self.max_bytes: int = _bounded(request.max_chars - _OTHER_FIELDS_CHARS)
+        self.max_bytes: int = _bounded(request.max_chars - OTHER_FIELDS_CHARS)
         """Bytes of text to read next."""
 
     def answer(self, found: wire.Text | wire.Summary | wire.Waited) -> InspectAnswer | None:
@@ -40,9 +38,9 @@ class AnswerFitter:
         answer = self._looks.with_advice(self._request, self._session, found, answer)
         size, room = _size(answer), self._request.max_chars
         if size > room and isinstance(found, wire.Summary):
-            return _counted(_shortened(answer, size - room))
+            return _counted(_without_end(answer, size - room))
         while size > room and isinstance(found, wire.Waited):  # a second wait would wait for something else
-            answer = wait_answer.shortened(answer, size - room)
+            answer = _without_beginning(answer, size - room)
             size = _size(answer)
         if size > room and self.max_bytes > _LEAST_BYTES:
             other_fields = size - _size({"content": answer["content"], "matches": answer["matches"]})
@@ -67,7 +65,16 @@ def _counted(answer: InspectAnswer) -> InspectAnswer:
     return {**answer, "approx_tokens": token_estimate.likely(whole)}
 
 
-def _shortened(answer: InspectAnswer, surplus: int) -> InspectAnswer:
+def _without_beginning(answer: InspectAnswer, surplus: int) -> InspectAnswer:
+    """Return the answer to a wait, at least `surplus` characters shorter. The last lines stay: they are news."""
+    content = answer["content"]
+    kept = content[min(len(content), surplus) :]
+    kept = kept.partition("\n")[2] if "\n" in kept else kept
+    gone = content[: len(content) - len(kept)].count("\n")
+    return {**answer, "content": kept, "start_line": answer["start_line"] + gone, "truncated": True}
+
+
+def _without_end(answer: InspectAnswer, surplus: int) -> InspectAnswer:
     """Return a summary without the end of its text, shorter by `surplus` characters of JSON."""
     content = answer["content"]
     while content and surplus > 0:

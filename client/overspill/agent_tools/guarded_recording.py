@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from overspill.agent_tools.inspect_request import USUAL_CHARS
+from overspill.agent_tools.inspect_request import OTHER_FIELDS_CHARS, USUAL_CHARS
 from overspill.guard import call_context
 from overspill.previews import notice
 
@@ -18,14 +18,11 @@ if TYPE_CHECKING:
     from overspill.live.ports import Beginning
     from overspill.text.limits import Limits
 
-_OTHER_FIELDS_CHARS: Final = 1_500
-"""About the characters of an answer without its output."""
-
 
 def answer_limits(guard: Guard, tool: str) -> Limits:
     """Return what the output in an answer may have."""
     usual = guard.policy.limits(tool)
-    most = USUAL_CHARS - _OTHER_FIELDS_CHARS
+    most = USUAL_CHARS - OTHER_FIELDS_CHARS
     return usual._replace(max_chars=most if usual.max_chars is None else min(usual.max_chars, most))
 
 

@@ -9,7 +9,6 @@ import msgspec
 from overspill import wire
 from overspill.agent_tools.inspect_request import USUAL_CHARS
 from overspill.agent_tools.summary_text import described
-from overspill.agent_tools.wait_answer import wait_answer
 from overspill.text.lookalikes import defuse
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def answer_to(request: InspectRequest, found: wire.Text | wire.Summary | wire.Wa
 def _answer(request: InspectRequest, found: wire.Text | wire.Summary | wire.Waited) -> InspectAnswer:
     if isinstance(found, wire.Waited):
         onward = _next_wait(request, found.cursor) if found.state is wire.State.LIVE else None
-        said = {"note": NOTE, **wait_answer(found), "next": onward}
+        said = {"note": NOTE, **_wait_facts(found), "next": onward}
         return {"capture": request.capture, "mode": "wait", **said}
     if isinstance(found, wire.Summary):
         return {
@@ -54,6 +53,26 @@ def _answer(request: InspectRequest, found: wire.Text | wire.Summary | wire.Wait
         "mode": request.mode,
         "next": _next(request, found),
     }
+
+
+def _wait_facts(found: wire.Waited) -> dict[str, Any]:
+    """Return the new lines, and why the wait is over."""
+    facts = {
+        "content": found.content,
+        "start_line": found.start_line,
+        "end_line": found.end_line,
+        "total_lines": found.total_lines,
+        "total_bytes": found.total_bytes,
+        "truncated": found.skipped_lines > 0,
+        "approx_tokens": found.approx_tokens,
+        "matches": [match.line_number for match in found.matches],
+        "reason": found.reason,
+        "state": str(found.state),
+    }
+    if found.state is not wire.State.LIVE:
+        facts |= {"status": found.status, "exit_code": found.exit_code}
+        facts |= {} if found.gap is None else {"gap": str(found.gap)}
+    return facts | ({"advice": found.advice} if found.advice else {})
 
 
 def _matches(request: InspectRequest, found: wire.Text) -> list[Any]:

@@ -30,6 +30,7 @@ from overspill.transfer.client import Client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
+    from datetime import datetime
 
     from overspill.spools.holder import Holder
     from overspill.spools.spool import Spool
@@ -143,15 +144,19 @@ async def inspect(
 
 
 async def answered(
-    request: InspectRequest, source: Client | LocalCapture, session: str | None, looks: RepeatedLooks
+    request: InspectRequest,
+    source: Client | LocalCapture,
+    session: str | None,
+    looks: RepeatedLooks,
+    since: datetime | None = None,
 ) -> InspectAnswer:
     """Return the answer to a request, as long as it may be. Raises what reading raises."""
     fitting, answer = AnswerFitter(request, session, looks), None
     while answer is None:
         if isinstance(source, LocalCapture):
-            found = await run_blocking(request.read, source, session, fitting.max_bytes)
+            found = await run_blocking(request.read, source, session, fitting.max_bytes, since)
         else:
-            found = await request.read(source, session, fitting.max_bytes)
+            found = await request.read(source, session, fitting.max_bytes, since)
         answer = fitting.answer(found)
     looks.note(request, session, found)
     return answer

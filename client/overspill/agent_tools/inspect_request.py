@@ -21,9 +21,9 @@ from overspill.transfer.client import call
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from overspill.transfer.client import Client
-    from overspill.transfer.sync import SyncClient
 
 InspectMode: TypeAlias = Literal["head", "tail", "grep", "range", "summary", "wait"]
 
@@ -32,6 +32,8 @@ MAX_MATCHES: Final = 50
 MAX_CONTEXT: Final = 100
 USUAL_CHARS: Final = 20_000
 """Characters of a whole answer, as JSON. Hosts cut what tools return at 30,000 to 50,000."""
+OTHER_FIELDS_CHARS: Final = 1_500
+"""About the characters of an answer without its text."""
 MOST_CHARS: Final = ANSWER_CHARS
 LEAST_CHARS: Final = 2_000
 """The bounds of what a model can ask for."""
@@ -103,34 +105,35 @@ class InspectRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
             raise InvalidArguments(_error_text(error)) from error
 
     def read(
-        self, client: Client | SyncClient | LocalCapture, session: str | None, max_bytes: int | None = None
+        self,
+        client: Client | LocalCapture,
+        session: str | None,
+        max_bytes: int,
+        since: datetime | None = None,
     ) -> Any:
         """Do the bounded read. Return the answer; for a `Client`, a coroutine that does.
 
-        `session` narrows a `call:` handle; the text has at most `max_bytes`.
+        `session` narrows a `call:` handle; the text has at most `max_bytes`. Of a read of lines, those that
+        came before `since` are left out.
         """
         ref = self.capture
         if ref.startswith(wire.CALL_PREFIX):
             ref = call(ref.removeprefix(wire.CALL_PREFIX))
         else:
             session = None
-        more = {**self._limits(), "max_bytes": max_bytes, "session": session}
+        more: dict[str, Any] = {"max_bytes": max_bytes, "session": session}
         match self.mode:
             case "head":
-                return client.head(ref, self.line_count, **more)
+                return client.head(ref, self.line_count, since=since, **more)
             case "tail":
-                return client.tail(ref, self.line_count, **more)
+                return client.tail(ref, self.line_count, since=since, **more)
             case "range":
-                return client.lines(ref, self._first, self._last, offset=self.offset, **more)
+                return client.lines(ref, self._first, self._last, offset=self.offset, since=since, **more)
             case "grep":
-                return self._grep(client, ref, session, max_bytes)
+                return client.grep(ref, str(self.pattern), **self._grep_options(), **more)
             case "wait":
-                return self._wait(client, ref, session, max_bytes)
+                return self._wait(client, ref, **more)
         return client.summary(ref, session=session)
-
-    def _limits(self) -> dict[str, Any]:
-        """Return what else bounds a read of lines, for a subclass."""
-        return {}
 
     @property
     def line_count(self) -> int:
@@ -145,29 +148,21 @@ class InspectRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def _last(self) -> int:
         return self._first + max(1, self.line_count) - 1 if self.end is None else self.end
 
-    def _grep(
-        self, client: Client | SyncClient | LocalCapture, ref: str, session: str | None, max_bytes: int | None
-    ) -> Any:
-        return client.grep(
-            ref,
-            str(self.pattern),
-            fixed=self.fixed,
-            ignore_case=self.ignore_case,
-            invert=self.invert,
-            context=min(self.context_lines, MAX_CONTEXT),
-            max_matches=min(self.max_matches, MAX_MATCHES),
-            from_end=self.from_end,
-            cursor=self.cursor,
-            max_bytes=max_bytes,
-            session=session,
-        )
+    def _grep_options(self) -> dict[str, Any]:
+        return {
+            "fixed": self.fixed,
+            "ignore_case": self.ignore_case,
+            "invert": self.invert,
+            "context": min(self.context_lines, MAX_CONTEXT),
+            "max_matches": min(self.max_matches, MAX_MATCHES),
+            "from_end": self.from_end,
+            "cursor": self.cursor,
+        }
 
-    def _wait(
-        self, client: Client | SyncClient | LocalCapture, ref: str, session: str | None, max_bytes: int | None
-    ) -> Any:
+    def _wait(self, client: Client | LocalCapture, ref: str, **more: Any) -> Any:
         """Wait in the service. What is on this machine only has ended: read its end."""
         if isinstance(client, LocalCapture):
-            return client.tail(ref, self.line_count, max_bytes=max_bytes, session=session)
+            return client.tail(ref, self.line_count, **more)
         return client.wait(
             ref,
             self.pattern or None,
@@ -176,8 +171,7 @@ class InspectRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
             lines=None if self.lines is None else max(1, self.lines),
             timeout=min(max(self.timeout_seconds, 0), wire.MAX_WAIT_SECONDS),
             cursor=int(self.cursor or 0),
-            max_bytes=max_bytes,
-            session=session,
+            **more,
         )
 
 

@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from overspill.agent_tools.guarded_recording import answer_limits
 from overspill.agent_tools.live_upload import PATIENCE_SECONDS, LiveUpload
 from overspill.delivery.stream_upload import LIVE_BYTES, LIVE_SECONDS
 from overspill.guard import call_context
@@ -22,12 +23,11 @@ if TYPE_CHECKING:
 
 @contextmanager
 def command_upload(
-    guard: Guard, recording: Recording, *, tool: str, command: str, session: str | None, limit: int
+    guard: Guard, recording: Recording, *, tool: str, command: str, session: str | None
 ) -> Iterator[LiveUpload]:
-    """Give the block what takes the output of a command. One of more than `limit` bytes is too long.
-
-    Without a service the output is only recorded.
-    """
+    """Give the block what takes the output of a command. Without a service it is only recorded."""
+    limits = answer_limits(guard, tool)
+    longest = min(limits.max_bytes, limits.max_chars or limits.max_bytes)
     given, policy, call = guard.client, guard.policy, call_context.current()
     if session is None and call is not None:
         session = call.session
@@ -49,8 +49,8 @@ def command_upload(
         upload = LiveUpload(
             recording,
             new_capture,
-            after_bytes=max(limit, LIVE_BYTES),
+            after_bytes=max(longest, LIVE_BYTES),
             after_seconds=LIVE_SECONDS,
-            least_bytes=limit,
+            least_bytes=longest,
         )
         yield owned.enter_context(upload)

@@ -17,18 +17,16 @@ from overspill.agent_tools import lenient_arguments
 from overspill.agent_tools.argument_schema import argument, schema_of
 from overspill.agent_tools.child_output import leave, read_until_end
 from overspill.agent_tools.error_answers import InvalidArguments
-from overspill.agent_tools.guarded_recording import answer_limits, guarded_answer
+from overspill.agent_tools.guarded_recording import guarded_answer
 from overspill.agent_tools.live_command import command_upload
 from overspill.agent_tools.recording import Recording
 from overspill.execution.child_programs import child_environment, shell_exit_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from overspill.agent_tools.agent_tool import Answer, Arguments
-    from overspill.agent_tools.live_upload import LiveUpload
     from overspill.guard.guard import Guard
 
 NAME: Final = "run_command"
@@ -81,7 +79,9 @@ class CommandRun:
         """Run the command; return its answer. Raises `InvalidArguments`, and `OSError`."""
         asked = RunRequest.of(arguments)
         with Recording() as recording:
-            with self._upload(asked.command, recording, session) as upload:
+            with command_upload(
+                self._guard, recording, tool=NAME, command=asked.command, session=session
+            ) as upload:
                 code, is_timed_out = self._run(asked, upload.take)
                 status = "timed out" if is_timed_out else f"exit {code}"
                 shown = shell_exit_code(code)
@@ -91,15 +91,6 @@ class CommandRun:
                 "timed_out": is_timed_out,
                 **guarded_answer(self._guard, recording, NAME, status, session, upload.known),
             }
-
-    def _upload(
-        self, command: str, recording: Recording, session: str | None
-    ) -> AbstractContextManager[LiveUpload]:
-        limits = answer_limits(self._guard, NAME)
-        limit = min(limits.max_bytes, limits.max_chars or limits.max_bytes)
-        return command_upload(
-            self._guard, recording, tool=NAME, command=command, session=session, limit=limit
-        )
 
     def stop(self) -> None:
         """End the command, or do not begin it."""

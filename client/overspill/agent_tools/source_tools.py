@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from overspill.agent_tools import run_command, search_files
 from overspill.agent_tools.agent_tool import AgentTool
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from overspill.agent_tools.agent_tool import Answer, Arguments
     from overspill.guard.guard import Guard
-
-_USUAL_RIPGREP: Final = "rg"
 
 
 class _Job(Protocol):
@@ -35,7 +33,7 @@ def source_tools(
     *,
     environment: Mapping[str, str] | None = None,
     shell: str = "/bin/sh",
-    ripgrep: str | None = _USUAL_RIPGREP,
+    ripgrep: str | None = "rg",
 ) -> tuple[AgentTool, ...]:
     """Return `run_command` and `search_files` for an agent that works in `directory`.
 

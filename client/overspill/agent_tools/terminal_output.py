@@ -46,15 +46,6 @@ _MOST_LOOKED_AT: Final = 200
 _NAME_CHARS: Final = 200
 
 
-class _ReadSince(InspectRequest, frozen=True, kw_only=True, omit_defaults=True):
-    """A read of what came after `since`, if that is given."""
-
-    since: datetime | None = None
-
-    def _limits(self) -> dict[str, Any]:
-        return {} if self.since is None else {"since": self.since}
-
-
 class TerminalRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The arguments of one call."""
 
@@ -72,15 +63,10 @@ class TerminalRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             raise InvalidArguments(f"{wrong}. To wait, call {READER} with the handle")
         return asked
 
-    def inspect_request(self, capture: str, max_chars: int, now: datetime) -> InspectRequest:
-        """Return the read of a capture that this asks for. Raises `InvalidArguments`."""
-        since = _instant(self.since, now) if self.since else None
-        if self.mode == "all":
-            return _ReadSince(
-                capture=capture, mode="range", lines=_PAGE_LINES, since=since, max_chars=max_chars
-            )
-        lines = max(1, self.lines)
-        return _ReadSince(capture=capture, mode=self.mode, lines=lines, since=since, max_chars=max_chars)
+    def inspect_request(self, capture: str, max_chars: int) -> InspectRequest:
+        """Return the read of a capture that this asks for, of what came at any time."""
+        mode, lines = ("range", _PAGE_LINES) if self.mode == "all" else (self.mode, max(1, self.lines))
+        return InspectRequest(capture=capture, mode=mode, lines=lines, max_chars=max_chars)
 
 
 TERMINAL_OUTPUT_SCHEMA: Final = schema_of(TerminalRequest)
@@ -112,13 +98,14 @@ async def terminal_output(
         raise InvalidArguments("there is no service to ask, and terminals are only there")
     asked = TerminalRequest.of(arguments)
     entry = await _find_terminal(client, session, asked.terminal)
-    request = asked.inspect_request(entry.id, max_chars, datetime.now(UTC))
-    return {**_described(entry), **await answered(request, client, session, looks)}
+    request, since = asked.inspect_request(entry.id, max_chars), _instant(asked.since)
+    return {**_described(entry), **await answered(request, client, session, looks, since)}
 
 
-def _instant(text: str, now: datetime) -> datetime:
+def _instant(text: str) -> datetime | None:
+    """Return the time that a `since` says, if it says one. Raises `InvalidArguments`."""
     try:
-        return instant_of(text, now)
+        return instant_of(text, datetime.now(UTC)) if text else None
     except ValueError as error:
         raise InvalidArguments(str(error)) from None
 

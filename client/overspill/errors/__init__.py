@@ -17,8 +17,6 @@ OverspillError
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from overspill.errors.client_errors import ClientClosed as ClientClosed
 from overspill.errors.client_errors import ContentChanged as ContentChanged
 from overspill.errors.client_errors import OverspillError as OverspillError
@@ -26,9 +24,6 @@ from overspill.errors.client_errors import ProtocolError as ProtocolError
 from overspill.errors.client_errors import Unreachable as Unreachable
 from overspill.errors.problem_error import ProblemError as ProblemError
 from overspill.wire import Code, Problem
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class BadRequest(ProblemError, code=Code.INVALID_REQUEST):
@@ -253,21 +248,9 @@ class ClockSkewed(Unavailable, code=Code.CLOCK_SKEWED):
     """The clock of the replica that was asked is wrong. Try again, and tell its operator."""
 
 
-def problem_classes() -> Iterator[type[ProblemError]]:
-    """Yield `ProblemError` and all its subclasses."""
-    waiting: list[type[ProblemError]] = [ProblemError]
-    while waiting:
-        kind = waiting.pop()
-        yield kind
-        waiting += kind.__subclasses__()
-
-
-_BY_CODE = {str(kind.code_of_class): kind for kind in list(problem_classes()) if kind.code_of_class}
-
-
 def error_for(problem: Problem) -> ProblemError:
     """Return the problem as an exception of the class that its code names."""
-    return _BY_CODE.get(problem.code, ProblemError)(problem)
+    return ProblemError.by_code.get(problem.code, ProblemError)(problem)
 
 
 def error_of(code: Code, detail: str) -> ProblemError:
