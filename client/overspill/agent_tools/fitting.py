@@ -66,7 +66,10 @@ def _counted(answer: InspectAnswer) -> InspectAnswer:
 
 
 def _without_beginning(answer: InspectAnswer, surplus: int) -> InspectAnswer:
-    """Return the answer to a wait, at least `surplus` characters shorter. The last lines stay: they are news."""
+    """Return the answer to a wait, at least `surplus` characters shorter.
+
+    The last lines stay: they are news.
+    """
     content = answer["content"]
     kept = content[min(len(content), surplus) :]
     kept = kept.partition("\n")[2] if "\n" in kept else kept

@@ -73,9 +73,8 @@ async def recover(
     Raises the provider's last error, with a note of what was tried. Every other exception of `call` and
     `compact` is raised at once.
     """
-    usual = ResultGuard(guard, _tight_policy(guard.policy), session)
-    compacting = None if compact is None else _awaiting(compact)
-    return await _Recovery(_awaiting(call), compacting, usual, window).run(messages, attempts)
+    results = ResultGuard(guard, _tight_policy(guard.policy), session)
+    return await _Recovery(call, compact, results, window).run(messages, attempts)
 
 
 def recover_sync(
@@ -89,9 +88,8 @@ def recover_sync(
     session: str | None = None,
 ) -> Recovered[T]:
     """Do what `recover` does, for code without an event loop."""
-    usual = ResultGuard(guard, _tight_policy(guard.policy), session, is_sync=True)
-    compacting = None if compact is None else _at_once(compact)
-    return run_sync(_Recovery(_at_once(call), compacting, usual, window).run(messages, attempts))
+    results = ResultGuard(guard, _tight_policy(guard.policy), session, is_sync=True)
+    return run_sync(_Recovery(call, compact, results, window).run(messages, attempts))
 
 
 def _tight_policy(policy: Policy) -> Policy:
@@ -103,21 +101,6 @@ def _tightest_policy(policy: Policy) -> Policy:
     """Return the policy for the last round: a line or two of each result."""
     limited = policy.limited(_TIGHTEST_CHARS, _TIGHTEST_CHARS).with_previews(_TIGHTEST_PREVIEW_BYTES)
     return replace(limited, style=TERSE if policy.notice_style is MARKED else policy.style)
-
-
-def _awaiting(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Awaitable[Any]]:
-    async def awaited(messages: list[Any]) -> Any:
-        result = function(messages)
-        return await result if inspect.isawaitable(result) else result
-
-    return awaited
-
-
-def _at_once(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Awaitable[Any]]:
-    async def returned(messages: list[Any]) -> Any:
-        return function(messages)
-
-    return returned
 
 
 class _Attempt(NamedTuple):
@@ -132,8 +115,8 @@ class _Attempt(NamedTuple):
 class _Recovery:
     """One recovery. It waits for nothing but its functions, so `run_sync` can run it without a loop."""
 
-    call: Callable[[list[Any]], Awaitable[Any]]
-    compact: Callable[[list[Any]], Awaitable[Any]] | None
+    call: Callable[[list[Any]], Any]
+    compact: Callable[[list[Any]], Any] | None
     results: ResultGuard
     window: int | None
     compactions: int = 0
@@ -169,12 +152,17 @@ class _Recovery:
 
     async def _called(self, messages: list[Any]) -> _Attempt:
         try:
-            return _Attempt(await self.call(messages))
+            return _Attempt(await self._returned(self.call, messages))
         except Exception as error:
             refused = overflow(error)
             if refused is None:
                 raise
             return _Attempt(None, error, refused)
+
+    async def _returned(self, function: Callable[[list[Any]], Any], messages: list[Any]) -> Any:
+        """Return what a function returns, which may be awaitable unless the caller has no event loop."""
+        returned = function(messages)
+        return await returned if inspect.isawaitable(returned) and not self.results.is_sync else returned
 
     async def _compacted(self, messages: list[Any]) -> list[Any] | None:
         """Return what `compact` returned, or the list that it changed. None if the history is no smaller."""
@@ -182,7 +170,7 @@ class _Recovery:
             return None
         before = total_chars(messages)
         try:
-            returned = await self.compact(messages)
+            returned = await self._returned(self.compact, messages)
         except Exception as error:
             if overflow(error) is None:
                 raise
