@@ -417,7 +417,7 @@ def test_the_help_of_a_command_waits_for_nothing_that_the_command_does(
 
     assert f"overspill.cli.commands.{name.replace('-', '_')}" in modules
     assert not modules & {"aiohttp", "re2", "backports.zstd", "overspill.transfer.compression", "rich"}
-    assert not modules & {"overspill.cli.invocation", "overspill.guard.guard", "overspill.delivery.storage"}
+    assert not modules & {"overspill.transfer.client", "overspill.guard.guard", "overspill.delivery.storage"}
 
 
 @pytest.mark.parametrize("name", app.COMMANDS)

@@ -10,6 +10,7 @@ import click
 
 from overspill.cli import lazy
 from overspill.cli.command_types import Command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import ANSWER, COMMON
 from overspill.cli.parameters import click_parameters, parameters_of
 
@@ -30,7 +31,7 @@ def command(
         def run(context: click.Context, /, **given: Any) -> None:
             uploads = lazy.spool_upload.uploaded_afterwards if flushes and options else nullcontext
             typed = {option: value for option in options if (value := given.pop(option))}
-            invocation = lazy.invocation.Invocation(**{**(context.obj or {}), **typed})
+            invocation = Invocation(**{**(context.obj or {}), **typed})
             with lazy.exit_codes.failures_reported(), uploads(invocation):
                 function(invocation, **_grouped(function, given))
 

@@ -1,28 +1,26 @@
 """What every command works with: the common options, the client, the spool and the answer."""
+# ruff: noqa: PLC0415  (every command imports this module: its help waits for no client)
+
+from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from overspill.cli import output
 from overspill.cli.color import ColorMode
-from overspill.cli.exit_codes import usage_errors
 from overspill.cli.printable import printable_json
-from overspill.spools.spool import partition_for
-from overspill.transfer.client import Client
-from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from overspill.guard.policy import Policy
     from overspill.spools.entries import Spooled
     from overspill.spools.holder import SyncSource
     from overspill.spools.partition import Partition
-
-C = TypeVar("C", Client, SyncClient)
+    from overspill.transfer.client import Client
+    from overspill.transfer.sync import SyncClient
 
 
 @dataclass(frozen=True)
@@ -35,21 +33,26 @@ class Invocation:
     raw: bool = False
     color: ColorMode = ColorMode.AUTO
 
-    def client(self, **limits: Any) -> "SyncClient":
+    def client(self, **limits: Any) -> SyncClient:
         """Return a client of the service that the options or environment name. Raises `CommandFailure`."""
-        return self._client_of(SyncClient, **limits)
+        from overspill.cli.exit_codes import usage_errors
+        from overspill.transfer.sync import SyncClient
+
+        with usage_errors(ValueError):
+            return SyncClient(self.url, self.key, **limits)
 
     def async_client(self, **limits: Any) -> Client:
         """Return the same for asyncio code. Raises `CommandFailure`."""
-        return self._client_of(Client, **limits)
+        from overspill.cli.exit_codes import usage_errors
+        from overspill.transfer.client import Client
 
-    def _client_of(self, kind: type[C], **limits: Any) -> C:
         with usage_errors(ValueError):
-            return kind(self.url, self.key, **limits)
+            return Client(self.url, self.key, **limits)
 
-    def policy(self) -> "Policy":
+    def policy(self) -> Policy:
         """Return the policy that the environment names. Raises `CommandFailure`."""
-        from overspill.guard.environment_policy import environment_policy  # noqa: PLC0415  (for few commands)
+        from overspill.cli.exit_codes import usage_errors
+        from overspill.guard.environment_policy import environment_policy
 
         with usage_errors(OSError, ValueError, before="OVERSPILL_POLICY: "):
             return environment_policy()
@@ -59,19 +62,22 @@ class Invocation:
         with self.client() as client:
             return client.session
 
-    def partition(self) -> "Partition | None":
+    def partition(self) -> Partition | None:
         """Return where captures wait for this service and key. None if there is no spool.
 
         Raises `CommandFailure`.
         """
+        from overspill.cli.exit_codes import usage_errors
+        from overspill.spools.spool import partition_for
+
         with usage_errors(ValueError):
             return partition_for(self.client())
 
     @contextmanager
-    def source(self, ref: str, session: str | None) -> Iterator["SyncSource"]:
+    def source(self, ref: str, session: str | None) -> Iterator[SyncSource]:
         """Give what to read a capture from: the spool while it waits there, or else the service."""
-        from overspill.spools.capture import LocalCapture  # noqa: PLC0415  (for the commands that read)
-        from overspill.spools.holder import Holder  # noqa: PLC0415
+        from overspill.spools.capture import LocalCapture
+        from overspill.spools.holder import Holder
 
         partition = self.partition()
         with self.client() as client:
@@ -83,17 +89,19 @@ class Invocation:
 
     def answer(self, value: object) -> None:
         """Print `value` as the JSON of the wire. Raises `OSError`."""
+        import msgspec
+
         text = msgspec.json.encode(value).decode()
         output.line(text if self.raw else printable_json(text))
 
     def command(self, *words: str) -> str:
         """Return a command line that asks the same service, in a shell like ours. It never has the key."""
-        from overspill.integrations.agent_programs.own_command import shell_command  # noqa: PLC0415  (seldom needed)
+        from overspill.integrations.agent_programs.own_command import shell_command
 
         url = [] if self.url is None else ["--url", self.url]
         return shlex.join([*shell_command(), *words[:1], *url, *words[1:]])
 
 
-def _not_uploaded(spooled: "Spooled") -> str:
+def _not_uploaded(spooled: Spooled) -> str:
     when = f"and will not be uploaded: {spooled.refused}" if spooled.refused else "and is not uploaded yet"
     return f"{spooled.id} is on this machine only {when}"

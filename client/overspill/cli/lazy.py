@@ -12,7 +12,6 @@ if TYPE_CHECKING:
         exit_codes,
         file_put,
         following,
-        invocation,
         live_put,
         spool_upload,
     )
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from overspill.mcp.proxy import streams as mcp_streams
     from overspill.mcp.server import run as mcp_server
     from overspill.spools import capture
+    from overspill.spools import flush as spool_flush
 
 __all__ = [
     "callers",
@@ -38,7 +38,6 @@ __all__ = [
     "following",
     "gateway",
     "guarded_output",
-    "invocation",
     "live_ports",
     "live_put",
     "mcp_proxy",
@@ -46,6 +45,7 @@ __all__ = [
     "mcp_streams",
     "search",
     "shell_session",
+    "spool_flush",
     "spool_upload",
     "story",
     "table_run",
@@ -60,7 +60,6 @@ _MODULES = {
     "following": "overspill.cli.following",
     "gateway": "overspill.integrations.gateways.run",
     "guarded_output": "overspill.cli.command_output.guarded_output",
-    "invocation": "overspill.cli.invocation",
     "live_put": "overspill.cli.live_put",
     "mcp_proxy": "overspill.mcp.proxy.run",
     "mcp_server": "overspill.mcp.server.run",
@@ -68,6 +67,7 @@ _MODULES = {
     "search": "overspill.cli.search.search",
     "shell_session": "overspill.cli.command_output.shell_session",
     "live_ports": "overspill.live.ports",
+    "spool_flush": "overspill.spools.flush",
     "spool_upload": "overspill.cli.spool_upload",
     "story": "overspill.cli.demo.story",
     "table_run": "overspill.cli.top.table_run",

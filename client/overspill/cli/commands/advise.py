@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from overspill.advice.advice import Now, advice_on
 from overspill.advice.figures import figures_of
@@ -12,6 +12,7 @@ from overspill.cli import output
 from overspill.cli.color import Paint
 from overspill.cli.declaration import command
 from overspill.cli.exit_codes import usage_errors
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import COLORED, Span
 from overspill.cli.parameters import option
 from overspill.cli.table import Column, Table
@@ -19,9 +20,6 @@ from overspill.guard.policy import Policy
 from overspill.guard.policy_file import OTHER_LIMITS
 from overspill.text.limits import Limits
 from overspill.wire import Advice
-
-if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
 
 
 @command(
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     options=COLORED,
 )
 def advise(
-    invocation: "Invocation",
+    invocation: Invocation,
     *,
     since: Span = "7d",  # type: ignore[assignment]  # the parser reads the default too
     policy: Annotated[
@@ -69,7 +67,7 @@ def _now(policy: Policy, tool: str) -> Now:
     return Now(max_bytes=policy.limits(tool).max_bytes, strategy=policy.cut_strategy(tool).name.upper())
 
 
-def _print(invocation: "Invocation", advice: Iterable[Advice], policy: Policy) -> None:
+def _print(invocation: Invocation, advice: Iterable[Advice], policy: Policy) -> None:
     columns = (
         Column("TOOL", least=6),
         Column("LIMIT"),

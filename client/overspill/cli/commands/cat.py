@@ -9,13 +9,13 @@ import click
 
 from overspill.cli import lazy, output
 from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import OutputFile, Ref, SessionFilter
 from overspill.cli.parameters import option
 from overspill.cli.progress import pieces_with_progress
 from overspill.wire import ByteRange
 
 if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
     from overspill.spools.holder import SyncSource
 
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     options=("url", "key", "raw"),
 )
 def cat(
-    invocation: "Invocation",
+    invocation: Invocation,
     ref: Ref,
     *,
     byte_range: Annotated[
@@ -64,7 +64,7 @@ def cat(
             _print_bytes(invocation, pieces, size)
 
 
-def _print_recording(invocation: "Invocation", source: "SyncSource", ref: str, session: str | None) -> None:
+def _print_recording(invocation: Invocation, source: "SyncSource", ref: str, session: str | None) -> None:
     entry, timeline = source.get(ref, session=session), source.timeline(ref, session=session)
     with source.stream(entry.id) as pieces:
         lines = lazy.cast_writer.recording(entry, timeline.marks, pieces)
@@ -72,7 +72,7 @@ def _print_recording(invocation: "Invocation", source: "SyncSource", ref: str, s
     output.flush()
 
 
-def _print_bytes(invocation: "Invocation", pieces: Iterator[bytes], size: int) -> None:
+def _print_bytes(invocation: Invocation, pieces: Iterator[bytes], size: int) -> None:
     with closing(pieces_with_progress(pieces, size)) as followed:
         output.content(followed, raw=invocation.raw)
     output.flush()

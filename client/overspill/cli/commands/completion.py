@@ -1,18 +1,15 @@
 """The command completion: the script with which a shell completes commands."""
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import click
 from click.shell_completion import get_completion_class
 
 from overspill.cli import output
 from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.parameters import argument
-
-if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
-
 
 _SPLITS, _SPLITS_ONCE = 'string split ","', 'string split --max 1 ","'
 """click's script for fish shows a description only up to its first comma (click 8.5)."""
@@ -32,7 +29,7 @@ class Shell(StrEnum):
     options=(),
 )
 def completion(
-    _invocation: "Invocation",
+    _invocation: Invocation,
     shell: Annotated[
         Shell,
         argument(

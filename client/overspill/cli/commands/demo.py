@@ -1,14 +1,12 @@
 """The command demo: everything on this machine, with a service of its own."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from overspill.cli import lazy
 from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.parameters import flag, option
-
-if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
 
 
 @command(
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
     options=(),
 )
 def demo(
-    invocation: "Invocation",  # noqa: ARG001  (it brings a service of its own)
+    invocation: Invocation,  # noqa: ARG001  (it brings a service of its own)
     *,
     keep: Annotated[bool, flag("--keep", help="Leave the service running until Ctrl-C.")] = False,
     fleet: Annotated[

@@ -1,16 +1,14 @@
 """The command gateway: guards the results that an MCP gateway passes."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import click
 
 from overspill.cli import lazy
 from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import address, token
 from overspill.cli.parameters import flag, option
-
-if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
 
 
 @command(
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
     options=(),
 )
 def gateway(
-    invocation: "Invocation",
+    invocation: Invocation,
     *,
     listen: Annotated[
         str,

@@ -6,12 +6,12 @@ import click
 
 from overspill.cli import lazy, output
 from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import COLORED, Ref
 from overspill.cli.parameters import argument
 from overspill.cli.search.query import Query
 
 if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
     from overspill.cli.search.search import PrintedSearch
 
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     options=COLORED,
 )
 def grep(
-    invocation: "Invocation",
+    invocation: Invocation,
     first: Ref,
     second: Annotated[
         str | None,
@@ -55,6 +55,6 @@ def _say_incomplete(numbers: list[int]) -> None:
     output.say(f"{lines} too long to be searched as a whole for this pattern, and may match too")
 
 
-def _say_more(invocation: "Invocation", search: "PrintedSearch", found: int) -> None:
+def _say_more(invocation: Invocation, search: "PrintedSearch", found: int) -> None:
     lines = "1 line" if found == 1 else f"{found:,} lines"
     output.say(f"stopped at {lines}; go on: {invocation.command(*search.words())}")

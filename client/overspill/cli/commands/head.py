@@ -1,17 +1,15 @@
 """The command head: the first lines of a capture."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import click
 
 from overspill.cli import output
 from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import OutputFile, Ref, SessionFilter, Since
 from overspill.cli.parameters import option
 from overspill.cli.text_printing import print_text
-
-if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
 
 
 @command(
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
     "overspill head -20 call:call_17",
 )
 def head(
-    invocation: "Invocation",
+    invocation: Invocation,
     ref: Ref,
     *,
     lines: Annotated[

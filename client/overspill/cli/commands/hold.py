@@ -1,17 +1,15 @@
 """The command hold: keeps captures from being removed, by anybody and by time."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import click
 
 from overspill.cli import output
 from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import Refs, WholeSession
 from overspill.cli.parameters import flag
 from overspill.text.quantities import plural
-
-if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
 
 
 @command(
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     "overspill hold --session run-42 --release",
 )
 def hold(
-    invocation: "Invocation",
+    invocation: Invocation,
     refs: Refs = (),
     *,
     session: WholeSession = None,
@@ -40,7 +38,7 @@ def hold(
         raise click.BadParameter("name the captures, or use --session SESSION", param_hint="REF")
 
 
-def _hold(invocation: "Invocation", refs: tuple[str, ...], session: str | None, *, release: bool) -> None:
+def _hold(invocation: Invocation, refs: tuple[str, ...], session: str | None, *, release: bool) -> None:
     with invocation.client() as client:
         for ref in refs:
             entry = (client.release if release else client.hold)(ref, session=session)
@@ -48,7 +46,7 @@ def _hold(invocation: "Invocation", refs: tuple[str, ...], session: str | None, 
                 invocation.answer(entry)
 
 
-def _hold_session(invocation: "Invocation", session: str, *, release: bool) -> None:
+def _hold_session(invocation: Invocation, session: str, *, release: bool) -> None:
     with invocation.client() as client:
         held = (client.release_session if release else client.hold_session)(session)
     if invocation.json:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 from overspill.advice.comparison import compare_arms
 from overspill.cli import output
 from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import Span
 from overspill.cli.parameters import argument
 
 if TYPE_CHECKING:
     from overspill.advice.comparison import ArmReport, Comparison, ExperimentReport
     from overspill.advice.estimates import Interval
-    from overspill.cli.invocation import Invocation
 
 
 @command(
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "overspill holdout whole --json | jq -r '.[].comparisons[] | [.measure, .verdict] | @tsv'",
 )
 def holdout(
-    invocation: "Invocation",
+    invocation: Invocation,
     name: Annotated[str | None, argument(metavar="NAME", help="The experiment (else all).")] = None,
     *,
     since: Span = "30d",  # type: ignore[assignment]  # the parser reads the default too

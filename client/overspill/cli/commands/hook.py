@@ -1,16 +1,14 @@
 """The command hook: answers an agent program's event about a tool call."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import click
 
 from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.parameters import argument
 from overspill.integrations.agent_programs import hook as hooks
 from overspill.integrations.agent_programs.programs import PROGRAMS
-
-if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
 
 
 @command(
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
     options=(),
 )
 def hook(
-    _invocation: "Invocation",
+    _invocation: Invocation,
     program: Annotated[str, argument(metavar="PROGRAM", help=f"One of {', '.join(PROGRAMS)}.")],
 ) -> None:
     """Answer an agent program's hook.

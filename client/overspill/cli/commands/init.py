@@ -13,6 +13,7 @@ import click
 from overspill.cli import output
 from overspill.cli.declaration import command
 from overspill.cli.exit_codes import CommandFailure, ExitCode
+from overspill.cli.invocation import Invocation
 from overspill.cli.parameters import argument, flag
 from overspill.integrations.agent_programs.own_command import lasting_command
 from overspill.integrations.agent_programs.programs import PROGRAMS, AgentProgram, WrongSettings
@@ -20,8 +21,6 @@ from overspill.integrations.agent_programs.settings_file import SettingsFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from overspill.cli.invocation import Invocation
 
 
 _Programs = Annotated[
@@ -40,7 +39,7 @@ _Project = Annotated[bool, flag("--project", help="Change the settings of this f
     options=(),
 )
 def init(
-    _invocation: "Invocation",
+    _invocation: Invocation,
     programs: _Programs = (),
     *,
     project: _Project = False,

@@ -1,16 +1,14 @@
 """The command lines: lines of a capture by their numbers."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from overspill.cli import output
 from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import OutputFile, Ref, SessionFilter, Since
 from overspill.cli.parameters import argument
 from overspill.cli.parsers import line_range
 from overspill.cli.text_printing import print_text
-
-if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
 
 
 @command(
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
     "overspill lines call:call_17 --session run-42 5000:",
 )
 def lines(
-    invocation: "Invocation",
+    invocation: Invocation,
     ref: Ref,
     numbers: Annotated[
         Any,

@@ -9,13 +9,13 @@ from overspill.cli import lazy, output
 from overspill.cli.color import Paint
 from overspill.cli.declaration import command
 from overspill.cli.exit_codes import CommandFailure, ExitCode
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import COLORED, Limit
 from overspill.cli.parameters import flag, option
 from overspill.cli.table import Column, Table, instant, period, size
 from overspill.errors.client_errors import NotSpooled
 
 if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
     from overspill.wire import Entry, Listing
 
 _PAGE = 1000
@@ -29,7 +29,7 @@ _PAGE = 1000
     options=COLORED,
 )
 def ls(
-    invocation: "Invocation",
+    invocation: Invocation,
     *,
     session: Annotated[
         str | None, option("--session", metavar="SESSION", help="List captures of this session only.")
@@ -67,7 +67,7 @@ def ls(
 
 
 def _print_table(
-    invocation: "Invocation",
+    invocation: Invocation,
     waiting: "list[tuple[Entry, str]]",
     pages: Iterator["Listing"],
     filters: dict[str, str | None],
@@ -93,7 +93,7 @@ def _print_table(
 class _Table:
     """A table of entries with their states."""
 
-    def __init__(self, invocation: "Invocation") -> None:
+    def __init__(self, invocation: Invocation) -> None:
         columns = (
             Column("CAPTURE"),
             Column("AGE", is_number=True),
@@ -138,7 +138,7 @@ def _empty_hint(filters: dict[str, str | None]) -> str:
     return "nothing is stored; store something with `overspill run -- COMMAND` or `overspill put FILE`"
 
 
-def _spooled(invocation: "Invocation", filters: dict[str, str | None]) -> "list[tuple[Entry, str]]":
+def _spooled(invocation: Invocation, filters: dict[str, str | None]) -> "list[tuple[Entry, str]]":
     """Return the spooled captures that match, newest first."""
     wanted = {name: wire.fit(value) for name, value in filters.items() if value is not None}
     try:

@@ -1,18 +1,16 @@
 """The command mcp: an MCP server with the tools that read captures."""
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import click
 
 from overspill.cli import lazy
 from overspill.cli.declaration import command
 from overspill.cli.exit_codes import CommandFailure, ExitCode
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import address, token
 from overspill.cli.parameters import flag, option
-
-if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
 
 _MISSING = (
     "this command needs the extra overspill[mcp]; install it from a checkout: pip install './client[mcp]'"
@@ -27,7 +25,7 @@ _MISSING = (
     options=(),
 )
 def mcp(
-    invocation: "Invocation",
+    invocation: Invocation,
     *,
     http: Annotated[
         str | None,

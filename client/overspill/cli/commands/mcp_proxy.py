@@ -1,17 +1,15 @@
 """The command mcp-proxy: runs an MCP server, and guards what its tools return."""
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import click
 
 from overspill.cli import lazy, output
 from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.parameters import argument, flag, option
 from overspill.execution.child_programs import ProgramNotStarted
-
-if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
 
 
 def _header(text: str) -> tuple[str, str]:
@@ -63,7 +61,7 @@ _DropSchemas = Annotated[
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
 )
 def mcp_proxy(
-    invocation: "Invocation",
+    invocation: Invocation,
     words: _Words = (),
     *,
     server_url: _ServerUrl = None,

@@ -1,14 +1,12 @@
 """The command open: shows the web page in a browser, signed in."""
 
 import webbrowser
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from overspill.cli import output
 from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.parameters import argument, flag
-
-if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
 
 
 @command(
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
     options=("url", "key"),
 )
 def open(  # noqa: A001  (the command's name)
-    invocation: "Invocation",
+    invocation: Invocation,
     ref: Annotated[str, argument(metavar="REF", help="The capture to show.")] = "",
     *,
     is_printed: Annotated[bool, flag("--print", help="Print the link, and open no browser.")] = False,

@@ -1,18 +1,15 @@
 """The command put: a file or standard input becomes a capture."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import click
 
 from overspill.cli import lazy
 from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import CallId, Session, Ttl
 from overspill.cli.parameters import argument, flag, option
 from overspill.cli.parsers import labels_of
-
-if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
-
 
 _File = Annotated[str, argument(metavar="FILE", help="What to store (else standard input; so is -).")]
 _Tool = Annotated[str, option(metavar="TOOL", help="The tool whose output this is.")]
@@ -38,7 +35,7 @@ _Exact = Annotated[bool, flag("--exact", help="Store the exact bytes: mask no se
     "id=$(overspill put report.json --content-type application/json)",
 )
 def put(  # noqa: PLR0913  (one option for each thing that is kept with a capture)
-    invocation: "Invocation",
+    invocation: Invocation,
     file: _File = "-",
     *,
     tool: _Tool = "",

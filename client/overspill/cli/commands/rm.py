@@ -1,20 +1,18 @@
 """The command rm: removes captures."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import click
 
 from overspill.cli import output
 from overspill.cli.declaration import command
 from overspill.cli.exit_codes import code_of, message_of, require_yes
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import Refs, WholeSession
 from overspill.cli.parameters import flag
 from overspill.cli.printable import printable_line
 from overspill.errors import ProblemError
 from overspill.text.quantities import plural
-
-if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
 
 
 @command(
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     "overspill rm --session run-42 --yes",
 )
 def rm(
-    invocation: "Invocation",
+    invocation: Invocation,
     refs: Refs = (),
     *,
     session: WholeSession = None,
@@ -39,7 +37,7 @@ def rm(
         raise click.BadParameter("name the captures, or use --session SESSION", param_hint="REF")
 
 
-def _remove(invocation: "Invocation", refs: tuple[str, ...], session: str | None) -> None:
+def _remove(invocation: Invocation, refs: tuple[str, ...], session: str | None) -> None:
     """Remove each. If one cannot be removed, the others still are."""
     code = 0
     with invocation.client() as client:
@@ -56,7 +54,7 @@ def _remove(invocation: "Invocation", refs: tuple[str, ...], session: str | None
         raise click.exceptions.Exit(code)
 
 
-def _remove_session(invocation: "Invocation", session: str, *, yes: bool) -> None:
+def _remove_session(invocation: Invocation, session: str, *, yes: bool) -> None:
     if not yes:
         question = f"Remove every capture of session {printable_line(session)!r}?"
         require_yes(question, "removing a whole session", otherwise="nothing was removed")

@@ -9,12 +9,12 @@ import click
 
 from overspill.cli import lazy, output
 from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import CallId, Session, Ttl
 from overspill.cli.parameters import argument, flag, option
 from overspill.execution.child_programs import ProgramNotStarted
 
 if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
     from overspill.guard.policy import Policy
 
 
@@ -56,7 +56,7 @@ _Notice = Annotated[bool, flag("--notice", help="Print the notice too, if the ou
     context_settings={"allow_interspersed_args": False},
 )
 def run(  # noqa: PLR0913  (one option for each decision)
-    invocation: "Invocation",
+    invocation: Invocation,
     words: _Words,
     *,
     tool: Annotated[str | None, option(metavar="TOOL", help="The tool's name (else the command's).")] = None,
@@ -96,7 +96,7 @@ def run(  # noqa: PLR0913  (one option for each decision)
     raise click.exceptions.Exit(code)
 
 
-def _policy(invocation: "Invocation", host: str | None, ttl: int | None) -> "Policy":
+def _policy(invocation: Invocation, host: str | None, ttl: int | None) -> "Policy":
     """Return the policy of a command, whose reader is an agent or a person with a shell."""
     policy = invocation.policy()
     policy = replace(policy, ttl=policy.ttl if ttl is None else ttl, reader=_reader(invocation))
@@ -106,6 +106,6 @@ def _policy(invocation: "Invocation", host: str | None, ttl: int | None) -> "Pol
         raise click.BadParameter(str(error), param_hint="--host") from error
 
 
-def _reader(invocation: "Invocation") -> str:
+def _reader(invocation: Invocation) -> str:
     """Return the command that reads more of a capture."""
     return invocation.command("head", "-n", "200", _PLACEHOLDER).replace(_PLACEHOLDER, "{id}")

@@ -1,18 +1,16 @@
 """The command shell: the person's shell, as a terminal that others can read."""
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import click
 
 from overspill.cli import lazy
 from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import Session, Ttl
 from overspill.cli.parameters import option
 from overspill.execution.child_programs import ProgramNotStarted
-
-if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
 
 
 @command(
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     options=("url", "key"),
 )
 def shell(
-    invocation: "Invocation",
+    invocation: Invocation,
     *,
     name: Annotated[str, option(metavar="NAME", help="The terminal's name.")] = "shell",
     program: Annotated[

@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from overspill import wire
-from overspill.cli import output
+from overspill.cli import lazy, output
 from overspill.cli.color import Paint
 from overspill.cli.command_types import Commands
 from overspill.cli.declaration import command
 from overspill.cli.exit_codes import CommandFailure, ExitCode, code_of, message_of, require_yes
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import COLORED, Refs
 from overspill.cli.parameters import flag, option
 from overspill.cli.table import Column, Table, cut, instant, period, size
 from overspill.errors.client_errors import NotSpooled
-from overspill.spools import flush as uploads
 from overspill.text import quantities
 
 if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
     from overspill.spools.entries import Spooled
     from overspill.spools.flush import Flushed
     from overspill.spools.partition import Partition
@@ -46,7 +45,7 @@ _COLUMNS = (
     flushes=False,
 )
 def list_(
-    invocation: "Invocation",
+    invocation: Invocation,
     *,
     everything: Annotated[
         bool, flag("--all", help="Also list what waits for other services and keys.")
@@ -79,7 +78,7 @@ def _row(entry: "Spooled", now: datetime | None) -> tuple[str, ...]:
 
 @command("overspill spool flush", options=("url", "key"), flushes=False)
 def flush(
-    invocation: "Invocation",
+    invocation: Invocation,
     *,
     everything: Annotated[
         bool,
@@ -101,11 +100,11 @@ def flush(
         raise click.exceptions.Exit(ExitCode.REFUSED)
 
 
-def _flush_all(invocation: "Invocation", partitions: "list[Partition]") -> "Flushed":
-    total = uploads.Flushed()
+def _flush_all(invocation: Invocation, partitions: "list[Partition]") -> "Flushed":
+    total = lazy.spool_flush.Flushed()
     with invocation.client() as client:
         for partition in partitions:
-            total += uploads.flush(partition, client, again=True)
+            total += lazy.spool_flush.flush(partition, client, again=True)
     return total
 
 
@@ -130,7 +129,7 @@ def _summary_of(flushed: "Flushed") -> str:
     flushes=False,
 )
 def drop(
-    invocation: "Invocation",
+    invocation: Invocation,
     refs: Refs = (),
     *,
     session: Annotated[
@@ -201,7 +200,7 @@ def _single_match(partition: "Partition", ref: str, session: str) -> "Spooled | 
     return entry
 
 
-def _partitions(invocation: "Invocation", *, everything: bool) -> "list[Partition]":
+def _partitions(invocation: Invocation, *, everything: bool) -> "list[Partition]":
     """Return the partitions that exist, this service and key first. Raises as `_own_partition` does."""
     own = _own_partition(invocation)
     others = own.spool.partitions() if everything else []
@@ -209,7 +208,7 @@ def _partitions(invocation: "Invocation", *, everything: bool) -> "list[Partitio
     return [partition for partition in (own, *others) if partition.exists()]
 
 
-def _own_partition(invocation: "Invocation") -> "Partition":
+def _own_partition(invocation: Invocation) -> "Partition":
     """Return the captures that wait for this service and key; there may be none.
 
     Raises `CommandFailure` if there is no spool, and `NotSpooled` if none can be made: what should wait there

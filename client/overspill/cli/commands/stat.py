@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from msgspec.structs import asdict
 
 from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import Ref, SessionFilter
 from overspill.cli.table import instant, print_facts
 from overspill.errors import Forbidden, NoRoute
 from overspill.text.quantities import plural
 
 if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
     from overspill.spools.holder import SyncSource
     from overspill.wire import Entry, Reader
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     "overspill stat cap_k3v7q2m5x4c6z2b7n5aa",
     "overspill stat --json call:call_17 | jq .labels",
 )
-def stat(invocation: "Invocation", ref: Ref, *, session: SessionFilter = None) -> None:
+def stat(invocation: Invocation, ref: Ref, *, session: SessionFilter = None) -> None:
     """Show what is known of a capture.
 
     Prints its state, size, lines, tool, session, labels and expiry, and which keys have read it when.

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from overspill.cli import output
 from overspill.cli.color import Paint, Style
 from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import COLORED, Ref, SessionFilter
 from overspill.cli.printable import printable
 from overspill.cli.table import fitting, print_facts
@@ -13,7 +14,6 @@ from overspill.text.quantities import plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from overspill.cli.invocation import Invocation
     from overspill.wire import Summary
 
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "overspill summary call:call_17",
     options=COLORED,
 )
-def summary(invocation: "Invocation", ref: Ref, *, session: SessionFilter = None) -> None:
+def summary(invocation: Invocation, ref: Ref, *, session: SessionFilter = None) -> None:
     """Summarise a capture.
 
     Prints totals, first and last lines, repeated lines, errors, warnings, and the shape of JSON.

@@ -1,18 +1,16 @@
 """The command tail: the last lines of a capture."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import click
 
 from overspill.cli import lazy, output
 from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import OutputFile, Ref, SessionFilter, Since
 from overspill.cli.parameters import flag, option
 from overspill.cli.parsers import tail_of
 from overspill.cli.text_printing import print_text
-
-if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
 
 
 @command(
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     "overspill tail -f cap_k3v7q2m5x4c6z2b7n5aa",
 )
 def tail(
-    invocation: "Invocation",
+    invocation: Invocation,
     ref: Ref,
     *,
     lines: Annotated[

@@ -7,6 +7,7 @@ from overspill import wire
 from overspill.cli import output
 from overspill.cli.color import Paint
 from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import COLORED, Limit
 from overspill.cli.parameters import argument, flag, option
 from overspill.cli.table import Column, Table, instant, period, size
@@ -15,7 +16,6 @@ from overspill.reading.shell_marks import Section, ShellMarks
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from overspill.cli.invocation import Invocation
     from overspill.transfer.sync import SyncClient
     from overspill.wire import Entry
 
@@ -44,7 +44,7 @@ _COLUMNS = (
     options=COLORED,
 )
 def terminals(
-    invocation: "Invocation",
+    invocation: Invocation,
     ref: Annotated[str | None, argument(metavar="REF", help="Show the commands of this one.")] = None,
     *,
     session: Annotated[
@@ -86,7 +86,7 @@ def _iterate_terminals(
                 return
 
 
-def _print_sections(invocation: "Invocation", ref: str, session: str | None) -> None:
+def _print_sections(invocation: Invocation, ref: str, session: str | None) -> None:
     marks = ShellMarks()
     with invocation.client() as client, client.stream(ref, session=session) as pieces:
         for piece in pieces:

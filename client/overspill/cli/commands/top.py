@@ -1,18 +1,16 @@
 """The command top: which tools or tenants spill, as a table that is drawn again and again."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import click
 
 from overspill.cli import lazy
 from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import COLORED
 from overspill.cli.parameters import flag, option
 from overspill.cli.parsers import seconds
 from overspill.cli.top.figures import FIGURES, NAME
-
-if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
 
 
 def _sort(text: str) -> str:
@@ -42,7 +40,7 @@ _Since = Annotated[
     flushes=False,
 )
 def top(
-    invocation: "Invocation",
+    invocation: Invocation,
     *,
     since: _Since = "1h",  # type: ignore[assignment]  # the parser takes it
     interval: Annotated[

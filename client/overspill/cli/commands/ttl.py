@@ -1,23 +1,21 @@
 """The command ttl: changes how long a capture lives."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from overspill.cli import output
 from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import Ref, SessionFilter
 from overspill.cli.parameters import argument
 from overspill.cli.parsers import seconds
 from overspill.cli.table import instant
-
-if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
 
 
 @command(
     "overspill ttl cap_k3v7q2m5x4c6z2b7n5aa 7d",
 )
 def ttl(
-    invocation: "Invocation",
+    invocation: Invocation,
     ref: Ref,
     duration: Annotated[
         int, argument(metavar="DURATION", type=seconds, help="From now: seconds, 30m, 2h, 7d.")

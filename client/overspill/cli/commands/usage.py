@@ -1,20 +1,16 @@
 """The command usage: a tenant's totals and limits."""
 
-from typing import TYPE_CHECKING
-
 from overspill.cli import output
 from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.table import instant, print_facts
-
-if TYPE_CHECKING:
-    from overspill.cli.invocation import Invocation
 
 
 @command(
     "overspill usage",
     "overspill usage --json",
 )
-def usage(invocation: "Invocation") -> None:
+def usage(invocation: Invocation) -> None:
     """Show what the tenant has stored, and its limits."""
     with invocation.client() as client:
         used = client.usage()
