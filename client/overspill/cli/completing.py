@@ -26,12 +26,7 @@ def completion_of(metavar: str) -> dict[str, Any]:
     return {} if completer is None else {"shell_complete": completer}
 
 
-def _file(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    return [CompletionItem(begun, type="file")]
-
-
-def _folder(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    return [CompletionItem(begun, type="dir")]
+_file: Final[Completer] = click.File().shell_complete
 
 
 def _command(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -76,7 +71,7 @@ def _is_program(entry: "os.DirEntry[str]", begun: str) -> bool:
 
 _COMPLETERS: Final[dict[str, Completer]] = {
     "FILE": _file,
-    "DIR": _folder,
+    "DIR": click.Path(file_okay=False).shell_complete,
     "COMMAND": _command,
     "REF": _capture,
 }

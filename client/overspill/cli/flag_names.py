@@ -5,33 +5,29 @@ from __future__ import annotations
 import re
 from typing import Final
 
+_SAME_NAMES: Final = (
+    "call_id",
+    "content_type",
+    "cursor",
+    "from_end",
+    "limit",
+    "session",
+    "since",
+    "tool",
+    "ttl",
+)
+"""Parameters whose flags have their names."""
 _FLAGS: Final = {
     "after": "-A",
     "before": "-B",
-    "content_type": "--content-type",
     "context": "-C",
-    "call_id": "--call-id",
-    "cursor": "--cursor",
     "fixed": "-F",
-    "from_end": "--from-end",
     "ignore_case": "-i",
     "invert": "-v",
-    "limit": "--limit",
     "lines": "-n",
     "max_matches": "-m",
     "pattern": "PATTERN",
-    "session": "--session",
-    "since": "--since",
-    "tool": "--tool",
-    "ttl": "--ttl",
-}
-_HEADERS: Final = {
-    "Content-Type": "--content-type",
-    "Overspill-Call-Id": "--call-id",
-    "Overspill-Session": "--session",
-    "Overspill-Status": "--status",
-    "Overspill-Tool": "--tool",
-    "Overspill-Ttl": "--ttl",
+    **{name: f"--{name.replace('_', '-')}" for name in _SAME_NAMES},
 }
 _CURSOR: Final = (
     "cursor= takes what `next` of an earlier answer of the same search holds with the same from_end, "
@@ -50,7 +46,7 @@ _PHRASES: Final = (
     ),
 )
 _LABEL: Final = re.compile(r"Overspill-Label-(\S*)")
-_HEADER: Final = re.compile("|".join(sorted(_HEADERS, key=len, reverse=True)))
+_HEADER: Final = re.compile(r"Overspill-(Call-Id|Session|Status|Tool|Ttl)|Content-Type")
 _FLAG: Final = re.compile(rf"(?:`({'|'.join(_FLAGS)})`|\b({'|'.join(_FLAGS)})=)(?:(?:true|false)\b)?")
 
 
@@ -59,5 +55,5 @@ def with_flag_names(detail: str) -> str:
     for said, meant in _PHRASES:
         detail = detail.replace(said, meant)
     detail = _LABEL.sub(r"--label \1", detail)
-    detail = _HEADER.sub(lambda match: _HEADERS[match[0]], detail)
+    detail = _HEADER.sub(lambda match: f"--{(match[1] or match[0]).lower()}", detail)
     return _FLAG.sub(lambda match: _FLAGS[match[1] or match[2]], detail)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from overspill import wire
 from overspill.cli import output
-from overspill.cli.printable import printable
+from overspill.cli.printable import PrintableDecoder, printable
 from overspill.cli.table import fitting
 from overspill.reading.text import decode, seam, strip_escapes
 
@@ -21,13 +21,10 @@ _ERASE: Final = "\r\x1b[K"
 
 
 class FollowedText:
-    r"""Removes the escape sequences of text that comes in pieces; a sequence may be cut by their borders.
-
-    A `\r` at the end waits too: the next piece may begin with `\n`.
-    """
+    """Removes the escape sequences of text that comes in pieces; a sequence may be cut by their borders."""
 
     def __init__(self) -> None:
-        self._held, self._return = b"", ""
+        self._held, self._decoder = b"", PrintableDecoder()
 
     def feed(self, content: str, *, is_last: bool = False) -> str:
         """Return the text that can be shown."""
@@ -36,9 +33,7 @@ class FollowedText:
         if len(data) - cut > _MOST_HELD:
             cut = len(data)
         self._held = data[cut:]
-        text = self._return + strip_escapes(data[:cut]).decode(errors="replace")
-        self._return = "\r" if text.endswith("\r") and not is_last else ""
-        return printable(text.removesuffix(self._return) if self._return else text)
+        return self._decoder.feed(strip_escapes(data[:cut]), last=is_last)
 
 
 class FollowedTerminal:
