@@ -65,6 +65,9 @@ _HINTS: tuple[tuple[type[errors.OverspillError], str], ...] = (
 )
 
 
+_NO_THREAD = "no thread can be started: raise the limit on processes (ulimit -u) or on memory (ulimit -v)"
+
+
 class _WarningPrinter(logging.Handler):
     """Prints warnings of the client on standard error, in the form of a command's own messages."""
 
@@ -79,41 +82,28 @@ def failures_reported() -> Iterator[None]:
     logging.getLogger("overspill").addHandler(_WarningPrinter(logging.WARNING))
     try:
         try:
-            with _shortages_as_failures():
-                yield
+            yield
             output.flush()
         except click.exceptions.Exit:
             output.flush()
             raise
     except CommandFailure as failure:
         _stop(failure.code, str(failure))
-    except errors.OverspillError as error:
+    except (errors.OverspillError, NotSpooled) as error:
         _stop(code_of(error), message_of(error))
     except (KeyboardInterrupt, click.Abort):
         _stop(ExitCode.INTERRUPTED, "interrupted")
     except BrokenPipeError:
         output.abandon()
         raise click.exceptions.Exit(ExitCode.BROKEN_PIPE) from None
-    except NotSpooled as error:
-        _stop(ExitCode.FAILED, str(error))
     except OSError as error:
         raise click.exceptions.Exit(reported(error)) from None
-
-
-@contextmanager
-def _shortages_as_failures() -> Iterator[None]:
-    """Raise `CommandFailure` if the block runs out of memory or threads."""
-    try:
-        yield
     except MemoryError:
-        raise CommandFailure(
-            "this process has no memory left: raise its limit (ulimit -v)", ExitCode.FAILED
-        ) from None
+        _stop(ExitCode.FAILED, "this process has no memory left: raise its limit (ulimit -v)")
     except RuntimeError as error:
         if not is_lack_of_threads(error):
             raise
-        why = "no thread can be started: raise the limit on processes (ulimit -u) or on memory (ulimit -v)"
-        raise CommandFailure(why, ExitCode.FAILED) from None
+        _stop(ExitCode.FAILED, _NO_THREAD)
 
 
 @contextmanager
@@ -137,12 +127,12 @@ def require_yes(question: str, what: str, *, otherwise: str) -> None:
         raise CommandFailure(otherwise, ExitCode.NO)
 
 
-def code_of(error: errors.OverspillError) -> ExitCode:
+def code_of(error: errors.OverspillError | NotSpooled) -> ExitCode:
     """Return the exit code of a client's error."""
     return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILED)
 
 
-def message_of(error: errors.OverspillError) -> str:
+def message_of(error: errors.OverspillError | NotSpooled) -> str:
     """Return what went wrong and what to do next."""
     hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), "")
     if isinstance(error, errors.Unreachable) and error.is_untrusted:
