@@ -14,11 +14,15 @@ from msgspec import structs
 
 from overspill import wire
 from overspill.cli import output
+from overspill.cli.exit_codes import CommandFailure, ExitCode, message_of
 from overspill.cli.masked_file import masked_file
 from overspill.cli.progress import file_with_progress
-from overspill.cli.spool_fallback import SERVICE_AWAY, keep_in_spool
+from overspill.errors import Internal, OverspillError, TooManyRequests, Unavailable, Unreachable
+from overspill.errors.client_errors import NotSpooled
 from overspill.live.labels import redacted_label
 from overspill.redaction.masking import counts_text
+from overspill.spools.capture import LocalCapture
+from overspill.text.buffer import Buffer, CannotBuffer
 from overspill.text.long_files import long_file_folder
 
 if TYPE_CHECKING:
@@ -26,13 +30,19 @@ if TYPE_CHECKING:
 
     from overspill.cli.invocation import Invocation
     from overspill.cli.masked_file import MaskedFile
+    from overspill.cli.progress import ProgressFile
     from overspill.live.ports import Description
+    from overspill.spools.entries import Spooled
+    from overspill.spools.partition import Partition
     from overspill.wire import Entry
 
 _ROUNDING_SECONDS: Final = 2
 _TOLERANCE_SECONDS: Final = 90
 _TOLERANCE_SHARE: Final = 0.03
 """A lifetime that differs by no more than this is what was asked for."""
+_SERVICE_AWAY: Final = (Unreachable, Unavailable, Internal, TooManyRequests)
+"""Failures of the service after which the content is kept on this machine."""
+_READ_BYTES: Final = 1024 * 1024
 
 
 def put_file(invocation: Invocation, file: str, description: Description, *, is_exact: bool = False) -> None:
@@ -120,9 +130,47 @@ def _stored(invocation: Invocation, content: MaskedFile, description: Descriptio
     try:
         with invocation.client() as client:
             return client.put(content.file, sha256=content.sha256, **structs.asdict(description))
-    except SERVICE_AWAY as error:
+    except _SERVICE_AWAY as error:
         content.file.seek(start)
-        return keep_in_spool(invocation, content.file, description, error)
+        return _kept_in_spool(invocation, content.file, description, error)
+
+
+def _kept_in_spool(
+    invocation: Invocation, file: IO[bytes] | ProgressFile, description: Description, error: OverspillError
+) -> Entry:
+    """Keep the content of `file` in the spool, because the service failed with `error`, and say so.
+
+    Raises `error` if there is no spool, and `CommandFailure` if the spool cannot take it.
+    """
+    partition = invocation.partition()
+    if partition is None:
+        raise error
+    try:
+        entry = _spooled(partition, file, description, str(error))
+    except NotSpooled as why:
+        raise CommandFailure(
+            f"{message_of(error)}. It was not kept on this machine: {why}", ExitCode.UNAVAILABLE
+        ) from None
+    output.say(f"{entry.id} is on this machine only, until it is uploaded: {error}")
+    with LocalCapture(entry, partition.open(entry)) as capture:
+        return capture.get()
+
+
+def _spooled(
+    partition: Partition, file: IO[bytes] | ProgressFile, description: Description, reason: str
+) -> Spooled:
+    buffer = Buffer()
+    try:
+        while block := file.read(_READ_BYTES):
+            buffer.write(block)
+        body = buffer.finish()
+    except CannotBuffer as full:
+        raise NotSpooled(f"the disk for temporary files is full: {full}") from None
+    finally:
+        buffer.close()
+    if buffer.missing:
+        raise NotSpooled(f"the disk for temporary files is full: {buffer.missing}")
+    return partition.keep_body(description, body, reason)
 
 
 def _source(file: str) -> IO[bytes]:

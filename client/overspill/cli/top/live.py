@@ -10,7 +10,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.cli.printable import printable_line
-from overspill.errors import Internal, ProtocolError, TooManyRequests, Unavailable, Unreachable
+from overspill.errors.verdicts import FAILING
 from overspill.execution.backoff import Backoff
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from overspill.cli.top.view import View
     from overspill.wire import Stats
 
-SERVICE_AWAY: Final = (Unreachable, Unavailable, Internal, TooManyRequests, ProtocolError)
-"""Failures after which the last table stays, and the service is asked again."""
 BACKOFF: Final = Backoff(first=1.0, longest=30.0)
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TICK: Final = 1.0
@@ -77,7 +75,7 @@ class Live:
             try:
                 await self._refresh()
                 failures = 0
-            except SERVICE_AWAY as error:
+            except FAILING as error:  # the last table stays, and the service is asked again
                 self._failure = str(error)
                 failures += 1
             self._is_changed.set()
