@@ -32,7 +32,7 @@ def test_an_edited_command_is_shown_as_the_terminal_shows_it(
     assert "ready> true; : ;echo 12" in shown
 
 
-@pytest.mark.parametrize("name", ["bash", "zsh"])
+@pytest.mark.parametrize("name", START_FILES)
 def test_a_command_that_is_edited_after_the_terminal_was_resized_is_shown_as_the_terminal_shows_it(
     service: ServiceProcess, tmp_path: Path, name: str
 ) -> None:

@@ -180,7 +180,11 @@ class TailRead:
 
         The query in `next` reads what is missing before them.
         """
-        raw, decoded = _fit(self._caps.size, self._decode, lambda cap: self._data[self._cut(cap) :])
+        raw, decoded = self._shown()
+        if len(decoded.numbers or raw) < self._lines:
+            self._lines = self._lines_drawn_as(self._lines)
+            raw, decoded = self._shown()
+        decoded = decoded.last_lines(self._asked)
         last = self._extent.lines
         start, asked = last - _count_lines(raw) + 1, last - self._asked + 1
         cut = len(self._data) - len(raw)
@@ -189,6 +193,14 @@ class TailRead:
         if start > asked or is_inside:
             following = {"start": str(asked), "end": str(start if is_inside else start - 1)}
         return _text("tail", decoded, (start, last), self._extent, following)
+
+    def _shown(self) -> tuple[bytes, Decoded]:
+        return _fit(self._caps.size, self._decode, lambda cap: self._data[self._cut(cap) :])
+
+    def _lines_drawn_as(self, lines: int) -> int:
+        """Return how many lines of the kept bytes a terminal shows as the last `lines`."""
+        numbers = self._decode(self._data).numbers or [0]
+        return max(lines, _count_lines(self._data) - numbers[max(0, len(numbers) - lines)])
 
     def _cut(self, cap: int) -> int:
         """Return where the answer begins in the kept bytes: at the start of a line, or inside the last."""

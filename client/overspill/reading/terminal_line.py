@@ -1,67 +1,53 @@
 r"""What a terminal shows of a line that was written to more than once: progress bars, edited commands.
 
     BS  CSI n D    to the left              CR     CSI n G    to the start of the row, to a column
-        CSI n C    to the right             ESC M  CSI n A    a row up, as tmux and others
-                                                   CSI n B    a row down
+        CSI n C    to the right             ESC 7 … CSI r;c H … ESC 8    drawn elsewhere, as apt's progress
     CSI n K  J     erase from here on (0), to here (1), or all (2)
     CSI n P @ X    delete, insert or erase characters
-    ESC 7 … CSI r;c H … ESC 8                   drawn elsewhere, as the progress of apt
     ESC ] 633 ; P ; Columns=n BEL               how many columns there are by now: shells say it with a prompt
 
 The sequences are those of ECMA-48, as xterm understands them. A line is longer than a row if the terminal has
-wrapped it. Only the line itself is known here: what is drawn above it is left out if the cursor comes back.
+wrapped it. Only the line itself is known here: `terminal_screen` moves between lines.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-MOVES: Final = re.compile(rb"\x1b(?:\[[0-9;]*[@-DGHJKPXf]|[78M]|\]633;P;Columns=[0-9]{1,5}(?:\x07|\x1b\\))")
-"""The sequences that are understood here. All others are to be removed before."""
-_TOKEN: Final = re.compile(r"\x1b(?:\[([0-9]*)[0-9;]*([@-DGHJKPXf])|([78M]))|([\r\x08\t])|[^\x1b\r\x08\t]+")
+from overspill.reading.terminal_tokens import columns_told, tokens, written_line
+
+if TYPE_CHECKING:
+    from overspill.reading.terminal_tokens import Token
+
 _BACK: Final = re.compile(r"\r(?=[^\r])|[\x08\x1b]")
 """In a line without it, nothing is written twice."""
-_EDITED: Final = re.compile(r"\x08|\x1bM|\x1b\[[0-9;]*[@-DGPX]|\x1b7\x1b\[[0-9;]*[Hf]")
+_EDITED: Final = re.compile(r"\x08|\x1b\[[0-9;]*[@CDGPX]|\x1b7\x1b\[[0-9;]*[Hf]")
 """In a line without it, the cursor goes nowhere but to the start."""
-_LAST_RETURN: Final = re.compile(r"(?<!\r)(?<!\x1b\[[JK])(?<!\x1b\[[0-2][JK])\r(?:\r|\x1b\[[0-2]?[JK])*+\Z")
-"""A return at the end overwrites nothing. A bar that is erased then stays."""
-
-# How zsh (`%` or `#`) and fish (`⏎`) say that an output has no line end: the sign, blanks up to the edge of
-# the terminal, and back. A terminal goes on in its next row, so the prompt overwrites nothing.
-_NO_LINE_END: Final = re.compile(r"(?:[%#] {8,}+\r \r|\u23ce {8,}+\r\u23ce \r)\r*")
 _NO_LINE_END_SIGN: Final = "⏎ "
-
-_COLUMNS: Final = re.compile(r"\x1b\]633;P;Columns=([0-9]+)(?:\x07|\x1b\\)")
-
 _TAB: Final = 8
 MOST_COLUMNS: Final = 1_000
 """Columns of a row that are believed; and how far a row reaches if its columns are not known."""
 _ZERO_WIDTH: Final = frozenset({"Cc", "Cf", "Me", "Mn"})
 
 
-def shown_lines(text: str, columns: int) -> str:
-    """Return the lines of a terminal of so many `columns`, 0 if that is not known, as it shows them last.
+def shown(line: str, columns: int) -> str:
+    """Return a line of a terminal of so many `columns`, 0 if that is not known, as it shows it last.
 
-    A line that says how many there are has so many. Lines stay lines. An output without a line end stays
-    before the prompt of zsh or fish, with `⏎` between.
+    A line that says how many there are has so many. An output without a line end stays before the prompt of
+    zsh or fish, with `⏎` between.
     """
-    return "\n".join(_shown(line, columns) if _BACK.search(line) else line for line in text.split("\n"))
+    if _BACK.search(line) is None:
+        return line
+    told = columns_told(line)
+    columns = columns if told is None else told
+    written = written_line(line)
+    before = [drawn for output in written.outputs if (drawn := Line(columns).draw(output))]
+    return _NO_LINE_END_SIGN.join([*before, Line(columns).draw(written.last) + written.returns])
 
 
-def _shown(line: str, columns: int) -> str:
-    if told := _COLUMNS.findall(line):
-        line, columns = _COLUMNS.sub("", line), int(told[-1])
-    *outputs, last = _NO_LINE_END.split(line)
-    before = [shown for output in outputs if (shown := _Line(columns).draw(output))]
-    end = _LAST_RETURN.search(last)
-    returns = "" if end is None else "\r" * end[0].count("\r")
-    drawn = _Line(columns).draw(last if end is None else last[: end.start()])
-    return _NO_LINE_END_SIGN.join([*before, drawn + returns])
-
-
-class _Line:
+class Line:
     """A line on a screen: one cell for each column, in one row after another."""
 
     def __init__(self, columns: int) -> None:
@@ -72,28 +58,60 @@ class _Line:
         """Whether the last column is written, so that the next character wraps."""
         self._has_only_returns = False
         self._is_anew = False
-        self._room = 0
+        self._room = MOST_COLUMNS
         """Where the last cell may be: moves over blanks make a line no longer than some times its bytes."""
         self._saved: int | None = None
-        self._rows_above = 0
         self._elsewhere: list[str] | None = None
         """What is drawn outside of the line, while the cursor is there."""
+
+    @property
+    def row(self) -> int:
+        """The row of the line, from 0, in which the cursor is."""
+        return (self._at - self._is_at_edge) // self._columns if self._columns else 0
+
+    @property
+    def rows(self) -> int:
+        """How many rows the line takes."""
+        return max(1, -(-len(self._cells) // self._columns)) if self._columns else 1
+
+    @property
+    def column(self) -> int:
+        """The column in which the cursor is, from 0."""
+        at = self._at - self._is_at_edge
+        return at % self._columns if self._columns else at
+
+    def go_to(self, row: int, column: int) -> None:
+        """Put the cursor into a row and column of the line."""
+        self._at, self._is_at_edge = row * self._columns + min(column, MOST_COLUMNS), False
+
+    @property
+    def is_drawn_elsewhere(self) -> bool:
+        """Whether the cursor is outside of the line, until it is restored."""
+        return self._saved is not None and self._elsewhere is not None
 
     def draw(self, text: str) -> str:
         """Write the text on the line, and return what is there then."""
         self._has_only_returns = _EDITED.search(text) is None
-        self._room = 2 * len(text) + MOST_COLUMNS
-        for token in _TOKEN.finditer(text):
-            number, letter, cursor, control = token.groups()
-            if letter is None and cursor is None and control is None:
-                self._write(token[0])
-            else:
-                self._move("A" if cursor == "M" else control or cursor or letter, number or "")
+        for token in tokens(text):
+            self.take(token)
+        self._has_only_returns = False
+        return self.text()
+
+    def take(self, token: Token) -> None:
+        """Write what the token has, or move in the line."""
+        if token.move:
+            self._move(token.move, token.number)
+        else:
+            self._room += 2 * len(token.text)
+            self._write(token.text)
+
+    def text(self) -> str:
+        """Return what is on the line, without blanks at its end."""
         end = self._at if self._elsewhere is None else 0
-        while len(self._cells) > end and self._cells[-1] == " ":
-            self._cells.pop()
-        self._cells += self._elsewhere or []
-        return "".join(self._cells)
+        stop = len(self._cells)
+        while stop > end and self._cells[stop - 1] == " ":
+            stop -= 1
+        return "".join([*self._cells[:stop], *(self._elsewhere or [])])
 
     def _write(self, text: str) -> None:
         cells = list(text) if text.isascii() and text.isprintable() else _cells(text)
@@ -135,6 +153,8 @@ class _Line:
             self._at, self._is_at_edge = self._at - 1, False
         if what in "78Hf":
             self._save(what)
+        elif what in "ABEFMdhl":
+            return
         elif what in "\rKJP@X" and self._elsewhere is not None:
             self._begin_elsewhere(what)
         elif what in "KJ":
@@ -143,8 +163,6 @@ class _Line:
             self._change(what, amount or 1)
         elif what == "\r":
             self._return()
-        elif what in "AB":
-            self._go_up(amount or 1) if what == "A" else self._go_down(amount or 1)
         else:
             self._go(what, amount or 1)
 
@@ -169,22 +187,6 @@ class _Line:
             self._at = min(at + amount, most)
         else:
             self._at = min(start + amount - 1, most)
-
-    def _go_up(self, rows: int) -> None:
-        in_line = min(rows, self._row_start() // self._columns) if self._columns else 0
-        self._at -= in_line * self._columns
-        self._rows_above += rows - in_line
-        if self._rows_above and self._elsewhere is None:
-            self._elsewhere = []
-
-    def _go_down(self, rows: int) -> None:
-        if self._rows_above:
-            back = min(rows, self._rows_above)
-            self._rows_above, rows = self._rows_above - back, rows - back
-            self._elsewhere = self._elsewhere if self._rows_above else None
-        if self._columns:
-            below = max(0, len(self._cells) - 1 - self._row_start()) // self._columns
-            self._at += self._columns * min(rows, below)
 
     def _tab(self, stop: int) -> None:
         """Go to the next stop. A tab behind all that is written is kept."""
@@ -241,7 +243,6 @@ class _Line:
         elif what == "8":
             self._at = self._at if self._saved is None else self._saved
             self._saved = self._elsewhere = None
-            self._rows_above = 0
         elif self._saved is not None:
             self._elsewhere = []
 

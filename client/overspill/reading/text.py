@@ -6,7 +6,8 @@ import codecs
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill.reading.terminal_line import MOVES, shown_lines
+from overspill.reading.terminal_screen import shown_text
+from overspill.reading.terminal_tokens import MOVES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,20 +58,29 @@ class Decoded(NamedTuple):
     """Whether U+FFFD stands for bytes that are not UTF-8."""
     rewritten: bool = False
     """Whether what a terminal has overwritten or erased was left out."""
+    numbers: list[int] | None = None
+    """The line of the data, from 0, in which each line of a terminal's text was begun."""
+
+    def last_lines(self, count: int) -> Decoded:
+        """Return the last lines of a terminal's text: those above its beginning are none of the data's."""
+        if self.numbers is None or len(self.numbers) <= count:
+            return self
+        shown = "\n".join(self.text.split("\n")[len(self.numbers) - count :])
+        return self._replace(text=shown, numbers=self.numbers[-count:])
 
 
 def decode(data: bytes, *, ansi: bool = False, columns: int | None = None) -> Decoded:
     """Return `data` as text, without escape sequences unless `ansi`.
 
     If a terminal has shown it, which has `columns` (0 if nobody knows how many), its lines are as it shows
-    them in the end. None is for what no terminal has shown.
+    them in the end: fewer, if some were drawn over others. None is for what no terminal has shown.
     """
     given = data if ansi else strip_escapes(data)
     text, replaced = _text(given)
     if columns is None or ansi:
         return Decoded(text, replaced)
-    shown = shown_lines(_text(_strip_all_but_moves(data))[0], columns)
-    return Decoded(shown, replaced, rewritten=shown != text)
+    shown = shown_text(_text(_strip_all_but_moves(data))[0], columns)
+    return Decoded(shown.text, replaced, rewritten=shown.text != text, numbers=shown.numbers)
 
 
 def _text(data: bytes) -> tuple[str, bool]:

@@ -48,8 +48,8 @@ class Text(Struct, frozen=True, kw_only=True):
     replaced: bool = False
     """Bytes that are not UTF-8 were replaced by U+FFFD."""
     rewritten: bool | UnsetType = UNSET
-    r"""Given as true if lines of a terminal were rewritten after a `\r`, as progress bars are, or erased by
-    backspaces: of each stands here what was written last, or what a grep has found. With `ansi` nothing is
+    """Given as true if lines of a terminal were written over, as progress bars are, or erased: what the
+    terminal showed in the end stands here, in as many lines, or what a grep has found. With `ansi` nothing is
     left out."""
     state: State | UnsetType = UNSET
     """Given unless the capture is complete. While it is live, the totals are as of this answer."""

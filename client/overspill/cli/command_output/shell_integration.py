@@ -1,10 +1,8 @@
 r"""Lets a shell mark its commands on the terminal, so that each is found in what is stored.
 
-Bash and zsh say with each prompt how many columns the terminal has by then: what is edited there is drawn for
-those. Fish moves with line ends, so a command of several rows cannot be told from several lines.
-
 Bash, zsh and fish read a start file of ours, which reads the person's own first. Other shells start as they
-are. If options of bash say which start files it reads, it reads ours later, before its first prompt. With
+are. With each prompt these say how many columns the terminal has by then: what is edited there is drawn for
+those. If options of bash say which start files it reads, it reads ours later, before its first prompt. With
 `-f` zsh reads ours only.
 """
 
@@ -110,6 +108,9 @@ function __overspill_begin --on-event fish_preexec
 end
 function __overspill_end --on-event fish_postexec
   builtin printf '\e]133;D;%s\a' $status
+end
+function __overspill_prompt --on-event fish_prompt
+  builtin printf '\e]633;P;Columns=%s\a' $COLUMNS
 end
 """
 

@@ -1,0 +1,65 @@
+"""What is written to a terminal: text, moves of the cursor, and what a shell says about its lines."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOVES: Final = re.compile(
+    rb"\x1b(?:\[[0-9;]*[@-HJKPXdf]|\[\?(?:1049|1047|47)[hl]|[78M]"
+    rb"|\]633;P;Columns=[0-9]{1,5}(?:\x07|\x1b\\))"
+)
+"""The sequences that are understood. All others are to be removed before."""
+_TOKEN: Final = re.compile(
+    r"\x1b(?:\[\??([0-9]*)[0-9;]*([@-HJKPXdfhl])|([78M]))|([\r\x08\t])|[^\x1b\r\x08\t]+"
+)
+_LAST_RETURN: Final = re.compile(r"(?<!\r)(?<!\x1b\[[JK])(?<!\x1b\[[0-2][JK])\r(?:\r|\x1b\[[0-2]?[JK])*+\Z")
+"""A return at the end overwrites nothing. A bar that is erased then stays."""
+
+# How zsh (`%` or `#`) and fish (`⏎`) say that an output has no line end: the sign, blanks up to the edge of
+# the terminal, and back. A terminal goes on in its next row, so the prompt overwrites nothing.
+_NO_LINE_END: Final = re.compile(r"(?:[%#] {8,}+\r \r|\u23ce {8,}+\r\u23ce \r)\r*")
+
+_COLUMNS: Final = re.compile(r"\x1b\]633;P;Columns=([0-9]+)(?:\x07|\x1b\\)")
+
+
+class Token(NamedTuple):
+    """Text, or what the cursor does: the last letter of a sequence and its number, or a control character."""
+
+    text: str
+    move: str = ""
+    number: str = ""
+
+
+class WrittenLine(NamedTuple):
+    """A line as it was written: what is drawn at its end, and the returns behind that."""
+
+    outputs: list[str]
+    """What is before it on its line: outputs without a line end."""
+    last: str
+    returns: str
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """Yield what is written and how the cursor moves, in their order."""
+    for token in _TOKEN.finditer(text):
+        number, letter, cursor, control = token.groups()
+        yield Token(token[0], control or cursor or letter or "", number or "")
+
+
+def columns_told(line: str) -> int | None:
+    """Return how many columns there are by now, if the line says it."""
+    told = _COLUMNS.findall(line)
+    return int(told[-1]) if told else None
+
+
+def written_line(line: str) -> WrittenLine:
+    """Take a line apart."""
+    *outputs, last = _NO_LINE_END.split(_COLUMNS.sub("", line))
+    end = _LAST_RETURN.search(last)
+    if end is None:
+        return WrittenLine(outputs, last, "")
+    return WrittenLine(outputs, last[: end.start()], "\r" * end[0].count("\r"))
