@@ -52,7 +52,8 @@ class FollowedTerminal:
         cut = len(data) if is_last or len(data) > _MOST_HELD else data.rfind(b"\n") + 1
         self._held = data[cut:]
         whole, erased = self._shown(data[:cut]), _ERASE if self._drawn else ""
-        self._drawn = fitting(self._shown(self._held.rstrip(b"\r")), 1) if self._is_drawn else ""
+        drawn = self._shown(self._held.rstrip(b"\r")).rpartition("\n")[2] if self._is_drawn else ""
+        self._drawn = fitting(drawn, 1)
         return erased + whole + self._drawn
 
     def _shown(self, data: bytes) -> str:

@@ -182,7 +182,7 @@ class Wait:
             cursor = await offset_of_line(await self._archive.reader(entry), shown.end_line + 1)
         elif unfinished := await self._unfinished(entry):
             columns = extent_of(entry).columns
-            rest = decode(unfinished, ansi=self._query.ansi, columns=columns).text
+            rest = decode(unfinished, ansi=self._query.ansi, columns=columns).text.rpartition("\n")[2]
             content, cursor = content.removesuffix(rest), cursor - len(unfinished)
         return wire.Waited(
             reason=found.reason,
