@@ -71,6 +71,34 @@ async def test_an_operator_sees_all_tenants_and_one_of_them(watched: Watched, se
     assert complaints == []
 
 
+async def test_code_to_copy_is_shown_whole_on_a_phone_beside_its_button(watched: Watched) -> None:
+    await watched.page.set_viewport_size({"width": 360, "height": 740})
+    await watched.sign_in(KEYS["globex"], "/terminals")
+    codes = watched.page.locator(".code")
+    await codes.first.wait_for()
+
+    for code in await codes.all():
+        text, button = await code.locator("pre").bounding_box(), await code.locator("button").bounding_box()
+        hidden = await code.locator("pre").evaluate("text => text.scrollWidth - text.clientWidth")
+        assert text is not None
+        assert button is not None
+        assert text["x"] + text["width"] <= button["x"]
+        assert hidden == 0
+
+
+async def test_a_name_that_is_cut_to_one_line_fills_it(watched: Watched, client: Client) -> None:
+    entry = await client.put(OUTPUT, session="s " + "x" * 200, tool="t", call_id="cut")
+    await watched.page.set_viewport_size({"width": 360, "height": 740})
+    await watched.sign_in(KEYS["acme"], f"/captures/{entry.id}")
+    session = watched.page.locator(".facts-line .name")
+    first_line = await session.evaluate(
+        "name => { const range = document.createRange(); range.selectNodeContents(name);"
+        " return range.getClientRects()[0].width }"
+    )
+
+    assert first_line > 200
+
+
 async def test_who_administers_nothing_is_offered_no_other_tenant(watched: Watched, client: Client) -> None:
     await client.put(OUTPUT, call_id="own")
     await watched.sign_in(KEYS["acme"], "/?range=1h&fleet=1")

@@ -35,11 +35,11 @@ export function Copy({ text, label, name, title }: CopyProps) {
   );
 }
 
-/** Code to copy. It scrolls sideways on narrow screens, by keys too. */
+/** Code to copy. Long lines are wrapped, and copied as they are. */
 export function Code({ text, label }: { text: string; label: string }) {
   return (
     <div class="code">
-      <pre tabIndex={0} role="region" aria-label={label}>{visible(text)}</pre>
+      <pre role="region" aria-label={label}>{visible(text)}</pre>
       <Copy text={text} label="Copy" />
     </div>
   );
