@@ -83,7 +83,7 @@ async def test_a_file_of_authorities_for_redis_that_is_gone_or_broken_is_told(
     content: str | None, tmp_path: Path
 ) -> None:
     (tmp_path / "ca.pem").touch()
-    url = f"rediss://{HOST}:1/0?ssl_ca_certs={tmp_path / 'ca.pem'}"
+    url = f"rediss://{HOST}:1/0?deadline=1&ssl_ca_certs={tmp_path / 'ca.pem'}"
     catalog = catalog_of(Settings(data=tmp_path), "catalog", url)
     (tmp_path / "ca.pem").unlink()
     if content is not None:

@@ -139,6 +139,14 @@ class RedisServer:
         assert self.process is not None
         self.process.send_signal(signal.SIGCONT)
 
+    def use_files_again(self) -> None:
+        """Read the files for TLS again, and end the connections of clients."""
+        if self.is_sentinel:  # has no CONFIG SET
+            self.restart()
+            return
+        self.command("CONFIG", "SET", "tls-cert-file", self.options["tls_cert_file"])
+        self.command("CLIENT", "KILL", "TYPE", "normal")
+
     def make_read_only(self) -> None:
         """Become the replica of a server that is not there: reads go on, writes are refused."""
         self.command("CONFIG", "SET", "replica-serve-stale-data", "yes")
@@ -224,20 +232,21 @@ def sentinel_set(
 
 
 @contextmanager
-def cluster(directory: Path, masters: int = 3) -> Iterator[list[RedisServer]]:
-    """A cluster of masters without replicas, all slots covered."""
+def cluster(
+    directory: Path, masters: int = 3, options: Callable[[], dict[str, Any]] = dict
+) -> Iterator[list[RedisServer]]:
+    """A cluster of masters without replicas, all slots covered. `options`: more of them, for each node."""
+    own: dict[str, Any] = {"cluster_enabled": "yes", "cluster_node_timeout": "2000"}
     with ExitStack() as stack:
-        nodes = [
-            RedisServer(directory / f"node{number}", cluster_enabled="yes", cluster_node_timeout="2000")
-            for number in range(masters)
-        ]
+        nodes = [RedisServer(directory / f"node{number}", **own, **options()) for number in range(masters)]
+        run = running_with_tls if "tls_port" in nodes[0].options else running
         for number, node in enumerate(nodes):
-            stack.enter_context(running(node))
+            stack.enter_context(run(node))
             slots = range(SLOTS * number // masters, SLOTS * (number + 1) // masters)
             node.command("CLUSTER", "ADDSLOTS", *slots)
             node.command("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
         for node in nodes[1:]:
-            nodes[0].command("CLUSTER", "MEET", HOST, node.port)
+            nodes[0].command("CLUSTER", "MEET", HOST, node.options.get("tls_port", node.port))
         for node in nodes:
             wait_until(partial(_covers_all, node, masters), "the cluster to form")
         yield nodes

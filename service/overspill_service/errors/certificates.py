@@ -22,7 +22,7 @@ def distrust(owner: str, error: BaseException, setting: str) -> str:
 
     `setting`: what names the file of an authority.
     """
-    code = next((each.verify_code for each in _chain(error) if type(each) is _VERIFICATION), None)
+    code = next((each.verify_code for each in causes(error) if type(each) is _VERIFICATION), None)
     return f"the certificate of {owner} is not trusted: {_fault(code, setting)}"
 
 
@@ -38,7 +38,8 @@ def _fault(code: int | None, setting: str) -> str:
     return f"name the file of its authority in {setting}"
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, and what it was raised because of."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from redis.asyncio import Redis, RedisCluster, Sentinel
 from redis.asyncio.cluster import ClusterNode
+from redis.asyncio.connection import SSLConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -35,9 +36,20 @@ def _options(options: LinkOptions, **more: Any) -> dict[str, Any]:
         "socket_connect_timeout": CONNECT_SECONDS,
         "retry": Retry(NoBackoff(), 0),
         "ssl": options.tls,
-        **options.tls_options,
         **more,
     }
+
+
+class _TlsConnection(SSLConnection):
+    """Reads the files for TLS each time it connects, because they may have been replaced."""
+
+    def __init__(self, *, link_options: LinkOptions, **options: Any) -> None:
+        super().__init__(**options)
+        self._link_options = link_options
+
+    async def _connect(self) -> None:
+        self.ssl_context.context = await asyncio.to_thread(self._link_options.context)
+        await super()._connect()  # type: ignore[no-untyped-call]
 
 
 def server(address: Address, options: LinkOptions) -> Connection:
@@ -58,6 +70,10 @@ def sentinel(
     """
     asking = _options(options, socket_timeout=CONNECT_SECONDS, password=password)
     sentinels = Sentinel(addresses, sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
+    if options.tls:
+        for pool in (each.connection_pool for each in sentinels.sentinels):
+            pool.connection_class = _TlsConnection
+            pool.connection_kwargs["link_options"] = options
 
     async def connect() -> Link:
         master = await sentinels.discover_master(service)
@@ -72,7 +88,13 @@ def cluster(addresses: Sequence[Address], options: LinkOptions) -> Connection:
     # A moved slot is handled alone: a new start (reinitialize_steps) would break commands that are running.
     names = {"username": options.username, "password": options.password}
     given = _options(options, socket_timeout=ANSWER_SECONDS, reinitialize_steps=0, **names)
-    return _Cluster(RedisCluster(startup_nodes=nodes, **given), options)
+    client = RedisCluster(startup_nodes=nodes, **given)
+    if options.tls:
+        client.connection_kwargs |= {"connection_class": _TlsConnection, "link_options": options}
+        for node in client.nodes_manager.startup_nodes.values():
+            node.connection_class = _TlsConnection
+            node.connection_kwargs["link_options"] = options
+    return _Cluster(client, options)
 
 
 class _Single:

@@ -13,7 +13,7 @@ from typing import Final
 
 from redis import exceptions as redis_errors
 
-from overspill_service.errors.certificates import distrust
+from overspill_service.errors.certificates import causes, distrust
 
 READ_ONLY: Final = "Redis is read-only (a replica?)"
 NO_TLS: Final = "Redis did not answer over TLS; is TLS on at this port? (redis:// is without TLS)"
@@ -81,7 +81,7 @@ _KINDS: Final = (
 
 def is_temporary(error: Exception) -> bool:
     """Return whether the same command may succeed in a moment."""
-    if isinstance(error, _DENIED) or _is_untrusted(error) or NO_TLS_FILES in str(error):
+    if isinstance(error, _DENIED) or _is_untrusted(error):
         return False
     return isinstance(error, (*_LOST, *_CLUSTER)) or _code(error) in _TEMPORARY
 
@@ -122,7 +122,7 @@ def _forbidden(error: Exception) -> str:
 
 
 def _is_untrusted(error: Exception) -> bool:
-    return isinstance(error.__cause__ or error.__context__, ssl.SSLCertVerificationError)
+    return any(isinstance(each, ssl.SSLCertVerificationError) for each in causes(error))
 
 
 def _code(error: Exception) -> str | None:

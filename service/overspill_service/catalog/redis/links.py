@@ -58,13 +58,6 @@ class LinkOptions(Struct, frozen=True, kw_only=True):
             found.append(("SELECT", self.db))
         return found
 
-    @property
-    def tls_options(self) -> dict[str, Any]:
-        """The TLS options that differ from redis-py's own."""
-        files = {name: getattr(self, name) for name in ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")}
-        given = {name: file for name, file in files.items() if file is not None}
-        return given if self.ssl_check_hostname else {**given, "ssl_check_hostname": False}
-
     def context(self) -> ssl.SSLContext | None:
         """Return what TLS needs, None without TLS. Reads files. Raises redis-py's errors."""
         if not self.tls:
