@@ -371,17 +371,6 @@ async def test_a_lease_that_redis_gave_while_its_clock_was_ahead_is_free(
         assert await catalog.lease("sweep", "other", 300)
 
 
-async def test_what_was_reserved_while_the_clock_of_redis_was_ahead_takes_no_room(
-    redis_url: str, tmp_path: Path
-) -> None:
-    quota = Quota(stored_size=100)
-    async with opened(redis_url, tmp_path) as catalog:
-        await rebuilt(catalog)
-        await catalog.reserve(TENANT, "killed", 0, 100, quota, keep=86_400)
-
-        await catalog.reserve(TENANT, "other", 0, 100, quota, keep=60)
-
-
 async def test_what_a_replica_told_while_the_clock_of_redis_was_ahead_is_forgotten(
     redis_url: str, redis_server: RedisServer, tmp_path: Path
 ) -> None:

@@ -55,6 +55,12 @@ async def test_reservations_of_all_uploads_and_the_totals_share_one_quota(catalo
     await catalog.reserve("other", "c", 0, 100, QUOTA, keep=KEEP)
 
 
+async def test_what_was_reserved_while_the_clock_was_ahead_takes_no_room(catalog: Catalog) -> None:
+    await reserve(catalog, "killed", 100, keep=86_400)
+
+    await reserve(catalog, "other", 100)
+
+
 async def test_of_many_uploads_at_once_no_more_reserve_than_there_is(catalog: Catalog) -> None:
     attempts = (reserve(catalog, f"upload-{number}", 30) for number in range(20))
     results = await asyncio.gather(*attempts, return_exceptions=True)

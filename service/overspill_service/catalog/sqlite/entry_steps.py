@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 MAX_PURGED: Final = 100
 """Rows whose time is over that one step deletes."""
+MAX_RESERVED_SECONDS: Final = 3600.0
+"""No reservation lasts so long. One with more time left was made by a clock that was ahead."""
 
 
 def commit(entry: Entry, quota: Quota, now: float, db: sqlite3.Connection) -> Entry | Tombstone:
@@ -90,14 +92,15 @@ def _require_quota(tenant: str, quota: Quota, now: float, db: sqlite3.Connection
         return
     if quota.needs_totals and not is_complete(db):
         raise CatalogIncomplete(TOTALS_INCOMPLETE)
-    db.execute("DELETE FROM reservations WHERE tenant = ? AND until <= ?", (tenant, now))
+    lapsed = "DELETE FROM reservations WHERE tenant = ? AND (until <= ? OR until > ?)"
+    db.execute(lapsed, (tenant, now, now + MAX_RESERVED_SECONDS))
     held = db.execute(
         "SELECT sum(captures), sum(size), sum(stored_size), sum(metadata) FROM ("
         "SELECT captures, size, stored_size, metadata FROM totals WHERE tenant = :tenant UNION ALL "
         "SELECT captures, size, stored_size, 0 FROM reservations WHERE tenant = :tenant)",
         {"tenant": tenant},
     ).fetchone()
-    quota.require(Charge(*held))
+    quota.require(Charge(*(part or 0 for part in held)))
 
 
 def is_complete(db: sqlite3.Connection) -> bool:
