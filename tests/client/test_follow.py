@@ -9,19 +9,21 @@ import subprocess
 import threading
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
+from urllib.request import urlopen
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill import Client, SyncClient
 from overspill.cli.following import FollowedTerminal, FollowedText
-from overspill.errors import NotFound
+from overspill.errors import NotFound, Unreachable
 from overspill.execution.backoff import Backoff
 from overspill.transfer.connections import MOST_CALLS
 
 from tests.client.shell import SECONDS, Shell, command
 from tests.e2e.programs import program
 from tests.servers.redis import wait_until
+from tests.web.test_metrics import samples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,6 +94,46 @@ async def test_following_goes_on_after_more_attempts_than_those_of_a_request(
             found += (await following).content
 
     assert found == "before\nafter\n"
+
+
+async def test_waiting_goes_on_after_more_attempts_than_those_of_a_request(
+    own_service: ServiceProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = 0
+
+    def pause(_: Backoff, failures: int) -> float:
+        nonlocal most
+        most = max(most, failures)
+        return 0.01
+
+    async with Client(own_service.url, retries=1) as client, client.live() as out:
+        await out.write("before\n")
+        await out.flush()
+        waiting = asyncio.ensure_future(client.wait(out.id, "after", timeout=60))
+        await asyncio.to_thread(wait_until, lambda: waits(own_service) == 1, "the wait")
+        monkeypatch.setattr(Backoff, "pause", pause)
+        own_service.kill()
+        while not waiting.done() and most < 5:  # noqa: ASYNC110  (nothing sets an event)
+            await asyncio.sleep(0)
+        await asyncio.to_thread(own_service.start)
+        await out.write("after\n")
+        found = await waiting
+
+    assert (found.reason, [match.line for match in found.matches]) == ("pattern", ["after"])
+
+
+def waits(service: ServiceProcess) -> float:
+    with urlopen(f"{service.url}/metrics", timeout=SECONDS) as answer:
+        return samples(answer.read().decode())["overspill_waits",]
+
+
+async def test_a_wait_for_a_service_that_is_not_there_ends_after_the_attempts_of_a_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Backoff, "pause", lambda *_: 0.0)
+    async with Client("http://127.0.0.1:1", retries=2) as client:
+        with pytest.raises(Unreachable):
+            await client.wait("cap_aaaaaaaaaaaaaaaaaaaa", timeout=600)
 
 
 async def test_waiting_returns_the_line_that_it_waits_for(service: ServiceProcess) -> None:

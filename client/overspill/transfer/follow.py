@@ -11,6 +11,7 @@ from overspill.errors.verdicts import may_pass_soon
 from overspill.execution.backoff import Backoff
 from overspill.transfer.caller import decode
 from overspill.transfer.events import EventParser
+from overspill.transfer.outage import PATIENCE_SECONDS
 from overspill.transfer.streamed_answer import StreamedAnswer
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from overspill.transfer.transport import Transport
 
 _BACKOFF: Final = Backoff(first=0.2, longest=5.0)
-PATIENCE_SECONDS: Final = 60.0
-"""How long a service may be away that has said something: as long as its producer waits for it."""
 
 
 class Following(StreamedAnswer[wire.FollowedOutput]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import secrets
 from contextlib import suppress
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from overspill import wire
-from overspill.errors import Absent, NotLive, OtherProducer, WrongOffset
+from overspill.errors import Absent, NotLive, OtherProducer, OverspillError, WrongOffset
 from overspill.transfer import request
 from overspill.transfer.argument_checks import check_duration, check_seconds, checked_text
 from overspill.transfer.caller import Caller, T
 from overspill.transfer.follow import Following
+from overspill.transfer.outage import Outage
 from overspill.transfer.request import Body, Request
 
 if TYPE_CHECKING:
@@ -122,7 +124,8 @@ class LiveCalls(Caller):
         """Wait until a new line matches an RE2 `pattern`, `lines` new lines are there, or the capture ends.
 
         Returns after `timeout` seconds at most (600). New are the lines after `cursor`, which is that of the
-        answer before.
+        answer before. A service that goes away meanwhile is waited for, for a minute, but not longer than for
+        an answer, if the client retries at all.
         """
         check_duration("timeout", timeout)
         place = self._ref_query(ref, session)
@@ -138,8 +141,24 @@ class LiveCalls(Caller):
             ansi=ansi,
             max_bytes=max_bytes,
         )
-        asked = structs.replace(request.about("GET", wire.Path.WAIT, ref, query), answer_seconds=timeout)
-        return await self._ask(asked, wire.Waited)
+        return await self._waited(ref, query)
+
+    async def _waited(self, ref: str, query: wire.WaitQuery) -> wire.Waited:
+        """Ask, and once more after an outage for what is left of the time."""
+        now = asyncio.get_running_loop().time
+        until = now() + query.timeout
+        outage = Outage(until + self.address.timeout)
+        while True:
+            left = structs.replace(query, timeout=max(0.0, min(query.timeout, until - now())))
+            asked = structs.replace(
+                request.about("GET", wire.Path.WAIT, ref, left), answer_seconds=left.timeout
+            )
+            try:
+                return await self._ask(asked, wire.Waited)
+            except OverspillError as error:
+                if not self.address.retries:
+                    raise
+                await outage.pause_after(error, (await self._transport()).answered)
 
 
 def _check_parts(redactor: Redactor | None, patience: float | None, spool: StreamSpool | None) -> None:

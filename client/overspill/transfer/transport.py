@@ -54,6 +54,8 @@ class Transport:
         self._open: weakref.WeakSet[aiohttp.ClientResponse] = weakref.WeakSet()
         self._dropped: weakref.finalize[..., Transport] | None = None
         self._is_closed = False
+        self.answered: float | None = None
+        """When the service has last done what it was asked for, in the event loop's time."""
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
@@ -160,6 +162,7 @@ class Transport:
         if expires := response.headers.get(Header.KEY_EXPIRES):
             warn_of_expiry(self.address.url, expires)
         if response.status in _OK:
+            self.answered = asyncio.get_running_loop().time()
             return response
         with closing(response):
             raise await self._failure(response)
