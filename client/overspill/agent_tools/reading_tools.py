@@ -6,6 +6,7 @@ register(tool.name, tool.description, tool.parameters, tool.call)      # or tool
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from overspill.agent_tools import inspect_output, list_captures
@@ -51,10 +52,7 @@ def _inspecting(source: CaptureSource, max_chars: int | None) -> AgentTool:
 
 def _listing(source: CaptureSource, max_chars: int | None) -> AgentTool:
     most = USUAL_CHARS if max_chars is None else min(max_chars, USUAL_CHARS)
-
-    def answer(client: Client | None, session: str, given: Arguments) -> Coroutine[Any, Any, Answer]:
-        return list_captures.list_captures(source, client, session, given, most)
-
+    answer = partial(list_captures.list_captures, source, max_chars=most)
     schema = list_captures.LIST_CAPTURES_SCHEMA
     return source.tool(list_captures.NAME, list_captures.DESCRIPTION, schema, answer)
 

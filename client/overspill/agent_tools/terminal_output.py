@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Struct
@@ -22,9 +23,9 @@ from overspill.text.reasons import one_safe_line
 from overspill.transfer.client import call
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Mapping
 
-    from overspill.agent_tools.agent_tool import AgentTool, Answer, Arguments
+    from overspill.agent_tools.agent_tool import AgentTool, Answer
     from overspill.guard.guard import Guard
     from overspill.transfer.client import Client
     from overspill.wire import Entry
@@ -79,11 +80,7 @@ def terminal_tool(guard: Guard, *, max_chars: int = USUAL_CHARS) -> AgentTool:
     session or of none.
     """
     source = CaptureSource(guard.client, session=guard.session, spool=guard.spool)
-    looks = RepeatedLooks(READER)
-
-    def answer(client: Client | None, session: str, given: Arguments) -> Coroutine[Any, Any, Answer]:
-        return terminal_output(client, session, given, min(max_chars, USUAL_CHARS), looks)
-
+    answer = partial(terminal_output, max_chars=min(max_chars, USUAL_CHARS), looks=RepeatedLooks(READER))
     return source.tool(NAME, DESCRIPTION, TERMINAL_OUTPUT_SCHEMA, answer)
 
 

@@ -12,18 +12,16 @@ from overspill.cli.color import ColorMode
 from overspill.cli.parameters import argument, flag, option
 from overspill.cli.parsers import instant, seconds
 
-Url = Annotated[str | None, option("--url", metavar="URL", help="The service (else OVERSPILL_URL).")]
+Url = Annotated[str | None, option(metavar="URL", help="The service (else OVERSPILL_URL).")]
 Key = Annotated[
-    str | None,
-    option("--key", metavar="KEY", help="The key (better: OVERSPILL_KEY, which no process list shows)."),
+    str | None, option(metavar="KEY", help="The key (better: OVERSPILL_KEY, which no process list shows).")
 ]
-Json = Annotated[bool, flag("--json", help="Print the service's answer as JSON.")]
-Raw = Annotated[bool, flag("--raw", help="Print escapes and control characters as they are.")]
+Json = Annotated[bool, flag(help="Print the service's answer as JSON.")]
+Raw = Annotated[bool, flag(help="Print escapes and control characters as they are.")]
 
 Color = Annotated[
     ColorMode | None,
     option(
-        "--color",
         help="Colour: on terminals only (auto), always, or never.",
         type=click.Choice(ColorMode, case_sensitive=False),
     ),
@@ -55,34 +53,27 @@ OutputFile = Annotated[
 Since = Annotated[
     datetime | None,
     option(
-        "--since",
         metavar="TIME",
         type=instant,
         help="Only what came after this: 30s, 5m, 2h or 1d ago, or ISO 8601 (UTC without a zone).",
     ),
 ]
-Span = Annotated[int, option("--since", metavar="DURATION", type=seconds, help="How far back: 12h, 7d, 4w.")]
-Session = Annotated[
-    str | None,
-    option("--session", metavar="SESSION", help="The session (else OVERSPILL_SESSION)."),
-]
+Span = Annotated[int, option(metavar="DURATION", type=seconds, help="How far back: 12h, 7d, 4w.")]
+Session = Annotated[str | None, option(metavar="SESSION", help="The session (else OVERSPILL_SESSION).")]
 SessionFilter = Annotated[
-    str | None,
-    option("--session", metavar="SESSION", help="The session in which to look up call:TOOL_CALL_ID."),
+    str | None, option(metavar="SESSION", help="The session in which to look up call:TOOL_CALL_ID.")
 ]
 WholeSession = Annotated[
     str | None,
     option(
-        "--session",
         metavar="SESSION",
         help="Without REF: all captures of this session. With call:TOOL_CALL_ID: the session to look in.",
     ),
 ]
-Limit = Annotated[int, option("--limit", metavar="NUM", help="List at most NUM.", type=click.IntRange(min=1))]
-CallId = Annotated[str | None, option("--call-id", metavar="ID", help="The tool-call id.")]
+Limit = Annotated[int, option(metavar="NUM", help="List at most NUM.", type=click.IntRange(min=1))]
+CallId = Annotated[str | None, option(metavar="ID", help="The tool-call id.")]
 Ttl = Annotated[
-    int | None,
-    option("--ttl", metavar="DURATION", type=seconds, help="How long it is kept: seconds, 30m, 2h, 7d."),
+    int | None, option(metavar="DURATION", type=seconds, help="How long it is kept: seconds, 30m, 2h, 7d.")
 ]
 
 _PORT: Final = re.compile(r"\d{1,5}", re.ASCII)

@@ -10,6 +10,7 @@ import shutil
 import textwrap
 import unicodedata
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from overspill.cli import output
@@ -19,7 +20,7 @@ from overspill.text import quantities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime, timedelta
+    from datetime import timedelta
 
     from overspill.cli.color import Paint
 
@@ -51,12 +52,29 @@ class Table:
 
     def __init__(self, columns: Sequence[Column], paint: Paint) -> None:
         self._columns, self._paint = columns, paint
+        self._now = datetime.now(UTC)
         self._widths: list[int] | None = None
 
     @property
     def is_exact(self) -> bool:
         """Whether cells are for programs: instants and bytes, not ages and sizes."""
         return not output.is_terminal()
+
+    def age(self, when: datetime) -> str:
+        """Return the cell of a time that has passed."""
+        return instant(when) if self.is_exact else period(self._now - when)
+
+    def time_left(self, when: datetime) -> str:
+        """Return the cell of a time that is to come."""
+        return instant(when) if self.is_exact else period(when - self._now)
+
+    def size(self, number: int) -> str:
+        """Return the cell of a number of bytes."""
+        return str(number) if self.is_exact else size(number)
+
+    def count(self, number: int) -> str:
+        """Return the cell of a number of lines."""
+        return str(number) if self.is_exact else f"{number:,}"
 
     def print(self, rows: Sequence[tuple[str, ...]]) -> None:
         """Print more rows. Raises `OSError`."""

@@ -1,6 +1,5 @@
 """The command completion: the script with which a shell completes commands."""
 
-from enum import StrEnum
 from typing import Annotated
 
 import click
@@ -11,16 +10,9 @@ from overspill.cli.declaration import command
 from overspill.cli.invocation import Invocation
 from overspill.cli.parameters import argument
 
+_SHELLS = "bash", "zsh", "fish"
 _SPLITS, _SPLITS_ONCE = 'string split ","', 'string split --max 1 ","'
 """click's script for fish shows a description only up to its first comma (click 8.5)."""
-
-
-class Shell(StrEnum):
-    """The shells for which there is a completion."""
-
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
 
 
 @command(
@@ -31,11 +23,11 @@ class Shell(StrEnum):
 def completion(
     _invocation: Invocation,
     shell: Annotated[
-        Shell,
+        str,
         argument(
             metavar="SHELL",
-            type=click.Choice(Shell, case_sensitive=False),
-            help=f"The shell to complete for: {', '.join(Shell)}.",
+            type=click.Choice(_SHELLS, case_sensitive=False),
+            help=f"The shell to complete for: {', '.join(_SHELLS)}.",
         ),
     ],
 ) -> None:

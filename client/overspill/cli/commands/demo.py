@@ -18,13 +18,12 @@ from overspill.cli.parameters import flag, option
 def demo(
     invocation: Invocation,  # noqa: ARG001  (it brings a service of its own)
     *,
-    keep: Annotated[bool, flag("--keep", help="Leave the service running until Ctrl-C.")] = False,
+    keep: Annotated[bool, flag(help="Leave the service running until Ctrl-C.")] = False,
     fleet: Annotated[
-        bool, flag("--fleet", help="Simulate twenty agents of three tenants for a minute instead.")
+        bool, flag(help="Simulate twenty agents of three tenants for a minute instead.")
     ] = False,
     data: Annotated[
-        Path | None,
-        option("--data", metavar="DIR", help="Keep the service's data in this folder.", type=Path),
+        Path | None, option(metavar="DIR", help="Keep the service's data in this folder.", type=Path)
     ] = None,
 ) -> None:
     """Show what Overspill does, on this machine.

@@ -20,18 +20,16 @@ def gateway(
     invocation: Invocation,
     *,
     listen: Annotated[
-        str,
-        option("--listen", metavar="HOST:PORT", help="The address on which to listen for the gateway."),
+        str, option(metavar="HOST:PORT", help="The address on which to listen for the gateway.")
     ] = "127.0.0.1:8752",
     token_variable: Annotated[
         str | None,
         option(
-            "--token-variable",
             metavar="VARIABLE",
             help="The environment variable with a token. The gateway's URL then needs ?token=...",
         ),
     ] = None,
-    anyone: Annotated[bool, flag("--anyone", help="Take results from every user of this machine.")] = False,
+    anyone: Annotated[bool, flag(help="Take results from every user of this machine.")] = False,
 ) -> None:
     """Guard the results of all tools behind Docker's MCP gateway.
 

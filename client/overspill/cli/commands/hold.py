@@ -22,9 +22,7 @@ def hold(
     refs: Refs = (),
     *,
     session: WholeSession = None,
-    release: Annotated[
-        bool, flag("--release", help="End the hold: captures live on for the default TTL.")
-    ] = False,
+    release: Annotated[bool, flag(help="End the hold: captures live on for the default TTL.")] = False,
 ) -> None:
     """Keep captures from expiring and from being deleted.
 

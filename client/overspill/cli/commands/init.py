@@ -28,7 +28,7 @@ _Programs = Annotated[
     argument(nargs=-1, metavar="PROGRAM", help=f"Any of {', '.join(PROGRAMS)} (else all that are here)."),
 ]
 
-_Project = Annotated[bool, flag("--project", help="Change the settings of this folder's project.")]
+_Project = Annotated[bool, flag(help="Change the settings of this folder's project.")]
 
 
 @command(
@@ -43,7 +43,7 @@ def init(
     programs: _Programs = (),
     *,
     project: _Project = False,
-    remove: Annotated[bool, flag("--remove", help="Take the hook out.")] = False,
+    remove: Annotated[bool, flag(help="Take the hook out.")] = False,
     yes: Annotated[bool, flag("-y", "--yes", help="Make the change, and do not ask.")] = False,
 ) -> None:
     """Guard the tools of agent programs on this machine.

@@ -1,7 +1,6 @@
 """The command ls: captures, newest first."""
 
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 from overspill import wire
@@ -12,13 +11,24 @@ from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.cli.invocation import Invocation
 from overspill.cli.options import COLORED, Limit
 from overspill.cli.parameters import flag, option
-from overspill.cli.table import Column, Table, instant, period, size
+from overspill.cli.table import Column, Table
 from overspill.errors.client_errors import NotSpooled
 
 if TYPE_CHECKING:
     from overspill.wire import Entry, Listing
 
 _PAGE = 1000
+_COLUMNS = (
+    Column("CAPTURE"),
+    Column("AGE", is_number=True),
+    Column("SIZE", is_number=True),
+    Column("LINES", is_number=True, rank=3),
+    Column("STATE", rank=1, usual="complete"),
+    Column("EXPIRES", is_number=True, rank=4),
+    Column("TOOL", least=8, rank=2),
+    Column("SESSION", least=8, rank=5),
+    Column("CALL ID", least=8, rank=6),
+)
 
 
 @command(
@@ -32,19 +42,13 @@ def ls(
     invocation: Invocation,
     *,
     session: Annotated[
-        str | None, option("--session", metavar="SESSION", help="List captures of this session only.")
+        str | None, option(metavar="SESSION", help="List captures of this session only.")
     ] = None,
-    call_id: Annotated[
-        str | None, option("--call-id", metavar="ID", help="List captures of this tool call only.")
-    ] = None,
-    tool: Annotated[
-        str | None, option("--tool", metavar="TOOL", help="List captures of this tool only.")
-    ] = None,
+    call_id: Annotated[str | None, option(metavar="ID", help="List captures of this tool call only.")] = None,
+    tool: Annotated[str | None, option(metavar="TOOL", help="List captures of this tool only.")] = None,
     limit: Limit = 20,
     everything: Annotated[bool, flag("--all", help="List all of them.")] = False,
-    largest: Annotated[
-        bool, flag("--largest", help="List the largest of all captures; takes only --limit.")
-    ] = False,
+    largest: Annotated[bool, flag(help="List the largest of all captures; takes only --limit.")] = False,
 ) -> None:
     """List captures, newest first.
 
@@ -73,61 +77,31 @@ def _print_table(
     filters: dict[str, str | None],
 ) -> bool:
     """Print what waits and then the pages. Return whether there are more. Notes come after the table."""
-    table = _Table(invocation)
-    is_incomplete, is_more = False, False
+    table = Table(_COLUMNS, Paint(invocation.color))
+    is_empty, is_incomplete, is_more = not waiting, False, False
     try:
         for page in pages:
-            table.print([*waiting, *((entry, entry.state) for entry in page.captures)])
+            rows = [*waiting, *((entry, entry.state) for entry in page.captures)]
+            table.print([_row(table, *row) for row in rows])
             waiting = []
+            is_empty = is_empty and not rows
             is_incomplete = is_incomplete or page.incomplete
             is_more = page.cursor is not None
     finally:
-        table.print(waiting)  # the service was not there: at least what is here
-    if table.is_empty:
+        table.print(
+            [_row(table, *row) for row in waiting]
+        )  # the service was not there: at least what is here
+    if is_empty:
         output.say(_empty_hint(filters))
     if is_incomplete:
         output.say("the catalog is being rebuilt: captures may be missing")
     return is_more
 
 
-class _Table:
-    """A table of entries with their states."""
-
-    def __init__(self, invocation: Invocation) -> None:
-        columns = (
-            Column("CAPTURE"),
-            Column("AGE", is_number=True),
-            Column("SIZE", is_number=True),
-            Column("LINES", is_number=True, rank=3),
-            Column("STATE", rank=1, usual="complete"),
-            Column("EXPIRES", is_number=True, rank=4),
-            Column("TOOL", least=8, rank=2),
-            Column("SESSION", least=8, rank=5),
-            Column("CALL ID", least=8, rank=6),
-        )
-        self._table = Table(columns, Paint(invocation.color))
-        self._now = datetime.now(UTC)
-        self.is_empty = True
-
-    def print(self, entries: "Sequence[tuple[Entry, str]]") -> None:
-        self.is_empty = self.is_empty and not entries
-        self._table.print([self._row(entry, state) for entry, state in entries])
-
-    def _row(self, entry: "Entry", state: str) -> tuple[str, ...]:
-        names = (entry.tool, entry.session, entry.call_id)
-        if self._table.is_exact:
-            figures = (
-                instant(entry.created),
-                str(entry.size),
-                str(entry.lines),
-                state,
-                instant(entry.expires),
-            )
-        else:
-            age = period(self._now - entry.created)
-            left = "on hold" if entry.held else period(entry.expires - self._now)
-            figures = (age, size(entry.size), f"{entry.lines:,}", state, left)
-        return (entry.id, *figures, *names)
+def _row(table: Table, entry: "Entry", state: str) -> tuple[str, ...]:
+    left = "on hold" if entry.held and not table.is_exact else table.time_left(entry.expires)
+    figures = (table.age(entry.created), table.size(entry.size), table.count(entry.lines), state, left)
+    return (entry.id, *figures, entry.tool, entry.session, entry.call_id)
 
 
 def _empty_hint(filters: dict[str, str | None]) -> str:

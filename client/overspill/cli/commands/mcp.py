@@ -28,18 +28,16 @@ def mcp(
     invocation: Invocation,
     *,
     http: Annotated[
-        str | None,
-        option("--http", metavar="HOST:PORT", help="Serve HTTP on this machine instead of stdio."),
+        str | None, option(metavar="HOST:PORT", help="Serve HTTP on this machine instead of stdio.")
     ] = None,
     token_variable: Annotated[
         str | None,
         option(
-            "--token-variable",
             metavar="VARIABLE",
             help="The environment variable with a token; HTTP clients then send Authorization: Bearer.",
         ),
     ] = None,
-    anyone: Annotated[bool, flag("--anyone", help="Let every user of this machine read over HTTP.")] = False,
+    anyone: Annotated[bool, flag(help="Let every user of this machine read over HTTP.")] = False,
 ) -> None:
     """Serve the tools that read captures to an MCP client.
 

@@ -29,7 +29,6 @@ _ServerUrl = Annotated[
 _Headers = Annotated[
     tuple[str, ...],
     option(
-        "--header",
         metavar="NAME=VARIABLE",
         help="Send this header to the URL, with the value of an environment variable.",
         multiple=True,
@@ -37,19 +36,11 @@ _Headers = Annotated[
 ]
 _Whole = Annotated[
     tuple[str, ...],
-    option(
-        "--whole",
-        metavar="TOOL",
-        help="Never cut this tool's results: for tools that code calls.",
-        multiple=True,
-    ),
+    option(metavar="TOOL", help="Never cut this tool's results: for tools that code calls.", multiple=True),
 ]
 _DropSchemas = Annotated[
     bool,
-    flag(
-        "--drop-schemas",
-        help="Leave output schemas out of the list of tools; results are then not kept valid for them.",
-    ),
+    flag(help="Leave output schemas out of the list of tools; results are then not kept valid for them."),
 ]
 
 

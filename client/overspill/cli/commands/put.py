@@ -16,15 +16,15 @@ _Tool = Annotated[str, option(metavar="TOOL", help="The tool whose output this i
 _Status = Annotated[str, option(metavar="TEXT", help="How the tool ended, in your own words.")]
 _Name = Annotated[str, option(metavar="NAME", help="With --live: list it as the terminal of this name.")]
 _Labels = Annotated[
-    tuple[str, ...], option("--label", metavar="NAME=VALUE", help="A label; may be repeated.", multiple=True)
+    tuple[str, ...], option(metavar="NAME=VALUE", help="A label; may be repeated.", multiple=True)
 ]
-_ContentType = Annotated[str | None, option("--content-type", metavar="TYPE", help="The media type.")]
-_Live = Annotated[bool, flag("--live", help="Store standard input as it comes; print the handle at once.")]
+_ContentType = Annotated[str | None, option(metavar="TYPE", help="The media type.")]
+_Live = Annotated[bool, flag(help="Store standard input as it comes; print the handle at once.")]
 _Format = Annotated[
     Literal["asciicast"] | None,
     option("--format", help="With --live: what standard input is.", type=click.Choice(["asciicast"])),
 ]
-_Exact = Annotated[bool, flag("--exact", help="Store the exact bytes: mask no secrets.")]
+_Exact = Annotated[bool, flag(help="Store the exact bytes: mask no secrets.")]
 
 
 @command(

@@ -24,7 +24,7 @@ def rm(
     refs: Refs = (),
     *,
     session: WholeSession = None,
-    yes: Annotated[bool, flag("--yes", "-y", help="Do not ask before a session is removed.")] = False,
+    yes: Annotated[bool, flag("-y", "--yes", help="Do not ask before a session is removed.")] = False,
 ) -> None:
     """Remove captures, or all of a session."""
     if refs:

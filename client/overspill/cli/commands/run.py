@@ -45,7 +45,7 @@ _Live = Annotated[
         "The default if standard output is a terminal.",
     ),
 ]
-_Notice = Annotated[bool, flag("--notice", help="Print the notice too, if the output was shown already.")]
+_Notice = Annotated[bool, flag(help="Print the notice too, if the output was shown already.")]
 
 
 @command(

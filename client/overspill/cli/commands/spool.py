@@ -1,7 +1,6 @@
 """The commands spool list, spool flush, spool drop: captures that wait on this machine for the service."""
 
 import os
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +15,7 @@ from overspill.cli.exit_codes import CommandFailure, ExitCode, code_of, message_
 from overspill.cli.invocation import Invocation
 from overspill.cli.options import COLORED, Refs
 from overspill.cli.parameters import flag, option
-from overspill.cli.table import Column, Table, cut, instant, period, size
+from overspill.cli.table import Column, Table, cut
 from overspill.errors.client_errors import NotSpooled
 from overspill.text import quantities
 
@@ -59,21 +58,16 @@ def list_(
         invocation.answer(entries)
         return
     table = Table(_COLUMNS, Paint(invocation.color))
-    now = datetime.now(UTC)
-    table.print([_row(entry, None if table.is_exact else now) for entry in entries])
+    table.print([_row(table, entry) for entry in entries])
     if not entries:
         output.say("nothing waits on this machine: the service has all that was stored")
 
 
-def _row(entry: "Spooled", now: datetime | None) -> tuple[str, ...]:
-    """Return the cells of a row. With `now` they are for people: ages and sizes."""
+def _row(table: Table, entry: "Spooled") -> tuple[str, ...]:
     why = f"will not be uploaded: {entry.refused}" if entry.refused else entry.reason
-    if now is None:
-        figures = (str(entry.size), str(entry.lines), instant(entry.created), instant(entry.expires))
-    else:
-        age, left = period(now - entry.created), period(entry.expires - now)
-        figures = (size(entry.size), f"{entry.lines:,}", age, left)
-    return (entry.id, *figures, entry.tool, entry.session, why)
+    size, lines = table.size(entry.size), table.count(entry.lines)
+    times = table.age(entry.created), table.time_left(entry.expires)
+    return (entry.id, size, lines, *times, entry.tool, entry.session, why)
 
 
 @command("overspill spool flush", options=("url", "key"), flushes=False)
@@ -135,13 +129,12 @@ def drop(
     session: Annotated[
         str | None,
         option(
-            "--session",
             metavar="SESSION",
             help="Search call: references in it (else OVERSPILL_SESSION). With --all: drop only its own.",
         ),
     ] = None,
     everything: Annotated[bool, flag("--all", help="Remove all that wait for this service and key.")] = False,
-    yes: Annotated[bool, flag("--yes", "-y", help="Do not ask before all are dropped.")] = False,
+    yes: Annotated[bool, flag("-y", "--yes", help="Do not ask before all are dropped.")] = False,
 ) -> None:
     """Remove what waits on this machine, without uploading it.
 

@@ -1,6 +1,5 @@
 """The command terminals: the commands and terminals whose output is stored while they run."""
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 from overspill import wire
@@ -10,7 +9,7 @@ from overspill.cli.declaration import command
 from overspill.cli.invocation import Invocation
 from overspill.cli.options import COLORED, Limit
 from overspill.cli.parameters import argument, flag, option
-from overspill.cli.table import Column, Table, instant, period, size
+from overspill.cli.table import Column, Table
 from overspill.reading.shell_marks import Section, ShellMarks
 
 if TYPE_CHECKING:
@@ -47,9 +46,7 @@ def terminals(
     invocation: Invocation,
     ref: Annotated[str | None, argument(metavar="REF", help="Show the commands of this one.")] = None,
     *,
-    session: Annotated[
-        str | None, option("--session", metavar="SESSION", help="List those of this session only.")
-    ] = None,
+    session: Annotated[str | None, option(metavar="SESSION", help="List those of this session only.")] = None,
     everything: Annotated[bool, flag("--all", help="List those that have ended, too.")] = False,
     limit: Limit = 50,
 ) -> None:
@@ -68,7 +65,7 @@ def terminals(
         invocation.answer(wire.Listing(captures=found))
         return
     table = Table(_COLUMNS, Paint(invocation.color))
-    table.print([_row(entry, is_exact=table.is_exact) for entry in found])
+    table.print([_row(table, entry) for entry in found])
     if not found:
         output.say("no terminal is live; `overspill run -- COMMAND` and `overspill shell` start one")
 
@@ -107,19 +104,15 @@ def _section_row(section: Section) -> tuple[str, ...]:
     return lines, code, section.command
 
 
-def _row(entry: "Entry", *, is_exact: bool) -> tuple[str, ...]:
-    active = entry.last_append or entry.created
-    now = datetime.now(UTC)
-    if is_exact:
-        figures = (instant(entry.created), instant(active), str(entry.size))
-    else:
-        figures = (period(now - entry.created), period(now - active), size(entry.size))
+def _row(table: Table, entry: "Entry") -> tuple[str, ...]:
     labels = entry.labels
     return (
         entry.id,
         labels[wire.TERMINAL_LABEL],
         entry.state,
-        *figures,
+        table.age(entry.created),
+        table.age(entry.last_append or entry.created),
+        table.size(entry.size),
         entry.session,
         labels.get(wire.COMMAND_LABEL, ""),
     )

@@ -25,10 +25,7 @@ def _columns(_context: click.Context, _parameter: click.Parameter, begun: str) -
     return [each for each in (NAME, *FIGURES) if each.startswith(begun)]
 
 
-_Since = Annotated[
-    int,
-    option("--since", metavar="DURATION", type=seconds, help="How far back: seconds, 30m, 2h, 7d."),
-]
+_Since = Annotated[int, option(metavar="DURATION", type=seconds, help="How far back: seconds, 30m, 2h, 7d.")]
 
 
 @command(
@@ -46,7 +43,6 @@ def top(
     interval: Annotated[
         int | None,
         option(
-            "--interval",
             metavar="DURATION",
             type=seconds,
             help="How often to ask again: by default each 5s, or each 1m if --since is longer than 3h.",
@@ -55,15 +51,14 @@ def top(
     sort: Annotated[
         str,
         option(
-            "--sort",
             metavar="COLUMN",
             type=_sort,
             shell_complete=_columns,
             help=f"One of {', '.join((NAME, *FIGURES))}.",
         ),
     ] = "kept-out",
-    fleet: Annotated[bool, flag("--fleet", help="Show all tenants; the key needs the scope fleet.")] = False,
-    once: Annotated[bool, flag("--once", help="Print the table once.")] = False,
+    fleet: Annotated[bool, flag(help="Show all tenants; the key needs the scope fleet.")] = False,
+    once: Annotated[bool, flag(help="Print the table once.")] = False,
 ) -> None:
     """Show which tools spill, and how much.
 

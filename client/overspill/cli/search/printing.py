@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from overspill.cli.color import Paint
+    from overspill.cli.search.query import Query
     from overspill.cli.search.spans import SpanFinder
 
 _LINE: Final = re.compile(r"(\d+)([:-])(.*)", re.DOTALL)
@@ -41,41 +42,23 @@ class _NumberedLine(NamedTuple):
         return self.mark == ":"
 
 
-class LineFormat(NamedTuple):
-    """The form in which lines are printed."""
-
-    is_only: bool
-    is_numbered: bool
-    before: int
-    after: int
-    is_backwards: bool
-    is_raw: bool
-
-    @property
-    def is_around(self) -> bool:
-        """Return whether lines around the matches are printed."""
-        return bool(self.before or self.after)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the lines of an answer can be printed unchanged."""
-        return self.is_numbered and not (self.is_only or self.is_around)
-
-
 class MatchPrinter:
-    """Prints the pages of one search. `line_of` returns a whole line by its number.
+    """Prints the pages of one search, as its options say. `line_of` returns a whole line by its number.
 
     Without a matcher it does not show where lines match.
     """
 
     def __init__(
         self,
+        query: Query,
         paint: Paint,
         line_of: Callable[[int], str],
         matcher: SpanFinder | None,
-        form: LineFormat,
+        *,
+        is_raw: bool,
     ) -> None:
-        self._paint, self._line_of, self._matcher, self._form = paint, line_of, matcher, form
+        self._query, self._paint, self._line_of, self._matcher = query, paint, line_of, matcher
+        self._is_raw = is_raw
         self._last_number = 0
         self._waiting_lines: list[_NumberedLine] = []
 
@@ -86,14 +69,15 @@ class MatchPrinter:
         """
         if not content:
             return
-        if self._form.is_plain and not self._paint.is_on:
-            output.text(content, raw=self._form.is_raw)
+        query = self._query
+        if query.numbers and not (query.only or query.is_around or self._paint.is_on):
+            output.text(content, raw=self._is_raw)
         else:
             self._print_lines(content.removesuffix("\n").split("\n"), total, is_last=is_last)
         output.flush()
 
     def _print_lines(self, lines: Sequence[str], total: int, *, is_last: bool) -> None:
-        if self._form.is_backwards:
+        if self._query.from_end:
             self._print_backwards(lines)
             return
         found = [line for line in map(_NumberedLine.parsed, lines) if line is not None]
@@ -102,12 +86,13 @@ class MatchPrinter:
 
     def _completed(self, found: Sequence[_NumberedLine], total: int) -> list[_NumberedLine]:
         """Return `found` with all lines around its matches. A full page may lack some of its last match's."""
+        before, after = self._query.around
         numbers = {line.number for line in found}
         matches = [line.number for line in found if line.is_match]
         wanted = {
             near
             for number in matches
-            for near in range(number - self._form.before, number + self._form.after + 1)
+            for near in range(number - before, number + after + 1)
             if self._last_number < near <= total
         }
         missing = (_NumberedLine(number, "-", self._line_of(number)) for number in wanted - numbers)
@@ -138,10 +123,10 @@ class MatchPrinter:
                 self._print(line)
 
     def _print(self, line: _NumberedLine) -> None:
-        if self._form.is_around and self._last_number and line.number != self._last_number + 1:
+        if self._query.is_around and self._last_number and line.number != self._last_number + 1:
             output.line(self._paint(_GROUP_MARK, Style.SEPARATOR))
         self._last_number = line.number
-        if self._form.is_only:
+        if self._query.only:
             whole = self._line_of(line.number) if _is_cut(line.text) else line.text
             for start, end in self._spans(whole):
                 output.line(self._prefix(line) + self._safe(whole[start:end]))
@@ -150,7 +135,7 @@ class MatchPrinter:
             output.line(self._prefix(line) + shown)
 
     def _prefix(self, line: _NumberedLine) -> str:
-        if not self._form.is_numbered:
+        if not self._query.numbers:
             return ""
         return self._paint(str(line.number), Style.NUMBER) + self._paint(line.mark, Style.SEPARATOR)
 
@@ -166,7 +151,7 @@ class MatchPrinter:
         return [] if self._matcher is None else self._matcher.spans(text)
 
     def _safe(self, text: str) -> str:
-        return text if self._form.is_raw else printable(text)
+        return text if self._is_raw else printable(text)
 
 
 def _is_cut(text: str) -> bool:

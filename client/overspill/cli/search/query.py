@@ -63,19 +63,27 @@ class Query:
         ),
     ] = None
     everything: Annotated[bool, flag("--all", help="Print all lines that match.")] = False
-    from_end: Annotated[bool, flag("--from-end", help="Search from the end.")] = False
-    cursor: Annotated[
-        str | None, option("--cursor", metavar="CURSOR", help="Go on where an earlier search stopped.")
-    ] = None
+    from_end: Annotated[bool, flag(help="Search from the end.")] = False
+    cursor: Annotated[str | None, option(metavar="CURSOR", help="Go on where an earlier search stopped.")] = (
+        None
+    )
     extended: Annotated[bool, flag("-E", hidden=True)] = False
     """Changes nothing: RE2's expressions are extended ones."""
     since: Since = None
     session: SessionFilter = None
 
     @property
+    def around(self) -> tuple[int, int]:
+        """How many lines before and after each match are printed."""
+        if self.only:
+            return 0, 0
+        before, after = (self.context if lines is None else lines for lines in (self.before, self.after))
+        return before, after
+
+    @property
     def is_around(self) -> bool:
         """Whether lines around the matches are printed."""
-        return not self.only and bool(self.context or self.before or self.after)
+        return any(self.around)
 
     def words(self) -> list[str]:
         """Return the options as they are typed, without the patterns and how far the search goes."""

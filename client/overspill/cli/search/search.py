@@ -9,7 +9,7 @@ from overspill import wire
 from overspill.cli import output
 from overspill.cli.color import Paint
 from overspill.cli.exit_codes import CommandFailure, ExitCode
-from overspill.cli.search.printing import LineFormat, MatchPrinter
+from overspill.cli.search.printing import MatchPrinter
 from overspill.cli.search.spans import SpanFinder, combined
 from overspill.reading.errors import InvalidPattern
 
@@ -119,18 +119,12 @@ class PrintedSearch:
         """Return the printer. Raises `CommandFailure` if `-o` cannot find what the pattern matches."""
         paint = Paint(invocation.color)
         return MatchPrinter(
+            self.query,
             paint,
             partial(_whole_line, source, self.ref, session=self.query.session, ansi=invocation.raw),
             self._matcher(paint),
-            self._form(is_raw=invocation.raw),
+            is_raw=invocation.raw,
         )
-
-    def _form(self, *, is_raw: bool) -> LineFormat:
-        """Return how the lines found are printed."""
-        query = self.query
-        around = (0, 0) if query.only else (query.before, query.after)
-        before, after = (query.context if lines is None else lines for lines in around)
-        return LineFormat(query.only, query.numbers, before, after, query.from_end, is_raw)
 
     def _matcher(self, paint: Paint) -> SpanFinder | None:
         if not self.query.only and (not paint.is_on or self.query.invert):
