@@ -383,7 +383,7 @@ def test_what_needs_no_command_waits_for_no_library_of_one(
     assert result.stdout
     assert "click" in imported
     assert not imported & {"aiohttp", "msgspec", "backports.zstd", "rich", "asyncio"}
-    assert not imported & {"overspill.wire", "overspill.errors", "overspill.cli.invocation"}
+    assert not imported & {"overspill.wire", "overspill.errors", "overspill.transfer"}
 
 
 IMPORTED = """

@@ -8,10 +8,9 @@ import click
 
 from overspill.cli import lazy
 from overspill.cli.address_space import spare_address_space
-from overspill.cli.color import ColorMode
 from overspill.cli.command_types import Commands, LazyCommand, examples_of
-from overspill.cli.options import COMMON
-from overspill.cli.parameters import click_parameters
+from overspill.cli.invocation import Invocation
+from overspill.cli.parameters import click_parameters, parameters_of
 
 HELP = """Store oversized tool outputs, and read exactly the lines that are needed.
 
@@ -77,10 +76,10 @@ COMMANDS: Final = {
 @click.pass_context
 def app(context: click.Context, /, **given: Any) -> None:
     """Keep the options before the command's name for the command."""
-    context.obj = {**given, "color": given["color"] or ColorMode.AUTO}
+    context.obj = given
 
 
-app.params += click_parameters(COMMON.values())
+app.params += click_parameters(parameters_of(Invocation))
 
 
 def main() -> int:

@@ -11,7 +11,7 @@ import click
 from overspill.cli import lazy
 from overspill.cli.command_types import Command
 from overspill.cli.invocation import Invocation
-from overspill.cli.options import ANSWER, COMMON
+from overspill.cli.options import ANSWER
 from overspill.cli.parameters import click_parameters, parameters_of
 
 
@@ -36,7 +36,7 @@ def command(
                 function(invocation, **_grouped(function, given))
 
         own = [option for parameter in _own_parameters(function) for option in _options(parameter)]
-        common = [option for name, option in COMMON.items() if name in options]
+        common = [option for option in parameters_of(Invocation) if option.name in options]
         named = {"name": function.__name__.replace("_", "-"), "help": function.__doc__, **settings}
         return Command(examples, callback=run, params=click_parameters([*own, *common]), **named)
 

@@ -1,20 +1,17 @@
 """What every command works with: the common options, the client, the spool and the answer."""
 # ruff: noqa: PLC0415  (every command imports this module: its help waits for no client)
 
-from __future__ import annotations
-
 import shlex
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from overspill.cli import output
-from overspill.cli.color import ColorMode
+from overspill.cli.options import Color, Json, Key, Raw, Url
 from overspill.cli.printable import printable_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from overspill.guard.policy import Policy
     from overspill.spools.entries import Spooled
     from overspill.spools.holder import SyncSource
@@ -27,13 +24,13 @@ if TYPE_CHECKING:
 class Invocation:
     """The options that every command takes, before or after its name."""
 
-    url: str | None = None
-    key: str | None = None
-    json: bool = False
-    raw: bool = False
-    color: ColorMode = ColorMode.AUTO
+    url: Url = None
+    key: Key = None
+    json: Json = False
+    raw: Raw = False
+    color: Color = None
 
-    def client(self, **limits: Any) -> SyncClient:
+    def client(self, **limits: Any) -> "SyncClient":
         """Return a client of the service that the options or environment name. Raises `CommandFailure`."""
         from overspill.cli.exit_codes import usage_errors
         from overspill.transfer.sync import SyncClient
@@ -41,7 +38,7 @@ class Invocation:
         with usage_errors(ValueError):
             return SyncClient(self.url, self.key, **limits)
 
-    def async_client(self, **limits: Any) -> Client:
+    def async_client(self, **limits: Any) -> "Client":
         """Return the same for asyncio code. Raises `CommandFailure`."""
         from overspill.cli.exit_codes import usage_errors
         from overspill.transfer.client import Client
@@ -49,7 +46,7 @@ class Invocation:
         with usage_errors(ValueError):
             return Client(self.url, self.key, **limits)
 
-    def policy(self) -> Policy:
+    def policy(self) -> "Policy":
         """Return the policy that the environment names. Raises `CommandFailure`."""
         from overspill.cli.exit_codes import usage_errors
         from overspill.guard.environment_policy import environment_policy
@@ -62,7 +59,7 @@ class Invocation:
         with self.client() as client:
             return client.session
 
-    def partition(self) -> Partition | None:
+    def partition(self) -> "Partition | None":
         """Return where captures wait for this service and key. None if there is no spool.
 
         Raises `CommandFailure`.
@@ -74,7 +71,7 @@ class Invocation:
             return partition_for(self.client())
 
     @contextmanager
-    def source(self, ref: str, session: str | None) -> Iterator[SyncSource]:
+    def source(self, ref: str, session: str | None) -> Iterator["SyncSource"]:
         """Give what to read a capture from: the spool while it waits there, or else the service."""
         from overspill.spools.capture import LocalCapture
         from overspill.spools.holder import Holder
@@ -102,6 +99,6 @@ class Invocation:
         return shlex.join([*shell_command(), *words[:1], *url, *words[1:]])
 
 
-def _not_uploaded(spooled: Spooled) -> str:
+def _not_uploaded(spooled: "Spooled") -> str:
     when = f"and will not be uploaded: {spooled.refused}" if spooled.refused else "and is not uploaded yet"
     return f"{spooled.id} is on this machine only {when}"

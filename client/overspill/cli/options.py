@@ -1,6 +1,5 @@
 """The options and arguments that commands share. Options mean the same before and after a command's name."""
 
-import inspect
 import os
 import re
 from datetime import datetime
@@ -27,17 +26,6 @@ Color = Annotated[
     ),
 ]
 
-COMMON: Final = {
-    name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-    for name, annotation, default in (
-        ("url", Url, None),
-        ("key", Key, None),
-        ("json", Json, False),
-        ("raw", Raw, False),
-        ("color", Color, None),
-    )
-}
-"""The options that most commands take, as parameters of a command."""
 ANSWER: Final = ("url", "key", "json", "raw")
 """The common options of a command that prints an answer of the service."""
 COLORED: Final = (*ANSWER, "color")

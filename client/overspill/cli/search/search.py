@@ -87,7 +87,7 @@ class PrintedSearch:
         """Return the arguments of `Client.grep`, without those of the page."""
         query = self.query
         pattern, fixed = combined(self._patterns, fixed=query.fixed, word=query.word)
-        around = {"context": query.context, "before": query.before, "after": query.after}
+        before, after = query.around
         return {
             "pattern": pattern,
             "fixed": fixed,
@@ -96,7 +96,7 @@ class PrintedSearch:
             "from_end": query.from_end,
             "since": query.since,
             "session": query.session,
-            **(around if query.is_around else {}),
+            **({"before": before, "after": after} if query.is_around else {}),
             **({"count": True} if query.count else {}),
         }
 
