@@ -112,12 +112,12 @@ def _reach(first: Ratio, second: Ratio, *variances: float) -> float:
     return t_quantile(degrees) * math.sqrt(total)
 
 
-def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
+def t_quantile(degrees: float) -> float:
     """Return how many standard errors an interval reaches to each side, for Student's t.
 
     Abramowitz and Stegun 26.7.5. From 7 degrees of freedom on the error is below 0.0002 at 95 %.
     """
-    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+    z = NormalDist().inv_cdf(0.5 + CONFIDENCE / 2)
     terms = (
         (z**3 + z) / 4,
         (5 * z**5 + 16 * z**3 + 3 * z) / 96,

@@ -18,7 +18,6 @@ from overspill.transfer.sync import SyncClient, synchronous_like
 
 if TYPE_CHECKING:
     from overspill.execution.waiting import Reply
-    from overspill.spools.partition import Partition
     from overspill.spools.spool import Spool
 
 Work: TypeAlias = Callable[[Client | None], Coroutine[Any, Any, Answer]]
@@ -41,8 +40,7 @@ class CaptureSource:
     ) -> None:
         usual = "" if client is None else client.session
         self.session: str = usual if session is None else session
-        self.partition: Partition | None = partition_for(client, spool)
-        self.holder: Holder = Holder(self.partition, session=self.session)
+        self.holder: Holder = Holder(partition_for(client, spool), session=self.session)
         self._client = synchronous_like(client) if isinstance(client, Client) else client
         self._loop = LoopAccess()
 

@@ -15,7 +15,6 @@ from overspill.agent_tools.error_answers import error_answer
 from overspill.errors import OverspillError
 from overspill.errors.client_errors import NotSpooled
 from overspill.execution.threads import run_blocking
-from overspill.spools.capture import entry_of
 from overspill.text.reasons import one_safe_line
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ async def list_captures(
     Raises `InvalidArguments`, and what listing raises.
     """
     asked = ListRequest.of(arguments)
-    waiting = [] if asked.cursor else await run_blocking(_spooled, source, session, asked)
+    waiting = [] if asked.cursor else await run_blocking(_spooled, source, session, asked.tool)
     limit = asked.limit
     while True:
         shown = waiting[:limit]
@@ -117,12 +116,9 @@ def _row(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _spooled(source: CaptureSource, session: str, asked: ListRequest) -> list[Entry]:
+def _spooled(source: CaptureSource, session: str, tool: str | None) -> list[Entry]:
     """Return what waits on this machine, newest first."""
     try:
-        entries = [] if source.partition is None else source.partition.entries()
+        return source.holder.entries(session=session, tool=tool)
     except (NotSpooled, OSError):
         return []
-    found = (entry_of(each, "") for each in reversed(entries))
-    tool = None if asked.tool is None else wire.fit(asked.tool)
-    return [each for each in found if each.session == wire.fit(session) and tool in {None, each.tool}]

@@ -88,7 +88,11 @@ class FileSearch:
         root = self._directory / asked.path
         if not root.exists():
             raise InvalidArguments(f"there is no file or folder {asked.path!r} in the usual directory")
-        is_over = self._deadline()
+        until = time.monotonic() + SECONDS
+
+        def is_over() -> bool:
+            return self._is_stopped.is_set() or time.monotonic() >= until
+
         matches, files = 0, set()
         with closing(self._matches(root, asked, is_over)) as found:
             for match in found:
@@ -107,10 +111,6 @@ class FileSearch:
         if self._ripgrep is None:
             return by_python(root, query, is_over)
         return by_ripgrep(self._ripgrep, root, query, is_over)
-
-    def _deadline(self) -> Callable[[], bool]:
-        until = time.monotonic() + SECONDS
-        return lambda: self._is_stopped.is_set() or time.monotonic() >= until
 
 
 def _match_line(directory: Path, match: FileMatch) -> bytes:

@@ -26,7 +26,7 @@ from overspill.text.buffer import Buffer, CannotBuffer
 from overspill.text.long_files import long_file_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from overspill.cli.invocation import Invocation
     from overspill.cli.masked_file import MaskedFile
@@ -57,7 +57,8 @@ def put_file(invocation: Invocation, file: str, description: Description, *, is_
         file_with_progress(source) as shown,
         masked_file(shown, redactor) as content,
     ):
-        description = _labelled(description, content.masked)
+        labels = {**description.labels, **redacted_label(content.masked, description)}
+        description = structs.replace(description, labels=labels)
         entry = _stored(invocation, content, description)
     if content.masked:
         kinds = counts_text(content.masked)
@@ -117,11 +118,6 @@ def _has_other_lifetime(entry: Entry, ttl: int) -> bool:
 def _in_words(words: list[str]) -> str:
     *most, last = words
     return f"{', '.join(most)} and {last}" if most else last
-
-
-def _labelled(description: Description, masked: Mapping[str, int]) -> Description:
-    """Return the description with the label that says what was masked, if anything was."""
-    return structs.replace(description, labels={**description.labels, **redacted_label(masked, description)})
 
 
 def _stored(invocation: Invocation, content: MaskedFile, description: Description) -> Entry:

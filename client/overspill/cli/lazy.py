@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from overspill.mcp.proxy import run as mcp_proxy
     from overspill.mcp.proxy import streams as mcp_streams
     from overspill.mcp.server import run as mcp_server
-    from overspill.spools import capture
     from overspill.spools import flush as spool_flush
+    from overspill.spools import holder
 
 __all__ = [
     "callers",
-    "capture",
     "cast_writer",
     "exit_codes",
     "file_put",
     "following",
     "gateway",
     "guarded_output",
+    "holder",
     "live_ports",
     "live_put",
     "mcp_proxy",
@@ -53,13 +53,13 @@ __all__ = [
 
 _MODULES = {
     "callers": "overspill.mcp.callers",
-    "capture": "overspill.spools.capture",
     "cast_writer": "overspill.cli.asciicast.writer",
     "exit_codes": "overspill.cli.exit_codes",
     "file_put": "overspill.cli.file_put",
     "following": "overspill.cli.following",
     "gateway": "overspill.integrations.gateways.run",
     "guarded_output": "overspill.cli.command_output.guarded_output",
+    "holder": "overspill.spools.holder",
     "live_put": "overspill.cli.live_put",
     "mcp_proxy": "overspill.mcp.proxy.run",
     "mcp_server": "overspill.mcp.server.run",

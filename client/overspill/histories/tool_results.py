@@ -99,16 +99,11 @@ def _results_in(message: Any, path: FieldPath, names: Mapping[str, str]) -> Iter
         packed = get(message, "data") if isinstance(message, Mapping) else None  # LangChain's message_to_dict
         if isinstance(packed, Mapping) and _CONTENT in packed:
             yield _result(packed, (*path, "data"), (_CONTENT,), names)
-        else:
-            yield from _results_of_message(message, path, names)
+        else:  # its result blocks if it has any, else all of its content
+            blocks = list(_result_blocks(message, path, names))
+            yield from blocks or [_result(message, path, (_CONTENT,), names)]
     elif {kind, text_field(message, "role")} & _PEOPLE:
         yield from _result_blocks(message, path, names)
-
-
-def _results_of_message(message: Any, path: FieldPath, names: Mapping[str, str]) -> Iterator[ToolResult]:
-    """Find the results in a tool's message: its result blocks if it has any, else all of its content."""
-    blocks = list(_result_blocks(message, path, names))
-    yield from blocks or [_result(message, path, (_CONTENT,), names)]
 
 
 def _result_blocks(message: Any, path: FieldPath, names: Mapping[str, str]) -> Iterator[ToolResult]:

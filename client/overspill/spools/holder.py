@@ -12,7 +12,7 @@ from overspill import wire
 from overspill.errors import NotFound, OverspillError, ProtocolError, Unavailable, Unreachable, error_of
 from overspill.errors.client_errors import NotSpooled
 from overspill.execution.threads import run_blocking
-from overspill.spools.capture import LocalCapture
+from overspill.spools.capture import LocalCapture, entry_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -38,6 +38,13 @@ class Holder:
     def __init__(self, partition: Partition | None, *, session: str = "") -> None:
         """`session` is the session of `call:` references that name none."""
         self._partition, self._session = partition, session
+
+    def entries(self, **filters: str | None) -> list[wire.Entry]:
+        """Return what waits here with these values, newest first. Raises `NotSpooled` and `OSError`."""
+        wanted = {name: wire.fit(value) for name, value in filters.items() if value is not None}
+        kept = [] if self._partition is None else self._partition.entries()
+        found = (entry_of(each, "") for each in reversed(kept))
+        return [entry for entry in found if all(getattr(entry, name) == wanted[name] for name in wanted)]
 
     @contextmanager
     def source(self, client: SyncClient | None, ref: str, session: str | None = None) -> Iterator[SyncSource]:

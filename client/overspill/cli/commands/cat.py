@@ -1,7 +1,6 @@
 """The command cat: the exact bytes of a capture."""
 
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -60,8 +59,12 @@ def cat(
             _print_recording(invocation, source, ref, session)
             return
         size = source.get(ref, session=session).size if wanted is None and _has_progress() else 0
-        with source.stream(ref, wanted, session=session) as pieces:
-            _print_bytes(invocation, pieces, size)
+        with (
+            source.stream(ref, wanted, session=session) as pieces,
+            closing(pieces_with_progress(pieces, size)) as followed,
+        ):
+            output.content(followed, raw=invocation.raw)
+        output.flush()
 
 
 def _print_recording(invocation: Invocation, source: "SyncSource", ref: str, session: str | None) -> None:
@@ -69,12 +72,6 @@ def _print_recording(invocation: Invocation, source: "SyncSource", ref: str, ses
     with source.stream(entry.id) as pieces:
         lines = lazy.cast_writer.recording(entry, timeline.marks, pieces)
         output.content(lines, raw=invocation.raw)
-    output.flush()
-
-
-def _print_bytes(invocation: Invocation, pieces: Iterator[bytes], size: int) -> None:
-    with closing(pieces_with_progress(pieces, size)) as followed:
-        output.content(followed, raw=invocation.raw)
     output.flush()
 
 

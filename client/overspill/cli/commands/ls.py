@@ -59,7 +59,10 @@ def ls(
     if largest and (everything or any(filters.values())):
         raise CommandFailure("--largest takes no filter and no --all", ExitCode.USAGE)
     with invocation.client() as client:
-        pages = _largest(client, limit) if largest else _pages(client, filters, None if everything else limit)
+        if largest:
+            pages = iter([client.list(sort=wire.Sort.SIZE, limit=min(_PAGE, limit))])
+        else:
+            pages = _pages(client, filters, None if everything else limit)
         if invocation.json:
             for page in pages:
                 invocation.answer(page)
@@ -114,19 +117,12 @@ def _empty_hint(filters: dict[str, str | None]) -> str:
 
 def _spooled(invocation: Invocation, filters: dict[str, str | None]) -> "list[tuple[Entry, str]]":
     """Return the spooled captures that match, newest first."""
-    wanted = {name: wire.fit(value) for name, value in filters.items() if value is not None}
     try:
-        partition = invocation.partition()
-        kept = [] if partition is None else partition.entries()
+        entries = lazy.holder.Holder(invocation.partition()).entries(**filters)
     except NotSpooled as error:
         output.say(str(error))
         return []
-    found = (lazy.capture.entry_of(each, "") for each in reversed(kept))
-    return [
-        (entry, "spooled")
-        for entry in found
-        if all(getattr(entry, name) == value for name, value in wanted.items())
-    ]
+    return [(entry, "spooled") for entry in entries]
 
 
 def _pages(client: Any, filters: dict[str, str | None], limit: int | None) -> Iterator["Listing"]:
@@ -138,7 +134,3 @@ def _pages(client: Any, filters: dict[str, str | None], limit: int | None) -> It
         limit = None if limit is None else limit - len(page.captures)
         if cursor is None or limit == 0:
             return
-
-
-def _largest(client: Any, limit: int) -> Iterator["Listing"]:
-    yield client.list(sort=wire.Sort.SIZE, limit=min(_PAGE, limit))

@@ -64,16 +64,11 @@ async def run_command(folder: Path) -> str:
     """Run 1,500 generated tests verbosely. One in the middle fails."""
     (folder / "test_invoices.py").write_text(TESTS, encoding="utf-8")
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")  # or one of a folder above would hold
+    runner = ["pytest", "-v", "--color=no", "--rootdir=.", "-p", "no:cacheprovider", "test_invoices.py"]
     if find_spec("pytest") is None:
-        return await _output(sys.executable, "-m", "unittest", "-v", "test_invoices", folder=folder)
-    options = ("-v", "--color=no", "--rootdir=.", "-p", "no:cacheprovider")
-    return await _output(sys.executable, "-m", "pytest", *options, "test_invoices.py", folder=folder)
-
-
-async def _output(*command: str, folder: Path | None = None) -> str:
-    """Both outputs of a command; it ends with the call."""
+        runner = ["unittest", "-v", "test_invoices"]
     process = await asyncio.create_subprocess_exec(
-        *command,
+        *(sys.executable, "-m", *runner),
         cwd=folder,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
