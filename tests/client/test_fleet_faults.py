@@ -120,7 +120,7 @@ async def test_without_descriptors_for_an_event_loop_an_output_is_kept_here_or_c
     with SyncClient(nowhere) as client, Guard(client, spool=is_kept and Spool(tmp_path)) as guard:
         # an earlier test may have left a client open, and so the thread
         monkeypatch.setattr("overspill.execution.calls.shared", loop_thread._Shared())
-        monkeypatch.setattr(asyncio, "SelectorEventLoop", refuse)
+        monkeypatch.setattr(loop_thread, "_new_loop", refuse)
         guarded = [guard.process_sync(TEXT, tool="t"), await guard.process(TEXT, tool="t")]
         monkeypatch.undo()
 

@@ -159,6 +159,23 @@ async def test_inside_an_event_loop_a_loop_thread_that_cannot_be_started_says_wh
         LoopThread()
 
 
+def test_a_loop_thread_ends_where_no_other_can_be_started_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As at the end of a process under Python 3.12.0 and 3.12.1."""
+
+    def refuse(_: object) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    said: list[threading.ExceptHookArgs] = []
+    thread = LoopThread()
+    monkeypatch.setattr(threading, "excepthook", said.append)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    thread.end()
+
+    assert said == []
+    assert not thread.is_alive
+    assert thread.loop.is_closed()
+
+
 def test_a_loop_thread_whose_start_was_interrupted_ends_without_a_word(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

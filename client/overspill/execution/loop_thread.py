@@ -213,8 +213,15 @@ class _Shared:
 shared: Final = _Shared()
 
 
+class _Loop(asyncio.SelectorEventLoop):
+    """Asyncio's own loop, but closing it starts no thread: some Pythons start none once a process ends."""
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 (asyncio's)
+        """Do nothing: asyncio starts a thread here, to wait for an executor that waits for nothing."""
+
+
 def _new_loop() -> asyncio.AbstractEventLoop:
-    loop = asyncio.SelectorEventLoop()  # `new_event_loop` takes a lock, which an interrupted thread may hold
+    loop = _Loop()  # `new_event_loop` takes a lock, which an interrupted thread may hold
     loop.set_default_executor(DaemonExecutor())
     return loop
 
