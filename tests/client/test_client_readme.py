@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
 from overspill import Client, Policy, SyncClient, errors
 from overspill.advice.usual import TOOL_BYTES
@@ -29,11 +30,33 @@ EXAMPLES = {
     if page.stem != "holdout"  # which test_holdout_page runs
     for number, example in enumerate(examples_of(page), 1)
 }
+OF_OUR_OWN_PROGRAMS = {
+    "OVERSPILL_BASH_START",  # of the shells that `overspill shell` starts
+    "OVERSPILL_ZDOTDIR",
+    "OVERSPILL_KEY_SECRET",  # the service's, which no tool may see
+    "OVERSPILL_PREVIOUS_KEY_SECRET",
+}
+"""Variables that users of the client neither set nor read."""
 
 
 def page(name: str) -> str:
     """The text of one of the pages in `docs`."""
     return (DOCS / f"{name}.md").read_text(encoding="utf-8")
+
+
+def options_of(command: str) -> list[click.Option]:
+    """The options of a command that its help shows, but for `--help`. Those of all commands are global."""
+    room, _, name = command.rpartition(" ")
+    loaded: Any = LazyCommand(room or name, "").load()
+    return [
+        each
+        for each in (loaded.commands[name] if room else loaded).params
+        if isinstance(each, click.Option) and not each.hidden
+    ]
+
+
+def is_named(option: str, text: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", text) is not None
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -106,6 +129,30 @@ def test_the_table_of_commands_has_every_command_and_options_that_there_are() ->
         known = {flag for each in commands[name].params for flag in (*each.opts, *each.secondary_opts)}
         short = re.findall(r" (-\w)(?=[ `])", does) if name == "grep" else []
         assert {*re.findall(r"--[a-z-]+", does), *short} <= known, name
+
+
+def test_every_option_of_a_command_stands_on_its_page() -> None:
+    """In its row, in what follows the table, or on the page that its row leads to."""
+    before, _, rest = page("command-line").partition("| command | does |")
+    table, _, after = rest.partition("\n\n")
+    for row in table.splitlines()[2:]:
+        names, does = row.strip("|").split(" | ", 1)
+        linked = "".join(page(each) for each in re.findall(r"\(([\w/-]+)\.md\)", does))
+        for name in re.findall(r"`((?:spool )?[a-z-]+)", names):
+            told = f"{row} {before} {after} {linked}"
+            missing = [
+                each.opts for each in options_of(name) if not any(is_named(o, told) for o in each.opts)
+            ]
+
+            assert missing == [], name
+
+
+def test_the_table_of_the_environment_has_every_variable_that_the_client_knows() -> None:
+    _, _, table = page("client").partition("\n## Environment\n")
+    sources = (path.read_text(encoding="utf-8") for path in (CLIENT / "overspill").rglob("*.py"))
+    known = {name for source in sources for name in re.findall(r"\bOVERSPILL_[A-Z_]+", source)}
+
+    assert {*re.findall(r"^\| `(OVERSPILL_\w+)`", table, re.MULTILINE)} == known - OF_OUR_OWN_PROGRAMS
 
 
 def test_the_tools_table_has_every_argument() -> None:
