@@ -117,7 +117,10 @@ class SlowService(Service):
         return size < FULL or offset + size == self._size or offset < self.asked[-1]
 
 
-async def test_a_full_append_goes_out_while_the_one_before_is_stored() -> None:
+async def test_a_full_append_goes_out_while_the_one_before_is_stored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sender, "GATHER_SECONDS", 3600)  # a busy machine fills no append in the usual time
     data = lines(5 * FULL)
     service = SlowService(len(data))
     producer = await sent(service, data, PendingWrites(None))
@@ -151,7 +154,10 @@ class OtherReplica(SlowService):
         return await super().append(offset, pieces, is_last=is_last, on_sent=on_sent)
 
 
-async def test_where_appends_are_not_taken_in_order_each_waits_for_the_answer_to_the_last() -> None:
+async def test_where_appends_are_not_taken_in_order_each_waits_for_the_answer_to_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sender, "GATHER_SECONDS", 3600)
     data = lines(5 * FULL)
     service = OtherReplica(len(data))
     await sent(service, data, PendingWrites(None))
