@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from overspill.wire import Code
 from overspill_service.settings.help import descriptions
 from overspill_service.telemetry.definitions import METRICS
 from overspill_service.web.routes import ROUTES
@@ -17,6 +18,12 @@ def api_table() -> str:
         query = ", ".join(f"`{name}`" for name in route.query.__struct_fields__)
         does = f"{route.summary} Query: {query}" if query else route.summary
         rows.append(f"| `{route.method} {route.path}` | {scope} | {does} |")
+    return "\n".join(rows)
+
+
+def problems_table() -> str:
+    rows = ["| code | status | means |", "|---|---|---|"]
+    rows += [f"| `{code}` | {code.status} | {code.heading} |" for code in Code]
     return "\n".join(rows)
 
 
@@ -38,4 +45,4 @@ def metrics_table() -> str:
 
 
 if __name__ == "__main__":
-    print(api_table(), settings_table(), metrics_table(), sep="\n\n")
+    print(api_table(), problems_table(), settings_table(), metrics_table(), sep="\n\n")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.readme_examples import examples_of
-from tests.readme_tables import api_table, metrics_table, settings_table
+from tests.readme_tables import api_table, metrics_table, problems_table, settings_table
 
 if TYPE_CHECKING:
     from tests.servers.overspill import ServiceProcess
@@ -32,6 +32,10 @@ DOCS = ROOT / "service" / "docs"
 
 def test_the_api_table_is_that_of_the_routes() -> None:
     assert api_table() in (DOCS / "api.md").read_text(encoding="utf-8")
+
+
+def test_the_table_of_problems_is_that_of_the_codes() -> None:
+    assert problems_table() in (DOCS / "api.md").read_text(encoding="utf-8")
 
 
 def test_the_metrics_table_is_that_of_the_declarations() -> None:
