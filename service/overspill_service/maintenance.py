@@ -24,6 +24,7 @@ from overspill_service.catalog.statistics import EXPERIMENTS, FLEET
 from overspill_service.errors import RecordDamaged
 from overspill_service.resources.attempts import Attempts
 from overspill_service.resources.tasks import in_batches
+from overspill_service.telemetry.logs import fields
 
 if TYPE_CHECKING:
     from overspill_service.web.service import Service
@@ -154,9 +155,19 @@ class Maintenance:
     async def _totals_of(self, tenant: str) -> Totals | RecordDamaged:
         """Return what a tenant has, or the error if that is damaged: others are measured all the same."""
         try:
-            return await self._archive.catalog.totals(tenant)
+            return await self._whole_totals_of(tenant)
         except RecordDamaged as error:
             return error
+
+    async def _whole_totals_of(self, tenant: str) -> Totals:
+        """Return what a tenant has, counted again if the totals are damaged. Raises `RecordDamaged`."""
+        catalog = self._archive.catalog
+        with suppress(RecordDamaged):
+            return await catalog.totals(tenant)
+        await catalog.recount(tenant)
+        counted = await catalog.totals(tenant)
+        log.warning("the totals of a tenant were damaged and are counted again", extra=fields(tenant=tenant))
+        return counted
 
     async def _measure_free_space(self) -> None:
         """Set the metrics of free space. A disk that does not answer has none."""

@@ -134,17 +134,35 @@ async def missing(key: str, *_: object) -> bytes:
 
 
 @pytest.mark.parametrize("api", ["redis"], indirect=True)
-async def test_the_totals_of_a_tenant_that_are_damaged_keep_no_others_from_being_measured(
+async def test_the_totals_of_a_tenant_that_cannot_be_counted_keep_no_others_from_being_measured(
     api: Api, own_redis: RedisServer
 ) -> None:
     await api.put(LOG)
-    await api.service.archive.catalog.commit(entry(tenant="another"), Quota())
+    damaged = entry(tenant="another")
+    await api.service.archive.catalog.commit(damaged, Quota())
     own_redis.command("HSET", key_names.totals("another"), "captures", "many")
+    own_redis.command("SET", key_names.capture("another", damaged.id), b"E")
 
     with pytest.raises(RecordDamaged, match="empty the catalog"):
         await Maintenance(api.service).measure_totals()
     metrics = await (await api.get("/metrics")).text()
     assert 'overspill_stored_captures{tenant="default"} 1.0' in metrics
+
+
+@pytest.mark.parametrize("api", ["redis"], indirect=True)
+@pytest.mark.parametrize("field", ["captures", "size", "stored", "metadata"])
+async def test_totals_that_are_damaged_are_counted_again_and_captures_are_stored_again(
+    api: Api, own_redis: RedisServer, field: str
+) -> None:
+    await api.put(LOG)
+    before = await api.service.archive.catalog.totals("default")
+    own_redis.command("HSET", key_names.totals("default"), field, "many")
+    refused = await api.send("PUT", path_of(OTHER), data=OTHER)
+    await Maintenance(api.service).measure_totals()
+
+    assert refused.status == 503
+    assert await api.service.archive.catalog.totals("default") == before
+    await api.put(OTHER)
 
 
 async def test_a_repetition_finds_what_was_mended(api: Api) -> None:

@@ -111,7 +111,13 @@ class Ledger(Protocol):
         """Forget a tenant without captures, and its tombstones, as if it had never stored any."""
 
     async def totals(self, tenant: str) -> Totals:
-        """Return the totals. They always equal the sums over the entries."""
+        """Return the totals. They always equal the sums over the entries.
+
+        Raises `RecordDamaged` if they cannot be read.
+        """
+
+    async def recount(self, tenant: str) -> None:
+        """Replace damaged totals by the sums over the entries. Raises `RecordDamaged` if one is damaged."""
 
     async def expired(self, tenant: str, *, now: float, limit: int) -> list[Entry]:
         """Return entries that have expired, the earliest first, at most about a MiB of them."""

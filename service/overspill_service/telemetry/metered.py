@@ -117,6 +117,7 @@ class MeteredCatalog(_Metered[Catalog]):
     tenants = _counted(Catalog.tenants)
     forget_tenant = _counted(Catalog.forget_tenant)
     totals = _counted(Catalog.totals)
+    recount = _counted(Catalog.recount)
     expired = _counted(Catalog.expired)
 
     reserve = _counted(Catalog.reserve)

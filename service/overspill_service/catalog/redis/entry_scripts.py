@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from overspill_service.catalog.redis.script import Script
+from overspill_service.catalog.redis.script import WHOLE, Script
 
-_ROOM: Final = """
+_ROOM: Final = (
+    WHOLE
+    + """
 local function now()
     local time = redis.call('TIME')
     return time[1] * 1000 + math.floor(time[2] / 1000)
@@ -20,6 +22,7 @@ end
 -- part of the charge that exceeds its limit. What other uploads have reserved counts.
 -- complete: the complete state that the totals must be of ('': any). A limit of 0 is none.
 local function room(totals, reserved, upload, complete, charge, limits)
+    require_whole(totals)
     local held = redis.call('HMGET', totals, 'captures', 'size', 'stored', 'metadata', 'complete')
     if not held[1] or (complete ~= '' and held[5] ~= complete) then return 0 end
     for i = 1, 4 do held[i] = tonumber(held[i] or 0) + tonumber(charge[i]) end
@@ -41,6 +44,7 @@ local function room(totals, reserved, upload, complete, charge, limits)
     return 1
 end
 """
+)
 """The beginning of scripts that hold a tenant to its limits. The parts are those of `records.Charge`."""
 
 COMMIT: Final = Script(
@@ -102,7 +106,9 @@ for i = 8, #KEYS do redis.call('ZADD', KEYS[i], 0, ARGV[3]) end
 return 1
 """)
 
-REMOVE: Final = Script("""
+REMOVE: Final = Script(
+    WHOLE
+    + """
 -- ARGV: value, position, id, tombstone, its lifetime in ms (0: none is kept), -size, -stored size, -metadata,
 --       how many tombstones are kept, the bytes of a readers' key
 -- Returns what is stored instead of the value, or a list: the ids of the oldest tombstones beyond those that
@@ -111,6 +117,7 @@ REMOVE: Final = Script("""
 local stored = redis.call('GET', KEYS[1])
 if stored == ARGV[4] then return {} end
 if stored ~= ARGV[1] then return stored end
+require_whole(KEYS[3])
 -- What frees memory comes first: then Redis lets the rest of the script write even if it is out of memory.
 local readers = redis.call('STRLEN', KEYS[7])
 redis.call('DEL', KEYS[7])
@@ -133,7 +140,8 @@ redis.call('PEXPIRE', KEYS[5], ARGV[5])
 local surplus = redis.call('ZCARD', KEYS[5]) - ARGV[9]
 if surplus <= 0 then return {} end
 return redis.call('ZRANGE', KEYS[5], 0, math.min(surplus, 16) - 1)
-""")
+"""
+)
 
 FORGET: Final = Script("""
 -- KEYS: tombstones, then captures. ARGV: the ids of the captures. Forgets those that are tombstones.
@@ -221,3 +229,14 @@ local totals = redis.call('HMGET', KEYS[1], 'captures', 'size', 'stored', 'metad
 local oldest = redis.call('ZRANGE', KEYS[2], 0, 0)
 return {totals[1] or 0, totals[2] or 0, totals[3] or 0, totals[4] or 0, oldest[1]}
 """)
+
+RECOUNT: Final = Script(
+    WHOLE
+    + """
+-- KEYS: totals. ARGV: captures, size, stored, metadata: the sums over all entries.
+-- Damaged totals have kept all entries as they were counted. Those that are whole may have changed meanwhile.
+if pcall(require_whole, KEYS[1]) then return 1 end
+redis.call('HSET', KEYS[1], 'captures', ARGV[1], 'size', ARGV[2], 'stored', ARGV[3], 'metadata', ARGV[4])
+return 1
+"""
+)

@@ -34,5 +34,9 @@ class RedisLedger(RedisAccess):
         except ValueError as error:
             raise encoding.damaged_record("account of a tenant's totals") from error
 
+    async def recount(self, tenant: str) -> None:
+        sums = await self._pages.charge(tenant)
+        await self._client.step(entry_scripts.RECOUNT, [key_names.totals(tenant)], *sums)
+
     async def expired(self, tenant: str, *, now: float, limit: int) -> list[Entry]:
         return await self._pages.expired(tenant, now=now, limit=limit)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from overspill_service.catalog.live import MARK_MILLISECONDS, MARKS_BY_AGE, NEWS_BYTES, UNKNOWN
-from overspill_service.catalog.redis.script import Script
+from overspill_service.catalog.redis.script import WHOLE, Script
 
 OPEN: Final = Script("""
 -- ARGV: producer, offset, now in ms, `reached`. Returns 1, or 0 if there is a buffer.
@@ -132,7 +132,8 @@ end
 """
 
 REPLACE: Final = Script(
-    _FORGET
+    WHOLE
+    + _FORGET
     + """
 -- KEYS: capture, expiry, totals, index of the old state, of_live, sizes, reserved, and the index of the new
 --       state, if any
@@ -147,6 +148,7 @@ if stored ~= ARGV[2] then
         local told = redis.call('HMGET', KEYS[5], 'ending', 'accepted')
         if told[1] and tonumber(told[2]) < tonumber(ARGV[5]) then return stored end
     end
+    require_whole(KEYS[3])
     redis.call('ZREM', KEYS[2], ARGV[3])
     redis.call('SET', KEYS[1], ARGV[2])
     redis.call('ZADD', KEYS[2], ARGV[4], ARGV[3])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from operator import add
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.catalog import encoding
+from overspill_service.catalog.quotas import Charge
 from overspill_service.catalog.redis import entry_scripts, key_names
 
 if TYPE_CHECKING:
@@ -92,6 +94,21 @@ class Pages:
             if len(names) < MAX_BATCH:
                 break
         return page.entries
+
+    async def charge(self, tenant: str) -> Charge:
+        """Return the sums over all entries. Raises `RecordDamaged` if one of them cannot be decoded."""
+        sums, high = Charge(0, 0, 0, 0), b"+"
+        index = [key_names.created(tenant)]
+        while positions := await self._client.step(entry_scripts.PAGE, index, high, "-", MAX_BATCH):
+            keys = [key_names.capture(tenant, encoding.capture_of(each)) for each in positions]
+            for position, value in zip(positions, await self._client.call("MGET", *keys), strict=True):
+                entry = self.damaged.entry(tenant, encoding.capture_of(position), value)
+                if entry is None and value and encoding.is_damaged(value):
+                    raise encoding.damaged_record("entry of a capture")
+                if entry is not None and position_of(entry) == position:
+                    sums = Charge(*map(add, sums, entry.charge))
+            high = b"(" + positions[-1]
+        return sums
 
     async def _entries(self, tenant: str, captures: Sequence[str]) -> AsyncGenerator[tuple[int, Entry], None]:
         """Yield the existing entries of these captures, each with its index in `captures`.

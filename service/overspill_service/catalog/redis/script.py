@@ -13,6 +13,16 @@ UNREGISTERED: Final = 0
 """The totals do not exist, or are of another complete state than the caller's."""
 
 DONE: Final = 1
+WHOLE: Final = """
+-- Raises an error if the totals are damaged, so nothing changes until they are counted again.
+local function require_whole(totals)
+    local held = redis.call('HMGET', totals, 'captures', 'size', 'stored', 'metadata')
+    for i = 1, 4 do
+        if held[i] and not string.match(held[i], '^-?%d+$') then error('a total is not an integer') end
+    end
+end
+"""
+"""The beginning of scripts that change a tenant's totals."""
 
 
 class Script:

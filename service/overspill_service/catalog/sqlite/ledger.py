@@ -38,5 +38,8 @@ class SqliteLedger(SqliteAccess):
         rows = await self._rows(statement, {"tenant": tenant})
         return Totals(*rows[0]) if rows else Totals()
 
+    async def recount(self, tenant: str) -> None:
+        """Do nothing: a table of numbers holds nothing else."""
+
     async def expired(self, tenant: str, *, now: float, limit: int) -> list[Entry]:
         return await self._reader.run(partial(listings.expired, self._damaged, tenant, now, limit))
