@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import threading
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from overspill import Client, Spool, SyncClient, capture_process, wire
+from overspill.execution import left_output
 from overspill.live import process
 from overspill.spools.flush import flush
 
@@ -103,6 +105,23 @@ async def test_what_is_left_in_the_background_lives_on(service: ServiceProcess, 
 
     assert (content, code) == (b"started\n", 0)
     assert await asyncio.to_thread(written_to, tmp_path / "result") == "lives\n"
+
+
+async def test_the_process_that_reads_on_is_not_started_by_the_loops_thread(
+    service: ServiceProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starters: list[int] = []
+
+    def drop_rest(reader: int) -> None:
+        starters.append(threading.get_ident())
+        left_output.drop_rest(reader)
+
+    monkeypatch.setattr(process, "drop_rest", drop_rest)
+    content, _, _ = await captured(service, "sh", "-c", "sleep 600 & echo $!")
+    os.kill(int(content), 9)
+
+    assert len(starters) == 1
+    assert starters != [threading.get_ident()]
 
 
 async def test_a_cancelled_call_ends_its_command(service: ServiceProcess, tmp_path: Path) -> None:

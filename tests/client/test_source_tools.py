@@ -138,6 +138,19 @@ def test_what_a_command_leaves_behind_lives_on_without_the_systems_programs_on_t
     assert written_to(tmp_path / "result") == "lives\n"
 
 
+def test_what_a_command_leaves_behind_lives_on_in_an_image_without_cat(
+    run_command: AgentTool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("go", "result"):
+        os.mkfifo(tmp_path / name)
+    monkeypatch.setattr(os, "defpath", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    run_command.call({"command": "(read go < go; echo late; echo later; echo lives > result) &"})
+    (tmp_path / "go").write_text("\n")
+
+    assert written_to(tmp_path / "result") == "lives\n"
+
+
 async def test_a_cancelled_call_ends_its_command(run_command: AgentTool, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "begun")
     call = asyncio.ensure_future(run_command.acall({"command": "echo > begun; sleep 60; touch late"}))

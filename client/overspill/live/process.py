@@ -8,6 +8,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from overspill.execution import threads
 from overspill.execution.child_programs import child_environment
 from overspill.execution.left_output import drop_rest
 
@@ -61,7 +62,8 @@ async def capture_process(
         process = await _started(words, writer, cwd, env)
         code = await _copied(process, stream, out, transcoder)
         if not pipe.is_closing():
-            drop_rest(reader)
+            pipe.pause_reading()  # the loop must not read from what will block
+            await _leave(reader)
     finally:
         pipe.close()
     if rest := transcoder.feed(b"", is_last=True):
@@ -133,6 +135,17 @@ async def _copy(stream: asyncio.StreamReader, out: LiveCapture, transcoder: _Tra
     while data := await stream.read(_READ_BYTES):
         if text := transcoder.feed(data):
             await out.write(text)
+
+
+async def _leave(reader: int) -> None:
+    """Let what is left in the background write on. Starting a process takes time: a thread does it."""
+    kept = os.dup(reader)
+
+    def leave() -> None:
+        with os.fdopen(kept, "rb", buffering=0):
+            drop_rest(kept)
+
+    await threads.run_blocking(leave)
 
 
 async def _end(process: asyncio.subprocess.Process, copying: asyncio.Task[None]) -> None:
