@@ -461,7 +461,7 @@ def test_empty_and_monotonous_outputs_are_measured_exactly(value: Any) -> None:
     assert found is not None
     extent = extent_of(found.body)
 
-    assert not found.exceeds(Limits(*extent))
+    assert not found.exceeds(Limits(extent.size, extent.lines))
     assert not extent.size or found.exceeds(Limits(extent.size - 1, extent.lines))
     assert not extent.size or found.exceeds(Limits(extent.size, extent.lines - 1))
 

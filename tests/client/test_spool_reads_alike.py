@@ -43,7 +43,7 @@ def opened(content: bytes) -> Iterator[tuple[Capture, FileChunks]]:
     with tempfile.TemporaryFile() as file:
         file.write(content)
         file.flush()
-        yield stored, FileChunks(file, len(content), stored.extent.lines)
+        yield stored, FileChunks(file, stored.extent)
 
 
 def query(rng: random.Random) -> GrepQuery:
@@ -122,7 +122,7 @@ def test_a_file_with_other_lines_than_its_entry_says_is_an_error_or_answered(
     with tempfile.TemporaryFile() as file:
         file.write(b"line\n" * 100)
         file.flush()
-        chunks = FileChunks(file, *claimed)
+        chunks = FileChunks(file, claimed)
 
         for begin in (
             partial(lines.head, 100),
@@ -140,7 +140,7 @@ def test_a_file_that_has_become_shorter_is_an_error() -> None:
     with tempfile.TemporaryFile() as file:
         file.write(b"line\n" * 100)
         file.flush()
-        chunks = FileChunks(file, 500, 100)
+        chunks = FileChunks(file, Extent(500, 100))
         file.truncate(200)
 
         with pytest.raises(OSError, match="ends at 200"):

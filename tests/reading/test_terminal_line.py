@@ -154,7 +154,7 @@ def cpu_seconds(written: bytes) -> float:
 
 def test_an_answer_has_its_bound_however_far_the_cursor_jumps() -> None:
     data = b"\x1b[999Cx\n" * 1_000
-    read = head(1_000, Extent(len(data), 1_000).shown_in(500))
+    read = head(1_000, Extent(len(data), 1_000, 500))
     read.feed(Chunk(data, start=0, newlines=0))
 
     assert len(read.answer().content) <= 64 * 1024

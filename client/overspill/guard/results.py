@@ -71,16 +71,16 @@ def unmeasured(output: Output, error: Exception) -> Guarded:
 
 def lost(output: Output, shape: Shape, error: Exception) -> Guarded:
     """Return a notice without a preview, for an output that is gone."""
-    size, lines = extent_of(shape.body)
-    facts = Facts(id="", tool=output.tool, size=size, lines=lines, preview="", reader=output.policy.reader)
+    extent, reader = extent_of(shape.body), output.policy.reader
+    facts = Facts(id="", tool=output.tool, size=extent.size, lines=extent.lines, preview="", reader=reader)
     made = notice.truncated(facts, reason(error))
     value = shape.replaced(made)
     return Guarded(
         value=value,
         outcome=made.outcome,
-        bytes_before=size,
+        bytes_before=extent.size,
         bytes_after=shape.passed + text_bytes(value),
-        lines=lines,
+        lines=extent.lines,
         reason=one_safe_line(reason(error)),
         matches_dropped=output.matches_dropped,
         notice=made,

@@ -40,34 +40,13 @@ class Extent(NamedTuple):
 
     size: int
     lines: int
-
-    @property
-    def columns(self) -> int | None:
-        """Those of the terminal that has shown it: 0 if nobody knows how many, None if no terminal has."""
-        return None
+    columns: int | None = None
+    """Those of the terminal that has shown it: 0 if nobody knows how many, None if no terminal has."""
 
     @property
     def is_terminal(self) -> bool:
         r"""Whether a terminal has shown it, so that what follows a `\r` has overwritten what was before."""
         return self.columns is not None
-
-    def shown_in(self, columns: int | None) -> Extent:
-        """Return the same of a capture that a terminal of `columns` has shown; None is for no terminal."""
-        if columns is None:
-            return self
-        shown = TerminalExtent(*self)
-        shown.own_columns = columns
-        return shown
-
-
-class TerminalExtent(Extent):
-    """The whole of a capture of a terminal."""
-
-    own_columns: int
-
-    @property
-    def columns(self) -> int:  # noqa: D102  (as above)
-        return self.own_columns
 
 
 class ContextLines(NamedTuple):

@@ -45,11 +45,11 @@ class CapturedOutput(Struct, frozen=True, kw_only=True):
         body = "" if found is None else found.body
         kind = "json" if found is not None and found.content_type == JSON_TYPE else kind_of(body)
         if notice is None:
-            size, lines = extent_of(body)
+            extent = extent_of(body)
             return cls(
                 content=result,
-                total_lines=lines,
-                total_bytes=size,
+                total_lines=extent.lines,
+                total_bytes=extent.size,
                 content_type=kind,
                 reason=reason,
             )

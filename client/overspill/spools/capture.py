@@ -17,7 +17,7 @@ from overspill import wire
 from overspill.errors import error_of
 from overspill.reading import content_kind
 from overspill.reading import lines as by_number
-from overspill.reading.chunks import DEFAULT_CAPS
+from overspill.reading.chunks import DEFAULT_CAPS, Extent
 from overspill.reading.errors import InvalidQuery
 from overspill.reading.grep import Search
 from overspill.reading.summary import Summarizer
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from msgspec import Struct
 
-    from overspill.reading.chunks import Caps, Extent
+    from overspill.reading.chunks import Caps
     from overspill.spools.entries import Spooled
     from overspill.spools.file_chunks import Read
 
@@ -54,7 +54,8 @@ class LocalCapture:
     def __init__(self, spooled: Spooled, file: IO[bytes]) -> None:
         self.spooled = spooled
         self._file = file
-        self._chunks = FileChunks(file, spooled.size, spooled.lines)
+        columns = wire.terminal_columns(spooled.labels)
+        self._chunks = FileChunks(file, Extent(spooled.size, spooled.lines, columns))
 
     def __enter__(self) -> Self:
         return self
@@ -151,13 +152,13 @@ class LocalCapture:
         """Return the lines that match. Raises `OSError`."""
         query = _checked(wire.GrepQuery(pattern=pattern, **options))
         with _problems():
-            search = Search(query, self._extent, caps=_caps(query), expired=_deadline())
+            search = Search(query, self._chunks.extent, caps=_caps(query), expired=_deadline())
             return _with_whole_query(self._chunks.search(search), query)
 
     def summary(self, _ref: str = "", *, session: str | None = None) -> wire.Summary:  # noqa: ARG002
         """Return what the capture looks like, within the time that a summary may take. Raises `OSError`."""
         summarizer = Summarizer(
-            self._extent,
+            self._chunks.extent,
             content_type=self.spooled.content_type,
             kind=self._kind(),
             expired=_deadline(),
@@ -173,13 +174,9 @@ class LocalCapture:
         """Return no readers: the spool does not note who reads."""
         return wire.Readers(readers=[])
 
-    @property
-    def _extent(self) -> Extent:
-        return self._chunks.extent.shown_in(wire.terminal_columns(self.spooled.labels))
-
     def _answer(self, query: wire.ReadQuery, begin: Callable[..., Read[wire.Text]]) -> wire.Text:
         with _problems():
-            read = begin(self._extent, caps=_caps(query), ansi=query.ansi)
+            read = begin(self._chunks.extent, caps=_caps(query), ansi=query.ansi)
             return _with_whole_query(self._chunks.inspect(read), query)
 
 

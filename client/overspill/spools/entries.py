@@ -82,7 +82,8 @@ class Digested(NamedTuple):
     def of(cls, body: Body) -> Digested:
         """Measure a body. Raises `OSError` if its file cannot be read."""
         digest = body.sha256 if isinstance(body, FileBody) else hashlib.sha256(bytes_of(body)).digest()
-        return cls(*extent_of(body), digest)
+        extent = extent_of(body)
+        return cls(extent.size, extent.lines, digest)
 
 
 def new_entry(

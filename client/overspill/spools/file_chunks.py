@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from typing import IO, TYPE_CHECKING, Final, Protocol, TypeVar
 
-from overspill.reading.chunks import Chunk, Extent
+from overspill.reading.chunks import Chunk
 from overspill.reading.errors import InvalidQuery
 from overspill.reading.text import cut_after, is_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from overspill.reading.chunks import Wanted
+    from overspill.reading.chunks import Extent, Wanted
     from overspill.reading.grep import Search
     from overspill.wire import Text
 
@@ -37,16 +37,17 @@ class Read(Protocol[A_co]):
 
 
 class FileChunks:
-    """The first `size` bytes of a file, which have `lines` lines, in blocks of about 256 KiB.
+    """The bytes of a file that `extent` counts, from its beginning, in blocks of about 256 KiB.
 
     No block cuts a UTF-8 character. Safe to use from several threads. Raises `OSError`.
     """
 
-    def __init__(self, file: IO[bytes], size: int, lines: int) -> None:
+    def __init__(self, file: IO[bytes], extent: Extent) -> None:
         self._file, self._descriptor = file, file.fileno()
-        self.extent: Extent = Extent(size, lines)
+        self.extent: Extent = extent
+        size = extent.size
         self._blocks = max(1, -(-size // BLOCK))
-        self._newlines = lines - (size > 0 and self.at(size - 1, size) != b"\n")
+        self._newlines = extent.lines - (size > 0 and self.at(size - 1, size) != b"\n")
         self._before = [0]
         """The newlines in the first 0, 1, 2 … blocks together, as far as they were counted."""
         self._behind = [0]

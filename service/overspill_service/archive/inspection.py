@@ -85,7 +85,7 @@ async def inspect(
 
 def extent_of(entry: Entry) -> Extent:
     """Return the whole of a capture, as the bounded readers see it."""
-    return Extent(entry.size, entry.lines).shown_in(terminal_columns(entry.labels))
+    return Extent(entry.size, entry.lines, terminal_columns(entry.labels))
 
 
 async def compiled(query: GrepQuery, scan: Scan) -> Pattern:
