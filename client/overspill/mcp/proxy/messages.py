@@ -41,6 +41,7 @@ class NotAMessage(Exception):
 
 
 _PARTS: Final = ("params", "result", "error")
+_INTERNAL_ERROR: Final = -32603
 _ONE = msgspec.json.Decoder(Message)
 _MANY = msgspec.json.Decoder(list[Raw])
 _MEMBERS = msgspec.json.Decoder(dict[str, Raw])
@@ -123,6 +124,14 @@ def value_of(member: bytes | Raw) -> Any:
         return _value_for_python(bytes(member))
 
 
+def value_or_text(member: Raw) -> Any:
+    """Return what JSON says, or its text if that cannot be read, or could not be written again."""
+    try:
+        return value_of(member)
+    except NotAMessage:
+        return bytes(member).decode(errors="replace")
+
+
 def _value_for_python(text: bytes) -> Any:
     try:
         return json.loads(text, parse_constant=_refused, parse_float=_finite)
@@ -163,6 +172,15 @@ def encoded(message: Any) -> bytes:
     Raises `ValueError` for a number that JSON has not: `1e999` is read as one.
     """
     return json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
+
+
+def text_only(name: str, value: Any) -> Any:
+    """Return the result or the error that says a text alone; any other value as it is."""
+    if not isinstance(value, str):
+        return value
+    if name == "error":
+        return {"code": _INTERNAL_ERROR, "message": value}
+    return {"content": [{"type": "text", "text": value}]}
 
 
 def with_member(line: bytes, name: str, value: Any) -> bytes:

@@ -22,9 +22,10 @@ from overspill.mcp.proxy.messages import (
     id_key,
     messages,
     request_of,
+    text_only,
+    value_or_text,
     with_member,
 )
-from overspill.mcp.proxy.odd_answers import text_only, value_or_text
 from overspill.mcp.proxy.open_requests import OpenRequests, similar_keys
 from overspill.mcp.proxy.own_requests import OwnRequests
 from overspill.mcp.proxy.task_calls import TASK_NEWS, TASK_RESULT, TASK_STATE, TaskCalls
