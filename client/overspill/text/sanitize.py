@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -121,8 +122,4 @@ def cut_after(text: str, at: int) -> int:
 
 def longest_fitting(length: int, fits: Callable[[int], bool]) -> int:
     """Return the greatest length up to `length` that fits, by bisection."""
-    low, high = 0, length
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
-    return low
+    return bisect_left(range(1, length + 1), 1, key=lambda size: not fits(size))

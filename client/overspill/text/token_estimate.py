@@ -20,7 +20,7 @@ from overspill.text import encoding
 from overspill.text.sanitize import longest_fitting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 
     from overspill.text.body import FileBody
 
@@ -171,13 +171,13 @@ class _Sums(NamedTuple):
 def likely(text: str) -> int:
     """Estimate the tokens of `text` for people and models to read."""
     parts = _sample(text, _DISPLAY_SAMPLE_CHARS)
-    return math.ceil(_scaled(text, parts, _sums("".join(parts)).likely))
+    return math.ceil(_scaled(len(text), parts, _sums("".join(parts)).likely))
 
 
 def at_most(text: str) -> int:
     """Return tokens that `text` does not exceed. A text of more than `WHOLE_CHARS` is sampled."""
     parts = _sample(text, _SAMPLE_CHARS)
-    return math.ceil(_scaled(text, parts, sum(map(_estimate_for_limits, parts))))
+    return math.ceil(_scaled(len(text), parts, sum(map(_estimate_for_limits, parts))))
 
 
 def exceeds(text: str, size: int, limit: int) -> bool:
@@ -196,25 +196,19 @@ def data_exceeds(data: bytes | FileBody, limit: int) -> bool:
     if not limit < size <= limit * BYTES_PER_TOKEN:
         return size > limit
     parts = _parts(data, _SAMPLE_CHARS)
-    return (
-        _scaled_to(size, parts, sum(_estimate_for_limits(part.decode(errors="replace")) for part in parts))
-        > limit
-    )
+    tokens = sum(_estimate_for_limits(part.decode(errors="replace")) for part in parts)
+    return _scaled(size, parts, tokens) > limit
 
 
 def likely_of_data(data: bytes | FileBody) -> int:
     """Do the same as `likely`, for bytes. Raises `OSError` if a file cannot be read."""
     parts = _parts(data, _DISPLAY_SAMPLE_CHARS)
     text = "".join(part.decode(errors="replace") for part in parts)
-    return math.ceil(_scaled_to(len(data), parts, _sums(text).likely))
+    return math.ceil(_scaled(len(data), parts, _sums(text).likely))
 
 
 def _parts(data: bytes | FileBody, slice_size: int) -> list[bytes]:
     return [encoding.part(data, begin, length) for begin, length in _sample_spans(len(data), slice_size)]
-
-
-def _scaled_to(size: int, parts: list[bytes], tokens: float) -> float:
-    return tokens * size / max(1, sum(map(len, parts)))
 
 
 def prefix(text: str, limit: int) -> int:
@@ -257,8 +251,9 @@ def _sample(text: str, slice_size: int) -> list[str]:
     return [text[begin : begin + length] for begin, length in _sample_spans(len(text), slice_size)]
 
 
-def _scaled(text: str, parts: list[str], tokens: float) -> float:
-    return tokens if len(parts) == 1 else tokens * len(text) / sum(map(len, parts))
+def _scaled(size: int, parts: Sequence[Sized], tokens: float) -> float:
+    """Return the tokens of the whole, which has `size`, by those of its parts."""
+    return tokens if len(parts) == 1 else tokens * size / max(1, sum(map(len, parts)))
 
 
 def _estimate_for_limits(text: str) -> float:
