@@ -136,13 +136,6 @@ def result_field(value: Any) -> str:
     return field if field == KEYED_TOOL_RESULT or field in KEYED_RESPONSES else ""
 
 
-def is_blocks(items: Sequence[Any]) -> bool:
-    """Return whether all items are content blocks, or bare strings among blocks."""
-    return any(not isinstance(item, str) for item in items) and all(
-        isinstance(item, str) or is_block(item) for item in items
-    )
-
-
 def is_block(item: Any) -> bool:
     """Return whether `item` is one content block."""
     type_ = type_of(item)
@@ -166,8 +159,12 @@ def is_signed(block: Any) -> bool:
 
 
 def are_blocks(value: Any) -> bool:
-    """Return whether `value` is a list or tuple of content blocks."""
-    return isinstance(value, (list, tuple)) and is_blocks(value)
+    """Return whether `value` is a list or tuple of content blocks, which may have bare strings among them."""
+    return (
+        isinstance(value, (list, tuple))
+        and any(not isinstance(item, str) for item in value)
+        and all(isinstance(item, str) or is_block(item) for item in value)
+    )
 
 
 def listed(value: Any) -> Sequence[Any]:

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.shapes import media
-from overspill.shapes.block_types import TEXT_BLOCKS, is_blocks
+from overspill.shapes.block_types import TEXT_BLOCKS, are_blocks
 from overspill.shapes.carriers import is_error
 from overspill.shapes.display_text import cut_text, first_line
 from overspill.shapes.envelope import joined
@@ -144,7 +144,7 @@ def _fitted(shown: Any, limit: int) -> Any:
         return cut_text(shown, limit)
     if _extent(shown) <= limit:
         return shown
-    if isinstance(shown, (list, tuple)) and is_blocks(shown):
+    if are_blocks(shown):
         return _fitted_blocks(shown, limit)
     message = _message(shown)
     fitted = None if message is None else _fitted_message(message, limit, partial(_fitted_content, limit))
@@ -215,8 +215,7 @@ def _message(shown: Any) -> Mapping[Any, Any] | None:
         return None
     fields = shown if isinstance(shown, Mapping) else _items(shown)
     content = fields.get(_CONTENT) if isinstance(fields, Mapping) else None
-    is_one = isinstance(content, str) or (isinstance(content, (list, tuple)) and is_blocks(content))
-    return fields if is_one else None
+    return fields if isinstance(content, str) or are_blocks(content) else None
 
 
 def _first_line_of(content: Any, limit: int) -> Any:

@@ -108,8 +108,7 @@ class Envelope(Shape):
     @property
     def measured_text(self) -> str:
         """All that a model sees, in one text."""
-        texts = [text for _, value in self._own for text in measured_texts(value, UNLIMITED) or ()]
-        return joined([text for text in texts if text])
+        return _as_one_text(value for _, value in self._own)
 
     def is_quick(self, limits: Limits | None = None) -> bool:  # noqa: ARG002  (it counts the parts)
         """Return whether it takes well under a millisecond to measure it."""
@@ -197,9 +196,7 @@ class Envelope(Shape):
 
     def read(self, notice: Notice) -> str:
         """Return the text that a model gets for what is cut, without the parts that stay."""
-        new = [value for value in self._replacements(notice).values() if value is not REMOVED]
-        texts = [text for value in new for text in measured_texts(value, UNLIMITED) or ()]
-        return joined([text for text in texts if text])
+        return _as_one_text(value for value in self._replacements(notice).values() if value is not REMOVED)
 
     def _replacements(self, notice: Notice) -> dict[tuple[Any, ...], Any]:
         return {
@@ -232,6 +229,12 @@ def measured_texts(value: Any, most: int) -> list[str] | None:
         return [str.__str__(value)]
     found = data_view.view(value, most)
     return None if found.is_over else found.measured
+
+
+def _as_one_text(values: Iterable[Any]) -> str:
+    """Return all that a model sees of some parts."""
+    texts = [text for value in values for text in measured_texts(value, UNLIMITED) or ()]
+    return joined([text for text in texts if text])
 
 
 def _decoded(text: Any) -> str:

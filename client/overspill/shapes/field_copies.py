@@ -12,6 +12,7 @@ from collections import UserDict, UserList, deque
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -92,7 +93,8 @@ def _copied(value: Any, fields: dict[Any, Any]) -> Any:
         return value.model_copy(update=fields)
     if isinstance(value, msgspec.Struct):
         return msgspec.structs.replace(value, **fields)
-    return _first_that_works((_replaced, _assigned, _forced), value, fields)
+    setters = (partial(_set, setattr), partial(_set, object.__setattr__))
+    return _first_that_works((_replaced, *setters), value, fields)
 
 
 def _copied_mapping(value: Mapping[Any, Any], fields: dict[Any, Any]) -> Any:
@@ -187,15 +189,7 @@ def _replaced(value: Any, fields: dict[str, Any]) -> Any:
     return dataclasses.replace(value, **fields)
 
 
-def _assigned(value: Any, fields: dict[str, Any]) -> Any:
-    return _set(value, fields, setattr)
-
-
-def _forced(value: Any, fields: dict[str, Any]) -> Any:
-    return _set(value, fields, object.__setattr__)
-
-
-def _set(value: Any, fields: dict[str, Any], setter: Callable[[Any, str, Any], None]) -> Any:
+def _set(setter: Callable[[Any, str, Any], None], value: Any, fields: dict[str, Any]) -> Any:
     copied = copy.copy(value)
     if copied is value:
         raise Unchangeable(type(value).__name__)

@@ -5,13 +5,11 @@ Such objects may raise or lie. So reading a field never raises.
 
 from __future__ import annotations
 
-from collections import UserString, deque
-from collections.abc import ItemsView, KeysView, Mapping, Sequence, ValuesView
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from overspill.text.rendering import field_names, printable
+from overspill.text.rendering import COLLECTIONS, TEXTS, field_names, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,8 +27,6 @@ class Part(NamedTuple):
 
 _LONG_NAMES_CHARS: Final = 8_000
 _NUMBERS: Final = frozenset({int, float, bool, type(None)})
-_TEXTS: Final = (str, bytes, bytearray, memoryview, range, UserString)
-_SEQUENCES: Final = (list, tuple, deque, Sequence, AbstractSet, KeysView, ValuesView, ItemsView)
 
 
 def is_a(value: Any, kinds: Any) -> bool:
@@ -64,7 +60,7 @@ def is_text(value: Any) -> bool:
 
 def is_sequence(value: Any) -> bool:
     """Return whether `value` is a list, tuple, set or the like; texts and bytes are not."""
-    return is_a(value, _SEQUENCES) and not is_a(value, _TEXTS)
+    return is_a(value, COLLECTIONS) and not is_a(value, TEXTS)
 
 
 def names_of(value: Any) -> list[str] | None:

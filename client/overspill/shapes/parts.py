@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from overspill.shapes import block_types as types
 from overspill.shapes import extra_fields
-from overspill.shapes.block_types import TEXT_FIELDS, is_block, is_blocks, listed, type_of
+from overspill.shapes.block_types import TEXT_FIELDS, are_blocks, is_block, listed, type_of
 from overspill.shapes.carriers import (
     STRUCTURED_FIELDS,
     has_identity,
@@ -42,7 +42,7 @@ def parts_with_text(result: Any) -> list[Part] | None:
     Blocks with many other fields are data, not blocks: None as well.
     """
     if isinstance(result, (list, tuple)):
-        is_known = is_blocks(result) or (bool(result) and all(is_carrier(item) for item in result))
+        is_known = are_blocks(result) or (bool(result) and all(is_carrier(item) for item in result))
         found = _in_items(result, ()) if is_known else None
     else:
         found = _in_one(result)
@@ -227,7 +227,7 @@ def _in_own_items(items: Any, path: FieldPath) -> Iterator[_PartOrSize]:
 def _in_tool_return(value: Any, path: FieldPath) -> Iterator[_PartOrSize]:
     """Yield the parts of pydantic-ai's `ToolReturn`: a value for the model, and user content behind it."""
     returned = get(value, "return_value")
-    if isinstance(returned, str) or (isinstance(returned, (list, tuple)) and is_blocks(returned)):
+    if isinstance(returned, str) or are_blocks(returned):
         yield from _in_any(returned, (*path, "return_value"))
     elif _holds_text(returned):
         yield Part((*path, "return_value"), returned)

@@ -29,8 +29,7 @@ def status_of(result: Any) -> str:
 
 def _status(result: Any) -> str:
     """Return the status `success` or `error`. Other words, as `active` in a row of data, are not a call's."""
+    if not isinstance(result, Mapping) and not text_field(result, "tool_call_id"):
+        return ""
     status = text_field(result, "status").lower()
-    known = (
-        {"success", "error"} if isinstance(result, Mapping) or text_field(result, "tool_call_id") else set()
-    )
-    return status if status in known else ""
+    return status if status in {"success", "error"} else ""

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 INDENT: Final = 2
-_COLLECTIONS: Final = (list, tuple, AbstractSet, deque, KeysView, ValuesView, ItemsView, Sequence)
+COLLECTIONS: Final = (list, tuple, AbstractSet, deque, KeysView, ValuesView, ItemsView, Sequence)
 _ATTRIBUTE_HOLDERS: Final = (CompletedProcess, SimpleNamespace)
 """Classes of records whose fields are whatever attributes they have."""
-_TEXTS: Final = (str, bytes, bytearray, memoryview, range, UserString)
+TEXTS: Final = (str, bytes, bytearray, memoryview, range, UserString)
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 _HOLDERS: Final = frozenset({dict, list, tuple})
 _LONGEST_NUMBER: Final = 24
@@ -121,9 +121,9 @@ def is_structured(value: Any) -> bool:
     """Return whether `value` is a container or record, which frameworks turn into JSON for the model."""
     if is_plain_container(value):
         return True
-    if isinstance(value, _TEXTS):
+    if isinstance(value, TEXTS):
         return False
-    return isinstance(value, (Mapping, *_COLLECTIONS, msgspec.Struct, *_ATTRIBUTE_HOLDERS)) or (
+    return isinstance(value, (Mapping, *COLLECTIONS, msgspec.Struct, *_ATTRIBUTE_HOLDERS)) or (
         not isinstance(value, type) and _has_fields(type(value))
     )
 
@@ -145,13 +145,13 @@ def items_of(value: Any) -> Mapping[Any, Any] | Sequence[Any] | None:
     """
     if isinstance(value, (dict, list, tuple)):
         return value
-    if isinstance(value, (*_TEXTS, type)):
+    if isinstance(value, (*TEXTS, type)):
         return None
     if isinstance(value, Mapping):
         return {key: value[key] for key in islice(value, _MOST_ITEMS)}
     if isinstance(value, AbstractSet):
         return sorted(value, key=lambda item: (printable(item), type(item).__qualname__))
-    if isinstance(value, _COLLECTIONS):
+    if isinstance(value, COLLECTIONS):
         items = list(islice(value, _MOST_ITEMS))
         return None if _is_made_of_itself(value, items) else items
     return _record(value)
