@@ -12,7 +12,7 @@ from overspill import wire
 from overspill.transfer.argument_checks import check_text
 
 _PORTS: Final = {"http": 80, "https": 443}
-_NEAR: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Address(Struct, frozen=True, kw_only=True):
@@ -25,9 +25,9 @@ class Address(Struct, frozen=True, kw_only=True):
     retries: int
 
     @property
-    def is_near(self) -> bool:
+    def is_local(self) -> bool:
         """Whether the service runs on this machine."""
-        return urlsplit(self.url).hostname in _NEAR
+        return urlsplit(self.url).hostname in _LOCAL_HOSTS
 
     @property
     def end(self) -> tuple[str, int]:

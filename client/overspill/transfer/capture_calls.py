@@ -55,7 +55,7 @@ class CaptureCalls(Caller):
         )
         async with source.opened(content, sha256) as known:
             name = id or wire.capture_id(where, call_id, known.sha256)
-            body = await compression.body_for(known, compress=self._compress, is_near=self.address.is_near)
+            body = await compression.body_for(known, compress=self._compress, is_local=self.address.is_local)
             sent = request.upload(name, headers, known.sha256, body, on_sent=progress)
             return decode(await transport.call(sent), wire.Entry)
 

@@ -52,16 +52,16 @@ _LONGEST_HEADER: Final = 18
 _local = threading.local()
 
 
-async def body_for(content: HashedContent, *, compress: bool, is_near: bool) -> Body:
+async def body_for(content: HashedContent, *, compress: bool, is_local: bool) -> Body:
     """Return the body that carries `content`.
 
     Up to `SINGLE_FRAME` bytes it is one frame, if that is smaller. Longer content is compressed
-    while it is sent, if a sample of it shrinks and the service is not on this machine (`is_near`): there
+    while it is sent, if a sample of it shrinks and the service is not on this machine (`is_local`): there
     sending costs less than compressing.
     """
     if content.whole is not None and content.size <= SINGLE_FRAME:
         return await in_memory_body(content.whole) if compress else Body.of(bytes(content.whole))
-    if not compress or is_near or not await threads.run_blocking(_sample_shrinks, content):
+    if not compress or is_local or not await threads.run_blocking(_sample_shrinks, content):
         return Body(length=content.size, pieces=content.pieces)
     return Body(
         length=None,

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Coroutine
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from overspill import wire
     from overspill.execution.calls import Calls
     from overspill.transfer.follow import Following
+    from overspill.transfer.streamed_answer import StreamedAnswer
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 _END: Final = object()
-
-
-class Closable(Protocol[T_co]):
-    """An async iterator that can be ended early: an async generator, a `ContentStream`."""
-
-    def __anext__(self) -> Awaitable[T_co]: ...
-    def aclose(self) -> Coroutine[Any, Any, None]:
-        """End the iteration early."""
 
 
 class Iteration(Generic[T]):
@@ -31,7 +23,9 @@ class Iteration(Generic[T]):
     `owner` is kept: a client ends its calls when nothing else refers to it.
     """
 
-    def __init__(self, calls: Calls, source: Closable[T], owner: object) -> None:
+    def __init__(
+        self, calls: Calls, source: AsyncGenerator[T, None] | StreamedAnswer[T], owner: object
+    ) -> None:
         self._calls, self._source, self._owner = calls, source, owner
 
     def __iter__(self) -> Self:
@@ -71,8 +65,5 @@ class Followed(Iteration["wire.FollowedOutput"]):
         return self._following.end
 
 
-async def _next(source: Closable[T]) -> T | object:
-    try:
-        return await source.__anext__()
-    except StopAsyncIteration:
-        return _END
+async def _next(source: AsyncIterator[T]) -> T | object:
+    return await anext(source, _END)

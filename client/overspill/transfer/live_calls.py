@@ -222,7 +222,7 @@ class _LiveService:
         self.producer = producer
         self._silent_seconds = silent_seconds
         self._caller = client
-        self._compress = client._compress and not client.address.is_near  # noqa: SLF001  (this module's own)
+        self._compress = client._compress and not client.address.is_local  # noqa: SLF001  (this module's own)
         self._id = description.id
         self._named = {wire.Header.PRODUCER: producer}
         self._metadata = request.metadata(

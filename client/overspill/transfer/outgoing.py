@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 _PIECE: Final = 64 * 1024
 """Bytes of one piece of a body in memory, if somebody watches its progress."""
-_NEAR_PIECE: Final = 256 * 1024
+_LOCAL_PIECE: Final = 256 * 1024
 """The same for a service on this machine: sending takes no time there, but each piece a turn of the loop."""
 
 
 class Outgoing:
     """The body of one attempt. `failure` keeps what the body raised, because aiohttp hides it."""
 
-    def __init__(self, body: Body, attempts: Attempts, *, is_near: bool = False) -> None:
-        """`is_near`: the service is on this machine."""
+    def __init__(self, body: Body, attempts: Attempts, *, is_local: bool = False) -> None:
+        """`is_local`: the service is on this machine."""
         self._body = body
         self._attempts = attempts
-        self._piece = _NEAR_PIECE if is_near else _PIECE
+        self._piece = _LOCAL_PIECE if is_local else _PIECE
         self.failure: Exception | None = None
 
     @property

@@ -19,14 +19,14 @@ SUPERUSER: Final = 0
 
 
 def own_key(address: Address) -> str:
-    """Return the key for requests to `address`: its own, else that of this machine's user if it is near.
+    """Return the key for requests to `address`: its own, else its user's if it is local.
 
     The file is read for each request: a service that starts later may make it, or replace it. Raises
     `Unauthorized` if others may use the file, or if another user's program listens where the service should.
     """
-    if address.key and not address.is_near and address.url.startswith("http:"):
+    if address.key and not address.is_local and address.url.startswith("http:"):
         warn_of_plain_http(address.url)
-    if address.key or not address.is_near or (path := local_key_file()) is None:
+    if address.key or not address.is_local or (path := local_key_file()) is None:
         return address.key
     try:
         key = read_local_key(path)

@@ -138,8 +138,8 @@ class Transport:
 
     async def _respond(self, request: Request, attempts: Attempts) -> aiohttp.ClientResponse:
         """Send a request once. Return an answer of status 2xx, whose body is still to come."""
-        is_near, body = self.address.is_near, request.body
-        outgoing = None if body is None else Outgoing(body, attempts, is_near=is_near)
+        is_local, body = self.address.is_local, request.body
+        outgoing = None if body is None else Outgoing(body, attempts, is_local=is_local)
         whole = None if outgoing is None else outgoing.at_once
         headers = _headers(request)
         if key := own_key(self.address):
@@ -239,6 +239,6 @@ def _drop(connections: Connections, session: aiohttp.ClientSession) -> None:
 def _proxy(address: Address) -> str | None:
     """Return the proxy that the environment names (`https_proxy`, `no_proxy`, …); none for this machine."""
     url = URL(address.url)
-    if address.is_near or proxy_bypass(url.host or ""):
+    if address.is_local or proxy_bypass(url.host or ""):
         return None
     return getproxies().get(url.scheme)
