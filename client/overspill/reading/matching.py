@@ -103,12 +103,12 @@ class Matcher:
         count, unsure = 0, []
         for low, high in self._slices(data, start, stop):
             try:
-                if high - low > self._size:
-                    (line,) = [*self._slice(data, low, high), None][:1]
-                    count += line is not None and line.is_sure
-                    unsure += [line] if line is not None and not line.is_sure else []
-                else:
+                if high - low <= self._size:
                     count += self._count(data, low, high)
+                elif (line := self._long(data, low, high)) is not None and line.is_sure:
+                    count += 1
+                elif line is not None:
+                    unsure.append(line)
             except _Stopped as stopped:
                 return MatchCount(count, unsure, stopped.reached)
             if self.expired():
@@ -130,7 +130,8 @@ class Matcher:
 
     def _slice(self, data: bytes, start: int, stop: int) -> Iterator[MatchedLine]:
         if stop - start > self._size:
-            return self._long(data, start, stop)
+            line = self._long(data, start, stop)
+            return iter([] if line is None else [line])
         found = _matching(self._pattern, data, start, stop)
         return _others(data, start, stop, found) if self.invert else found
 
@@ -139,8 +140,8 @@ class Matcher:
         count = self._pattern.count(data, start, stop)
         return data.count(b"\n", start, stop) + 1 - count if self.invert else count
 
-    def _long(self, data: bytes, start: int, stop: int) -> Iterator[MatchedLine]:
-        """Yield the one line of `data[start:stop]`, if it is wanted or may be."""
+    def _long(self, data: bytes, start: int, stop: int) -> MatchedLine | None:
+        """Return the one line of `data[start:stop]`, if it is wanted or may be. Raises `_Stopped`."""
         line, is_sure = data[start:stop], True
         if self.is_short(len(line)):
             at = self.in_line(line)
@@ -152,9 +153,9 @@ class Matcher:
                 raise _Stopped(StopPosition(start, tuple(search.trails))) from None
             is_sure = search.is_exact
         if at is None and not is_sure:
-            return iter([MatchedLine.unsure(start, stop)])
+            return MatchedLine.unsure(start, stop)
         is_wanted = (at is not None) != self.invert
-        return iter([MatchedLine(start, stop, start + (at or 0))] if is_wanted else [])
+        return MatchedLine(start, stop, start + (at or 0)) if is_wanted else None
 
     def _slices(self, data: bytes, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Yield runs of whole lines: of the slice's size at most, or one line that is longer."""

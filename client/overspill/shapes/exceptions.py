@@ -65,9 +65,11 @@ class ExceptionShape(Shape):
     def replaced(self, notice: Notice) -> Exception:
         """Return an exception of the same type with the notice. Raises `Unchangeable` if none can be made."""
         if notice.is_alone:
-            made = self.with_message(str(notice), lambda _: "", kept_notes_chars=0)
+            made = with_message(self._error, str(notice), lambda _: "", kept_notes_chars=0)
         else:
-            made = self.with_message(str(notice), lambda text: placeholder(notice, measure.size(text)))
+            made = with_message(
+                self._error, str(notice), lambda text: placeholder(notice, measure.size(text))
+            )
         if made is self._error:
             raise Unchangeable(type(made).__name__)
         return made
@@ -76,29 +78,26 @@ class ExceptionShape(Shape):
         """Return the text that a model gets with `notice` for the message."""
         return ExceptionShape(self.replaced(notice)).visible_text
 
-    def with_message(
-        self, text: str, shorten: Callable[[str], str], *, kept_notes_chars: int = _KEPT_NOTES_CHARS
-    ) -> Exception:
-        """Return a copy with the message `text`; `shorten` makes the messages of a group's members.
-
-        Notes are kept if they have no more than `kept_notes_chars` characters together.
-        """
-        return _with_message(self._error, text, shorten, kept_notes_chars)
-
 
 def _visible_text(error: BaseException) -> str:
     texts = (message_of(error), *notes_of(error), *_members_texts(error, _MAX_GROUP_DEPTH))
     return "\n".join(filter(None, texts))
 
 
-def _with_message(error: Exception, text: str, shorten: Callable[[str], str], kept_notes: int) -> Exception:
+def with_message(
+    error: Exception, text: str, shorten: Callable[[str], str], kept_notes_chars: int = _KEPT_NOTES_CHARS
+) -> Exception:
+    """Return a copy with the message `text`; `shorten` makes the messages of a group's members.
+
+    Notes are kept if they have no more than `kept_notes_chars` characters together.
+    """
     members = _members(error)
     if members is not None:
-        members = [_shortened(member, shorten, kept_notes) for member in members]
+        members = [_shortened(member, shorten, kept_notes_chars) for member in members]
     made = copy_with_message(error, text, members)
     if made is not error:
         _replace_copies(made, message_of(error), text)
-        _keep_short_notes(made, notes_of(error), kept_notes)
+        _keep_short_notes(made, notes_of(error), kept_notes_chars)
     return made
 
 
@@ -169,10 +168,10 @@ def _members_texts(error: BaseException, depth: int) -> list[str]:
     return texts
 
 
-def _shortened(member: Exception, shorten: Callable[[str], str], kept_notes: int) -> Exception:
+def _shortened(member: Exception, shorten: Callable[[str], str], kept_notes_chars: int) -> Exception:
     text = "\n".join([message_of(member), *notes_of(member), *_members_texts(member, _MAX_GROUP_DEPTH)])
     short = shorten(text)
-    return member if len(text) <= len(short) else _with_message(member, short, shorten, kept_notes)
+    return member if len(text) <= len(short) else with_message(member, short, shorten, kept_notes_chars)
 
 
 def _replace_copies(made: Exception, message: str, text: str) -> None:

@@ -12,7 +12,7 @@ from overspill.previews.cut import ENDS, cut
 from overspill.previews.excerpt import excerpt_of_text
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.examination import examine
-from overspill.shapes.exceptions import ExceptionShape
+from overspill.shapes.exceptions import ExceptionShape, with_message
 from overspill.shapes.field_copies import with_text
 from overspill.shapes.replacing import REMOVED, is_removable, with_values
 from overspill.shapes.short_copy import short_copy
@@ -141,7 +141,7 @@ def _clamped(update: Any, shape: Shape, budget: _Budget) -> Any:
         new = {place.path: _instead(at, place, budget) for at, place in enumerate(shape.parts)}
         return with_values(update, new)
     if isinstance(shape, ExceptionShape):
-        return shape.with_message(budget.take(shape.message), budget.remark)
+        return with_message(update, budget.take(shape.message), budget.remark)
     if isinstance(shape, BinaryShape) and shape.content_type != TEXT_TYPE:
         what = f"({quantities.plural(len(shape.body), 'byte')} of {shape.content_type}, not text)"
         return with_text(update, what)

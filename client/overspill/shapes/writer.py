@@ -41,7 +41,10 @@ _SLICE_ITEMS: Final = 256
 _LARGE_VALUES: Final = 1_000
 """A container with more values is remembered, in case it comes again."""
 _MAX_REPETITIONS: Final = 8
-"""How often a large container is written in full. After that a remark says that it is the same."""
+"""How often a large container is written again. After that a remark says that it is the same.
+
+Shared parts may stand for more than any disk has.
+"""
 _MAX_RECORD_DEPTH: Final = 100
 """A record that makes a new record of itself whenever it is asked has no end."""
 
@@ -156,8 +159,10 @@ class Writer:
         try:
             if id(value) in self._inside:
                 return compact_json(f"<{type(value).__name__} that holds itself>")
-            if (large := self._large.get(id(value))) is not None and large.is_worn():
-                return compact_json(f"<the same {type(value).__name__} as above>")
+            if (large := self._large.get(id(value))) is not None:
+                large.repetitions += 1
+                if large.repetitions > _MAX_REPETITIONS:
+                    return compact_json(f"<the same {type(value).__name__} as above>")
             if self._records > _MAX_RECORD_DEPTH:
                 return compact_json(printable(value))
             items = items_of(value)
@@ -171,16 +176,11 @@ class Writer:
 class _LargeContainer:
     """A large container that was written, kept alive so that its id stays its own."""
 
-    __slots__ = ("holder", "times")
+    __slots__ = ("holder", "repetitions")
 
     def __init__(self, holder: Any) -> None:
         self.holder = holder
-        self.times = 0
-
-    def is_worn(self) -> bool:
-        """Return whether it was written often enough: shared parts may stand for more than any disk has."""
-        self.times += 1
-        return self.times > _MAX_REPETITIONS
+        self.repetitions = 0
 
 
 class _OpenContainer:
