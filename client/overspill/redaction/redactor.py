@@ -18,7 +18,7 @@ from overspill.redaction.masking import Redaction
 from overspill.redaction.patterns import PatternPass, ValuePass
 from overspill.redaction.rule import FURTHEST_BEHIND, LONGEST_HEAD
 from overspill.redaction.rules import RULES
-from overspill.redaction.text_forms import BytesForm, Mark, TextForm
+from overspill.redaction.text_forms import ByteOrderMark, BytesForm, TextForm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -142,8 +142,8 @@ class RedactingStream(Generic[AnyStr]):
         self._redactor = redactor
         is_bytes = kind is bytes or issubclass(kind, bytes)
         self._form = form or (BytesForm() if is_bytes else TextForm())
-        self._mark = Mark() if self._form.is_bytes else None
-        self._wide: RedactingStream[Any] | None = None
+        self._byte_order_mark = ByteOrderMark() if self._form.is_bytes else None
+        self._utf16: RedactingStream[Any] | None = None
         self._waiting: list[str] = []
         self._waiting_chars = 0
         self._text = ""
@@ -155,7 +155,7 @@ class RedactingStream(Generic[AnyStr]):
     def feed(self, chunk: AnyStr) -> AnyStr:
         """Take a chunk. Return what can be given back, which may be empty."""
         given = self._feed(chunk)
-        return given if self._wide is None else self._wide.feed(given)
+        return given if self._utf16 is None else self._utf16.feed(given)
 
     def _feed(self, chunk: AnyStr) -> AnyStr:
         text = self._decoded(chunk)
@@ -173,7 +173,7 @@ class RedactingStream(Generic[AnyStr]):
         several lines that a user's own pattern finds, or before the text behind a secret that tells it apart.
         """
         given = self._settle()
-        return given if self._wide is None else self._wide.feed(given) + self._wide.settle()
+        return given if self._utf16 is None else self._utf16.feed(given) + self._utf16.settle()
 
     def _settle(self) -> AnyStr:
         self._gather()
@@ -189,12 +189,13 @@ class RedactingStream(Generic[AnyStr]):
             self._waiting.append(self._decoded(chunk))
         self._gather()
         given: AnyStr = self._encoded(self._step(len(self._text), is_last=True)) + self._form.rest
-        return given if self._wide is None else self._wide.finish(given)
+        return given if self._utf16 is None else self._utf16.finish(given)
 
     def _decoded(self, chunk: AnyStr) -> str:
-        if self._mark is not None and (form := self._mark.form(chunk)) is not None:
-            self._wide = RedactingStream(self._redactor, bytes, form)
-            self._wide.counts = self.counts
+        mark = self._byte_order_mark
+        if mark is not None and (form := mark.form(chunk)) is not None:
+            self._utf16 = RedactingStream(self._redactor, bytes, form)
+            self._utf16.counts = self.counts
         text: str = self._form.decoded(chunk)
         return text
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-_MARKS: Final = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+_BYTE_ORDER_MARKS: Final = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 _UNIT: Final = 2
 """The bytes of a mark, and of a character in UTF-16."""
 
@@ -44,7 +44,7 @@ class BytesForm(TextForm):
         return text.encode("latin-1")
 
 
-class WideForm(TextForm):
+class Utf16Form(TextForm):
     """Bytes of UTF-16, in which half a surrogate pair may stand alone."""
 
     rest: bytes = b""
@@ -64,16 +64,16 @@ class WideForm(TextForm):
         return text.encode(self._encoding, "surrogatepass")
 
 
-class Mark:
-    """Looks for the mark of UTF-16 at the beginning of bytes, which Windows PowerShell writes into files."""
+class ByteOrderMark:
+    """Looks for that of UTF-16 at the beginning of bytes: Windows PowerShell writes it into files."""
 
     def __init__(self) -> None:
         self._beginning = b""
 
-    def form(self, chunk: Any) -> WideForm | None:
+    def form(self, chunk: Any) -> Utf16Form | None:
         """Return the form of UTF-16 if the bytes prove with this chunk to begin with its mark."""
         if len(self._beginning) >= _UNIT:
             return None
         self._beginning += bytes(chunk[: _UNIT - len(self._beginning)])
-        encoding = _MARKS.get(self._beginning)
-        return None if encoding is None else WideForm(encoding)
+        encoding = _BYTE_ORDER_MARKS.get(self._beginning)
+        return None if encoding is None else Utf16Form(encoding)

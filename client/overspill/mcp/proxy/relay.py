@@ -122,8 +122,11 @@ class Relay:
                 self._to_client(raw)
             else:
                 call = self._task_calls.call_of(request)
-                ways = {"result": partial(self._rewritten, request), "error": partial(self._shortened, call)}
-                self._begin(self._send(raw, message, ways))
+                rewrites = {
+                    "result": partial(self._rewritten, request),
+                    "error": partial(self._shortened, call),
+                }
+                self._begin(self._send(raw, message, rewrites))
 
     def server_ended(self, why: str) -> None:
         """Answer every request that is under way with an error. Cancel our own reads."""
@@ -206,10 +209,10 @@ class Relay:
 
         return report
 
-    async def _send(self, raw: bytes, message: Message, ways: Mapping[str, Rewrite]) -> None:
-        """Send on a message of the server, with the members that `ways` names rewritten."""
+    async def _send(self, raw: bytes, message: Message, rewrites: Mapping[str, Rewrite]) -> None:
+        """Send on a message of the server, with the members that `rewrites` names rewritten."""
         line = raw
-        for name, rewrite in ways.items():
+        for name, rewrite in rewrites.items():
             member = getattr(message, name)
             if member is not UNSET:
                 line = await self._with_rewritten(line, name, member, rewrite)
