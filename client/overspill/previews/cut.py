@@ -6,12 +6,13 @@ that a reader sees as one.
 
 from __future__ import annotations
 
+import math
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.reading.chunks import Extent
 from overspill.text import measure, token_estimate
-from overspill.text.limit_arithmetic import left_beside
+from overspill.text.limit_arithmetic import left_beside, scaled
 from overspill.text.limits import UNLIMITED, Limits, exceeds
 from overspill.text.sanitize import cut_after, cut_before, longest_fitting
 
@@ -68,7 +69,7 @@ def cut(found: Excerpt, limits: Limits, strategy: Strategy, view: View | None = 
     """
     share = 1.0 if strategy.head is None else strategy.head
     text = found.text
-    stop = _head(text, found.first_stop, _share_of(limits, share), strategy.spare, view)
+    stop = _head(text, found.first_stop, scaled(limits, share, math.ceil), strategy.spare, view)
     head = text[:stop]
     left = left_beside(limits, head if view is None else view(head)) if share < 1 else Limits(0, 0)
     start = _tail(text, max(stop, found.last_start), left, strategy.spare, view)
@@ -81,16 +82,6 @@ def _omitted(found: Excerpt, head: str, tail: str, start: int) -> Extent:
         return Extent(0, 0)
     is_line_end = start > found.last_start and found.text[start - 1] == "\n"
     return Extent(size, found.newlines_between(len(head), start) + (not is_line_end))
-
-
-def _share_of(limits: Limits, share: float) -> Limits:
-    """Return `limits` times `share`, rounded up."""
-    size, lines, chars, tokens = (_ceiling(limit, share) for limit in limits[:4])
-    return Limits(size or 0, lines or 0, chars, tokens, limits.counter)
-
-
-def _ceiling(limit: int | None, share: float) -> int | None:
-    return limit if limit in {None, UNLIMITED} else -int(-(limit or 0) * share // 1)
 
 
 def _head(text: str, end: int, limits: Limits, spare: float, view: View | None) -> int:

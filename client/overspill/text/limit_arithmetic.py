@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from overspill.text import measure
 from overspill.text.limits import UNLIMITED, Limits, least_token_limit
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def scaled(limits: Limits, share: float) -> Limits:
-    """Return `limits` times `share`, rounded down."""
+
+def scaled(limits: Limits, share: float, rounded: Callable[[float], int] = int) -> Limits:
+    """Return `limits` times `share`, rounded down unless said otherwise."""
     size, lines, chars, tokens = (
-        limit if limit in {None, UNLIMITED} else int((limit or 0) * share) for limit in limits[:4]
+        limit if limit in {None, UNLIMITED} else rounded((limit or 0) * share) for limit in limits[:4]
     )
     return Limits(size or 0, lines or 0, chars, tokens, limits.counter)
 

@@ -19,7 +19,7 @@ SUPERUSER: Final = 0
 
 
 def own_key(address: Address) -> str:
-    """Return the key for requests to `address`: its own, else its user's if it is local.
+    """Return the key for requests to `address`: its own, else that of this machine's user if it is local.
 
     The file is read for each request: a service that starts later may make it, or replace it. Raises
     `Unauthorized` if others may use the file, or if another user's program listens where the service should.
