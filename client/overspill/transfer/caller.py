@@ -12,6 +12,7 @@ import os
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import msgspec
+from msgspec import structs
 
 from overspill import wire
 from overspill.errors import ClientClosed, ProtocolError
@@ -106,7 +107,21 @@ class Caller:
 
     async def _ask_about(self, method: str, path: str, ref: str, session: str | None, kind: type[T]) -> T:
         """Send a request about one capture that says no more than which. `path` has `{ref}` in it."""
-        return await self._ask(about(method, path, ref, self._ref_query(ref, session)), kind)
+        return await self._ask(self._about(method, path, ref, session), kind)
+
+    def _about(
+        self, method: str, path: str, ref: str, session: str | None, query: wire.RefQuery | None = None
+    ) -> Request:
+        """Return a request about one capture. Only a `call:` reference takes the client's own session."""
+        check_reference(ref)
+        is_call = ref.startswith(wire.CALL_PREFIX)
+        where = self.session if session is None and is_call else session
+        asked = structs.replace(
+            query or wire.RefQuery(),
+            session=fit_or_none(where or None),
+            any_session=is_call and session == "",
+        )
+        return about(method, path, ref, asked)
 
     async def _transport(self) -> Transport:
         if self._is_closed:
@@ -115,14 +130,6 @@ class Caller:
             module = await threads.run_blocking(load_transport)
             self._opened = self._opened or module(self.address)
         return self._opened
-
-    def _ref_query(self, ref: str, session: str | None) -> wire.RefQuery:
-        """Return where a reference is looked up. Only a `call:` reference takes the client's own session."""
-        check_reference(ref)
-        is_call = ref.startswith(wire.CALL_PREFIX)
-        if session is None and is_call:
-            return wire.RefQuery(session=fit_or_none(self.session or None))
-        return wire.RefQuery(session=fit_or_none(session or None), any_session=is_call and session == "")
 
 
 def load_transport() -> type[Transport]:

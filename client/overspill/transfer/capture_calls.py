@@ -131,8 +131,7 @@ class CaptureCalls(Caller):
 
     async def set_ttl(self, ref: str, ttl: int, *, session: str | None = None) -> wire.Entry:
         """Let a capture live `ttl` seconds from now."""
-        query = self._ref_query(ref, session)
-        asked = request.about("PATCH", wire.Path.CAPTURE, ref, query)
+        asked = self._about("PATCH", wire.Path.CAPTURE, ref, session)
         return await self._ask(request.with_json(asked, wire.Amendment(ttl=ttl)), wire.Entry)
 
     async def delete(self, ref: str, *, session: str | None = None) -> wire.Removed:

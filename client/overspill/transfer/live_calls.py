@@ -101,11 +101,8 @@ class LiveCalls(Caller):
         It begins at byte `offset`, or with the last `lines` lines, else at the beginning. A connection that
         breaks is made again, and goes on where it was. After the end, `end` says how it ended.
         """
-        place = self._ref_query(ref, session)
-        query = wire.FollowQuery(
-            session=place.session, any_session=place.any_session, offset=offset, lines=lines
-        )
-        return Following(self._transport, request.about("GET", wire.Path.FOLLOW, ref, query))
+        query = wire.FollowQuery(offset=offset, lines=lines)
+        return Following(self._transport, self._about("GET", wire.Path.FOLLOW, ref, session, query))
 
     async def wait(  # noqa: PLR0913  (one for each query parameter)
         self,
@@ -128,10 +125,7 @@ class LiveCalls(Caller):
         an answer, if the client retries at all.
         """
         check_duration("timeout", timeout)
-        place = self._ref_query(ref, session)
         query = wire.WaitQuery(
-            session=place.session,
-            any_session=place.any_session,
             pattern=None if pattern is None else checked_text("pattern", pattern),
             fixed=fixed,
             ignore_case=ignore_case,
@@ -141,20 +135,18 @@ class LiveCalls(Caller):
             ansi=ansi,
             max_bytes=max_bytes,
         )
-        return await self._waited(ref, query)
+        return await self._waited(ref, session, query)
 
-    async def _waited(self, ref: str, query: wire.WaitQuery) -> wire.Waited:
+    async def _waited(self, ref: str, session: str | None, query: wire.WaitQuery) -> wire.Waited:
         """Ask, and once more after an outage for what is left of the time."""
         now = asyncio.get_running_loop().time
         until = now() + query.timeout
         outage = Outage(until + self.address.timeout)
         while True:
             left = structs.replace(query, timeout=max(0.0, min(query.timeout, until - now())))
-            asked = structs.replace(
-                request.about("GET", wire.Path.WAIT, ref, left), answer_seconds=left.timeout
-            )
+            asked = self._about("GET", wire.Path.WAIT, ref, session, left)
             try:
-                return await self._ask(asked, wire.Waited)
+                return await self._ask(structs.replace(asked, answer_seconds=left.timeout), wire.Waited)
             except OverspillError as error:
                 if not self.address.retries:
                     raise

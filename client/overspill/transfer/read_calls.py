@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from overspill import wire
-from overspill.transfer import request
 from overspill.transfer.argument_checks import checked_text
 from overspill.transfer.caller import Caller
 from overspill.transfer.download import ContentStream
@@ -34,8 +33,8 @@ class ReadCalls(Caller):
         """
         if range is not None and not isinstance(range, wire.ByteRange):
             raise TypeError(f"a range is a ByteRange, such as ByteRange(0, 99), not {type(range).__name__}")
-        query = self._ref_query(ref, session)
-        return ContentStream(self._transport, request.about("GET", wire.Path.CONTENT, ref, query), range)
+        asked = self._about("GET", wire.Path.CONTENT, ref, session)
+        return ContentStream(self._transport, asked, range)
 
     async def content(
         self,
@@ -153,6 +152,4 @@ class ReadCalls(Caller):
         return await self._ask_about("GET", wire.Path.SUMMARY, ref, session, wire.Summary)
 
     async def _read(self, path: str, ref: str, query: wire.ReadQuery, session: str | None) -> wire.Text:
-        place = self._ref_query(ref, session)
-        asked = msgspec.structs.replace(query, session=place.session, any_session=place.any_session)
-        return await self._ask(request.about("GET", path, ref, asked), wire.Text)
+        return await self._ask(self._about("GET", path, ref, session, query), wire.Text)
