@@ -6,7 +6,7 @@ from typing import Final
 
 from overspill.redaction.forms import BASE64, token
 from overspill.redaction.placeholders import is_mixed, is_varied
-from overspill.redaction.rule import SecretRule
+from overspill.redaction.rule import ContextRule, SecretRule
 
 
 def _marked(marks: tuple[str, ...], size: int, behind: str, characters: str = "[A-Za-z0-9+/]") -> SecretRule:
@@ -31,19 +31,17 @@ CLOUDS: Final = (
         "azure-client-secret", ("Q~",), r"[\w~.-]{31,34}(?![\w~-])", lead=r"[\w~.]{3}\d", lead_width=4
     ),
     SecretRule("azure-storage-key", ("AccountKey=",), r"([A-Za-z0-9+/]{80,88}={0,2})", check=is_varied),
-    SecretRule(
+    ContextRule(
         "azure-shared-key",
         ("SharedAccessKey=",),
         r"([A-Za-z0-9+/]{40,60}={0,2})",
         check=is_varied,
-        is_bounded=False,
     ),
-    SecretRule(
+    ContextRule(
         "teams-webhook",
         (".webhook.office.com/webhookb2/", "outlook.office.com/webhook/"),
         r"([0-9a-f-]{36}@[0-9a-f-]{36}/IncomingWebhook/[0-9a-f]{32})",
         r"[\w/-]{1,64}",
-        is_bounded=False,
     ),
     _marked(("+ASt", "ACDb", "APIM", "+ABa", "+AMC"), 76, r"[A-Za-z0-9+/]{5}[AQgw]=="),
     _marked(("AIoT", "+ASb", "+AEh", "+ARm"), 33, r"[A-P][A-Za-z0-9+/]{5}="),

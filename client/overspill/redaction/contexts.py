@@ -15,53 +15,45 @@ from overspill.redaction.placeholders import (
     names_a_login,
     names_a_machine,
 )
-from overspill.redaction.rule import IS, QUOTE, SecretRule
+from overspill.redaction.rule import IS, QUOTE, ContextRule, SecretRule
 
 _CONNECTIONS: Final = (
-    SecretRule(
+    ContextRule(
         "connection-password",
         ("Password=", "password=", "PASSWORD=", "PWD=", "Pwd=", "pwd="),
         r"""\\{0,4}["']?([^\s;"'<>\\&,]{4,128})(?=[;"'\s&<\\]|,[a-z]|\Z)""",
-        is_bounded=False,
         check=is_in_connection_string,
     ),
-    SecretRule(
+    ContextRule(
         "connection-password",
         (":thin:",),
         r"""[\w$#]{1,64}/([^\s"'<>\\@/]{4,128})(?=@)""",
-        is_bounded=False,
         check=is_no_placeholder,
     ),
-    SecretRule(
+    ContextRule(
         "command-password",
         (" -u", " --user", " --proxy-user"),
         r"""[ =]?["']?[^\s:"'/]{1,64}:([^\s"'/]{5,128})(?=["'\s]|\Z)""",
-        is_bounded=False,
         check=names_a_command,
     ),
-    SecretRule(
+    ContextRule(
         "command-password",
         (" -p",),
         r"""[ ]?["']?([^\s"'=:/-][^\s"']{4,127})(?=["'\s]|\Z)""",
-        is_bounded=False,
         check=names_a_login,
     ),
-    SecretRule(
+    ContextRule(
         "command-password",
         ("ConvertTo-SecureString ",),
         r"""(?:-AsPlainText |-Force |-String ){0,3}+\\{0,4}["']([^\s"'\\]{4,128})\\{0,4}["']""",
-        is_bounded=False,
         check=is_no_placeholder,
     ),
     # GitHub's runners hide what comes behind it; other programs print it.
-    SecretRule(
-        "masked-value", ("::add-mask::",), r"""([^\s"'`\\]{6,256})""", is_bounded=False, check=is_mixed
-    ),
-    SecretRule(
+    ContextRule("masked-value", ("::add-mask::",), r"""([^\s"'`\\]{6,256})""", check=is_mixed),
+    ContextRule(
         "connection-password",
         ("PGPASSWORD=", "MYSQL_PWD=", "REDISCLI_AUTH=", "SQLCMDPASSWORD=", "SSHPASS="),
         r"""["']?([^\s"';&]{4,128})""",
-        is_bounded=False,
         check=is_no_placeholder,
     ),
 )
@@ -75,61 +67,54 @@ _FILES: Final = (
         check=names_a_machine,
     ),
     # ~/.pgpass: host, port, database, user, password
-    SecretRule(
+    ContextRule(
         "file-password",
         (":5432:",),
         r"""[\w*.-]{1,64}:[\w*.@-]{1,64}:((?:[^\s:"'\\]|\\[:\\]){4,128})(?=\r?\n|\\[nr]|["']|\Z)""",
         lead=r"[\w*.-]",
         lead_width=1,
-        is_bounded=False,
         check=is_no_placeholder,
     ),
     # NuGet.Config
-    SecretRule(
+    ContextRule(
         "file-password",
         ('Password" value="', "Password' value='"),
         r"""([^"'<>\s]{8,128})(?=["'])""",
-        is_bounded=False,
         check=is_no_placeholder,
     ),
     # ~/.docker/config.json, and ~/.npmrc
-    SecretRule(
+    ContextRule(
         "registry-password",
         ('"auth', "_auth"),
         rf"{IS}([A-Za-z0-9+/]{{8,256}}={{0,2}})(?![A-Za-z0-9+/=])",
-        is_bounded=False,
         check=is_user_and_password,
     ),
-    SecretRule(
+    ContextRule(
         "registry-password",
         (":_authToken", '"_authToken', ":_password", "identitytoken", "dockerconfigjson"),
         rf"{IS}([\w.+/=~-]{{8,64}})",
         r"[\w.+/=~-]{1,64}",
-        is_bounded=False,
         check=is_mixed,
     ),
     # ~/.pypirc, the user of a kubeconfig, and settings as JSON.
-    SecretRule(
+    ContextRule(
         "file-password",
         ("assword", " token"),
         r"""(?: ?= ?|\\{0,4}["']?: ?|>)\\{0,4}["']?([^\s"'#\\,;&<]{8,64})(?=["'\s\\,;&<]|\Z)""",
-        is_bounded=False,
         check=is_random,
     ),
     # Stores of keys in the secrets of Kubernetes.
-    SecretRule(
+    ContextRule(
         "private-key",
         (".p12", ".pfx", ".jks"),
         rf"{IS}([A-Za-z0-9+/]{{64,512}})",
         "[A-Za-z0-9+/=]{1,64}",
-        is_bounded=False,
         check=is_mixed,
     ),
-    SecretRule(
+    ContextRule(
         "wireguard-key",
         ("PrivateKey", "PresharedKey"),
         rf"{IS}([A-Za-z0-9+/]{{43}}=)(?![A-Za-z0-9+/=])",
-        is_bounded=False,
         check=is_mixed,
     ),
 )
@@ -151,21 +136,19 @@ _VALUE: Final = r"[\w.~+/=!@#$%^*-]"
 _VALUE_LINE: Final = r"""['"]?,?\r?\n[ \t+-]{1,24}['"]?value['"]?: ?"""
 """What stands between a name and its value in a manifest of Kubernetes."""
 _NAMED: Final = (
-    SecretRule(
+    ContextRule(
         "aws-secret-key",
         _AWS_NAMES,
         rf"(?:{QUOTE}[ \t]{{0,8}}(?:=|:|=>|,|%3D)[ \t]{{0,8}}|(?: \[[^\]\s]{{1,24}}\]: | ['\"]?|>)"
         rf"|{_VALUE_LINE}){QUOTE}([A-Za-z0-9/+]{{40}})(?![A-Za-z0-9/+=])",
-        is_bounded=False,
         check=is_mixed,
     ),
     # What the name of a variable or of a field says to be secret, and what looks random.
-    SecretRule(
+    ContextRule(
         "named-secret",
         _NAMES,
         rf"(?:{IS}|{_VALUE_LINE}{QUOTE})({_VALUE}{{16,64}})",
         _VALUE + "{1,64}",
-        is_bounded=False,
         check=is_random_credential,
     ),
     SecretRule(
@@ -176,7 +159,7 @@ _NAMED: Final = (
         lead="(?<!:)",  # arn:aws:secretsmanager:…:secret:name
         check=is_random_credential,
     ),
-    SecretRule(
+    ContextRule(
         "named-secret",
         (
             *(" --token ", "-auth-token ", "-access-token ", "-api-token ", "-secret "),
@@ -184,48 +167,42 @@ _NAMED: Final = (
         ),
         rf"""["']?({_VALUE}{{16,64}})""",
         _VALUE + "{1,64}",
-        is_bounded=False,
         check=is_random_credential,
     ),
-    SecretRule(
+    ContextRule(
         "named-secret",
         ("-password ", "-passphrase "),
         rf"""["']?({_VALUE}{{8,64}})""",
         _VALUE + "{1,64}",
-        is_bounded=False,
         check=is_random,
     ),
-    SecretRule(
+    ContextRule(
         "named-secret",
         ("PASSWORD", "PASSWD", "PASSPHRASE"),
         rf"(?:{IS}|{_VALUE_LINE}{QUOTE})({_VALUE}{{8,64}})",
         _VALUE + "{1,64}",
-        is_bounded=False,
         check=is_random,
     ),
 )
 
 _HASHES: Final = (
     # crypt(5) and RFC 9106, as /etc/shadow, .htpasswd and tables of users have them.
-    SecretRule("password-hash", ("$2a$", "$2b$", "$2y$"), r"\d\d\$[./A-Za-z0-9]{53}", is_bounded=False),
-    SecretRule("password-hash", ("$apr1$",), r"[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{22}", is_bounded=False),
-    SecretRule(
+    ContextRule("password-hash", ("$2a$", "$2b$", "$2y$"), r"\d\d\$[./A-Za-z0-9]{53}"),
+    ContextRule("password-hash", ("$apr1$",), r"[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{22}"),
+    ContextRule(
         "password-hash",
         ("$5$", "$6$"),
         r"(?:rounds=\d{1,9}\$)?[^$\s:\"']{1,16}\$[./A-Za-z0-9]{43,86}",
-        is_bounded=False,
     ),
-    SecretRule(
+    ContextRule(
         "password-hash",
         ("$y$", "$7$"),
         r"[./A-Za-z0-9]{1,32}\$[./A-Za-z0-9]{1,86}\$[./A-Za-z0-9]{43}",
-        is_bounded=False,
     ),
-    SecretRule(
+    ContextRule(
         "password-hash",
         ("$argon2id$", "$argon2i$", "$argon2d$"),
         r"v=\d{1,3}\$m=\d{1,9},t=\d{1,4},p=\d{1,4}\$[A-Za-z0-9+/]{8,64}\$[A-Za-z0-9+/]{16,128}",
-        is_bounded=False,
     ),
 )
 

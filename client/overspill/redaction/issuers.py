@@ -10,7 +10,7 @@ from typing import Final
 
 from overspill.redaction.forms import BASE64, DASHED, HEX, UUID, WORD, hexadecimal, token
 from overspill.redaction.placeholders import is_mixed, is_varied
-from overspill.redaction.rule import SecretRule
+from overspill.redaction.rule import ContextRule, SecretRule
 
 ISSUERS: Final = (
     token("github-token", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", least=36, more=WORD),
@@ -29,19 +29,17 @@ ISSUERS: Final = (
     ),
     SecretRule("slack-token", ("xapp-",), r"\d-[A-Z0-9]{6,64}-\d{6,64}-[A-Za-z0-9]{4}", WORD),
     token("slack-token", "xoxe.xoxb-", "xoxe.xoxp-", least=100),
-    SecretRule(
+    ContextRule(
         "slack-webhook",
         tuple(f"hooks.slack.com/{path}/" for path in ("services", "workflows", "triggers")),
         r"([A-Za-z0-9]{6,20}/[A-Za-z0-9]{6,20}/[A-Za-z0-9/]{16})",
         r"[A-Za-z0-9/]{1,64}",
-        is_bounded=False,
     ),
-    SecretRule(
+    ContextRule(
         "discord-webhook",
         ("discord.com/api/", "discordapp.com/api/"),
         r"(?:v\d{1,2}/)?webhooks/(\d{15,22}/[\w-]{40})",
         DASHED,
-        is_bounded=False,
     ),
     SecretRule(
         "telegram-token", (":AA",), r"[\w-]{33}(?![\w-])", lead=r"\d{8,10}", lead_width=10, check=is_mixed
@@ -207,29 +205,26 @@ ISSUERS: Final = (
     token("pagarme-key", "ak_live_", least=30, more=WORD),
     token("ramp-secret", "ramp_sec_", least=48, more=WORD),
     SecretRule("robinhood-key", ("rh-api-",), UUID),
-    SecretRule(
+    ContextRule(
         "salesforce-token",
         ("!A",),
         r"[\w.]{95}",
         r"[\w.]{1,64}",
         lead="00[A-Za-z0-9]{13}",
         lead_width=15,
-        is_bounded=False,
     ),
     token("salesforce-token", "5AEP861", "5Aep861", least=80, more=r"[\w.=]{1,64}"),
     token("ubidots-token", "BBFF-", "BBUS-", least=30, more=WORD),
     SecretRule("voiceflow-key", ("VF.", "VF.DM.", "VF.WS."), r"[0-9A-Fa-f]{24}\.[A-Za-z0-9]{16}"),
-    SecretRule(
+    ContextRule(
         "tines-webhook",
         (".tines.com/webhook/",),
         r"([0-9a-f]{32}/[0-9a-f]{32})",
-        is_bounded=False,
     ),
-    SecretRule(
+    ContextRule(
         "zapier-webhook",
         ("hooks.zapier.com/hooks/catch/",),
         r"(\d{5,12}/[a-z0-9]{5,16})",
-        is_bounded=False,
     ),
     token("adobe-secret", "p8e-", least=32, more=WORD),
     SecretRule(
@@ -250,7 +245,7 @@ ISSUERS: Final = (
     token("scalingo-token", "tk-us-", least=48),
     token("defined-networking-key", "dnkey-", least=60, more=r"[\w=-]{1,64}"),
     hexadecimal("newrelic-key", "NRJS-", "NRBR-", size=19),
-    SecretRule("gitlab-token", ("_gitlab_session=",), r"([0-9a-z]{32})", is_bounded=False),
+    ContextRule("gitlab-token", ("_gitlab_session=",), r"([0-9a-z]{32})"),
     token("overspill-key", "ovs_", "ovl_", least=20),
     SecretRule("clickup-token", ("pk_",), r"\d{6,10}_[0-9A-Z]{32}(?![A-Za-z0-9])"),
     SecretRule("klaviyo-key", ("pk_",), r"[A-Za-z0-9]{6}_[0-9a-f]{34}(?![A-Za-z0-9])"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from overspill.redaction.rule import SecretRule
+from overspill.redaction.rule import ContextRule, SecretRule
 
 _SEPARATOR: Final = (
     r"""(?:\\{1,4}[nrt]|[\s"'`,|#*>;:()+.\\-]|%0[AaDd]|&#(?:1[03]|x[AaDd]);|\x1b\[[\d;]{0,12}[mK]){0,64}+"""
@@ -13,7 +13,7 @@ _HEADER: Final = r"(?:(?:\\{1,4}[nr]|\s){1,4}[A-Z][A-Za-z-]{1,20}: [^\r\n\\]{0,2
 _BEFORE_LINE: Final = r"""[\s|:>"'m+-]"""
 """What stands before a line of a key, behind the prefix of a log, of a search or of a colour."""
 # RFC 7468 and 4716, OpenPGP: also in JSON, in source code, indented, in diffs, behind the prefixes of logs.
-_PRIVATE_KEY: Final = SecretRule(
+_PRIVATE_KEY: Final = ContextRule(
     "private-key",
     ("---- BEGIN SSH2 ENCRYPTED ", "-----BEGIN "),
     rf"[A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?(?:-| )----{_HEADER}"
@@ -23,7 +23,6 @@ _PRIVATE_KEY: Final = SecretRule(
     r"|(?P<end>[^\r\n]{0,200}?(?:\r?\n[^\r\n]{0,200}?){0,3}?"
     r"(?:-----END [A-Z0-9 ]{0,50}-----|---- END [A-Z0-9 ]{0,50} ----))"
     rf"|[^\r\n]{{0,24}}\r?\n[^\r\n]{{0,160}}?{_BEFORE_LINE}(?=[A-Za-z0-9+/=]{{40}})",
-    is_bounded=False,
 )
 
 _ENCODED_HEADINGS: Final = (
@@ -48,20 +47,18 @@ _ENCODED_KEY: Final = SecretRule(
     r"|(?P<end>[A-Za-z0-9+/]{0,59}(?:LS0tLS0[=K]|0tLS0t(?:Cg==)?|tLS0tLQ[=o]=)(?![A-Za-z0-9+/=])))",
 )
 # The same in a URL or a form, where nothing ends a line.
-_ESCAPED_KEY: Final = SecretRule(
+_ESCAPED_KEY: Final = ContextRule(
     "private-key",
     ("-----BEGIN%20", "-----BEGIN+"),
     r"(?:[A-Z0-9+]|%20){0,40}PRIVATE(?:\+|%20)KEY(?:(?:\+|%20)BLOCK)?-----[\w%+/=]{24}",
     r"[\w%+/=-]{1,512}",
-    is_bounded=False,
 )
 # PuTTY's own format.
-_PUTTY_KEY: Final = SecretRule(
+_PUTTY_KEY: Final = ContextRule(
     "private-key",
     ("Private-Lines: ",),
     rf"\d{{1,3}}{_SEPARATOR}([A-Za-z0-9+/=]{{24}})",
     rf"[A-Za-z0-9+/=]{{1,512}}|{_SEPARATOR}[A-Za-z0-9+/=]{{24,512}}|(?P<end>{_SEPARATOR}Private-MAC: )",
-    is_bounded=False,
 )
 
 PRIVATE_KEYS: Final = (_PRIVATE_KEY, _ENCODED_KEY, _ESCAPED_KEY, _PUTTY_KEY)

@@ -15,7 +15,7 @@ from overspill.redaction.placeholders import (
     is_random_before_host,
     is_signature,
 )
-from overspill.redaction.rule import IS, QUOTE, SecretRule
+from overspill.redaction.rule import IS, QUOTE, ContextRule, SecretRule
 
 _SCHEMES: Final = (
     "[Bb]earer|[Bb]asic|[Tt]oken|BEARER|BASIC|[Aa]pi[Kk]ey"
@@ -28,37 +28,33 @@ _KEY_HEADERS: Final = (
 )
 _HEADERS: Final = (
     # RFC 9110, 11.6.2, as HTTP libraries, curl and JSON print it.
-    SecretRule(
+    ContextRule(
         "authorization",
         ("uthorization", "UTHORIZATION"),
         rf"{QUOTE}[ \t]{{0,4}}(?:[:=,>]|=>|%3[Aa])(?:[ \t]{{0,4}}|%20|\+)\[?b?(?:\\{{0,4}}[\"'`])?"
         rf"(?:{_SCHEMES})(?:[ \t]{{1,4}}|%20|\+)([\w.~+/=!-]{{8,64}})",
         r"[\w.~+/=!-]{1,64}",
-        is_bounded=False,
         check=is_credential,
     ),
     SecretRule("authorization", ("Bearer ",), r"([\w.~+/=!-]{20,64})", r"[\w.~+/=!-]{1,64}", check=is_mixed),
-    SecretRule(
+    ContextRule(
         "authorization",
         ("uthorization: ", "UTHORIZATION: ", 'uthorization": "'),
         r"([\w.~+/=!-]{20,64})",
         r"[\w.~+/=!-]{1,64}",
-        is_bounded=False,
         check=is_random,
     ),
     # RFC 7616, 3.4.
-    SecretRule(
+    ContextRule(
         "authorization",
         ("uthorization: Digest ", 'uthorization": "Digest '),
         r"""[^\r\n]{0,400}?\bresponse=\\{0,4}"([0-9a-f]{32,64})""",
-        is_bounded=False,
     ),
-    SecretRule(
+    ContextRule(
         "api-key-header",
         _KEY_HEADERS,
         rf"{IS}([\w.~+/=-]{{16,64}})",
         r"[\w.~+/=%-]{1,64}",
-        is_bounded=False,
         check=is_random,
     ),
 )
@@ -66,21 +62,19 @@ _HEADERS: Final = (
 _COOKIE: Final = r"""[^\s;,"'\\]"""
 _COOKIES: Final = (
     # RFC 6265, 4.1 and 4.2.
-    SecretRule(
+    ContextRule(
         "cookie",
         ("et-Cookie", "et-cookie"),
         rf"""{IS}[^\s=;,"']{{1,64}}=({_COOKIE}{{16,2000}})""",
         rf"{_COOKIE}{{1,64}}",
-        is_bounded=False,
         check=is_random,
     ),
-    SecretRule(
+    ContextRule(
         "cookie",
         ("Cookie", "cookie"),
         rf"""{IS}([^\s=;,"']{{1,64}}={_COOKIE}{{1,2000}})""",
         rf"; ?{_COOKIE}{{1,64}}|{_COOKIE}{{1,64}}",
         lead="(?<![A-Za-z-])",
-        is_bounded=False,
         check=has_random_cookie,
     ),
 )
@@ -105,38 +99,34 @@ _URLS: Final = (
         check=is_random_before_host,
     ),
     # A URL in the query of another.
-    SecretRule(
+    ContextRule(
         "url-password",
         ("%40",),
         r"%3[Aa]%2[Ff]%2[Ff][\w.~-]{0,128}+%3[Aa]((?:[\w.~!*-]|%(?!2[Ff])){5,255})%\Z",
         lead=r"[\w.~%!*-]{5}",
         behind=400,
-        is_bounded=False,
         check=is_no_placeholder,
     ),
     # Who has the URL may do what it says, until it expires.
-    SecretRule(
+    ContextRule(
         "signed-url",
         ("sig=",),
         r"([A-Za-z0-9+/%_-]{40,80}(?:%3[Dd]|=|(?![\w+/%-])))",
-        is_bounded=False,
         check=is_signature,
     ),
-    SecretRule(
+    ContextRule(
         "signed-url",
         ("Signature=",),
         r"([0-9a-f]{64})",
         r"[0-9a-f]{1,64}",
-        is_bounded=False,
         check=is_random,
     ),
     # The older forms of S3 and Google, and CloudFront.
-    SecretRule(
+    ContextRule(
         "signed-url",
         ("Signature=",),
         r"([A-Za-z0-9+/%~_-]{26,64})",
         r"[A-Za-z0-9+/%~_=-]{1,64}",
-        is_bounded=False,
         check=is_expiring_signature,
     ),
 )

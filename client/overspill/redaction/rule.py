@@ -6,6 +6,7 @@ Patterns are ASCII, of bounded length, and never backtrack into a repetition of 
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.reading.lock_free import cached_property
@@ -45,7 +46,8 @@ class SecretRule(NamedTuple):
     group `end`, if it has one, ends the secret. `lead` is the pattern of `lead_width` characters before the
     prefix. `check` gets the text and the secret's span, and says whether it is one.
 
-    `word` is the pattern of the characters that follow a prefix which ends with a frequent one.
+    If it `is_bounded`, it does not begin inside a word, and `word` is the pattern of the characters that
+    follow a prefix which ends with a frequent one.
 
     With `behind`, the pattern ends with the prefix, and is searched for in the `behind` characters up to the
     prefix's end. `lead` then says what stands right before the prefix, so that most places need no search.
@@ -61,6 +63,10 @@ class SecretRule(NamedTuple):
     is_bounded: bool = True
     word: str = LONG_WORD
     check: Callable[[str, int, int], bool] | None = None
+
+
+ContextRule: Final = partial(SecretRule, is_bounded=False)
+"""A rule for secrets that what stands before them tells apart, even inside a word."""
 
 
 class FoundSecret(NamedTuple):
