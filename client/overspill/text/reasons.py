@@ -26,14 +26,12 @@ _SECRETS: Final = (
     (re.compile(r"[A-Za-z0-9+/_=-]{32,}"), "…"),
 )
 _FOR_OPERATORS: Final = (
-    re.compile(r"\s*\((?:[\w -]*, )?HTTP \d{3}(?:, request [^)\s]*)?\)"),
-    re.compile(r",? request (?=[\w-]*\d)[\w-]{6,}"),
-    re.compile(r"(?<=\bwith )HTTP (?:status )?\d{3}|\bHTTP (?:status )?\d{3}\b"),
-    re.compile(r"\bsince \d{4}-\d\d-\d\d[T ][\d:.]+(?:Z| UTC|[+-]\d\d:\d\d)?"),
+    (re.compile(r"\s*\((?:[\w -]*, )?HTTP \d{3}(?:, request [^)\s]*)?\)"), ""),
+    (re.compile(r",? request (?=[\w-]*\d)[\w-]{6,}"), ""),
+    (re.compile(r"(?<=\bwith )HTTP (?:status )?\d{3}|\bHTTP (?:status )?\d{3}\b"), "an error"),
+    (re.compile(r"\bsince \d{4}-\d\d-\d\d[T ][\d:.]+(?:Z| UTC|[+-]\d\d:\d\d)?"), "for a while"),
 )
-"""What helps an operator but no model: HTTP status, request id, time of day. The order matters."""
-_INSTEAD: Final = ("", "", "an error", "for a while")
-"""What replaces each of them."""
+"""What helps an operator but no model, and what replaces it. The order matters."""
 
 
 def one_safe_line(reason: str) -> str:
@@ -47,7 +45,7 @@ def for_model(reason: str) -> str:
     The same failure then reads the same at any time, which keeps a prompt cache warm.
     """
     text = _without_secrets(reason)
-    for pattern, instead in zip(_FOR_OPERATORS, _INSTEAD, strict=True):
+    for pattern, instead in _FOR_OPERATORS:
         text = pattern.sub(instead, text)
     return _bounded(" ".join(text.split()))
 

@@ -28,9 +28,9 @@ class Following(StreamedAnswer[wire.FollowedOutput]):
     """An async iterator of `FollowedOutput`, and an async context manager that ends it early.
 
     `end` says how the capture ended, once it has. A connection that breaks off, or says nothing for the
-    client's timeout, is made again where it was, if the client retries at all: for a minute, or as many times
-    as it retries if that takes longer, or if nothing has come yet. Then raises why it is not: `Unreachable`,
-    or what the service or a gateway says.
+    client's timeout, is made again and goes on where it was: as often as the client retries, and, if it
+    retries at all, for a minute after something has come. Then the last error is raised: `Unreachable`, or
+    what the service or a gateway says.
     """
 
     def __init__(self, connect: Callable[[], Awaitable[Transport]], request: Request) -> None:

@@ -48,7 +48,7 @@ _MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 
 
 def id_key(given: Any) -> Key:
-    """Return an id as a key of a dict; what can be no id has the key of none that was ever noted."""
+    """Return an id as a key of a dict. What can be no id has a key that no request has."""
     return type(given), given if isinstance(given, int | float | str) else None
 
 
