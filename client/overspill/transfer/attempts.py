@@ -30,7 +30,8 @@ class Attempts:
     def __init__(self, most: int, seconds: float, timeout: asyncio.Timeout) -> None:
         self._most, self._seconds, self._timeout = most, seconds, timeout
         self._is_over = False
-        self._failed = 0
+        self.failed: int = 0
+        """How many attempts have failed."""
         self._was_sent = False
 
     def extend(self) -> None:
@@ -44,24 +45,19 @@ class Attempts:
         """Let nothing move the deadline any more."""
         self._is_over = True
 
-    @property
-    def failed(self) -> int:
-        """How many attempts have failed."""
-        return self._failed
-
-    def pause_after(self, error: OverspillError) -> float | None:
-        """Return the seconds to wait before the next attempt, or None if `error` ends the request.
+    async def wait_after(self, error: OverspillError) -> None:
+        """Wait until the next attempt. Raises `error` if that ends the request.
 
         Sets `was_sent` of an `Unreachable`: whether any attempt may have reached the service.
         """
-        self._failed += 1
+        self.failed += 1
         self._was_sent = self._was_sent or not isinstance(error, Unreachable) or error.was_sent
         if isinstance(error, Unreachable):
             error.was_sent = self._was_sent
-        pause = _wait_before(self._failed, error)
-        if pause is None or self._failed >= self._most or not self._leaves(pause):
-            return None
-        return pause
+        pause = _wait_before(self.failed, error)
+        if pause is None or self.failed >= self._most or not self._leaves(pause):
+            raise error
+        await asyncio.sleep(pause)
 
     def _leaves(self, seconds: float) -> bool:
         """Return whether more than `seconds` are left."""

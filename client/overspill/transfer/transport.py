@@ -75,9 +75,7 @@ class Transport:
                     async with connections.slot(self.address.url, is_wait=request.answer_seconds > 0):
                         return await self._read_whole(await self._respond(request, attempts))
                 except OverspillError as error:
-                    if (pause := attempts.pause_after(error)) is None:
-                        raise
-                await asyncio.sleep(pause)
+                    await attempts.wait_after(error)
 
     async def open(self, request: Request) -> aiohttp.ClientResponse:
         """Send a request, and return an answer whose body is still to come. The caller closes it.
@@ -89,12 +87,10 @@ class Transport:
                 try:
                     response = await self._respond(request, attempts)
                 except OverspillError as error:
-                    if (pause := attempts.pause_after(error)) is None:
-                        raise
+                    await attempts.wait_after(error)
                 else:
                     self._open.add(response)
                     return response
-                await asyncio.sleep(pause)
 
     async def read(self, response: aiohttp.ClientResponse) -> bytes:
         """Return the bytes of the body that have arrived, none at its end.
