@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from overspill.text.buffer import MAX_BUFFER_BYTES, Buffer, CannotBuffer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from overspill.redaction.redactor import RedactingStream, Redactor
@@ -26,12 +25,8 @@ class MaskedBuffer(Buffer):
         self._redactor = redactor
         self._stream: RedactingStream[Any] | None = None
         self._is_text = False
-        self._counts: Counter[str] = Counter()
-
-    @property
-    def counts(self) -> Mapping[str, int]:
+        self.counts: Counter[str] = Counter()
         """How many secrets of each kind were masked, once the buffer is finished."""
-        return self._counts
 
     def write(self, piece: str | bytes) -> None:
         """Add a piece. Raises `CannotBuffer`; what came before is kept."""
@@ -73,6 +68,6 @@ class MaskedBuffer(Buffer):
         if stream is None:
             return
         rest = stream.finish()
-        self._counts.update(stream.counts)
+        self.counts.update(stream.counts)
         if rest:
             super().write(rest)
