@@ -99,7 +99,7 @@ async def test_a_single_frame_is_stored_and_read_back(overspill: Both) -> None:
 
 
 async def test_long_content_may_travel_compressed(overspill: Both, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("overspill.transfer.address._NEAR", frozenset())
+    monkeypatch.setattr("overspill.transfer.address._LOCAL_HOSTS", frozenset())
     entry = await overspill.put(LOG * 20)
 
     assert await overspill.content(entry.id) == LOG.encode() * 20

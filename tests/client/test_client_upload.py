@@ -230,7 +230,7 @@ async def test_long_content_is_not_compressed_for_a_service_on_this_machine() ->
 async def test_long_content_is_compressed_on_its_way_to_another_machine(
     form: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overspill.transfer.address._NEAR", frozenset())
+    monkeypatch.setattr("overspill.transfer.address._LOCAL_HOSTS", frozenset())
     request = await put(form(LONG))
 
     assert request.headers["transfer-encoding"] == "chunked"
@@ -240,7 +240,7 @@ async def test_long_content_is_compressed_on_its_way_to_another_machine(
 
 
 async def test_long_content_that_does_not_shrink_is_not_compressed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("overspill.transfer.address._NEAR", frozenset())
+    monkeypatch.setattr("overspill.transfer.address._LOCAL_HOSTS", frozenset())
     assert (await put(RANDOM)).body == RANDOM
 
 
