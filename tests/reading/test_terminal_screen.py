@@ -99,7 +99,7 @@ def test_tmux_shows_the_same(tmp_path: Path, tmux: list[str], name: str) -> None
 
 def read(reader: Callable[..., LineRead | TailRead], lines: int, written: str) -> Text:
     data = written.encode()
-    begun = reader(lines, Extent(len(data), data.count(b"\n")).shown_in(COLUMNS))
+    begun = reader(lines, Extent(len(data), data.count(b"\n"), COLUMNS))
     begun.feed(Chunk(data, start=0, newlines=0))
     return begun.answer()
 
