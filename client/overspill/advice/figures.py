@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
+
+from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,7 +17,6 @@ if TYPE_CHECKING:
 
 _Z: Final = 1.96
 """The quantile of the normal distribution for 95 %."""
-_INLINE: Final = "inline"
 _NO_TOOLS: Final = frozenset({"", "other", "(other)"})
 """What the service and the guard call the rest, if there are more names of tools than they keep apart."""
 
@@ -47,6 +49,25 @@ class Share(NamedTuple):
         return f"{self.part:,} of {self.whole:,} ({percent} %)"
 
 
+class Sums:
+    """The sums of figures in rows of statistics."""
+
+    def __init__(self, rows: Iterable[StatsRow]) -> None:
+        self._amounts: dict[str, Counter[str]] = {}
+        for row in rows:
+            for figure, amount in row.figures.items():
+                self._amounts.setdefault(figure, Counter())[row.outcome] += amount
+
+    def by_outcome(self, figure: str) -> dict[str, int]:
+        """Return the sum of a figure for each outcome."""
+        return dict(self._amounts.get(figure, {}))
+
+    def sum(self, figure: str, *outcomes: str) -> int:
+        """Return the sum of a figure, of all outcomes unless some are named."""
+        amounts = self.by_outcome(figure).items()
+        return sum(amount for outcome, amount in amounts if not outcomes or outcome in outcomes)
+
+
 class ToolFigures(Struct, frozen=True, kw_only=True):
     """The sums of one tool in some time. Sizes map the inclusive bound of a class, in bytes, to a count."""
 
@@ -74,23 +95,18 @@ def figures_of(stats: Stats) -> list[ToolFigures]:
 
 
 def _of_tool(tool: str, rows: Iterable[StatsRow]) -> ToolFigures:
-    by_outcome: dict[str, dict[str, int]] = {}
-    for row in rows:
-        for figure, amount in row.figures.items():
-            amounts = by_outcome.setdefault(figure, {})
-            amounts[row.outcome] = amounts.get(row.outcome, 0) + amount
-    sums = {figure: sum(amounts.values()) for figure, amounts in by_outcome.items()}
-    outputs = sums.get("tool_outputs", 0)
+    sums = Sums(rows)
+    outputs = sums.sum("tool_outputs")
     return ToolFigures(
         tool=tool,
         outputs=outputs,
-        spilled=outputs - by_outcome.get("tool_outputs", {}).get(_INLINE, 0),
-        again=sums.get("identical_tool_outputs", 0) + sums.get("tool_rerun_bursts", 0),
-        captures=by_outcome.get("captures", {}).get("created", 0),
-        read=sums.get("captures_read", 0),
-        sizes=_by_size(by_outcome.get("captures_by_size", {})),
-        at_once=_by_size(by_outcome.get("captures_read_at_once", {})),
-        modes=by_outcome.get("reads", {}),
+        spilled=outputs - sums.sum("tool_outputs", Outcome.INLINE),
+        again=sums.sum("identical_tool_outputs") + sums.sum("tool_rerun_bursts"),
+        captures=sums.sum("captures", "created"),
+        read=sums.sum("captures_read"),
+        sizes=_by_size(sums.by_outcome("captures_by_size")),
+        at_once=_by_size(sums.by_outcome("captures_read_at_once")),
+        modes=sums.by_outcome("reads"),
     )
 
 

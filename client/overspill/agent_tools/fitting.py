@@ -11,7 +11,7 @@ from overspill.agent_tools.inspect_request import OTHER_FIELDS_CHARS
 from overspill.text import token_estimate
 
 if TYPE_CHECKING:
-    from overspill.agent_tools.inspect_answer import InspectAnswer
+    from overspill.agent_tools.agent_tool import Answer
     from overspill.agent_tools.inspect_request import InspectRequest
     from overspill.agent_tools.repeated_looks import RepeatedLooks
 
@@ -32,7 +32,7 @@ class AnswerFitter:
         self.max_bytes: int = _bounded(request.max_chars - OTHER_FIELDS_CHARS)
         """Bytes of text to read next."""
 
-    def answer(self, found: wire.Text | wire.Summary | wire.Waited) -> InspectAnswer | None:
+    def answer(self, found: wire.Text | wire.Summary | wire.Waited) -> Answer | None:
         """Return the answer, or None if it is too long and less has to be read."""
         answer = answer_to(self._request, found)
         answer = self._looks.with_advice(self._request, self._session, found, answer)
@@ -54,18 +54,18 @@ def _bounded(max_bytes: int) -> int:
     return max(_LEAST_BYTES, min(_MOST_BYTES, max_bytes))
 
 
-def _size(answer: InspectAnswer) -> int:
+def _size(answer: Answer) -> int:
     """Characters of `answer` as JSON, in which every character outside ASCII is escaped."""
     return len(json.dumps({**answer, "approx_tokens": _MANY_TOKENS}))
 
 
-def _counted(answer: InspectAnswer) -> InspectAnswer:
+def _counted(answer: Answer) -> Answer:
     """Return the answer with the tokens of the whole answer in it."""
     whole = json.dumps({**answer, "approx_tokens": 0}, ensure_ascii=False)
     return {**answer, "approx_tokens": token_estimate.likely(whole)}
 
 
-def _without_beginning(answer: InspectAnswer, surplus: int) -> InspectAnswer:
+def _without_beginning(answer: Answer, surplus: int) -> Answer:
     """Return the answer to a wait, at least `surplus` characters shorter.
 
     The last lines stay: they are news.
@@ -77,7 +77,7 @@ def _without_beginning(answer: InspectAnswer, surplus: int) -> InspectAnswer:
     return {**answer, "content": kept, "start_line": answer["start_line"] + gone, "truncated": True}
 
 
-def _without_end(answer: InspectAnswer, surplus: int) -> InspectAnswer:
+def _without_end(answer: Answer, surplus: int) -> Answer:
     """Return a summary without the end of its text, shorter by `surplus` characters of JSON."""
     content = answer["content"]
     while content and surplus > 0:

@@ -11,11 +11,11 @@ from __future__ import annotations
 import inspect as inspect_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, overload
 
+from overspill.agent_tools.agent_tool import Answer
 from overspill.agent_tools.argument_schema import schema_of
 from overspill.agent_tools.capture_source import CaptureSource
 from overspill.agent_tools.error_answers import InvalidArguments, error_answer
 from overspill.agent_tools.fitting import AnswerFitter
-from overspill.agent_tools.inspect_answer import InspectAnswer
 from overspill.agent_tools.inspect_request import (
     MAX_MATCHES,
     USUAL_CHARS,
@@ -93,11 +93,11 @@ INSPECT_OUTPUT_SCHEMA: Final = schema_of(InspectRequest)
 @overload
 def inspection_tool(
     client: Client, *, session: str | None = None, spool: Spool | bool = True
-) -> InspectOutput[Coroutine[Any, Any, InspectAnswer]]: ...
+) -> InspectOutput[Coroutine[Any, Any, Answer]]: ...
 @overload
 def inspection_tool(
     client: SyncClient | None, *, session: str | None = None, spool: Spool | bool = True
-) -> InspectOutput[InspectAnswer]: ...
+) -> InspectOutput[Answer]: ...
 def inspection_tool(
     client: Client | SyncClient | None, *, session: str | None = None, spool: Spool | bool = True
 ) -> InspectOutput[Any]:
@@ -111,12 +111,12 @@ def inspection_tool(
     if isinstance(client, Client):
         own_loop = client
 
-        async def inspect_output(*args: Any, **named: Any) -> InspectAnswer:
+        async def inspect_output(*args: Any, **named: Any) -> Answer:
             return await inspect(own_loop, source.holder, session, looks, *args, **named)
 
         return _presented(inspect_output)
 
-    def inspect_output_sync(*args: Any, **named: Any) -> InspectAnswer:
+    def inspect_output_sync(*args: Any, **named: Any) -> Answer:
         try:
             return source.run(lambda client: inspect(client, source.holder, session, looks, *args, **named))
         except Exception as error:  # noqa: BLE001  (there is no loop thread, or the client is closed)
@@ -133,7 +133,7 @@ async def inspect(
     /,
     *args: Any,
     **named: Any,
-) -> InspectAnswer:
+) -> Answer:
     """Answer one call with the arguments of `InspectOutput`. Raises nothing but `CancelledError`."""
     try:
         request = _request(args, named)
@@ -149,7 +149,7 @@ async def answered(
     session: str | None,
     looks: RepeatedLooks,
     since: datetime | None = None,
-) -> InspectAnswer:
+) -> Answer:
     """Return the answer to a request, as long as it may be. Raises what reading raises."""
     fitting, answer = AnswerFitter(request, session, looks), None
     while answer is None:
@@ -166,7 +166,7 @@ def _signature() -> inspect_module.Signature:
     """Return the signature of `InspectOutput.__call__` without `self`."""
     whole = inspect_module.signature(InspectOutput.__call__, eval_str=True)
     _, *parameters = whole.parameters.values()
-    return whole.replace(parameters=parameters, return_annotation=InspectAnswer)
+    return whole.replace(parameters=parameters, return_annotation=Answer)
 
 
 _SIGNATURE: Final = _signature()
@@ -185,6 +185,6 @@ def _presented(function: Callable[..., Any]) -> InspectOutput[Any]:
     function.__name__ = function.__qualname__ = NAME
     function.__doc__ = DESCRIPTION
     annotations = {name: parameter.annotation for name, parameter in _SIGNATURE.parameters.items()}
-    function.__annotations__ = {**annotations, "return": InspectAnswer}
+    function.__annotations__ = {**annotations, "return": Answer}
     setattr(function, "__signature__", _SIGNATURE)  # noqa: B010  (no attribute that a type checker knows)
     return cast("InspectOutput[Any]", function)

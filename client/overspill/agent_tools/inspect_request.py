@@ -20,9 +20,9 @@ from overspill.spools.capture import LocalCapture
 from overspill.transfer.client import call
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime
 
+    from overspill.agent_tools.agent_tool import Arguments
     from overspill.transfer.client import Client
 
 InspectMode: TypeAlias = Literal["head", "tail", "grep", "range", "summary", "wait"]
@@ -96,7 +96,7 @@ class InspectRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ] = WAIT_SECONDS
 
     @classmethod
-    def of(cls, arguments: Mapping[str, Any]) -> InspectRequest:
+    def of(cls, arguments: Arguments) -> InspectRequest:
         """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
         try:
             meant = lenient_arguments.with_implied_mode(arguments, cls)

@@ -18,9 +18,7 @@ from overspill.execution.threads import run_blocking
 from overspill.text.reasons import one_safe_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from overspill.agent_tools.agent_tool import Answer
+    from overspill.agent_tools.agent_tool import Answer, Arguments
     from overspill.agent_tools.capture_source import CaptureSource
     from overspill.transfer.client import Client
     from overspill.wire import Entry
@@ -47,7 +45,7 @@ class ListRequest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
     cursor: Annotated[str | None, argument("Where to go on, as `next` says it.")] = None
 
     @classmethod
-    def of(cls, arguments: Mapping[str, Any]) -> ListRequest:
+    def of(cls, arguments: Arguments) -> ListRequest:
         """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
         asked = lenient_arguments.request_of(cls, arguments, NAME)
         return msgspec.structs.replace(asked, limit=min(max(asked.limit, 1), MAX_CAPTURES))
@@ -57,7 +55,7 @@ LIST_CAPTURES_SCHEMA: Final = schema_of(ListRequest)
 
 
 async def list_captures(
-    source: CaptureSource, client: Client | None, session: str, arguments: Mapping[str, Any], max_chars: int
+    source: CaptureSource, client: Client | None, session: str, arguments: Arguments, max_chars: int
 ) -> Answer:
     """Answer one call with as many captures as fit in `max_chars`. Those on this machine come first.
 

@@ -8,7 +8,7 @@ from overspill import wire
 from overspill.reading.latest import Latest
 
 if TYPE_CHECKING:
-    from overspill.agent_tools.inspect_answer import InspectAnswer
+    from overspill.agent_tools.agent_tool import Answer
     from overspill.agent_tools.inspect_request import InspectRequest
 
 _REMEMBERED: Final = 1_000
@@ -27,9 +27,7 @@ class RepeatedLooks:
         self._advice = _ADVICE.format(waiter)
         self._sizes: Latest[tuple[Any, ...], int] = Latest(_REMEMBERED)
 
-    def with_advice(
-        self, request: InspectRequest, session: str | None, found: Any, answer: InspectAnswer
-    ) -> InspectAnswer:
+    def with_advice(self, request: InspectRequest, session: str | None, found: Any, answer: Answer) -> Answer:
         """Return the answer. Add advice to wait if the same look has shown the same bytes before.
 
         No advice is added if the answer goes on with lines that are there already: reading on is not waiting.

@@ -23,9 +23,7 @@ from overspill.text.reasons import one_safe_line
 from overspill.transfer.client import call
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from overspill.agent_tools.agent_tool import AgentTool, Answer
+    from overspill.agent_tools.agent_tool import AgentTool, Answer, Arguments
     from overspill.guard.guard import Guard
     from overspill.transfer.client import Client
     from overspill.wire import Entry
@@ -56,7 +54,7 @@ class TerminalRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     since: Annotated[str, argument('Only what came after this: "30s", "5m", or a time.')] = ""
 
     @classmethod
-    def of(cls, arguments: Mapping[str, Any]) -> TerminalRequest:
+    def of(cls, arguments: Arguments) -> TerminalRequest:
         """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
         asked = lenient_arguments.request_of(cls, arguments, NAME)
         if asked.mode not in _MODES:
@@ -85,7 +83,7 @@ def terminal_tool(guard: Guard, *, max_chars: int = USUAL_CHARS) -> AgentTool:
 
 
 async def terminal_output(
-    client: Client | None, session: str, arguments: Mapping[str, Any], max_chars: int, looks: RepeatedLooks
+    client: Client | None, session: str, arguments: Arguments, max_chars: int, looks: RepeatedLooks
 ) -> Answer:
     """Answer one call with at most `max_chars` characters.
 

@@ -27,35 +27,27 @@ def command(
     """
 
     def declare(function: Callable[..., None]) -> Command:
+        _invocation, *parameters = inspect.signature(function).parameters.values()
+        groups: dict[str, Any] = {
+            each.name: each.annotation for each in parameters if is_dataclass(each.annotation)
+        }
+        own = [option for each in parameters for option in _options(each)]
+        common = [option for option in parameters_of(Invocation) if option.name in options]
+
         @click.pass_context
         def run(context: click.Context, /, **given: Any) -> None:
             uploads = lazy.spool_upload.uploaded_afterwards if flushes and options else nullcontext
             typed = {option: value for option in options if (value := given.pop(option))}
             invocation = Invocation(**{**(context.obj or {}), **typed})
+            for name, group in groups.items():
+                given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
             with lazy.exit_codes.failures_reported(), uploads(invocation):
-                function(invocation, **_grouped(function, given))
+                function(invocation, **given)
 
-        own = [option for parameter in _own_parameters(function) for option in _options(parameter)]
-        common = [option for option in parameters_of(Invocation) if option.name in options]
         named = {"name": function.__name__.replace("_", "-"), "help": function.__doc__, **settings}
         return Command(examples, callback=run, params=click_parameters([*own, *common]), **named)
 
     return declare
-
-
-def _own_parameters(function: Callable[..., None]) -> list[inspect.Parameter]:
-    """Return the parameters behind the `Invocation`."""
-    return list(inspect.signature(function).parameters.values())[1:]
-
-
-def _grouped(function: Callable[..., None], given: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `function`. Fields of a dataclass become one."""
-    groups: dict[str, Any] = {
-        each.name: each.annotation for each in _own_parameters(function) if is_dataclass(each.annotation)
-    }
-    for name, group in groups.items():
-        given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-    return given
 
 
 def _options(parameter: inspect.Parameter) -> Iterable[inspect.Parameter]:

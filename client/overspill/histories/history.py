@@ -48,29 +48,24 @@ def clamp_messages(
     than `budget` bytes, the oldest are cut too, except the `newest` last ones. Cutting takes 5 ms a megabyte:
     call it in a thread.
     """
-    clamping = _Clamping(Policy() if policy is None else policy, session, keep_copies)
-    clamped = clamping.cut(messages, too_long(messages, clamping.policy))
-    clamping = clamping._replace(policy=for_old_results(clamping.policy))
-    return clamping.cut(clamped, beyond_budget(tool_results(clamped), clamping.policy, budget, newest))
+    policy = Policy() if policy is None else policy
+    new = _cut(too_long(messages, policy), policy, session)
+    clamped = with_new_values(messages, new, keep_copies=keep_copies)
+    policy = for_old_results(policy)
+    new = _cut(beyond_budget(tool_results(clamped), policy, budget, newest), policy, session)
+    return with_new_values(clamped, new, keep_copies=keep_copies)
 
 
-class _Clamping(NamedTuple):
-    """How results are cut if nothing is stored."""
-
-    policy: Policy
-    session: str
-    keep_copies: bool
-
-    def cut(self, messages: list[Any], chosen: Iterable[tuple[ToolResult, Shape]]) -> list[Any]:
-        """Return the history with a notice in the place of each chosen result."""
-        new: dict[FieldPath, Any] = {}
-        for result, content in chosen:
-            origin = Origin(result.tool, result.call_id, self.session, result.status)
-            spill = Spill.of(content, self.policy, origin)
-            with suppress(Unchangeable):
-                notice = spill.notice(StoreResult(outcome=Outcome.TRUNCATED, reason=WITHOUT_STORE))
-                new |= shortened(result, spill.replaced(notice), notice)
-        return with_new_values(messages, new, keep_copies=self.keep_copies)
+def _cut(chosen: Iterable[tuple[ToolResult, Shape]], policy: Policy, session: str) -> dict[FieldPath, Any]:
+    """Return a notice for each chosen result, at its path. Nothing is stored."""
+    new: dict[FieldPath, Any] = {}
+    for result, content in chosen:
+        origin = Origin(result.tool, result.call_id, session, result.status)
+        spill = Spill.of(content, policy, origin)
+        with suppress(Unchangeable):
+            notice = spill.notice(StoreResult(outcome=Outcome.TRUNCATED, reason=WITHOUT_STORE))
+            new |= shortened(result, spill.replaced(notice), notice)
+    return new
 
 
 async def spill_messages(

@@ -5,15 +5,15 @@ The ratios are those of the recording rules and dashboards.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from overspill.advice.figures import Sums
 from overspill.cli.table import size
 from overspill.text import quantities
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from overspill.wire import Stats, StatsRow
 
@@ -23,26 +23,13 @@ _MOST_DIGITS: Final = 100_000
 _WITH_A_DECIMAL: Final = 10
 
 
-class Activity:
+class Activity(Sums):
     """What happened to the outputs and captures of one tool or tenant in `minutes`, or of all of them."""
 
-    def __init__(self, name: str, minutes: float) -> None:
+    def __init__(self, name: str, minutes: float, rows: Iterable[StatsRow]) -> None:
+        super().__init__(rows)
         self.name: str = name
         self.minutes: float = minutes
-        self._sums: Counter[tuple[str, str]] = Counter()
-
-    def add(self, row: StatsRow) -> None:
-        """Add the sums of a row."""
-        for figure, amount in row.figures.items():
-            self._sums[figure, row.outcome] += amount
-
-    def sum(self, figure: str, *outcomes: str) -> int:
-        """Return the sum of a figure, of all outcomes unless some are named."""
-        return sum(
-            amount
-            for (name, outcome), amount in self._sums.items()
-            if name == figure and (not outcomes or outcome in outcomes)
-        )
 
     @property
     def outputs(self) -> int:
@@ -68,12 +55,11 @@ class Activity:
 def activities(stats: Stats, *, by_tenant: bool) -> tuple[Activity, list[Activity]]:
     """Return what happened in all, and by tool or tenant. A name that has only reads is in the sum alone."""
     minutes = (stats.until - stats.since).total_seconds() / 60
-    total, found = Activity("TOTAL", minutes), dict[str, Activity]()
+    rows: dict[str, list[StatsRow]] = {}
     for row in stats.rows:
-        name = row.tenant if by_tenant else row.tool
-        total.add(row)
-        found.setdefault(name, Activity(name, minutes)).add(row)
-    return total, [each for each in found.values() if each.outputs or each.captures]
+        rows.setdefault(row.tenant if by_tenant else row.tool, []).append(row)
+    found = [Activity(name, minutes, own) for name, own in rows.items()]
+    return Activity("TOTAL", minutes, stats.rows), [each for each in found if each.outputs or each.captures]
 
 
 def count(number: float) -> str:

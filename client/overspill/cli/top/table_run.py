@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from overspill.cli.color import Paint
 from overspill.cli.exit_codes import CommandFailure, ExitCode, message_of
 from overspill.cli.top import screen
-from overspill.cli.top.live import Live
+from overspill.cli.top.refresh_loop import RefreshLoop
 from overspill.cli.top.view import View
 from overspill.errors import Forbidden, NoRoute
 from overspill.wire import STEPS
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
     from overspill.wire import Stats
 
-_LIVE_LIMITS: Final = {"timeout": 10.0, "connect_timeout": 5.0, "retries": 0}
-"""The live table tries again itself, and says so."""
+_LIMITS: Final = {"timeout": 10.0, "connect_timeout": 5.0, "retries": 0}
+"""The table tries again itself, and says so."""
 _FLEET_HINT: Final = "a key with the scope fleet shows all tenants with --fleet"
 _TENANT_HINT: Final = "without --fleet, a key with the scope read shows its own tenant"
 _ASKS_PER_STEP: Final = 12
@@ -47,7 +47,7 @@ def run(
             view.print(_ask_once(invocation, window, is_fleet=is_fleet))
         else:
             pause = interval or min(_LONGEST_INTERVAL, _step(window) // _ASKS_PER_STEP)
-            _end_with(asyncio.run(_live(invocation, view, window, pause)))
+            _end_with(asyncio.run(_refreshed(invocation, view, window, pause)))
     except Forbidden as error:
         hint = _TENANT_HINT if is_fleet else _FLEET_HINT
         raise CommandFailure(f"{message_of(error)}; {hint}", ExitCode.REFUSED) from None
@@ -64,10 +64,10 @@ def _ask_once(invocation: Invocation, window: int, *, is_fleet: bool) -> Stats:
         return stats
 
 
-async def _live(invocation: Invocation, view: View, window: int, interval: int) -> int:
-    async with invocation.async_client(**_LIVE_LIMITS) as client:
+async def _refreshed(invocation: Invocation, view: View, window: int, interval: int) -> int:
+    async with invocation.async_client(**_LIMITS) as client:
         method = client.fleet_stats if view.by_tenant else client.stats
-        return await Live(lambda: method(**_span(window)), view, screen.Screen(), interval).run()
+        return await RefreshLoop(lambda: method(**_span(window)), view, screen.Screen(), interval).run()
 
 
 def _span(window: int) -> dict[str, Any]:

@@ -26,8 +26,8 @@ _TICK: Final = 1.0
 """Seconds after which the screen is drawn again at the latest: ages of what is stale grow."""
 
 
-class Live:
-    """One run of the live table. `ask` returns the statistics, and raises `OverspillError`."""
+class RefreshLoop:
+    """One run of the table. `ask` returns the statistics, and raises `OverspillError`."""
 
     def __init__(
         self, ask: Callable[[], Awaitable[Stats]], view: View, screen: Screen, interval: int
