@@ -15,14 +15,12 @@ if TYPE_CHECKING:
         live_put,
         spool_upload,
     )
-    from overspill.cli.asciicast import writer as cast_writer
     from overspill.cli.command_output import guarded_output, shell_session
     from overspill.cli.demo import story
     from overspill.cli.search import search
     from overspill.cli.top import table_run
     from overspill.integrations.gateways import run as gateway
     from overspill.live import ports as live_ports
-    from overspill.mcp import callers
     from overspill.mcp.proxy import run as mcp_proxy
     from overspill.mcp.proxy import streams as mcp_streams
     from overspill.mcp.server import run as mcp_server
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
     from overspill.spools import holder
 
 __all__ = [
-    "callers",
-    "cast_writer",
     "exit_codes",
     "file_put",
     "following",
@@ -52,8 +48,6 @@ __all__ = [
 ]
 
 _MODULES = {
-    "callers": "overspill.mcp.callers",
-    "cast_writer": "overspill.cli.asciicast.writer",
     "exit_codes": "overspill.cli.exit_codes",
     "file_put": "overspill.cli.file_put",
     "following": "overspill.cli.following",

@@ -1,7 +1,5 @@
 """The options and arguments that commands share. Options mean the same before and after a command's name."""
 
-import os
-import re
 from datetime import datetime
 from typing import Annotated, Final
 
@@ -63,23 +61,3 @@ CallId = Annotated[str | None, option(metavar="ID", help="The tool-call id.")]
 Ttl = Annotated[
     int | None, option(metavar="DURATION", type=seconds, help="How long it is kept: seconds, 30m, 2h, 7d.")
 ]
-
-_PORT: Final = re.compile(r"\d{1,5}", re.ASCII)
-_LAST_PORT: Final = 65_535
-
-
-def token(variable: str | None) -> str:
-    """Return the token in an environment variable, empty if none is named."""
-    if variable is None:
-        return ""
-    if not (found := os.environ.get(variable, "").strip()):
-        raise click.BadParameter(f"the environment has no {variable}", param_hint="--token-variable")
-    return found
-
-
-def address(text: str) -> tuple[str, int]:
-    """Return the host and the port of a text such as 127.0.0.1:8751."""
-    host, _, port = text.rpartition(":")
-    if not host or not _PORT.fullmatch(port) or int(port) > _LAST_PORT:
-        raise click.BadParameter(f"{text!r} is not HOST:PORT, such as 127.0.0.1:8751")
-    return host.strip("[]"), int(port)

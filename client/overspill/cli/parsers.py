@@ -1,5 +1,6 @@
 """Parses the texts of arguments. Each function raises `click.BadParameter`, which says what is allowed."""
 
+import os
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -14,6 +15,8 @@ _LONGEST: Final = 100 * 365 * 86_400
 _PART: Final = re.compile(r"(\d+)\s*([smhdw]?)\s*", re.ASCII)
 _DURATION: Final = re.compile(r"\d{1,99}|(?:\d{1,99}\s*[smhdw]\s*)+", re.ASCII)
 _MOST_LINES: Final = 2**53
+_PORT: Final = re.compile(r"\d{1,5}", re.ASCII)
+_LAST_PORT: Final = 65_535
 _LINES: Final = re.compile(r"(\d{0,15})(:?)(\d{0,15})", re.ASCII)
 
 
@@ -65,3 +68,20 @@ def labels_of(pairs: Iterable[str]) -> dict[str, str]:
             raise click.BadParameter(f"{pair!r} is not a label: use NAME=VALUE", param_hint="--label")
         labels[name] = value
     return labels
+
+
+def token(variable: str | None) -> str:
+    """Return the token in an environment variable, empty if none is named."""
+    if variable is None:
+        return ""
+    if not (found := os.environ.get(variable, "").strip()):
+        raise click.BadParameter(f"the environment has no {variable}", param_hint="--token-variable")
+    return found
+
+
+def address(text: str) -> tuple[str, int]:
+    """Return the host and the port of a text such as 127.0.0.1:8751."""
+    host, _, port = text.rpartition(":")
+    if not host or not _PORT.fullmatch(port) or int(port) > _LAST_PORT:
+        raise click.BadParameter(f"{text!r} is not HOST:PORT, such as 127.0.0.1:8751")
+    return host.strip("[]"), int(port)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
-from overspill.cli import lazy, output
+from overspill.cli import output
+from overspill.cli.asciicast.writer import recording
 from overspill.cli.declaration import command
 from overspill.cli.invocation import Invocation
 from overspill.cli.options import OutputFile, Ref, SessionFilter
@@ -70,8 +71,7 @@ def cat(
 def _print_recording(invocation: Invocation, source: "SyncSource", ref: str, session: str | None) -> None:
     entry, timeline = source.get(ref, session=session), source.timeline(ref, session=session)
     with source.stream(entry.id) as pieces:
-        lines = lazy.cast_writer.recording(entry, timeline.marks, pieces)
-        output.content(lines, raw=invocation.raw)
+        output.content(recording(entry, timeline.marks, pieces), raw=invocation.raw)
     output.flush()
 
 

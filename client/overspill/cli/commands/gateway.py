@@ -7,8 +7,9 @@ import click
 from overspill.cli import lazy
 from overspill.cli.declaration import command
 from overspill.cli.invocation import Invocation
-from overspill.cli.options import address, token
 from overspill.cli.parameters import flag, option
+from overspill.cli.parsers import address, token
+from overspill.mcp.callers import Callers
 
 
 @command(
@@ -38,7 +39,7 @@ def gateway(
     OVERSPILL_KEY and OVERSPILL_POLICY (a policy file) name the service, its key and the limits. Without a
     token only programs of this user may send results.
     """
-    callers = lazy.callers.Callers(token(token_variable), anyone=anyone)
+    callers = Callers(token(token_variable), anyone=anyone)
     try:
         lazy.gateway.run(
             invocation.client(), invocation.policy(), address(listen), callers, announce=click.echo

@@ -9,8 +9,9 @@ from overspill.cli import lazy
 from overspill.cli.declaration import command
 from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.cli.invocation import Invocation
-from overspill.cli.options import address, token
 from overspill.cli.parameters import flag, option
+from overspill.cli.parsers import address, token
+from overspill.mcp.callers import Callers
 
 _MISSING = (
     "this command needs the extra overspill[mcp]; install it from a checkout: pip install './client[mcp]'"
@@ -46,7 +47,7 @@ def mcp(
     the session. HTTP is served on this machine only: to programs of this user, or to those with the token.
     """
     listen = None if http is None else address(http)
-    callers = lazy.callers.Callers(token(token_variable), anyone=anyone)
+    callers = Callers(token(token_variable), anyone=anyone)
     if find_spec("mcp") is None:
         raise CommandFailure(_MISSING, ExitCode.USAGE)
     try:
