@@ -12,7 +12,7 @@ import inspect as inspect_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, overload
 
 from overspill.agent_tools.agent_tool import Answer
-from overspill.agent_tools.argument_schema import schema_of
+from overspill.agent_tools.arguments import schema_of
 from overspill.agent_tools.capture_source import CaptureSource
 from overspill.agent_tools.error_answers import InvalidArguments, error_answer
 from overspill.agent_tools.fitting import AnswerFitter

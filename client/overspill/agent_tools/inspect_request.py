@@ -12,8 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from overspill import wire
-from overspill.agent_tools import lenient_arguments
-from overspill.agent_tools.argument_schema import argument
+from overspill.agent_tools.arguments import argument, cleaned
 from overspill.agent_tools.error_answers import A_HANDLE, InvalidArguments
 from overspill.guard.policy_defaults import ANSWER_CHARS
 from overspill.spools.capture import LocalCapture
@@ -41,6 +40,8 @@ LINES: Final = 50
 """Lines of a read that says no number."""
 WAIT_SECONDS: Final = 45
 """Hosts end calls of tools after a minute or more."""
+_IMPLIED_MODES: Final = (("pattern", "grep"), ("start", "range"), ("end", "range"))
+"""The mode that an argument implies if no mode is given."""
 _MOST_QUOTED: Final = 100
 _NO_HANDLE: Final = "Object missing required field `capture`"
 _PLAIN_WORDS: Final = (
@@ -99,7 +100,9 @@ class InspectRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def of(cls, arguments: Arguments) -> InspectRequest:
         """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
         try:
-            meant = lenient_arguments.with_implied_mode(arguments, cls)
+            meant = cleaned(arguments, cls)
+            if "mode" not in meant:
+                meant |= next(({"mode": mode} for name, mode in _IMPLIED_MODES if name in meant), {})
             return _checked(msgspec.convert(meant, cls, strict=False))
         except msgspec.ValidationError as error:
             raise InvalidArguments(_error_text(error)) from error

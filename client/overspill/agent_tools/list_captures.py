@@ -9,8 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from overspill import wire
-from overspill.agent_tools import lenient_arguments
-from overspill.agent_tools.argument_schema import argument, schema_of
+from overspill.agent_tools.arguments import argument, request_of, schema_of
 from overspill.agent_tools.error_answers import error_answer
 from overspill.errors import OverspillError
 from overspill.errors.client_errors import NotSpooled
@@ -47,7 +46,7 @@ class ListRequest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
     @classmethod
     def of(cls, arguments: Arguments) -> ListRequest:
         """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
-        asked = lenient_arguments.request_of(cls, arguments, NAME)
+        asked = request_of(cls, arguments, NAME)
         return msgspec.structs.replace(asked, limit=min(max(asked.limit, 1), MAX_CAPTURES))
 
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 from msgspec import Struct
 
-from overspill.agent_tools import lenient_arguments
-from overspill.agent_tools.argument_schema import argument, schema_of
+from overspill.agent_tools.arguments import argument, request_of, schema_of
 from overspill.agent_tools.child_output import leave, read_until_end
 from overspill.agent_tools.error_answers import InvalidArguments
 from overspill.agent_tools.guarded_recording import guarded_answer
@@ -54,7 +53,7 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @classmethod
     def of(cls, arguments: Arguments) -> RunRequest:
         """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
-        asked = lenient_arguments.request_of(cls, arguments, NAME)
+        asked = request_of(cls, arguments, NAME)
         if not asked.command.strip() or "\0" in asked.command + asked.directory:
             raise InvalidArguments("the command must have text, and no NUL characters")
         seconds = min(max(asked.timeout_seconds, 1), MOST_SECONDS)

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Struct
 
-from overspill.agent_tools import lenient_arguments
-from overspill.agent_tools.argument_schema import argument, schema_of
+from overspill.agent_tools.arguments import argument, request_of, schema_of
 from overspill.agent_tools.error_answers import InvalidArguments
 from overspill.agent_tools.file_matches import FileQuery, by_python, by_ripgrep
 from overspill.agent_tools.guarded_recording import guarded_answer
@@ -54,7 +53,7 @@ class SearchRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @classmethod
     def of(cls, arguments: Arguments) -> SearchRequest:
         """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
-        asked = lenient_arguments.request_of(cls, arguments, NAME)
+        asked = request_of(cls, arguments, NAME)
         if not asked.pattern or re.search(r"[\0\n]", asked.pattern + asked.path + asked.glob):
             raise InvalidArguments("pattern must have text; NUL and newlines are not allowed in any argument")
         if re.search(r"[/{}\\]", asked.glob):

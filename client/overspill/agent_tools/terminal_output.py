@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from msgspec import Struct
 
 from overspill import wire
-from overspill.agent_tools import lenient_arguments
-from overspill.agent_tools.argument_schema import argument, schema_of
+from overspill.agent_tools.arguments import argument, handle_in, request_of, schema_of, without_punctuation
 from overspill.agent_tools.capture_source import CaptureSource
 from overspill.agent_tools.error_answers import InvalidArguments
 from overspill.agent_tools.inspect_output import NAME as READER
@@ -56,7 +55,7 @@ class TerminalRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @classmethod
     def of(cls, arguments: Arguments) -> TerminalRequest:
         """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
-        asked = lenient_arguments.request_of(cls, arguments, NAME)
+        asked = request_of(cls, arguments, NAME)
         if asked.mode not in _MODES:
             wrong = f"{asked.mode[:_NAME_CHARS]!r} is not a mode; the modes are {', '.join(_MODES)}"
             raise InvalidArguments(f"{wrong}. To wait, call {READER} with the handle")
@@ -107,12 +106,12 @@ def _instant(text: str) -> datetime | None:
 
 async def _find_terminal(client: Client, session: str, terminal: str) -> Entry:
     """Return the terminal that is meant. Raises `InvalidArguments`, and what the service answers."""
-    handle = lenient_arguments.handle_in(terminal or os.environ.get(TERMINAL_VARIABLE, ""))
+    handle = handle_in(terminal or os.environ.get(TERMINAL_VARIABLE, ""))
     if wire.CAPTURE_ID.fullmatch(handle):
         return await client.get(handle)
     if handle.startswith(wire.CALL_PREFIX):
         return await client.get(call(handle.removeprefix(wire.CALL_PREFIX)), session=session)
-    terminal = lenient_arguments.without_punctuation(terminal)
+    terminal = without_punctuation(terminal)
     for state in (wire.State.LIVE, None):
         for where in dict.fromkeys((session, "")):
             page = await client.list(session=where, state=state, limit=_MOST_LOOKED_AT)
@@ -124,7 +123,7 @@ async def _find_terminal(client: Client, session: str, terminal: str) -> Entry:
 
 def _is_meant(entry: Entry, terminal: str) -> bool:
     name = entry.labels.get(wire.TERMINAL_LABEL)
-    return name is not None and (not terminal or terminal == lenient_arguments.without_punctuation(name))
+    return name is not None and (not terminal or terminal == without_punctuation(name))
 
 
 def _last_active(entry: Entry) -> datetime:

@@ -1,44 +1,64 @@
-"""Reads arguments as models mean them: handles in brackets, numbers as text, modes in capitals.
+"""The arguments of a tool: described to a model as JSON Schema, and read as the model means them.
 
-Models copy a handle with the punctuation around it, and write numbers as they would in a sentence. What they
-mean is plain in these cases, and an error would cost the agent a call.
+Models copy a handle with the punctuation around it, write modes in capitals, and numbers as they would in a
+sentence. What they mean is plain in these cases, and an error would cost the agent a call.
 """
 
 from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 import msgspec
 
 from overspill import wire
-from overspill.agent_tools.argument_schema import schema_of
 from overspill.agent_tools.error_answers import InvalidArguments
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from msgspec import Struct
+    from msgspec.structs import FieldInfo
 
 T = TypeVar("T", bound="Struct")
 
+_TYPES: Final = {str: "string", int: "integer", float: "number", bool: "boolean"}
 _PUNCTUATION: Final = " \t\r\n\"'`“”‘’«»<>()[]{}.,;"  # noqa: RUF001  (quotes of every kind)
 _CLOSING_PUNCTUATION: Final = "\"'`“”‘’«»>)]},; \t\r\n"  # noqa: RUF001
 _HANDLE: Final = re.compile(rf"(?<![A-Za-z0-9]){wire.CAPTURE_ID.pattern}(?![A-Za-z0-9])")
 _NUMBER: Final = re.compile(r"([+-]?[0-9][0-9,]{0,20})(?:\.0*)?")
 _LONGEST: Final = 1_000
 """Characters of a text in which a handle is searched for."""
-_IMPLIED_MODES: Final = (("pattern", "grep"), ("start", "range"), ("end", "range"))
-"""The mode that an argument implies if no mode is given."""
 
 
-def with_implied_mode(given: Mapping[str, Any], kind: type[Struct]) -> dict[str, Any]:
-    """Return the arguments of `inspect_output`, cleaned, with the mode that they imply if they name none."""
-    meant = cleaned(given, kind)
-    if "mode" not in meant:
-        meant |= next(({"mode": mode} for name, mode in _IMPLIED_MODES if name in meant), {})
-    return meant
+def argument(description: str, **bounds: Any) -> msgspec.Meta:
+    """Describe a field of a request to a model.
+
+        size: Annotated[int, argument("How many.", minimum=1)] = 5
+
+    `bounds` are keywords of JSON Schema. They are not checked: each tool says what it makes of other values.
+    """
+    return msgspec.Meta(description=description, extra_json_schema=bounds)
+
+
+def schema_of(request: type[Struct]) -> dict[str, Any]:
+    """Return the schema for a provider's tool definition. What may be null may be left out instead."""
+    fields = msgspec.structs.fields(request)
+    required = [field.name for field in fields if field.required]
+    return {
+        "type": "object",
+        "properties": {field.name: _property(field) for field in fields},
+        **({"required": required} if required else {}),
+        "additionalProperties": False,
+    }
+
+
+def _property(field: FieldInfo) -> dict[str, Any]:
+    kind, meta = get_args(field.type)  # of Annotated
+    known = [_TYPES[each] for each in (kind, *get_args(kind)) if each in _TYPES]
+    default = {} if field.required or field.default in {None, ""} else {"default": field.default}
+    return {"type": known[0], "description": meta.description, **default, **meta.extra_json_schema}
 
 
 def without_punctuation(text: str) -> str:
