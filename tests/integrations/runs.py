@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 HERE: Final = Path(__file__).parent
-SLOW: Final = frozenset({"claude_agent_sdk"})
+SLOW: Final = frozenset({"claude_agent_sdk", "copilot_sdk"})
 """Each call starts a program: the odd cases would take minutes."""
 FRAMEWORKS: Final = sorted(path.parent.name for path in HERE.glob("*/pyproject.toml"))
 
