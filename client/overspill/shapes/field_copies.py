@@ -36,13 +36,11 @@ class Unchangeable(Exception):
 
 def with_fields(value: Any, fields: Mapping[Any, Any]) -> Any:
     """Return a copy with other `fields`. A dict loses the fields that become None. Raises `Unchangeable`."""
-    try:
-        copied = _copied(value, dict(fields))
-    except Exception as error:
-        raise Unchangeable(type(value).__name__) from error
-    if type(copied) is type(value) and all(_is_same(get(copied, name), new) for name, new in fields.items()):
-        return copied
-    raise Unchangeable(type(value).__name__)
+    return _checked_copy(
+        value,
+        lambda: _copied(value, dict(fields)),
+        lambda copied: all(_is_same(get(copied, name), new) for name, new in fields.items()),
+    )
 
 
 def with_items(value: Any, items: list[Any]) -> Any:
@@ -50,13 +48,11 @@ def with_items(value: Any, items: list[Any]) -> Any:
     kind = type(value)
     if kind in _BUILT_IN:
         return kind(items)
-    try:
-        copied = _VIEWS[kind](items) if kind in _VIEWS else _refilled(value, items)
-        if type(copied) is kind and len(copied) == len(items) and _are_same(copied, items):
-            return copied
-    except Exception as error:
-        raise Unchangeable(kind.__name__) from error
-    raise Unchangeable(kind.__name__)
+    return _checked_copy(
+        value,
+        lambda: _VIEWS[kind](items) if kind in _VIEWS else _refilled(value, items),
+        lambda copied: len(copied) == len(items) and _are_same(copied, items),
+    )
 
 
 def with_text(value: Any, text: str) -> Any:
@@ -76,12 +72,11 @@ def with_text(value: Any, text: str) -> Any:
 def _of_subclass(base: Any, value: Any, content: Any) -> Any:
     """Return `content` in the class of `value`. Only NumPy's own method makes texts of its classes."""
     kind = type(value)
-    try:
-        made = _first_that_works((base.__new__, kind.__new__), kind, content)
-    except Exception as error:
-        raise Unchangeable(kind.__name__) from error
-    if type(made) is not kind or not base.__eq__(made, content):
-        raise Unchangeable(kind.__name__)
+    made = _checked_copy(
+        value,
+        lambda: _first_that_works((base.__new__, kind.__new__), kind, content),
+        lambda made: base.__eq__(made, content),
+    )
     getattr(made, "__dict__", {}).update(getattr(value, "__dict__", {}))
     return made
 
@@ -107,9 +102,18 @@ def with_entries(value: Mapping[Any, Any], entries: dict[Any, Any]) -> Any:
     """Return a mapping of the same class with only these entries. Raises `Unchangeable`."""
     if type(value) is dict:
         return entries
+    return _checked_copy(
+        value,
+        lambda: _first_that_works((_updated, _with_inner, _constructed), value, entries),
+        lambda made: len(made) == len(entries),
+    )
+
+
+def _checked_copy(value: Any, make: Callable[[], Any], is_right: Callable[[Any], bool]) -> Any:
+    """Return what `make` makes, if it has the class of `value` and is right. Raises `Unchangeable`."""
     try:
-        made = _first_that_works((_updated, _with_inner, _constructed), value, entries)
-        if type(made) is type(value) and len(made) == len(entries):
+        made = make()
+        if type(made) is type(value) and is_right(made):
             return made
     except Exception as error:
         raise Unchangeable(type(value).__name__) from error
