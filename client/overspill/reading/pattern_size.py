@@ -43,11 +43,6 @@ class _Size(NamedTuple):
     nested: int = 1
     """The largest product of nested repetitions."""
 
-    def plus(self, other: _Size) -> _Size:
-        return _Size(
-            self.copies + other.copies, self.optional + other.optional, max(self.nested, other.nested)
-        )
-
     def repeated(self, match: re.Match[str]) -> _Size:
         """Return the size of what stands before a repetition, written out as RE2 does."""
         least, most = int(match["least"] or 0), int(match["most"] or match["least"] or 1)
@@ -101,7 +96,8 @@ def _size_of(pattern: str) -> _Size:
 
 
 def _total(parts: list[_Size]) -> _Size:
-    total = _Size()
-    for part in parts:
-        total = total.plus(part)
-    return total
+    return _Size(
+        sum(part.copies for part in parts),
+        sum(part.optional for part in parts),
+        max((part.nested for part in parts), default=1),
+    )

@@ -94,7 +94,7 @@ class Subscriptions:
 
     def _of_connection(self, context: ServerRequestContext[Any]) -> dict[str, _Subscription]:
         """Return the subscriptions of a connection, which end with it."""
-        connection = _connection(context)
+        connection: Connection = context.session._connection  # noqa: SLF001  (the SDK shows its end nowhere else)
         if _STATE not in connection.state:
             connection.state[_STATE] = subscribed = dict[str, _Subscription]()
             connection.exit_stack.push_async_callback(partial(_end_all, subscribed))
@@ -133,10 +133,6 @@ class _Subscription:
 
 async def _end_all(subscribed: dict[str, _Subscription]) -> None:
     await asyncio.gather(*(subscription.end() for subscription in subscribed.values()))
-
-
-def _connection(context: ServerRequestContext[Any]) -> Connection:
-    return context.session._connection  # noqa: SLF001  (the SDK shows handlers no other way to a connection's end)
 
 
 def _is_capture(uri: str) -> bool:
