@@ -1,4 +1,4 @@
-"""Room for a notice in output schemas: one that allows no further entry could say nothing of what was cut.
+"""Room for a notice in output schemas. One that allows no further entry has no place to say what was cut.
 
 A schema that wants lists or texts to be long, or whole, would keep a result whole, however large. So an
 object may have the notice alone in the place of what the schema requires.

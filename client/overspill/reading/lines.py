@@ -221,7 +221,7 @@ def _count_lines(data: bytes) -> int:
 def _fit(
     size: int, decode: Callable[[bytes], Decoded], choose: Callable[[int], bytes]
 ) -> tuple[bytes, Decoded]:
-    """Return what `choose` gives for the largest cap whose text has `size` bytes.
+    """Return what `choose` gives for the largest cap whose text has at most `size` bytes.
 
     U+FFFD makes a text longer, and so do the blanks that a terminal shows where its cursor jumped over.
     """

@@ -40,7 +40,7 @@ def may_be_wrapped(text: str, end: int) -> bool:
 
 
 def held_from(text: str, start: int, known: int, values: Sequence[str], *, is_by_line: bool) -> int:
-    """Return where, from `start` on, a secret may begin that goes on behind the text; if nowhere, its length.
+    """Return where a secret may begin that goes on behind the text, from `start` on; if nowhere, its length.
 
     Private keys, which are long, may begin at `known` or later: then it is before `start`. `values` are
     literal secrets. With `is_by_line`, a line without an end is held back as a whole.

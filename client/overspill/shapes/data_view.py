@@ -130,7 +130,7 @@ class Weight(NamedTuple):
 
 
 def weight_within(value: Any, most: int) -> Weight:
-    """Return what `value` counts, of more than `most` bytes a number above that and the lines so far."""
+    """Return what `value` counts; above `most` bytes, some number above that and the lines until there."""
     if type(value) is str and len(value) >= LONG_TEXT_CHARS and value.isascii():
         return Weight(len(value) + 2, measure.count_lines(value))
     found = view(value, most)

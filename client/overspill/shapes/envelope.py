@@ -40,7 +40,7 @@ _NOTICE_MARKS: Final = ("overspill", "...")
 class Envelope(Shape):
     """A result and the `parts` of it that a model reads. `cut_parts` are cut; all parts unless given.
 
-    `remaining` is what of some limits the parts that stay leave for the notice.
+    `remaining` is the room within some limits that the parts that stay leave for the notice.
     """
 
     def __init__(
