@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,17 @@ def test_the_metrics_table_is_that_of_the_declarations() -> None:
 
 def test_the_settings_table_is_that_of_the_settings() -> None:
     assert settings_table() in (DOCS / "configuration.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("package", ["client", "service"])
+def test_a_package_names_the_pythons_that_the_readme_promises(package: str) -> None:
+    project = tomllib.loads((ROOT / package / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = [each.rpartition(" ")[2] for each in project["classifiers"] if " :: Python :: 3." in each]
+
+    assert f"CPython {named[0]} to {named[-1]} on Linux or macOS" in FIRST_PAGES[0].read_text(
+        encoding="utf-8"
+    )
+    assert project["requires-python"] == f">={named[0]}"
 
 
 def test_the_example_runs_as_it_stands_with_the_guard_and_the_reading_tool(service: ServiceProcess) -> None:
