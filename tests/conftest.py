@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sysconfig
 import tempfile
 from pathlib import Path
 
@@ -21,6 +22,9 @@ bytecode.keep(Path(__file__).parent.parent / ".pytest_cache" / "bytecode")
 # Hypothesis would fail an example that takes 200 ms, as any does on a busy machine.
 hypothesis.settings.register_profile("overspill", deadline=None)
 hypothesis.settings.load_profile("overspill")
+
+# Programs of this environment are found as under `uv run`, also if an editor starts the tests by its Python.
+os.environ["PATH"] = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)])
 
 # Notices have the same marks in every run, and no test makes a secret for whoever runs the tests.
 os.environ["OVERSPILL_NOTICE_KEY"] = "the secret of these tests"
