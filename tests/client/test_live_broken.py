@@ -146,6 +146,7 @@ def test_a_person_keeps_the_handle_of_a_command_whose_service_was_killed(tmp_pat
         with SyncClient(service.url, session="person", retries=0) as client:
             wait_until(lambda: client.list(session="person").captures, "the live capture")
             handle = client.list(session="person").captures[0].id
+            wait_until(lambda: client.live_status(handle).accepted, "what `run` sends once it knows of it")
             service.kill()
             for name in ("middle", "go-on"):
                 (tmp_path / name).touch()
