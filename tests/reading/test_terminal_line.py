@@ -54,6 +54,11 @@ EDITED: Final = {
         "Unpacking a ...",
     ),
     "a wide character half overwritten": ("x\u00e9\u4e2d!\b\by", "x\u00e9 y!"),
+    "a mark written by itself": (
+        "caf\u00e9 e\x1b[m\u0301x\b\by\u4e2d\x1b[m\u0301z",
+        "caf\u00e9 y\u4e2d\u0301z",
+    ),
+    "colours of tmux": ("a\x1b[m\x0fb\x1b[1m\x1b[m\x0f\x07c\bd", "abd"),
     "tabs": ("a\tb\b\bc", "a      cb"),
     "a backspace only goes back": ("$ abc\b", "$ abc"),
     "typed anew": ("abc\b \b\b \bx", "ax"),

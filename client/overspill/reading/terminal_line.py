@@ -114,7 +114,7 @@ class Line:
         return "".join([*self._cells[:stop], *(self._elsewhere or [])])
 
     def _write(self, text: str) -> None:
-        cells = list(text) if text.isascii() and text.isprintable() else _cells(text)
+        cells = list(text) if text.isascii() and text.isprintable() else _cells(self._marked(text))
         if self._elsewhere is not None:
             self._elsewhere += cells
             self._at += len(cells)
@@ -124,6 +124,16 @@ class Line:
         self._put(cells)
         self._is_anew = False
         self._is_at_edge = bool(self._columns and cells and self._at % self._columns == 0)
+
+    def _marked(self, text: str) -> str:
+        """Return the text without marks at its beginning: those go to the character before the cursor."""
+        at = min(self._at, len(self._cells)) - 1
+        while at >= 0 and not self._cells[at]:
+            at -= 1
+        while at >= 0 and text and _is_mark(text[0]) and self._elsewhere is None:
+            self._cells[at] += text[0]
+            text = text[1:]
+        return text
 
     def _put(self, cells: list[str]) -> None:
         self._pad(self._at)
@@ -258,14 +268,20 @@ class Line:
         return min(stop, len(self._cells))
 
 
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character) in _ZERO_WIDTH
+
+
 def _cells(text: str) -> list[str]:
     """Return what each column has: wide characters take two, marks and controls none."""
     cells: list[str] = []
+    last = 0
     for character in text:
-        if cells and unicodedata.category(character) in _ZERO_WIDTH:
-            cells[-1] += character
-        else:
-            cells.append(character)
-            if unicodedata.east_asian_width(character) in "WF":
-                cells.append("")
+        if cells and _is_mark(character):
+            cells[last] += character
+            continue
+        last = len(cells)
+        cells.append(character)
+        if unicodedata.east_asian_width(character) in "WF":
+            cells.append("")
     return cells

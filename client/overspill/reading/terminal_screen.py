@@ -123,7 +123,8 @@ class _Screen:
             return
         line = written_line(written)
         if self._at is None:
-            self._lines += [self._new(number, shown(each, self._columns)) for each in line.outputs]
+            outputs = [output for each in line.outputs if (output := shown(each, self._columns))]
+            self._lines += [self._new(number, output) for output in outputs]
             self._begin()
         for token in tokens(line.last):
             self._take(token)

@@ -21,7 +21,7 @@ _LEAD, _LEAD_OF_3, _LEAD_OF_4 = 0xC0, 0xE0, 0xF0
 # never takes the text behind it along: then only its introducer goes. None of them reaches over a line end.
 _ESCAPES: Final = re.compile(
     rb"""
-    \x1b\[ [0-?]{0,64}+ [\ -/]{0,8}+ [@-~]        # control sequences: colours, cursor
+    \x1b\[ [0-?]{0,64}+ [\ -/]{0,8}+ [@-~] \x0f?+  # control sequences: colours, cursor; SI as in tmux
   | \x1b [\]PX^_] [^\x00-\x07\n\x1b]{0,4096}+ (?: \x07 | \x1b\\ )  # strings: titles, hyperlinks
   | \x1b [\ -/]{1,4}+ [0-~]                                       # character sets
   | \x1b [0-OQ-WYZ\\`-~]                                          # two-character sequences
@@ -32,6 +32,9 @@ _ESCAPES: Final = re.compile(
 
 # All of a line before its last carriage return that something follows.
 _REWRITTEN: Final = re.compile(rb"^[^\n]*\r(?=[^\r\n])", re.MULTILINE)
+
+_UNSEEN: Final = bytes({*range(0x20), 0x7F} - {*b"\b\t\n\v\f\r\x1b"})
+"""Control characters that a terminal does not show."""
 
 _TO_START: Final = re.compile(rb"\x1b\[[01]?G")
 r"""To the first column, as `\r`."""
@@ -159,12 +162,15 @@ def strip_escapes(data: bytes) -> bytes:
 
 
 def _strip_all_but_moves(data: bytes) -> bytes:
-    """Return `data` without the escape sequences that `terminal_line` does not know."""
-    if b"\x1b" not in data:
-        return data
-    return _ESCAPES.sub(
-        lambda found: found[0] if MOVES.fullmatch(found[0]) else b"", _TO_START.sub(b"\r", data)
-    )
+    """Return `data` without the escape sequences that `terminal_line` does not know, and unseen controls."""
+    if b"\x1b" in data:
+        data = _ESCAPES.sub(_move, _TO_START.sub(b"\r", data))
+    return data.translate(None, _UNSEEN)
+
+
+def _move(found: re.Match[bytes]) -> bytes:
+    """Return a sequence if `terminal_line` knows it. The bell that ends some is a control too."""
+    return found[0].replace(b"\x07", b"\x1b\\") if MOVES.match(found[0]) else b""
 
 
 def written_at(line: bytes, at: int | None) -> tuple[int, int]:
