@@ -196,8 +196,7 @@ class RedactingStream(Generic[AnyStr]):
         if mark is not None and (form := mark.form(chunk)) is not None:
             self._utf16 = RedactingStream(self._redactor, bytes, form)
             self._utf16.counts = self.counts
-        text: str = self._form.decoded(chunk)
-        return text
+        return self._form.decoded(chunk)
 
     def _encoded(self, text: str) -> AnyStr:
         result: AnyStr = self._form.encoded(text)

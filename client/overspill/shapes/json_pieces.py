@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from overspill.shapes.pictures import is_payload, is_picture
 from overspill.text.rendering import compact_json, items_of, json_scalar, printable, unprintable
@@ -13,17 +13,13 @@ LONG_TEXT_CHARS: Final = 1_000
 _SHORT_SCALARS: Final = frozenset({bool, float, type(None)})
 
 
-class _OpenContainer:
-    """A container whose items are being written: what of it comes next."""
+class _OpenContainer(NamedTuple):
+    """A container whose items are being written: those that come next, and what closes it."""
 
-    __slots__ = ("begin", "end", "identity", "is_picture", "next")
-
-    def __init__(self, value: Any, items: Any, *, is_picture: bool) -> None:
-        self.identity = id(value)
-        self.is_picture = is_picture
-        is_mapping = isinstance(items, Mapping)
-        self.next = _entries(dict(items)) if is_mapping else _items(list(items))
-        self.begin, self.end = "{}" if is_mapping else "[]"
+    items: Iterator[tuple[str, Any, Any]]
+    end: str
+    identity: int
+    is_picture: bool
 
 
 def json_pieces(value: Any) -> Iterator[str]:
@@ -33,7 +29,7 @@ def json_pieces(value: Any) -> Iterator[str]:
     yield _opening(value, None, open_, inside)
     while open_:
         last = open_[-1]
-        for before, step, item in last.next:
+        for before, step, item in last.items:
             yield before + _opening(item, step, open_, inside)
             if open_[-1] is not last:
                 break
@@ -58,11 +54,13 @@ def _opening(value: Any, step: Any, open_: list[_OpenContainer], inside: set[int
         if items is None:
             return _single(value, is_payload=is_data)
         inside_picture = is_picture(value, step, is_inside=is_inside_picture)
-        open_.append(_OpenContainer(value, items, is_picture=inside_picture))
+        is_mapping = isinstance(items, Mapping)
+        following = _entries(dict(items)) if is_mapping else _items(list(items))
     except Exception as error:  # noqa: BLE001  (foreign methods: whatever they raise)
         return compact_json(unprintable(value, error))
+    open_.append(_OpenContainer(following, "}" if is_mapping else "]", id(value), inside_picture))
     inside.add(id(value))
-    return open_[-1].begin
+    return "{" if is_mapping else "["
 
 
 def _single(value: Any, *, is_payload: bool) -> str:
