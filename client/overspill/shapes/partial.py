@@ -56,7 +56,7 @@ def clamp_partial(update: Any, limits: Limits, shorten: Shorten | None = None) -
     if shape is None or not shape.exceeds(limits):
         return update
     try:
-        return _clamped(update, shape, _Budget(limits, shorten))
+        return _clamped(update, shape, _Budget(limits, shorten, limits))
     except Exception:  # noqa: BLE001  (foreign methods within, or no other of its class can be made)
         return update
 
@@ -97,12 +97,12 @@ def _limits(limits: Limits) -> str:
 
 
 class _Budget:
-    """What the limits leave for the texts that follow."""
+    """What is left of the limits for the texts that follow: None if one was cut."""
 
-    def __init__(self, limits: Limits, shorten: Shorten | None = None) -> None:
+    def __init__(self, limits: Limits, shorten: Shorten | None, left: Limits | None) -> None:
         self._limits = limits
         self._shorten = shorten
-        self._left: Limits | None = limits
+        self._left = left
 
     def take(self, text: str) -> str:
         """Return `text` as far as there is room, then a remark, unless the text is no longer than that."""
@@ -117,9 +117,8 @@ class _Budget:
 
     def share(self, part: float, taken: str) -> _Budget:
         """Return a budget with a part of what is left beside the text that is `taken`."""
-        budget = _Budget(self._limits, self._shorten)
-        budget._left = None if self._left is None else scaled(left_beside(self._left, taken), part)
-        return budget
+        left = None if self._left is None else scaled(left_beside(self._left, taken), part)
+        return _Budget(self._limits, self._shorten, left)
 
     def remark(self, text: str) -> str:
         """Return the remark that stands for all of `text`."""
