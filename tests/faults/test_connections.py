@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import tracemalloc
 from contextlib import asynccontextmanager, suppress
 from itertools import pairwise
@@ -20,6 +21,7 @@ from overspill_service.resources.blocked_addresses import BlockedAddresses
 from overspill_service.resources.peers import network_of, peer_of
 
 from tests.clock import Clock
+from tests.faults.traffic import until
 from tests.servers.overspill import ForkedService, ServiceProcess, running
 from tests.web.conftest import path_of
 
@@ -135,6 +137,25 @@ async def test_a_head_with_far_too_many_fields_is_refused_before_its_end(service
     assert head.startswith(b"HTTP/1.1 431 ")
     assert msgspec.json.decode(body, type=wire.Problem).code == wire.Code.HEADERS_TOO_LARGE
     assert {b"Cache-Control: no-store", b"X-Content-Type-Options: nosniff"} < set(head.splitlines())
+
+
+@pytest.mark.parametrize("fields", [b"X: " + b"y" * 40_000, (b"X: " + b"y" * 20_000 + b"\r\n") * 7])
+async def test_a_head_that_is_too_large_leaves_the_answer_before_it_whole(
+    service: ServiceProcess, fields: bytes
+) -> None:
+    content = b"x" * (16 * 2**20)  # more than the sockets hold: the answer is on its way until it is read
+    assert await status(service, path_of(content), data=io.BytesIO(content)) == 201
+
+    async def is_refused() -> bool:
+        return "its header fields are too long" in service.logged()
+
+    async with connected(service, 1) as [(reader, writer)]:
+        writer.write(f"GET {path_of(content)}/content HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"GET / HTTP/1.1\r\n" + fields)
+        await until(is_refused)
+
+        assert await asyncio.wait_for(reader.read(), 30) == content
 
 
 async def test_the_log_says_that_heads_were_refused_but_once_for_many(service: ServiceProcess) -> None:

@@ -43,6 +43,8 @@ class ClientConnection(asyncio.Protocol):
         self.head = HeadCount()
         self.activity = Activity.NEW
         self.is_reserved = False
+        self.is_refused = False
+        """Whether nothing more is taken of it. It is closed behind the answer that is on its way."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)

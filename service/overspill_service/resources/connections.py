@@ -101,14 +101,19 @@ class Connections:
             connection.activity = Activity.BUSY
             self._expect_head(connection, comes_now=not has_body)
 
-    def end(self, transport: asyncio.BaseTransport | None, body: Body | None) -> None:
-        """Note the end of the answer. `body` is the request's, if it has one: it may not have come yet."""
+    def end(self, transport: asyncio.BaseTransport | None, body: Body | None) -> bool:
+        """Note the end of the answer. Return whether the connection may stay open behind it.
+
+        `body` is the request's, if it has one: it may not have come yet.
+        """
         connection = self._open.pop(transport, None) if transport is not None else None
-        if connection is not None and transport is not None:
-            self._open[transport] = connection
-            connection.activity = Activity.IDLE
-            if body is not None:
-                body.on_eof(partial(self._expect_head, connection, comes_now=True))
+        if connection is None or transport is None:
+            return True
+        self._open[transport] = connection
+        connection.activity = Activity.IDLE
+        if body is not None:
+            body.on_eof(partial(self._expect_head, connection, comes_now=True))
+        return not connection.is_refused
 
     def received(self, connection: ClientConnection, data: bytes) -> bool:
         """Count what came, if it belongs to a head. Return whether the request may go on.
@@ -117,6 +122,8 @@ class Connections:
         long, refuse the longest.
         """
         head, transport = connection.head, connection.transport
+        if connection.is_refused:
+            return False
         is_coming = head.take(data)
         if head.has_long_field:
             return self._refuse_head(connection, self._refusals.large_field)
@@ -133,8 +140,13 @@ class Connections:
         return True
 
     def _refuse_head(self, connection: ClientConnection, answer: bytes) -> bool:
-        """Refuse a head, and note the offence of its address. Return that the request may not go on."""
-        self._refuse(connection, answer)
+        """Refuse a head, and note the offence of its address. Return that the request may not go on.
+
+        An answer that is on its way to an earlier request comes to its end.
+        """
+        connection.is_refused = True
+        if connection.activity is not Activity.BUSY:
+            self._refuse(connection, answer)
         self._on_large_head()
         if not self._is_proxy(peer_of(connection.transport)):
             self._blocked.note_offence(connection.address)

@@ -85,10 +85,14 @@ async def middleware(
             response = await _answer(request, exchange, handler)
             return response
         finally:
-            service.connections.end(transport, request.content if has_body else None)
             _count_and_log(request, exchange, response, time.perf_counter() - start)
-            if exchange.action is not None:
-                await auditing.end(request, None if response is None else response.status)
+            try:
+                if exchange.action is not None:
+                    await auditing.end(request, None if response is None else response.status)
+            finally:  # nothing waits between this and the writing of the answer: no refusal comes before it
+                may_stay = service.connections.end(transport, request.content if has_body else None)
+                if response is not None and not may_stay:
+                    response.force_close()
 
 
 def _count_and_log(
