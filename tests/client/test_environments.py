@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from overspill.spools.spool import Spool
 from overspill.transfer.address import Address
-from overspill.transfer.own_key import own_key
+from overspill.transfer.key import own_key
 
 from tests.servers.overspill import clean_environment
 

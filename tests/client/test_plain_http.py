@@ -6,8 +6,7 @@ import logging
 
 import pytest
 from overspill.transfer.address import Address
-from overspill.transfer.key_warnings import warn_of_plain_http
-from overspill.transfer.own_key import own_key
+from overspill.transfer.key import own_key, warn_of_plain_http
 
 
 def address(url: str, key: str = "secret") -> Address:

@@ -28,8 +28,7 @@ from overspill.guard.tool_limits import most_tokens, share_in_chars, whole_limit
 from overspill.previews.cut import ENDS, HEAD, PREVIEW, STRATEGIES, Strategy
 from overspill.previews.styles import CAPPED, CLAMPED, COUNTED, MARKED, PARTIAL, PERSISTED, STYLES
 from overspill.redaction.masking import Redaction
-from overspill.text.limit_arithmetic import stricter
-from overspill.text.limits import CHARS_PER_TOKEN, UNLIMITED, Limits
+from overspill.text.limits import CHARS_PER_TOKEN, UNLIMITED, Limits, stricter
 from overspill.text.measure import MAX_BYTES_PER_CHARACTER
 from overspill.text.tokenizers import Tiktoken
 from overspill.text.tokens import TokenCounter

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.reading.chunks import Extent
 from overspill.text import measure, token_estimate
-from overspill.text.limit_arithmetic import left_beside, scaled
-from overspill.text.limits import UNLIMITED, Limits, exceeds
+from overspill.text.limits import UNLIMITED, Limits, exceeds, left_beside, scaled
 from overspill.text.sanitize import cut_after, cut_before, longest_fitting
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from overspill.previews import cut, notice_forms
 from overspill.previews.notice_marks import marked
 from overspill.text import measure
-from overspill.text.limit_arithmetic import left_beside, scaled, stricter
-from overspill.text.limits import Limits, exceeds
+from overspill.text.limits import Limits, exceeds, left_beside, scaled, stricter
 from overspill.text.lookalikes import defuse
 
 if TYPE_CHECKING:

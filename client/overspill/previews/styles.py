@@ -16,8 +16,7 @@ from overspill.previews.cut import HEAD
 from overspill.previews.filling_styles import CAPPED, CLAMPED, COUNTED, PARTIAL
 from overspill.previews.notice_marks import unmarked
 from overspill.text import measure, quantities
-from overspill.text.limit_arithmetic import left_beside, scaled
-from overspill.text.limits import UNLIMITED, exceeds
+from overspill.text.limits import UNLIMITED, exceeds, left_beside, scaled
 from overspill.text.lookalikes import defuse
 from overspill.text.reasons import for_model
 from overspill.text.sanitize import sanitize

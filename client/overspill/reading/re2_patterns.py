@@ -14,9 +14,8 @@ from overspill.reading.errors import InvalidPattern
 from overspill.reading.finder import IS_AVAILABLE, Finder
 from overspill.reading.literals import literals_of
 from overspill.reading.lock_free import cached_property
-from overspill.reading.pattern_size import check_size
+from overspill.reading.pattern_size import UNICODE_CLASS, check_size
 from overspill.reading.pattern_syntax import MAX_PROGRAM, check, encoded
-from overspill.reading.re2_refusals import explain
 from overspill.reading.stages import Chain, chains_of
 
 _MEMORY: Final = 8 * 2**20
@@ -144,10 +143,41 @@ def _compile(source: bytes, *, ignore_case: bool, memory: int = _MEMORY) -> re2.
     else:
         return engine
     del engine  # it may take megabytes, and an exception keeps what its frames hold
-    raise InvalidPattern(explain(trouble, source))
+    raise InvalidPattern(_explained(trouble, source))
 
 
 def _size_of(engine: re2.RE2) -> int:
     """Return the number of instructions of the larger of its two programs; -1 if one has no room."""
     sizes = int(engine.ProgramSize()), int(engine.ReverseProgramSize())
     return max(sizes) if min(sizes) >= 0 else -1
+
+
+def _explained(error: str, source: bytes) -> str:
+    """Return RE2's message (see its re2.h and re2/regexp.cc) with what to write instead."""
+    kind, _, part = error.partition(": ")
+    match kind:
+        case "bad repetition operator" if part.endswith("+"):
+            return (
+                f"possessive repetition {part} is not supported and not needed, since nothing backtracks: "
+                f"write {part[:-1]}"
+            )
+        case "invalid repetition size":
+            return (
+                f"the repetition {part} is too large: 1000 is the most, nested ones multiplied. Write + or *"
+            )
+        case _ if "too large" in error:
+            return f"the pattern is too complex: it needs more than {MAX_PROGRAM} steps. {_smaller(source)}"
+    return (
+        f"the pattern is not valid: {error}. The syntax is RE2's (github.com/google/re2/wiki/Syntax); "
+        "fixed=true searches for the text as it is"
+    )
+
+
+def _smaller(source: bytes) -> str:
+    """Return what to write instead of a pattern that is too large."""
+    if named := UNICODE_CLASS.search(source.decode()):
+        return (
+            f"A Unicode class like {named[0]} has hundreds each time it is repeated: write {named[0]}+ "
+            "without a count, or an ASCII class as [A-Za-z]"
+        )
+    return "Use smaller repetitions, and fewer alternatives and classes like \\pL"

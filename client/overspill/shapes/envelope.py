@@ -19,8 +19,7 @@ from overspill.shapes.replacing import REMOVED, with_values
 from overspill.shapes.shape import QUICK_CHARS, Shape
 from overspill.shapes.writer import as_text, render
 from overspill.text import measure
-from overspill.text.limit_arithmetic import left_beside
-from overspill.text.limits import UNLIMITED, exceeds, surely_fitting_chars_on_lines
+from overspill.text.limits import UNLIMITED, exceeds, left_beside, surely_fitting_chars_on_lines
 from overspill.text.media_types import JSON_TYPE, TEXT_TYPE, media_type_of
 from overspill.text.rendering import compact_json, is_plain_container, plain_stats
 

@@ -13,7 +13,7 @@ from overspill.shapes.fields import Part
 from overspill.shapes.parts import parts_with_text
 from overspill.shapes.single_values import BinaryShape, PrintedShape, TextShape, UnreadableShape
 from overspill.text import measure
-from overspill.text.limit_arithmetic import with_room_for
+from overspill.text.limits import with_room_for
 from overspill.text.rendering import is_opaque, is_structured, plain_stats, printable_number, unprintable
 
 if TYPE_CHECKING:

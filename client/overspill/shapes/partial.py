@@ -19,8 +19,7 @@ from overspill.shapes.short_copy import short_copy
 from overspill.shapes.single_values import BinaryShape, PrintedShape
 from overspill.shapes.writer import as_text, text_of
 from overspill.text import quantities
-from overspill.text.limit_arithmetic import left_beside, scaled
-from overspill.text.limits import UNLIMITED, Limits, exceeds
+from overspill.text.limits import UNLIMITED, Limits, exceeds, left_beside, scaled
 from overspill.text.measure import extent_of
 from overspill.text.media_types import TEXT_TYPE
 from overspill.text.rendering import is_plain_container, plain_stats

@@ -1,4 +1,4 @@
-r"""Limits in bytes, lines, characters and tokens, and whether a text exceeds them.
+r"""Limits in bytes, lines, characters and tokens, whether a text exceeds them, and limits made of others.
 
 There is one question, `exceeds(body, limits)`, for texts, bytes and files. It reads no more than it
 needs.
@@ -15,6 +15,8 @@ from overspill.text.encoding import STEP_CHARS
 from overspill.text.measure import MAX_BYTES_PER_CHARACTER, count_lines, size
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from overspill.text.body import Body
     from overspill.text.tokens import TokenCounter
 
@@ -154,3 +156,53 @@ def allowed_bytes(limits: Limits, body: Body) -> int:
     if limits.max_tokens is not None:
         sizes.append(limits.max_tokens * CHARS_PER_TOKEN * width)
     return min(sizes)
+
+
+def scaled(limits: Limits, share: float, rounded: Callable[[float], int] = int) -> Limits:
+    """Return `limits` times `share`, rounded down unless said otherwise."""
+    size, lines, chars, tokens = (
+        limit if limit in {None, UNLIMITED} else rounded((limit or 0) * share) for limit in limits[:4]
+    )
+    return Limits(size or 0, lines or 0, chars, tokens, limits.counter)
+
+
+def stricter(one: Limits, other: Limits) -> Limits:
+    """Return limits that allow what both allow. Tokens are counted as `one` counts them."""
+    size, lines, chars, tokens = (
+        b if a is None else a if b is None else min(a, b) for a, b in zip(one[:4], other[:4], strict=True)
+    )
+    return Limits(size or 0, lines or 0, chars, tokens, one.counter)
+
+
+def left_beside(limits: Limits, text: str, lines: int | None = None) -> Limits:
+    """Return what `limits` leave beside `text`, which takes up `lines` (counted unless given)."""
+    chars, tokens, counter = limits.max_chars, limits.max_tokens, limits.counter
+    lines = count_lines(text) if lines is None else lines
+    return Limits(
+        max_bytes=_reduced(limits.max_bytes, size(text)),
+        max_lines=_reduced(limits.max_lines, lines),
+        max_chars=None if chars is None else max(0, chars - len(text)),
+        max_tokens=None if tokens is None else max(0, tokens - least_token_limit(text, counter)),
+        counter=counter,
+    )
+
+
+def with_room_for(limits: Limits, texts: list[str]) -> Limits:
+    """Return limits that leave room for these texts too, even where JSON escapes them."""
+    text = "\n".join([*texts, ""])
+    chars, tokens = limits.max_chars, limits.max_tokens
+    escaped = text.count("\n") + text.count('"') + text.count("\\")
+    return limits._replace(
+        max_bytes=_grown(limits.max_bytes, size(text) + escaped),
+        max_lines=_grown(limits.max_lines, count_lines(text)),
+        max_chars=None if chars is None else _grown(chars, len(text) + escaped),
+        max_tokens=None if tokens is None else tokens + least_token_limit(text, limits.counter),
+    )
+
+
+def _grown(limit: int, number: int) -> int:
+    return UNLIMITED if limit == UNLIMITED else limit + number
+
+
+def _reduced(limit: int, number: int) -> int:
+    return UNLIMITED if limit == UNLIMITED else max(0, limit - number)

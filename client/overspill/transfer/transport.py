@@ -19,9 +19,8 @@ from overspill.transfer import failures
 from overspill.transfer.attempts import attempts_of
 from overspill.transfer.closing import CLOSED
 from overspill.transfer.connections import Connections
-from overspill.transfer.key_warnings import warn_of_expiry
+from overspill.transfer.key import own_key, warn_of_expiry
 from overspill.transfer.outgoing import Outgoing
-from overspill.transfer.own_key import own_key
 from overspill.transfer.request_span import requesting
 from overspill.wire import Header
 

@@ -1,21 +1,28 @@
-"""The key that a client uses by itself for a service on this machine: the one in its user's key file."""
+"""The key of requests: the client's own, else for a service on this machine that of its user's key file.
+
+It warns of a key that goes to the service unencrypted, and of one that expires soon.
+"""
 
 from __future__ import annotations
 
+import functools
+import logging
 import os
 from typing import TYPE_CHECKING, Final
 
 from overspill.errors import error_of
 from overspill.execution.socket_owners import can_tell_owners, listener_owners
-from overspill.transfer.key_warnings import warn_of_plain_http
 from overspill.wire import Code, UnsafeKeyFile, local_key_file, read_local_key
 
 if TYPE_CHECKING:
     from overspill.transfer.address import Address
 
-
 SUPERUSER: Final = 0
 """The id of root, who can read every file anyway."""
+_INSTANT_CHARS: Final = len("2026-11-23T06:00:00Z")
+"""As much of what the service says is logged: it may be no time at all."""
+_PLAIN_HTTP_VARIABLE: Final = "OVERSPILL_PLAIN_HTTP"
+_log: Final = logging.getLogger("overspill")
 
 
 def own_key(address: Address) -> str:
@@ -57,3 +64,21 @@ def _require_own_service(address: Address) -> None:
             f"a program of another user (uid {min(strangers)}) listens at {address.url} and is sent nothing: "
             "end it, or give a key of that service as OVERSPILL_KEY",
         )
+
+
+@functools.cache
+def warn_of_plain_http(url: str) -> None:
+    """Log once for each service that a key goes there unencrypted, unless the environment allows it."""
+    if os.environ.get(_PLAIN_HTTP_VARIABLE, "").strip().lower() not in {"1", "true", "yes"}:
+        _log.warning(
+            "the key for %s goes there over plain http, and whoever is on the way can read it: use https, or "
+            "set %s=true if the network is your own",
+            url,
+            _PLAIN_HTTP_VARIABLE,
+        )
+
+
+@functools.lru_cache(maxsize=256)
+def warn_of_expiry(url: str, expires: str) -> None:
+    """Log once for each service that its key expires soon."""
+    _log.warning("the key for %s expires soon (%r): ask for another one", url, expires[:_INSTANT_CHARS])
