@@ -101,6 +101,16 @@ async def test_files_for_tls_that_are_replaced_are_used_for_new_connections(
         await catalog.totals("tenant")
 
 
+def test_files_for_tls_are_read_once_until_they_change(files: Files, tmp_path: Path) -> None:
+    options = LinkOptions(tls=True, ssl_ca_certs=str(tmp_path / "trusted.pem"))
+    first = options.context()
+    again = options.context()
+    files.issue(files.authorities[1])
+
+    assert again is first
+    assert options.context() is not first
+
+
 async def test_a_file_for_tls_that_is_being_replaced_fails_no_request(
     files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
