@@ -6,7 +6,7 @@ The shell completes names of files by itself: it is only told to. Captures are l
 
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import click
 from click.shell_completion import CompletionItem
@@ -18,12 +18,6 @@ _MOST_CAPTURES: Final = 100
 """How many captures are offered: the newest ones."""
 _SECONDS: Final = 2.0
 """How long a person who presses Tab waits for the service."""
-
-
-def completion_of(metavar: str) -> dict[str, Any]:
-    """Return the setting that makes a shell complete a parameter; empty for an unknown metavar."""
-    completer = _COMPLETERS.get(metavar)
-    return {} if completer is None else {"shell_complete": completer}
 
 
 _file: Final[Completer] = click.File().shell_complete
@@ -69,9 +63,10 @@ def _is_program(entry: "os.DirEntry[str]", begun: str) -> bool:
     return entry.name.startswith(begun) and entry.is_file() and os.access(entry.path, os.X_OK)
 
 
-_COMPLETERS: Final[dict[str, Completer]] = {
+COMPLETERS: Final[dict[str, Completer]] = {
     "FILE": _file,
     "DIR": click.Path(file_okay=False).shell_complete,
     "COMMAND": _command,
     "REF": _capture,
 }
+"""What completes a parameter, by its metavar."""

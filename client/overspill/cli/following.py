@@ -37,9 +37,9 @@ class FollowedText:
 
 
 class FollowedTerminal:
-    """Shows the lines of a terminal of so many `columns` as it showed them in the end.
+    """Shows each line as a terminal of this many `columns` showed it in the end.
 
-    The line that is still written to is drawn over and over if `is_drawn`, else it waits until it is whole.
+    The last line, which may still change, is drawn again and again if `is_drawn`; else it waits for its end.
     """
 
     def __init__(self, columns: int, *, is_drawn: bool) -> None:

@@ -28,19 +28,19 @@ _KEPT_THEN: Final = "; after a minute without it, or soon after Ctrl-C, that is 
 
 @contextmanager
 def note_if_slow(signals: StopSignals, *, has_spool: bool) -> Iterator[None]:
-    """Say it if the end of the block is long in coming. With a spool that is where the rest goes."""
+    """Say so if the block takes long, and with a spool that what the service does not take goes there."""
 
-    def tell() -> None:
+    def say() -> None:
         if signals.number is None:
             output.say(_WAITS + (_KEPT_THEN if has_spool else ""))
 
-    told = threading.Timer(_QUIET_SECONDS, tell)
-    told.daemon = True
-    told.start()
+    timer = threading.Timer(_QUIET_SECONDS, say)
+    timer.daemon = True
+    timer.start()
     try:
         yield
     finally:
-        told.cancel()
+        timer.cancel()
 
 
 def hurrying_signals(hurry: Callable[[float], object]) -> StopSignals:
@@ -52,7 +52,7 @@ def hurrying_signals(hurry: Callable[[float], object]) -> StopSignals:
 def taken(
     signals: StopSignals, leave: Callable[[], object], failure: Callable[[], CommandFailure]
 ) -> Iterator[None]:
-    """Take the signals in the block. The second one ends it at once, with `leave` and the `failure`."""
+    """Take the signals in the block. The second one ends it at once: `leave` is called, `failure` raised."""
     try:
         with signals:
             yield

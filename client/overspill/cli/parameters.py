@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from overspill.cli.completing import completion_of
+from overspill.cli.completing import COMPLETERS
 
 Maker = Callable[[inspect.Parameter], click.Parameter]
 """Makes the option or argument that fills a parameter of a command."""
@@ -23,7 +23,7 @@ def option(*flags: str, **settings: Any) -> Maker:
         spelled = flags or (f"--{parameter.name.replace('_', '-')}",)
         default = parameter.default
         is_shown = bool(default) and default is not True
-        given = {**completion_of(settings.get("metavar", "")), **settings}
+        given = {"shell_complete": COMPLETERS.get(settings.get("metavar", "")), **settings}
         return click.Option([*spelled, parameter.name], default=default, show_default=is_shown, **given)
 
     return make
@@ -42,7 +42,7 @@ def argument(*, metavar: str, **settings: Any) -> Maker:
 
     def make(parameter: inspect.Parameter) -> click.Parameter:
         is_required = parameter.default is parameter.empty
-        values = {**completion_of(metavar), **settings}
+        values = {"shell_complete": COMPLETERS.get(metavar), **settings}
         if not is_required:
             values = {"default": parameter.default, **values}
         shown = metavar if is_required else f"[{metavar}]"

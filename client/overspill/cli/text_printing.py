@@ -4,12 +4,15 @@ One answer of the service is bounded: the next ones follow until all lines that 
 Memory stays bounded too.
 """
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any
 
 from overspill.cli import output
 from overspill.text.quantities import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
     from overspill.cli.invocation import Invocation
@@ -17,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def print_text(
-    invocation: "Invocation",
+    invocation: Invocation,
     source: Any,
     ref: str,
     session: str | None,
-    text: "Text",
+    text: Text,
     *,
-    since: "datetime | None" = None,
+    since: datetime | None = None,
 ) -> None:
     """Print `text` and the answers that follow it. With `--json`, print `text` alone, as it came.
 
@@ -32,19 +35,15 @@ def print_text(
     if invocation.json:
         invocation.answer(text)
         return
-    replaced, rewritten = text.replaced, text.rewritten is True
-    output.text(text.content, raw=invocation.raw)
-    while text.next:
+    replaced = rewritten = False
+    for page in text_pages(source, ref, text, ansi=invocation.raw, session=session):
+        output.text(page.content, raw=invocation.raw)
         output.flush()
-        place = text.place
-        text = source.lines(ref, **place, ansi=invocation.raw, session=session)
-        output.text(text.content, raw=invocation.raw)
-        replaced, rewritten = replaced or text.replaced, rewritten or text.rewritten is True
-    output.flush()
-    if text.start_line > max(1, text.total_lines):
-        output.say(_nothing_text(text, since))
-    if isinstance(text.note, str):
-        output.say(text.note)
+        replaced, rewritten = replaced or page.replaced, rewritten or page.rewritten is True
+    if page.start_line > max(1, page.total_lines):
+        output.say(_nothing_text(page, since))
+    if isinstance(page.note, str):
+        output.say(page.note)
     if rewritten:
         output.say(
             "of lines that were rewritten, as progress bars are, the last writing is shown; --raw shows all"
@@ -55,7 +54,15 @@ def print_text(
         )
 
 
-def _nothing_text(text: "Text", since: "datetime | None") -> str:
+def text_pages(source: Any, ref: str, text: Text, **how: Any) -> Iterator[Text]:
+    """Yield `text` and the answers that follow it."""
+    yield text
+    while text.next:
+        text = source.lines(ref, **text.place, **how)
+        yield text
+
+
+def _nothing_text(text: Text, since: datetime | None) -> str:
     if since is not None:
         return f"no such line came after {since.isoformat(timespec='seconds')}"
     return f"there is no line {text.start_line}: the capture has {plural(text.total_lines, 'line')}"

@@ -107,7 +107,7 @@ def _stop(process: subprocess.Popen[str]) -> None:
 def _ending_on_signals() -> Iterator[None]:
     """Within the block, a signal to terminate raises `SystemExit`, so that the service is stopped too."""
 
-    def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  (as handlers are called)
+    def end(number: int, _frame: FrameType | None) -> None:
         raise SystemExit(shell_exit_code(-number))
 
     with handled(dict.fromkeys((signal.SIGTERM, signal.SIGHUP), end)):

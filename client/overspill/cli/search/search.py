@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill import wire
@@ -11,6 +12,7 @@ from overspill.cli.color import Paint
 from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.cli.search.printing import MatchPrinter
 from overspill.cli.search.spans import SpanFinder, combined
+from overspill.cli.text_printing import text_pages
 from overspill.reading.errors import InvalidPattern
 
 if TYPE_CHECKING:
@@ -144,12 +146,9 @@ class PrintedSearch:
 
 def _whole_line(source: Any, ref: str, number: int, **how: Any) -> str:
     """Return a line of a capture. An answer to a search has only the beginning of a long one."""
-    text = source.lines(ref, number, number, **how)
-    parts = [text.content]
-    while text.next and len(parts) < _MAX_ANSWERS_PER_LINE:
-        text = source.lines(ref, **text.place, **how)
-        parts.append(text.content)
-    return "".join(parts).removesuffix("\n")
+    pages = text_pages(source, ref, source.lines(ref, number, number, **how), **how)
+    content = "".join(page.content for page in islice(pages, _MAX_ANSWERS_PER_LINE))
+    return content.removesuffix("\n")
 
 
 def targets(first: str, second: str | None, patterns: Sequence[str]) -> tuple[str, Sequence[str]]:
