@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import click
 
-from overspill.cli import lazy
 from overspill.cli.address_space import spare_address_space
 from overspill.cli.command_types import Commands, LazyCommand, examples_of
+from overspill.cli.exit_codes import ExitCode, reported
 from overspill.cli.invocation import Invocation
 from overspill.cli.parameters import click_parameters, parameters_of
 
@@ -97,6 +97,6 @@ def _run() -> int:
         return error.exit_code
     except click.Abort:  # an interrupt before a command has begun
         click.echo("overspill: interrupted", err=True)
-        return lazy.exit_codes.ExitCode.INTERRUPTED
+        return ExitCode.INTERRUPTED
     except OSError as error:  # of a help page: commands report their own
-        return lazy.exit_codes.reported(OSError(error.errno, error.strerror, "standard output"))
+        return reported(OSError(error.errno, error.strerror, "standard output"))

@@ -6,9 +6,10 @@ from typing import Any, Final
 
 import click
 
+from overspill.cli.exit_codes import ExitCode
+
 _NUMBERED: Final = {"head": "-n", "tail": "-n", "grep": "-C"}
 """The option that a bare number stands for, as in the Unix tools of these names."""
-_INTERRUPTED: Final = 130
 
 
 class Command(click.Command):
@@ -48,7 +49,7 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             click.echo("overspill: interrupted", err=True)
-            raise click.exceptions.Exit(_INTERRUPTED) from None
+            raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
 
 
 class LazyCommand(click.Command):

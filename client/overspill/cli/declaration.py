@@ -41,7 +41,7 @@ def command(
             invocation = Invocation(**{**(context.obj or {}), **typed})
             for name, group in groups.items():
                 given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-            with lazy.exit_codes.failures_reported(), uploads(invocation):
+            with lazy.failures.failures_reported(), uploads(invocation):
                 function(invocation, **given)
 
         named = {"name": function.__name__.replace("_", "-"), "help": function.__doc__, **settings}

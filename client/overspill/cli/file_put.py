@@ -14,7 +14,8 @@ from msgspec import structs
 
 from overspill import wire
 from overspill.cli import output
-from overspill.cli.exit_codes import CommandFailure, ExitCode, message_of
+from overspill.cli.exit_codes import CommandFailure, ExitCode
+from overspill.cli.failures import message_of
 from overspill.cli.masked_file import masked_file
 from overspill.cli.progress import file_with_progress
 from overspill.errors import Internal, OverspillError, TooManyRequests, Unavailable, Unreachable

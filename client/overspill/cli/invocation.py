@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from overspill.cli import output
+from overspill.cli.exit_codes import usage_errors
 from overspill.cli.options import Color, Json, Key, Raw, Url
 from overspill.cli.printable import printable_json
 
@@ -32,7 +33,6 @@ class Invocation:
 
     def client(self, **limits: Any) -> "SyncClient":
         """Return a client of the service that the options or environment name. Raises `CommandFailure`."""
-        from overspill.cli.exit_codes import usage_errors
         from overspill.transfer.sync import SyncClient
 
         with usage_errors(ValueError):
@@ -40,7 +40,6 @@ class Invocation:
 
     def async_client(self, **limits: Any) -> "Client":
         """Return the same for asyncio code. Raises `CommandFailure`."""
-        from overspill.cli.exit_codes import usage_errors
         from overspill.transfer.client import Client
 
         with usage_errors(ValueError):
@@ -48,7 +47,6 @@ class Invocation:
 
     def policy(self) -> "Policy":
         """Return the policy that the environment names. Raises `CommandFailure`."""
-        from overspill.cli.exit_codes import usage_errors
         from overspill.guard.environment_policy import environment_policy
 
         with usage_errors(OSError, ValueError, before="OVERSPILL_POLICY: "):
@@ -64,7 +62,6 @@ class Invocation:
 
         Raises `CommandFailure`.
         """
-        from overspill.cli.exit_codes import usage_errors
         from overspill.spools.spool import partition_for
 
         with usage_errors(ValueError):

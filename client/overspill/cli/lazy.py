@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from overspill.cli import (
-        exit_codes,
+        failures,
         file_put,
         following,
         live_put,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from overspill.spools import holder
 
 __all__ = [
-    "exit_codes",
+    "failures",
     "file_put",
     "following",
     "gateway",
@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "exit_codes": "overspill.cli.exit_codes",
+    "failures": "overspill.cli.failures",
     "file_put": "overspill.cli.file_put",
     "following": "overspill.cli.following",
     "gateway": "overspill.integrations.gateways.run",

@@ -6,6 +6,7 @@ import click
 
 from overspill.cli import lazy
 from overspill.cli.declaration import command
+from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.cli.invocation import Invocation
 from overspill.cli.options import CallId, Session, Ttl
 from overspill.cli.parameters import argument, flag, option
@@ -73,7 +74,7 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
         else:
             lazy.file_put.put_file(invocation, file, description, is_exact=exact)
     except ValueError as error:
-        raise lazy.exit_codes.CommandFailure(str(error), lazy.exit_codes.ExitCode.USAGE) from error
+        raise CommandFailure(str(error), ExitCode.USAGE) from error
 
 
 def _check(file: str, form: str | None, name: str, *, live: bool, is_json: bool) -> None:

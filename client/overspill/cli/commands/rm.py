@@ -6,7 +6,8 @@ import click
 
 from overspill.cli import output
 from overspill.cli.declaration import command
-from overspill.cli.exit_codes import code_of, message_of, require_yes
+from overspill.cli.exit_codes import require_yes
+from overspill.cli.failures import code_of, message_of
 from overspill.cli.invocation import Invocation
 from overspill.cli.options import Refs, WholeSession
 from overspill.cli.parameters import flag

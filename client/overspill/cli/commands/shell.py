@@ -7,6 +7,7 @@ import click
 
 from overspill.cli import lazy
 from overspill.cli.declaration import command
+from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.cli.invocation import Invocation
 from overspill.cli.options import Session, Ttl
 from overspill.cli.parameters import option
@@ -40,5 +41,5 @@ def shell(
     try:
         code = lazy.shell_session.run_shell(invocation, started, name=name, session=session, ttl=ttl)
     except ProgramNotStarted as error:
-        raise lazy.exit_codes.CommandFailure(str(error), lazy.exit_codes.ExitCode.FAILED) from error
+        raise CommandFailure(str(error), ExitCode.FAILED) from error
     raise click.exceptions.Exit(code)

@@ -11,7 +11,8 @@ from overspill.cli import lazy, output
 from overspill.cli.color import Paint
 from overspill.cli.command_types import Commands
 from overspill.cli.declaration import command
-from overspill.cli.exit_codes import CommandFailure, ExitCode, code_of, message_of, require_yes
+from overspill.cli.exit_codes import CommandFailure, ExitCode, require_yes
+from overspill.cli.failures import code_of, message_of
 from overspill.cli.invocation import Invocation
 from overspill.cli.options import COLORED, Refs
 from overspill.cli.parameters import flag, option

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.cli.color import Paint
-from overspill.cli.exit_codes import CommandFailure, ExitCode, message_of
+from overspill.cli.exit_codes import CommandFailure, ExitCode
+from overspill.cli.failures import message_of
 from overspill.cli.top import screen
 from overspill.cli.top.refresh_loop import RefreshLoop
 from overspill.cli.top.view import View
