@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from overspill.agent_tools.agent_tool import Answer, Arguments
     from overspill.agent_tools.capture_source import CaptureSource
     from overspill.transfer.client import Client
-    from overspill.wire import Entry
 
 NAME: Final = "list_captures"
 DESCRIPTION: Final = """\
@@ -88,7 +87,7 @@ async def _page(
     return page, {"incomplete": True} if page.incomplete else {}
 
 
-def _listed(shown: list[Entry], page: wire.Listing, asked: ListRequest) -> Answer:
+def _listed(shown: list[wire.Entry], page: wire.Listing, asked: ListRequest) -> Answer:
     known = {each.id for each in shown}
     entries = [*shown, *(each for each in page.captures if each.id not in known)]
     onward = None if page.cursor is None else msgspec.structs.replace(asked, cursor=page.cursor)
@@ -98,7 +97,7 @@ def _listed(shown: list[Entry], page: wire.Listing, asked: ListRequest) -> Answe
     }
 
 
-def _row(entry: Entry) -> dict[str, Any]:
+def _row(entry: wire.Entry) -> dict[str, Any]:
     return {
         "capture": entry.id,
         "tool": one_safe_line(entry.tool)[:_NAME_CHARS],
@@ -113,7 +112,7 @@ def _row(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _spooled(source: CaptureSource, session: str, tool: str | None) -> list[Entry]:
+def _spooled(source: CaptureSource, session: str, tool: str | None) -> list[wire.Entry]:
     """Return what waits on this machine, newest first."""
     try:
         return source.holder.entries(session=session, tool=tool)

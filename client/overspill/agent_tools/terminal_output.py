@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from overspill.agent_tools.agent_tool import AgentTool, Answer, Arguments
     from overspill.guard.guard import Guard
     from overspill.transfer.client import Client
-    from overspill.wire import Entry
 
 NAME: Final = "get_terminal_output"
 DESCRIPTION: Final = """\
@@ -104,7 +103,7 @@ def _instant(text: str) -> datetime | None:
         raise InvalidArguments(str(error)) from None
 
 
-async def _find_terminal(client: Client, session: str, terminal: str) -> Entry:
+async def _find_terminal(client: Client, session: str, terminal: str) -> wire.Entry:
     """Return the terminal that is meant. Raises `InvalidArguments`, and what the service answers."""
     handle = handle_in(terminal or os.environ.get(TERMINAL_VARIABLE, ""))
     if wire.CAPTURE_ID.fullmatch(handle):
@@ -121,16 +120,16 @@ async def _find_terminal(client: Client, session: str, terminal: str) -> Entry:
     raise InvalidArguments(f"{what}; `overspill run -- COMMAND` and `overspill shell` start one")
 
 
-def _is_meant(entry: Entry, terminal: str) -> bool:
+def _is_meant(entry: wire.Entry, terminal: str) -> bool:
     name = entry.labels.get(wire.TERMINAL_LABEL)
     return name is not None and (not terminal or terminal == without_punctuation(name))
 
 
-def _last_active(entry: Entry) -> datetime:
+def _last_active(entry: wire.Entry) -> datetime:
     return entry.last_append or entry.created
 
 
-def _described(entry: Entry) -> dict[str, Any]:
+def _described(entry: wire.Entry) -> dict[str, Any]:
     gap = {} if entry.gap is None else {"gap": str(entry.gap)}
     return {
         "terminal": one_safe_line(entry.labels.get(wire.TERMINAL_LABEL, ""))[:_NAME_CHARS],

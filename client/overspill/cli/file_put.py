@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from overspill.live.ports import Description
     from overspill.spools.entries import Spooled
     from overspill.spools.partition import Partition
-    from overspill.wire import Entry
 
 _ROUNDING_SECONDS: Final = 2
 _TOLERANCE_SECONDS: Final = 90
@@ -84,7 +83,7 @@ def _open_rereadable(file: str) -> Iterator[IO[bytes]]:
         yield copy
 
 
-def _warn_of_ignored_options(entry: Entry, description: Description) -> None:
+def _warn_of_ignored_options(entry: wire.Entry, description: Description) -> None:
     ignored = _ignored_options(entry, description)
     if ignored:
         changing = "changes" if len(ignored) == 1 else "change"
@@ -94,7 +93,7 @@ def _warn_of_ignored_options(entry: Entry, description: Description) -> None:
         )
 
 
-def _ignored_options(entry: Entry, description: Description) -> list[str]:
+def _ignored_options(entry: wire.Entry, description: Description) -> list[str]:
     """Return the options that changed nothing: the same capture was stored before with others."""
     is_other = {
         "--label": bool(description.labels) and entry.labels != description.labels,
@@ -106,7 +105,7 @@ def _ignored_options(entry: Entry, description: Description) -> list[str]:
     return [option for option, is_so in is_other.items() if is_so]
 
 
-def _has_other_lifetime(entry: Entry, ttl: int) -> bool:
+def _has_other_lifetime(entry: wire.Entry, ttl: int) -> bool:
     """Return whether `ttl` is neither the lifetime it was stored with nor about the one it has from now.
 
     Storing again extends a lifetime, but not by a minute or a few percent.
@@ -121,7 +120,7 @@ def _in_words(words: list[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _stored(invocation: Invocation, content: MaskedFile, description: Description) -> Entry:
+def _stored(invocation: Invocation, content: MaskedFile, description: Description) -> wire.Entry:
     """Store the content, or keep it on this machine. Raises what storing raises, and `CommandFailure`."""
     start = content.file.tell()
     try:
@@ -134,7 +133,7 @@ def _stored(invocation: Invocation, content: MaskedFile, description: Descriptio
 
 def _kept_in_spool(
     invocation: Invocation, file: IO[bytes] | ProgressFile, description: Description, error: OverspillError
-) -> Entry:
+) -> wire.Entry:
     """Keep the content of `file` in the spool, because the service failed with `error`, and say so.
 
     Raises `error` if there is no spool, and `CommandFailure` if the spool cannot take it.

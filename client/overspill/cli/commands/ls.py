@@ -1,7 +1,7 @@
 """The command ls: captures, newest first."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from overspill import wire
 from overspill.cli import lazy, output
@@ -13,9 +13,6 @@ from overspill.cli.options import COLORED, Limit
 from overspill.cli.parameters import flag, option
 from overspill.cli.table import Column, Table
 from overspill.errors.client_errors import NotSpooled
-
-if TYPE_CHECKING:
-    from overspill.wire import Entry, Listing
 
 _PAGE = 1000
 _COLUMNS = (
@@ -75,8 +72,8 @@ def ls(
 
 def _print_table(
     invocation: Invocation,
-    waiting: "list[tuple[Entry, str]]",
-    pages: Iterator["Listing"],
+    waiting: list[tuple[wire.Entry, str]],
+    pages: Iterator[wire.Listing],
     filters: dict[str, str | None],
 ) -> bool:
     """Print what waits and then the pages. Return whether there are more. Notes come after the table."""
@@ -101,7 +98,7 @@ def _print_table(
     return is_more
 
 
-def _row(table: Table, entry: "Entry", state: str) -> tuple[str, ...]:
+def _row(table: Table, entry: wire.Entry, state: str) -> tuple[str, ...]:
     left = "on hold" if entry.held and not table.is_exact else table.time_left(entry.expires)
     figures = (table.age(entry.created), table.size(entry.size), table.count(entry.lines), state, left)
     return (entry.id, *figures, entry.tool, entry.session, entry.call_id)
@@ -115,7 +112,7 @@ def _empty_hint(filters: dict[str, str | None]) -> str:
     return "nothing is stored; store something with `overspill run -- COMMAND` or `overspill put FILE`"
 
 
-def _spooled(invocation: Invocation, filters: dict[str, str | None]) -> "list[tuple[Entry, str]]":
+def _spooled(invocation: Invocation, filters: dict[str, str | None]) -> list[tuple[wire.Entry, str]]:
     """Return the spooled captures that match, newest first."""
     try:
         entries = lazy.holder.Holder(invocation.partition()).entries(**filters)
@@ -125,7 +122,7 @@ def _spooled(invocation: Invocation, filters: dict[str, str | None]) -> "list[tu
     return [(entry, "spooled") for entry in entries]
 
 
-def _pages(client: Any, filters: dict[str, str | None], limit: int | None) -> Iterator["Listing"]:
+def _pages(client: Any, filters: dict[str, str | None], limit: int | None) -> Iterator[wire.Listing]:
     cursor: str | None = None
     while True:
         page = client.list(**filters, cursor=cursor, limit=min(_PAGE, _PAGE if limit is None else limit))

@@ -1,5 +1,6 @@
 """The command terminals: the commands and terminals whose output is stored while they run."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from overspill import wire
@@ -13,10 +14,7 @@ from overspill.cli.table import Column, Table
 from overspill.reading.shell_marks import Section, ShellMarks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from overspill.transfer.sync import SyncClient
-    from overspill.wire import Entry
 
 _MOST_LOOKED_AT = 1_000
 _SECTIONS = (
@@ -72,7 +70,7 @@ def terminals(
 
 def _iterate_terminals(
     client: "SyncClient", session: str | None, limit: int, *, is_ended_too: bool
-) -> "Iterator[Entry]":
+) -> Iterator[wire.Entry]:
     state = None if is_ended_too else wire.State.LIVE
     with client.iterate(session=session, state=state) as entries:
         for looked_at, entry in enumerate(entries):
@@ -104,7 +102,7 @@ def _section_row(section: Section) -> tuple[str, ...]:
     return lines, code, section.command
 
 
-def _row(table: Table, entry: "Entry") -> tuple[str, ...]:
+def _row(table: Table, entry: wire.Entry) -> tuple[str, ...]:
     labels = entry.labels
     return (
         entry.id,

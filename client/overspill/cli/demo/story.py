@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from overspill.cli.demo.service import DemoService
-    from overspill.wire import Entry, Text
 
 _PATIENT: Final = Policy(wait=60)
 """A busy machine is slow, and the demo shows what is stored."""
@@ -43,7 +42,7 @@ class GuardedCall:
     tool: str
     bytes_before: int
     bytes_after: int
-    entry: Entry
+    entry: wire.Entry
 
 
 @dataclass
@@ -144,7 +143,7 @@ async def _read_back(story: Story) -> None:
     await _read(story, f"lines {found.id} {middle}:{middle + 2}", ask.lines(found.id, middle, middle + 2))
 
 
-async def _read(story: Story, command: str, reading: Awaitable[Text]) -> None:
+async def _read(story: Story, command: str, reading: Awaitable[wire.Text]) -> None:
     before = story.service.store_requests()
     text = await reading
     requests = quantities.plural(story.service.store_requests() - before, "request")
