@@ -13,6 +13,7 @@ from overspill_service import access
 from overspill_service.archive.key_issuing import KeyIssuer
 from overspill_service.archive.reader_notes import ReaderNotes
 from overspill_service.back_ends import open_archive
+from overspill_service.catalog.sqlite.clock import steady_seconds
 from overspill_service.live.flusher import Flusher
 from overspill_service.live.streams import Streams
 from overspill_service.live.views import LiveViews
@@ -66,23 +67,30 @@ async def open_scans(archive: Archive, metrics: Metrics, mix: TenantMix) -> Asyn
         uploads.close()
 
 
-def make_app(settings: Settings, *, clock: Callable[[], float] = time.time) -> web.Application:
+def make_app(
+    settings: Settings,
+    *,
+    clock: Callable[[], float] = time.time,
+    steady: Callable[[], float] = steady_seconds,
+) -> web.Application:
     """Return the application. It opens the back ends when it starts, and closes them when it stops.
 
-    `clock` is this machine's, in seconds since the epoch.
+    `clock` is this machine's, in seconds since the epoch; `steady` counts seconds, and is never set.
     """
     app = web.Application(middlewares=[middleware], client_max_size=0)
     app.on_response_prepare.append(set_headers)
-    app.cleanup_ctx.append(lambda app: _serve(app, settings, clock))
+    app.cleanup_ctx.append(lambda app: _serve(app, settings, clock, steady))
     TABLE.add_to(app)
     return app
 
 
-async def _serve(app: web.Application, settings: Settings, clock: Callable[[], float]) -> AsyncIterator[None]:
+async def _serve(
+    app: web.Application, settings: Settings, clock: Callable[[], float], steady: Callable[[], float]
+) -> AsyncIterator[None]:
     metrics, mix = Metrics(), TenantMix()
     stamp, directory = access.stamp_of(settings.tenants), access.directory_of(settings)
     async with (
-        open_archive(settings, metrics, mix=mix, clock=clock) as archive,
+        open_archive(settings, metrics, mix=mix, clock=clock, steady=steady) as archive,
         open_scans(archive, metrics, mix) as scans,
     ):
         is_settled = await access.try_to_settle(settings, directory, archive)

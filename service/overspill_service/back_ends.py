@@ -48,10 +48,13 @@ async def open_archive(
     *,
     mix: TenantMix | None = None,
     clock: Callable[[], float] = time.time,
+    steady: Callable[[], float] = steady_seconds,
 ) -> AsyncIterator[Archive]:
     """Open the back ends and the audit log that the settings name, and close them at the end.
 
-    `mix` tells who asks. `clock` is this machine's. Raises `SettingError` if one of them cannot be used.
+    `mix` tells who asks. `clock` is this machine's, which may be set; `steady` never jumps.
+
+    Raises `SettingError` if one of them cannot be used.
     """
     cpu = CpuThreads(mix=mix)
     store = store_of(settings, "store", settings.store)
@@ -60,11 +63,11 @@ async def open_archive(
             await store.make_room()
         catalog = catalog_of(settings, "catalog", settings.catalog, clock)
         try:
-            steady = None if isinstance(catalog, SqliteCatalog) else steady_seconds
+            notices_jumps = not isinstance(catalog, SqliteCatalog)
             if metrics:
                 store = MeteredStore(store, "store", metrics)
                 catalog = MeteredCatalog(catalog, "catalog", metrics)
-            shared_clock = SharedClock(clock, catalog, store, steady)
+            shared_clock = SharedClock(clock, catalog, store, steady, notices_jumps=notices_jumps)
             await shared_clock.measure()
             memory = MemoryBudget(settings.memory or default_budget(settings.workers))
             archive = Archive(store, catalog, cpu, clock=shared_clock, level=settings.level, memory=memory)

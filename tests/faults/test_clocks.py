@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tests.servers.redis import RedisServer
 
 LOG = b"one line\n"
+OTHER = b"another line\n"
 TWO_HOURS = 2 * 3600
 SKEWED = """
 import sys, time
@@ -76,7 +77,7 @@ class At:
 async def test_the_shared_time_is_that_of_the_clock_in_the_middle(
     machine: float, catalog: float | None, store: float | None, skew: float
 ) -> None:
-    clock = SharedClock(lambda: machine, At(catalog), At(store))  # type: ignore[arg-type]
+    clock = SharedClock(lambda: machine, At(catalog), At(store), lambda: 0.0)  # type: ignore[arg-type]
 
     await clock.measure()
 
@@ -176,6 +177,26 @@ async def test_a_replica_with_a_wrong_clock_as_a_process_tells_right_times_and_s
 
 def has_refused(service: ServiceProcess) -> bool:
     return "sweep failed, to be tried again: the clock of this replica" in service.logged()
+
+
+@pytest.mark.parametrize("catalog", ["memory:", "redis"])
+@pytest.mark.parametrize("jump", [2 * 86_400, -2 * 86_400])
+async def test_a_clock_that_is_set_while_the_service_runs_changes_no_end_and_no_beginning(
+    start_api: Callable[..., Any], request: pytest.FixtureRequest, catalog: str, jump: int
+) -> None:
+    lead = 0
+    url = request.getfixturevalue("redis_url") if catalog == "redis" else catalog
+    api: Api = await start_api(
+        catalog=url, clock=lambda: time.time() + lead, steady=time.monotonic, default_ttl=3600
+    )
+    kept = await api.put(LOG)
+    lead = jump
+
+    assert (await api.get(path_of(LOG))).status == 200
+    later = await api.put(OTHER)
+    await api.service.archive.shared_clock.measure()
+    assert (await api.get(path_of(OTHER))).status == 200
+    assert abs((later.expires - kept.expires).total_seconds()) < 600
 
 
 # --- one machine ----------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ async def problem(response: ClientResponse) -> wire.Problem:
 
 @pytest.fixture
 async def start_api(outlasting: ExitStack) -> AsyncIterator[Callable[..., Any]]:
-    """Starts services with given settings, and with another `clock`; all are stopped at the end."""
+    """Starts services with given settings, `clock` and `steady`; all are stopped at the end."""
     async with AsyncExitStack() as stack:
 
         async def start(**settings: Any) -> Api:
@@ -106,8 +106,9 @@ async def start_api(outlasting: ExitStack) -> AsyncIterator[Callable[..., Any]]:
                 "anonymous": True,
             }
             clock = settings.pop("clock", time.time)
+            steady = settings.pop("steady", clock)  # a clock that a test moves tells that time passes
             chosen = Settings(**(defaults | settings))
-            app = make_app(chosen, clock=clock)
+            app = make_app(chosen, clock=clock, steady=steady)
             runner = runner_of(app)
             stack.push_async_callback(runner.cleanup)
             await runner.setup()

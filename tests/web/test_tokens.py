@@ -212,6 +212,25 @@ async def test_tokens_begin_and_end_by_the_clock_that_all_replicas_share(
     assert await status(api, token(exp=later + 90, iat=later + 60)) == 401
 
 
+@pytest.mark.parametrize("jump", [86_400, -86_400])
+async def test_a_token_is_neither_late_nor_early_when_the_clock_of_the_machine_is_set(
+    start_api: Callable[..., Any], tmp_path: Path, jump: int
+) -> None:
+    file, lead = tmp_path / "jwks.json", 0
+    file.write_text(jwks(one=RSA))
+    api: Api = await start_api(
+        jwt_issuer=ISSUER, jwt_keys=str(file), clock=lambda: time.time() + lead, steady=time.monotonic
+    )
+    known, now = token(), time.time()
+    ended = token(exp=now - 60)
+    assert await status(api, known) == 200
+    lead = jump
+
+    assert await status(api, known) == 200
+    assert await status(api, token(nbf=now, iat=now)) == 200
+    assert await status(api, ended) == 401
+
+
 class Issuer:
     """An issuer's server: `keys` is what it serves, `asked` how often."""
 

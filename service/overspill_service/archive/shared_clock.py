@@ -4,6 +4,9 @@ It is the median of three clocks: this machine's, the catalog's and the object s
 clock, the other one counts twice, so a back end always outvotes this machine. A catalog in a file has a clock
 of its own that ignores jumps of the machine's. Other catalogs may run on this very machine; then the shared
 time is also compared with a steady clock.
+
+Between two measurements the steady clock counts on. So if this machine's clock is set meanwhile, nothing
+begins or ends too early or too late.
 """
 
 from __future__ import annotations
@@ -32,18 +35,23 @@ log = logging.getLogger(__name__)
 
 
 class SharedClock:
-    """The machine's clock, corrected by the last measurement."""
+    """The shared time of the last measurement, and what has passed since."""
 
     def __init__(
         self,
         machine: Callable[[], float],
         catalog: Catalog,
         store: ObjectStore,
-        steady: Callable[[], float] | None = None,
+        steady: Callable[[], float],
+        *,
+        notices_jumps: bool = True,
     ) -> None:
-        """`steady` returns seconds that never jump. It is None if a back end notices jumps by itself."""
+        """`steady` returns seconds that never jump. `notices_jumps` is False if a back end does so itself."""
         self._machine, self._catalog, self._store, self._steady = machine, catalog, store, steady
-        self._ahead_of_steady: float | None = None
+        self._notices_jumps = notices_jumps
+        self._lead = machine() - steady()
+        """Seconds by which the shared time is ahead of the steady clock."""
+        self._former_lead: float | None = None
         self._jump = 0.0
         """Seconds by which the shared time has jumped against the steady clock."""
         self.skew = 0.0
@@ -51,13 +59,13 @@ class SharedClock:
 
     def now(self) -> float:
         """Return the shared time, in seconds since the epoch."""
-        return self._machine() - self.skew
+        return self._steady() + self._lead
 
     async def measure(self) -> None:
         """Compare the clocks. A back end that does not answer in time is ignored."""
-        started = self._machine()
+        started, began = self._machine(), self._steady()
         readings = await asyncio.gather(_reading(self._catalog.now()), _reading(self._store.now()))
-        half_way = (self._machine() - started) / 2
+        half_way = (self._steady() - began) / 2
         machine = started + half_way
         # With one back end it is both the first and the last, so it counts twice.
         clocks = [reading for reading in readings if reading is not None] or [machine]
@@ -65,7 +73,9 @@ class SharedClock:
         self.skew = ahead if abs(ahead) > TOLERANCE_SECONDS + half_way else 0.0
         if self.skew:
             log.warning("the clock of this machine is %+.0f s off that of the back ends: set it", self.skew)
-        self._detect_jump()
+        self._lead = started - self.skew - began
+        if self._notices_jumps:
+            self._detect_jump()
 
     async def require_agreement(self) -> None:
         """Raise `ClockSkewed` or `ClockJumped` if this machine cannot decide what has expired or is old."""
@@ -76,13 +86,10 @@ class SharedClock:
             raise ClockJumped(self._jump)
 
     def _detect_jump(self) -> None:
-        if self._steady is None:
-            return
-        ahead = self.now() - self._steady()
-        if self._ahead_of_steady is None or abs(ahead - self._ahead_of_steady) <= MAX_SKEW_SECONDS:
-            self._ahead_of_steady, self._jump = ahead, 0.0
+        if self._former_lead is None or abs(self._lead - self._former_lead) <= MAX_SKEW_SECONDS:
+            self._former_lead, self._jump = self._lead, 0.0
         else:
-            self._jump = ahead - self._ahead_of_steady
+            self._jump = self._lead - self._former_lead
             log.warning("the clocks of all machines have jumped by %+.0f s: set them", self._jump)
 
 
