@@ -12,9 +12,8 @@ from overspill.guard.hosts import fitting_chars
 from overspill.mcp.many_blocks import may_have_many, with_few_blocks
 from overspill.mcp.request import CALL, Request
 from overspill.mcp.schema_room import wants_length
-from overspill.mcp.structured_notices import with_notice, with_notice_alone
 from overspill.mcp.tool_names import ToolNames
-from overspill.mcp.valid_results import shortened, validator
+from overspill.mcp.valid_results import shortened, validator, with_notice, with_notice_alone
 from overspill.previews.notice_marks import is_marked, rewritten
 from overspill.text.rendering import compact_json
 from overspill.wire import Outcome
