@@ -15,6 +15,7 @@ from overspill.mcp.schema_room import wants_length
 from overspill.mcp.tool_names import ToolNames
 from overspill.mcp.valid_results import shortened, validator, with_notice, with_notice_alone
 from overspill.previews.notice_marks import is_marked, rewritten
+from overspill.shapes.replacing import with_texts
 from overspill.text.rendering import compact_json
 from overspill.wire import Outcome
 
@@ -164,18 +165,9 @@ def _any_is_valid(_content: Any) -> bool:
 
 def _with_reader(value: Any, capture: str | None, names: ToolNames) -> Any:
     """Return `value` with the name that the client has for our tool in its notice."""
-    return _renamed(value, f'{_READER}("{capture}"', f'{names.name_of(_READER)}("{capture}"')
+    old, new = f'{_READER}("{capture}"', f'{names.name_of(_READER)}("{capture}"'
 
+    def renamed(text: str) -> str:
+        return rewritten(text, old, new) if old in text and is_marked(text) else text.replace(old, new)
 
-def _renamed(value: Any, old: str, new: str) -> Any:
-    """Return `value` with another name of the reading tool in its notice."""
-    if old == new:
-        return value
-    if isinstance(value, str):
-        is_ours = old in value and is_marked(value)
-        return rewritten(value, old, new) if is_ours else value.replace(old, new)
-    if isinstance(value, list):
-        return [_renamed(each, old, new) for each in value]
-    if isinstance(value, dict):
-        return {key: _renamed(each, old, new) for key, each in value.items()}
-    return value
+    return value if old == new else with_texts(value, renamed)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from overspill.previews.notice_forms import is_placeholder
 from overspill.shapes.field_copies import Unchangeable
+from overspill.shapes.replacing import with_texts
 from overspill.shapes.short_copy import ENTRY_NAME, short_copy
 from overspill.text.rendering import compact_json
 
@@ -195,17 +196,9 @@ def with_notice_alone(content: Any, notice: str, max_chars: int, is_valid: Calla
 def _attempts(content: Any, notice: str) -> Iterator[Any]:
     short = next((text for text in texts(content) if is_placeholder(text)), None)
     if short is not None:
-        yield _exchanged(content, short, notice)
+        yield with_texts(content, lambda text: notice if text == short else text)
     if isinstance(content, dict):
         yield {ENTRY_NAME: notice, **content}
     with suppress(Unchangeable):
         yield short_copy(content, notice, notice)
     yield {ENTRY_NAME: notice}
-
-
-def _exchanged(value: Any, old: str, new: str) -> Any:
-    if isinstance(value, dict):
-        return {name: _exchanged(each, old, new) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_exchanged(each, old, new) for each in value]
-    return new if value == old else value

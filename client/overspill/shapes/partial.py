@@ -14,7 +14,7 @@ from overspill.shapes.envelope import Envelope
 from overspill.shapes.examination import examine
 from overspill.shapes.exceptions import ExceptionShape, with_message
 from overspill.shapes.field_copies import with_text
-from overspill.shapes.replacing import REMOVED, is_removable, with_values
+from overspill.shapes.replacing import REMOVED, is_removable, with_texts, with_values
 from overspill.shapes.short_copy import short_copy
 from overspill.shapes.single_values import BinaryShape, PrintedShape
 from overspill.shapes.writer import as_text, text_of
@@ -160,20 +160,14 @@ def _instead(at: int, place: Part, budget: _Budget) -> Any:
 def _clamped_data(value: Any, budget: _Budget) -> Any:
     """Cut the long texts in small data. Other data keeps its first parts and a remark."""
     if is_plain_container(value) and plain_stats(value, _FEW_VALUES) is not None:
-        frame = as_text(_with_texts(value, lambda text: text if len(text) <= _KEPT_TEXT_CHARS else ""))
+        frame = as_text(_with_long_texts(value, lambda _: ""))
         for part in _TEXT_SHARES:
-            kept = _with_texts(value, budget.share(part, frame).take)
+            kept = _with_long_texts(value, budget.share(part, frame).take)
             if not budget.is_exceeded_by(kept):
                 return kept
     text = as_text(value)
     return short_copy(value, budget.within(text), budget.remark(text))
 
 
-def _with_texts(value: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return change(value) if len(value) > _KEPT_TEXT_CHARS else value
-    if isinstance(value, dict):
-        return {key: _with_texts(item, change) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_with_texts(item, change) for item in value)
-    return value
+def _with_long_texts(value: Any, change: Callable[[str], str]) -> Any:
+    return with_texts(value, lambda text: change(text) if len(text) > _KEPT_TEXT_CHARS else text)

@@ -1,4 +1,4 @@
-"""Replace values in results and messages, given the paths that lead to them."""
+"""Replace values in results and messages, given the paths that lead to them, and all texts of plain data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from overspill.shapes.field_copies import with_fields, with_items
 from overspill.shapes.fields import FieldPath, get, is_sequence
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _BLOCK_TEXTS: Final = ((), ("text",), (types.RESOURCE, "text"), ("source", "data"))
 
@@ -56,3 +56,14 @@ def _by_first_step(new: Mapping[FieldPath, Any]) -> dict[Any, dict[FieldPath, An
     for path, value in new.items():
         steps.setdefault(path[0], {})[path[1:]] = value
     return steps
+
+
+def with_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return plain data with what `change` makes of each text in it, but for the names of entries."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {name: with_texts(each, change) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(with_texts(each, change) for each in value)
+    return value
