@@ -65,6 +65,12 @@ def codex(command: Any, **more: Any) -> dict[str, Any]:
     return {**COMMON, "hook_event_name": "PreToolUse", "turn_id": "1", "model": "gpt-6-sol", **given, **more}
 
 
+def copilot(text: str, **more: Any) -> dict[str, Any]:
+    given = {"toolName": "bash", "toolArgs": {"command": "seq"}, "timestamp": 1795883243942, "cwd": "/work"}
+    result = {"resultType": "success", "textResultForLlm": text, **more}
+    return {"sessionId": "s-1", **given, "toolResult": result}
+
+
 def stored(service: ServiceProcess, text: str) -> str:
     with SyncClient(service.url) as client:
         return client.content("cap_" + text.partition("cap_")[2][:20]).decode()
@@ -213,6 +219,50 @@ def test_a_result_of_gemini_with_an_image_stays(service_of_the_environment: Serv
     assert answered("gemini-cli", gemini([{"text": OUTPUT}, image])) == {}
 
 
+def test_copilot_gets_the_notice_and_all_else_of_a_result(service_of_the_environment: ServiceProcess) -> None:
+    images = [{"type": "image", "data": "aGk=", "mimeType": "image/png"}]
+    answer = answered("copilot-cli", copilot(OUTPUT, binaryResultsForLlm=images))
+    shown = answer["modifiedResult"]
+
+    assert (shown["resultType"], shown["binaryResultsForLlm"]) == ("success", images)
+    assert shown["textResultForLlm"].startswith("[overspill] Output of bash")
+    assert stored(service_of_the_environment, shown["textResultForLlm"]) == OUTPUT
+
+
+def saved(path: Path) -> str:
+    """Return what Copilot shows in the place of an output that it has put into a file."""
+    named = f"Output too large to read at once (42.9 KB). Saved to: {path}\nConsider using tools like grep …"
+    return f"{named}\n\nPreview (first 500 chars):\n{OUTPUT[:500]}\n"
+
+
+def test_what_copilot_has_put_into_a_file_is_stored_whole(
+    service_of_the_environment: ServiceProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    path = tmp_path / "1795883243931-copilot-tool-output-10268-3db8a8d6-9bdb.txt"
+    path.write_text(OUTPUT)
+    shown = answered("copilot-cli", copilot(saved(path)))["modifiedResult"]
+
+    assert stored(service_of_the_environment, shown["textResultForLlm"]) == OUTPUT
+
+
+@pytest.mark.parametrize("name", ["below/1-copilot-tool-output-2.txt", "1-copilot-tool-output-2.txt"])
+def test_a_tool_cannot_name_a_file_that_is_no_output_of_copilot(
+    service_of_the_environment: ServiceProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    another = tmp_path / "another"
+    another.write_text(OUTPUT)
+    if path.parent == tmp_path:
+        path.symlink_to(another)
+    else:
+        another.rename(path)
+
+    assert answered("copilot-cli", copilot(saved(path))) == {}
+
+
 def words_behind_program(specific: dict[str, Any]) -> list[str]:
     """Return the words of the command behind those that start `overspill`."""
     words = shlex.split(specific["updatedInput"]["command"])
@@ -252,12 +302,14 @@ def test_codex_leaves_other_commands_alone(event: dict[str, Any]) -> None:
     assert answered("codex", event) == {}
 
 
-@pytest.mark.parametrize("program", ["claude-code", "gemini-cli"])
+@pytest.mark.parametrize("program", ["claude-code", "gemini-cli", "copilot-cli"])
 @pytest.mark.parametrize(
     "event",
     [
         claude({"stdout": "short", "stderr": "", "interrupted": False}),
         gemini("short"),
+        copilot("short", filler=OUTPUT),
+        {"toolName": "bash", "toolResult": OUTPUT},
         claude(OUTPUT, hook_event_name="Stop"),
         {"filler": OUTPUT},
         {"tool_name": 7, "tool_response": None, "filler": OUTPUT},
@@ -415,7 +467,10 @@ def test_the_hook_is_put_in_once_and_taken_out_again(name: str, settings: dict[s
     program = PROGRAMS[name]
     once = program.with_hook(settings, f"overspill hook {name}")
     twice = program.with_hook(once, f"/elsewhere/overspill hook {name}")
-    events = [[each["hooks"][0]["command"] for each in twice["hooks"][event]] for event in program.events]
+    events = [
+        [hook["command"] for group in twice["hooks"][event] for hook in group.get("hooks", [group])]
+        for event in program.events
+    ]
 
     for commands in events:
         assert commands.count(f"/elsewhere/overspill hook {name}") == 1
@@ -435,6 +490,28 @@ def test_hooks_of_others_stay() -> None:
     assert once["hooks"]["PostToolUse"][0] == theirs
     assert once["hooks"]["Stop"] == [theirs]
     assert program.without_hook(once) == settings
+
+
+def test_a_hook_of_others_that_is_in_no_group_stays() -> None:
+    theirs = {"type": "command", "bash": "log"}
+    settings = {"hooks": {"postToolUse": [theirs]}}
+    program = PROGRAMS["copilot-cli"]
+    once = program.with_hook(settings, "overspill hook copilot-cli")
+
+    assert once["hooks"]["postToolUse"][0] == theirs
+    assert len(once["hooks"]["postToolUse"]) == 2
+    assert program.without_hook(once) == settings
+
+
+def test_init_changes_copilots_settings_of_a_project(
+    overspill: Shell, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(home)
+    code, _, _ = overspill("init", "copilot-cli", "--project", "--yes")
+    made = json.loads((home / ".github" / "copilot" / "settings.json").read_text())
+
+    assert code == 0
+    assert made["hooks"]["postToolUse"][0]["command"].endswith("hook copilot-cli")
 
 
 @pytest.mark.parametrize("settings", [[], {"hooks": []}, {"hooks": {"PostToolUse": {}}}, "text", None])

@@ -1,26 +1,29 @@
-"""What only Copilot has: its own tools, the options of a session, and hooks of the user's own."""
+"""What only Copilot has: its own tools, its program, the options of a session, hooks of the user's own."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from copilot import SessionEvent, Tool, ToolSet
 from copilot.session_events import SessionMcpServersLoadedData
 from overspill import Guard
+from overspill.integrations.agent_programs.programs import COPILOT_CLI
 from overspill.integrations.copilot_sdk import guarded_session
 
-from tests.integrations.copilot_sdk.harness import conversation, own_tool, usual
+from tests.integrations.copilot_sdk.harness import SECONDS, conversation, own_tool, read, usual
+from tests.integrations.copilot_sdk.runtime import FOLDER, runtime
+from tests.integrations.copilot_sdk.scripted_api import ScriptedApi
 from tests.integrations.kit import tools
 from tests.integrations.kit.cases import MANY, handle_in, stored
 from tests.integrations.kit.fixtures import guard, session
 from tests.integrations.kit.harness import Call
-
-if TYPE_CHECKING:
-    from tests.integrations.copilot_sdk.scripted_api import ScriptedApi
 
 __all__ = ["guard", "session"]
 
@@ -53,6 +56,33 @@ def test_outputs_of_shells_are_stored_whole_and_hooks_of_ones_own_see_them_whole
         assert stored(guard, handle_in(text)).decode().startswith(whole)
         assert seen[number][0] == "bash"
         assert seen[number][1].startswith(whole)
+
+
+def test_the_program_itself_is_guarded_by_its_hook(guard: Guard, tmp_path: Path) -> None:
+    hook = f"{shlex.quote(sys.executable)} -m overspill hook copilot-cli"
+    (tmp_path / "settings.json").write_text(json.dumps(COPILOT_CLI.with_hook({}, hook)))
+    call = Call("bash", {"command": f"seq 1 {MANY}", "description": "Count."}, "call_1")
+
+    async def run() -> list[dict[str, Any]]:
+        async with ScriptedApi([[call]]).serving() as api:
+            variables = {
+                **os.environ,
+                "HOME": str(FOLDER),
+                "COPILOT_HOME": str(tmp_path),
+                "COPILOT_OFFLINE": "true",
+                "COPILOT_PROVIDER_BASE_URL": api.url,
+                "COPILOT_MODEL": "gpt-4.1",
+            }
+            words = [runtime(), "-p", "go", "--allow-all-tools"]
+            program = await asyncio.create_subprocess_exec(*words, env=variables, cwd=tmp_path, stdout=-3)
+            await asyncio.wait_for(program.wait(), SECONDS)
+            return read(api)
+
+    (result,) = asyncio.run(run())
+
+    assert result["content"].startswith("[overspill] Output of bash too long")
+    whole = "".join(f"{each}\n" for each in range(1, MANY + 1))
+    assert stored(guard, handle_in(result["content"])).decode().startswith(whole)
 
 
 def test_results_of_mcp_servers_are_guarded(guard: Guard, session: str) -> None:

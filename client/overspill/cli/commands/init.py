@@ -53,11 +53,12 @@ def init(
     """
     root = Path.cwd() if project else Path.home()
     found = [_named(name) for name in programs]
-    found = found or [each for each in PROGRAMS.values() if each.is_here(root)]
+    found = found or [each for each in PROGRAMS.values() if each.is_here(root, is_project=project)]
     if not found:
         output.say(f"no agent program was found; name one of {', '.join(PROGRAMS)}")
         raise click.exceptions.Exit(ExitCode.NO)
-    changes, refusals = _changes(found, root, remove=remove)
+    paths = [(each, each.path(root, is_project=project)) for each in found]
+    changes, refusals = _changes(paths, remove=remove)
     for change in changes:
         output.text("".join(change.lines()))
     for refusal in refusals:
@@ -71,13 +72,13 @@ def init(
 
 
 def _changes(
-    programs: "Sequence[AgentProgram]", root: Path, *, remove: bool
+    paths: "Sequence[tuple[AgentProgram, Path]]", *, remove: bool
 ) -> "tuple[list[_Change], list[str]]":
     """Return what is to change, and what is said of the files that cannot be understood."""
     changes, refusals = [], []
-    for program in programs:
+    for program, path in paths:
         try:
-            changes.append(_Change(program, root, remove=remove))
+            changes.append(_Change(program, path, remove=remove))
         except CommandFailure as failure:
             refusals.append(str(failure))
     return [change for change in changes if change.is_any], refusals
@@ -102,9 +103,8 @@ def _named(name: str) -> AgentProgram:
 class _Change:
     """What becomes of one program's settings file. Raises `CommandFailure` if it cannot be understood."""
 
-    def __init__(self, program: AgentProgram, root: Path, *, remove: bool) -> None:
-        self._program = program
-        self._path = root / program.settings
+    def __init__(self, program: AgentProgram, path: Path, *, remove: bool) -> None:
+        self._program, self._path = program, path
         with self._refusing(is_removal=remove):
             self._file = SettingsFile(self._path)
             known = self._file.settings

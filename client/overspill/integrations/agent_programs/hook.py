@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 
 SMALL_EVENT_BYTES: Final = 8_000
 """An event of at most this size holds no result that is too long by the default limits."""
-_NAMES_A_FILE: Final = (b"persistedOutputPath", b"Output has been saved to")
-"""What Claude Code says of an output that it has put into a file."""
+_NAMES_A_FILE: Final = (b"persistedOutputPath", b"Output has been saved to", b"-copilot-tool-output-")
+"""What Claude Code and Copilot say of an output that they have put into a file."""
 MAX_EVENT_BYTES: Final = 512 * 1024 * 1024
 _NOTHING: Final = "{}"
 _CLAUDE_CODE: Final = "claude-code"
 _FAILURE: Final = "PostToolUseFailure"
 _GEMINI_CLI: Final = "gemini-cli"
 _CODEX: Final = "codex"
+_COPILOT_CLI: Final = "copilot-cli"
 
 
 def main(program: str) -> int:
@@ -89,6 +90,11 @@ def _answer(program: str, event: Mapping[str, Any]) -> dict[str, Any]:
         from overspill.integrations.agent_programs.gemini_cli import after_tool  # noqa: PLC0415
 
         return answered(program, after_tool, event)
-    raise ValueError(
-        f"there is no hook for {program!r}; there are {_CLAUDE_CODE}, {_GEMINI_CLI} and {_CODEX}"
-    )
+    if program == _COPILOT_CLI:
+        from overspill.integrations.agent_programs.copilot_cli import (  # noqa: PLC0415
+            post_tool_use as after_copilot_tool,
+        )
+
+        return answered(program, after_copilot_tool, event)
+    there_are = f"{_CLAUDE_CODE}, {_GEMINI_CLI}, {_CODEX} and {_COPILOT_CLI}"
+    raise ValueError(f"there is no hook for {program!r}; there are {there_are}")

@@ -1,6 +1,7 @@
 """The agent programs that have hooks: where their settings are, and how those name our hook.
 
-Sources: code.claude.com/docs/en/hooks, geminicli.com/docs/hooks/reference, developers.openai.com/codex/hooks.
+Sources: code.claude.com/docs/en/hooks, geminicli.com/docs/hooks/reference, developers.openai.com/codex/hooks,
+docs.github.com/en/copilot/reference/copilot-cli-reference/cli-hooks-reference.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ class WrongSettings(Exception):
 class AgentProgram:
     """A program with a hook at each of `events`.
 
-    `settings` is its file below the home or the project's folder. `executable` is its name on the PATH.
-    `matcher` chooses the tools. `timeout` is in the program's own unit.
+    `settings` is its file below the home, and below the project's folder if `project_settings` names no
+    other. `executable` is its name on the PATH. `matcher` chooses the tools; without one, hooks stand in no
+    groups. `timeout` is in the program's own unit.
     """
 
     name: str
@@ -33,12 +35,18 @@ class AgentProgram:
     executable: str
     settings: str
     events: tuple[str, ...]
-    matcher: str
+    matcher: str | None
     timeout: int
+    project_settings: str = ""
 
-    def is_here(self, home: Path) -> bool:
-        """Return whether the program is installed, or was used, on this machine."""
-        return shutil.which(self.executable) is not None or (home / self.settings).parent.is_dir()
+    def is_here(self, root: Path, *, is_project: bool) -> bool:
+        """Return whether the program is installed, or was used below `root`, the home or a project."""
+        folder = self.path(root, is_project=is_project).parent
+        return shutil.which(self.executable) is not None or folder.is_dir()
+
+    def path(self, root: Path, *, is_project: bool) -> Path:
+        """Return where its settings are below `root`, the home or a project."""
+        return root / (self.project_settings if is_project and self.project_settings else self.settings)
 
     def with_hook(self, settings: dict[str, Any], command: str) -> dict[str, Any]:
         """Return the settings with our hook, once. Raises `WrongSettings`."""
@@ -46,7 +54,7 @@ class AgentProgram:
         for event in self.events:
             groups = changed.setdefault("hooks", {}).setdefault(event, [])
             hook = {"type": "command", "command": command, "timeout": self.timeout}
-            groups.append({"matcher": self.matcher, "hooks": [hook]})
+            groups.append(hook if self.matcher is None else {"matcher": self.matcher, "hooks": [hook]})
         return changed
 
     def without_hook(self, settings: dict[str, Any]) -> dict[str, Any]:
@@ -69,11 +77,15 @@ class AgentProgram:
         for group in groups:
             if isinstance(group, dict) and isinstance(group.get("hooks"), list):
                 group["hooks"] = [hook for hook in group["hooks"] if not self._is_ours(hook)]
-        return [group for group in groups if not isinstance(group, dict) or group.get("hooks")]
+        return [group for group in groups if not (self._is_ours(group) or _is_empty(group))]
 
     def _is_ours(self, hook: Any) -> bool:
         command = hook.get("command") if isinstance(hook, dict) else None
         return isinstance(command, str) and command.endswith(f" hook {self.name}") and _OURS in command
+
+
+def _is_empty(group: Any) -> bool:
+    return isinstance(group, dict) and group.get("hooks") == []
 
 
 def _table(settings: Any, name: str) -> dict[str, Any]:
@@ -112,4 +124,14 @@ CODEX: Final = AgentProgram(
     matcher="Bash",
     timeout=30,
 )
-PROGRAMS: Final = {program.name: program for program in (CLAUDE_CODE, GEMINI_CLI, CODEX)}
+COPILOT_CLI: Final = AgentProgram(
+    name="copilot-cli",
+    title="Copilot CLI",
+    executable="copilot",
+    settings=".copilot/settings.json",
+    project_settings=".github/copilot/settings.json",
+    events=("postToolUse",),
+    matcher=None,
+    timeout=30,
+)
+PROGRAMS: Final = {program.name: program for program in (CLAUDE_CODE, GEMINI_CLI, CODEX, COPILOT_CLI)}
