@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CASES = 160
+BARS = [b"\x1b[2Aone\x1b[K\r\n", b"two\x1b[K\r\n", b"\x1b[A\rthree\x1b[B\r", b"\x1b[Hfour\r\n", b"five\r\n"]
+"""What terminals show is drawn over."""
 
 
 def contents(seeds: range) -> Iterator[tuple[random.Random, bytes]]:
     for seed in seeds:
         rng = random.Random(seed)
-        pieces = rng.choice([CALM, WILD, CALM + WILD])
+        pieces = rng.choice([CALM, WILD, CALM + WILD, BARS])
         content = b"".join(rng.choices(pieces, k=rng.choice([0, 3, 10, 40, 150, 500])))
         if rng.random() < 0.1:
             content += b"z" * 70_000 + rng.choice([b"", b"\n", b"ab\r\n"]) + content[:300]
@@ -85,7 +87,8 @@ def check_grep(asked: GrepQuery, stored: Capture, file: FileChunks) -> None:
 
 
 def check_others(rng: random.Random, stored: Capture, file: FileChunks) -> None:
-    extent, count, ansi = stored.extent, rng.choice([1, 2, 5, 2000]), rng.random() < 0.5
+    extent = stored.extent._replace(columns=rng.choice([None, 0, 80]))
+    count, ansi = rng.choice([1, 2, 5, 2000]), rng.random() < 0.5
     caps = DEFAULT_CAPS.within(rng.choice([None, 256, 300, 5_000]))
     start = rng.randrange(1, extent.lines + 2)
 

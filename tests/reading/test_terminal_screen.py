@@ -172,7 +172,7 @@ def test_no_escape_stays_and_each_line_was_begun_in_its_order(pieces: list[str])
         shown = decode(written.encode(), columns=columns)
         assert "\x1b" not in shown.text
         assert shown.numbers is not None
-        assert shown.numbers == sorted(shown.numbers)
+        assert list(shown.numbers) == sorted(shown.numbers)
         lines = shown.text.split("\n")[: -1 if written.endswith("\n") else None]
         assert len(shown.numbers) == len(lines) * bool(written)
 

@@ -181,7 +181,7 @@ class TailRead:
         The query in `next` reads what is missing before them.
         """
         raw, decoded = self._shown()
-        if len(decoded.numbers or raw) < self._lines:
+        if decoded.numbers is not None and len(decoded.numbers) < self._lines:
             self._lines = self._lines_drawn_as(self._lines)
             raw, decoded = self._shown()
         decoded = decoded.last_lines(self._asked)

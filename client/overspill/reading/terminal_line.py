@@ -16,7 +16,7 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, Final
 
-from overspill.reading.terminal_tokens import columns_told, tokens, written_line
+from overspill.reading.terminal_tokens import TOKEN, columns_told, written_line
 
 if TYPE_CHECKING:
     from overspill.reading.terminal_tokens import Token
@@ -92,8 +92,12 @@ class Line:
     def draw(self, text: str) -> str:
         """Write the text on the line, and return what is there then."""
         self._has_only_returns = _EDITED.search(text) is None
-        for token in tokens(text):
-            self.take(token)
+        for token in TOKEN.finditer(text):
+            number, letter, cursor, control = token.groups()
+            if move := control or letter or cursor:
+                self._move(move, number or "")
+            else:
+                self._write(token[0])
         self._has_only_returns = False
         return self.text()
 
@@ -102,7 +106,6 @@ class Line:
         if token.move:
             self._move(token.move, token.number)
         else:
-            self._room += 2 * len(token.text)
             self._write(token.text)
 
     def text(self) -> str:
@@ -122,6 +125,7 @@ class Line:
         if self._is_anew:
             del self._cells[self._at :]
         self._put(cells)
+        self._room += 2 * len(cells)
         self._is_anew = False
         self._is_at_edge = bool(self._columns and cells and self._at % self._columns == 0)
 

@@ -18,12 +18,16 @@ from overspill.reading.terminal_line import MOST_COLUMNS, Line, shown
 from overspill.reading.terminal_tokens import columns_told, tokens, written_line
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from overspill.reading.terminal_tokens import Token
 
 MOST_ROWS: Final = 100
 """Rows of a screen that are believed."""
 _ACROSS: Final = re.compile(r"\x1b(?:M|\[[0-9;]*[ABEFHdf]|\[\?)")
 """In a line without it, the cursor stays in the line."""
+_BACK: Final = re.compile(r"\r(?=[^\r\n])|[\x08\x1b]")
+"""In a text without it, nothing is written twice."""
 _ADDRESS: Final = re.compile(r"\x1b\[([0-9]{0,4})(?:;([0-9]{0,4}))?")
 
 
@@ -31,7 +35,7 @@ class ShownText(NamedTuple):
     """What a terminal shows, and the number of the line, from 0, in which each of its lines was begun."""
 
     text: str
-    numbers: list[int]
+    numbers: Sequence[int]
 
 
 def shown_text(text: str, columns: int) -> ShownText:
@@ -40,9 +44,11 @@ def shown_text(text: str, columns: int) -> ShownText:
     They are the lines of `text` if the cursor stays in each of them. What is drawn above the first line comes
     before it.
     """
+    if _BACK.search(text) is None:
+        return ShownText(text, range(text.count("\n") + (bool(text) and not text.endswith("\n"))))
     lines = text.split("\n")
     if _ACROSS.search(text) is None:
-        numbers = list(range(len(lines) - (not lines[-1])))
+        numbers = range(len(lines) - (not lines[-1]))
         return ShownText("\n".join(shown(line, columns) for line in lines), numbers)
     screen = _Screen(columns)
     for number, line in enumerate(lines[:-1]):
@@ -52,8 +58,7 @@ def shown_text(text: str, columns: int) -> ShownText:
         screen.draw(len(lines) - 1, lines[-1])
     shown_lines = screen.lines(is_ended=not lines[-1])
     drawn = "\n".join(each.text for each in shown_lines)
-    numbers = [each.number for each in shown_lines]
-    return ShownText(drawn if lines[-1] else drawn + "\n", numbers)
+    return ShownText(drawn if lines[-1] else drawn + "\n", [each.number for each in shown_lines])
 
 
 class _ScreenLine:

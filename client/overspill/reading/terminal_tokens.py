@@ -13,9 +13,10 @@ MOVES: Final = re.compile(
     rb"|\]633;P;Columns=[0-9]{1,5}(?:\x07|\x1b\\))"
 )
 """The sequences that are understood. All others are to be removed before."""
-_TOKEN: Final = re.compile(
+TOKEN: Final = re.compile(
     r"\x1b(?:\[\??([0-9]*)[0-9;]*([@-HJKPXdfhl])|([78M]))|([\r\x08\t])|[^\x1b\r\x08\t]+"
 )
+"""The groups of a move are its number and letter, a cursor's short sequence, a control character."""
 _LAST_RETURN: Final = re.compile(r"(?<!\r)(?<!\x1b\[[JK])(?<!\x1b\[[0-2][JK])\r(?:\r|\x1b\[[0-2]?[JK])*+\Z")
 """A return at the end overwrites nothing. A bar that is erased then stays."""
 
@@ -45,7 +46,7 @@ class WrittenLine(NamedTuple):
 
 def tokens(text: str) -> Iterator[Token]:
     """Yield what is written and how the cursor moves, in their order."""
-    for token in _TOKEN.finditer(text):
+    for token in TOKEN.finditer(text):
         number, letter, cursor, control = token.groups()
         yield Token(token[0], control or cursor or letter or "", number or "")
 

@@ -10,7 +10,7 @@ from overspill.reading.terminal_screen import shown_text
 from overspill.reading.terminal_tokens import MOVES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _STEP_BYTES: Final = 1024 * 1024
 _CONTINUATION: Final = range(0x80, 0xC0)
@@ -61,7 +61,7 @@ class Decoded(NamedTuple):
     """Whether U+FFFD stands for bytes that are not UTF-8."""
     rewritten: bool = False
     """Whether what a terminal has overwritten or erased was left out."""
-    numbers: list[int] | None = None
+    numbers: Sequence[int] | None = None
     """The line of the data, from 0, in which each line of a terminal's text was begun."""
 
     def last_lines(self, count: int) -> Decoded:
