@@ -167,7 +167,9 @@ class TailRead:
         self.wanted: Wanted | None = None
         if extent.lines:
             offset = max(0, extent.size - caps.size - _MARGIN)
-            self.wanted = Wanted(newline=extent.lines - self._lines, offset=offset)
+            is_drawn = extent.is_terminal and not ansi  # so that more than the last lines may be needed
+            newline = 0 if is_drawn else extent.lines - self._lines
+            self.wanted = Wanted(newline=newline, offset=offset)
 
     def feed(self, chunk: Chunk) -> None:
         """Take the next chunk; the last one of the capture ends the read."""
