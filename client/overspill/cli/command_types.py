@@ -13,10 +13,7 @@ _NUMBERED: Final = {"head": "-n", "tail": "-n", "grep": "-C"}
 
 
 class Command(click.Command):
-    """A command whose help ends with examples, and which may take `-20` for a number of lines."""
-
-    def __init__(self, examples: Sequence[str], **settings: Any) -> None:
-        super().__init__(epilog=examples_of(examples), **settings)
+    """A command that may take `-20` for a number of lines."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse `args`, in which a bare `-20` means the option for a number of lines."""

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from overspill.cli import lazy
-from overspill.cli.command_types import Command
+from overspill.cli.command_types import Command, examples_of
 from overspill.cli.invocation import Invocation
 from overspill.cli.options import ANSWER
 from overspill.cli.parameters import click_parameters, parameters_of
@@ -45,7 +45,8 @@ def command(
                 function(invocation, **given)
 
         named = {"name": function.__name__.replace("_", "-"), "help": function.__doc__, **settings}
-        return Command(examples, callback=run, params=click_parameters([*own, *common]), **named)
+        named |= {"epilog": examples_of(examples), "params": click_parameters([*own, *common])}
+        return Command(callback=run, **named)
 
     return declare
 
