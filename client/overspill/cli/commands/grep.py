@@ -6,6 +6,7 @@ import click
 
 from overspill.cli import lazy, output
 from overspill.cli.declaration import command
+from overspill.cli.exit_codes import ExitCode
 from overspill.cli.invocation import Invocation
 from overspill.cli.options import COLORED, Ref
 from overspill.cli.parameters import argument
@@ -46,7 +47,7 @@ def grep(
     if search.incomplete and not invocation.json:
         _say_incomplete(search.incomplete)
     if not found:
-        raise click.exceptions.Exit(1)
+        raise click.exceptions.Exit(ExitCode.NO)
 
 
 def _say_incomplete(numbers: list[int]) -> None:
