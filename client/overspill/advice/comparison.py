@@ -128,7 +128,7 @@ def compare_arms(experiments: Experiments, name: str | None = None) -> list[Expe
     return [_report(each, [row for row in experiments.rows if row.experiment == each]) for each in names]
 
 
-class _Sums:
+class _ArmSums:
     """The sums of one arm by group."""
 
     def __init__(self, arm: Arm, rows: Iterable[CohortRow]) -> None:
@@ -181,7 +181,7 @@ class _Sums:
 
 
 def _report(name: str, rows: list[CohortRow]) -> ExperimentReport:
-    usual, holdout = _Sums(Arm.USUAL, rows), _Sums(Arm.HOLDOUT, rows)
+    usual, holdout = _ArmSums(Arm.USUAL, rows), _ArmSums(Arm.HOLDOUT, rows)
     return ExperimentReport(
         experiment=name,
         usual=usual.report(),
@@ -190,7 +190,7 @@ def _report(name: str, rows: list[CohortRow]) -> ExperimentReport:
     )
 
 
-def _compared(measure: Measure, usual: _Sums, holdout: _Sums) -> Comparison:
+def _compared(measure: Measure, usual: _ArmSums, holdout: _ArmSums) -> Comparison:
     first, second = holdout.ratio(measure), usual.ratio(measure)
     apart = difference(first, second) if first is not None and second is not None else None
     missing = [*usual.missing(measure), *holdout.missing(measure)]
