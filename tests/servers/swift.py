@@ -7,7 +7,6 @@ URL of a fresh bucket on it; both leave the credentials in the `AWS_*` variables
 
 from __future__ import annotations
 
-import getpass
 import importlib
 import importlib.util
 import json
@@ -52,7 +51,6 @@ PROXY: Final = """\
 bind_ip = 127.0.0.1
 bind_port = {port}
 workers = 0
-user = {user}
 swift_dir = {etc}
 log_level = WARNING
 max_clients = 1024
@@ -111,7 +109,6 @@ BACKEND: Final = """\
 bind_ip = 127.0.0.1
 bind_port = {port}
 workers = 0
-user = {user}
 swift_dir = {etc}
 devices = {node}
 mount_check = false
@@ -233,7 +230,6 @@ def _configure(root: Path, ports: dict[str, int], *, encryption: str) -> None:
                 port=port,
                 etc=etc,
                 node=node,
-                user=getpass.getuser(),
                 region=REGION,
                 encryption=encryption,
             )
