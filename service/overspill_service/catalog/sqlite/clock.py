@@ -47,9 +47,12 @@ def boot() -> str:
 def steady_seconds() -> float:
     """Return seconds by a clock that never jumps.
 
-    If the system has one, it also runs while the machine sleeps.
+    It also runs while the machine sleeps: on Linux by CLOCK_BOOTTIME, on macOS by CLOCK_MONOTONIC, which
+    `time.monotonic` is not there.
     """
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+    if not hasattr(time, "clock_gettime"):
+        return time.monotonic()
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def reconcile(former: ClockReading | None, boot: str, steady: float, machine: float) -> ClockReading:
