@@ -44,10 +44,11 @@ def test_what_the_client_brings_is_small() -> None:
     assert sum(sizes.values()) < MOST_BYTES, sizes
 
 
-def test_importing_it_imports_nothing_else_of_it() -> None:
-    program = "import sys; before = set(sys.modules); import overspill; print(*set(sys.modules) - before)"
+def test_importing_it_imports_nothing_else() -> None:
+    # `typing` brings what differs from one Python to the next
+    program = (
+        "import sys, typing; before = set(sys.modules); import overspill; print(*set(sys.modules) - before)"
+    )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    imported = set(ended.stdout.split())
 
-    assert {name for name in imported if name.startswith("overspill")} == {"overspill"}
-    assert len(imported) < 25, imported
+    assert set(ended.stdout.split()) == {"overspill", "__future__"}
