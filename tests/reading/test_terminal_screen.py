@@ -69,6 +69,10 @@ DRAWN: Final = {
         "\x1b[H\x1b[2Jload 1\x1b[K\r\nidle 1\x1b[K\r\n\x1b[Hload 22\x1b[K\r\nidle 3\x1b[K\r\nend\r\n",
         "load 22\nidle 3\nend\n",
     ),
+    "a row that grows over the next": (
+        f"a\r\nbelow it\r\n\x1b[2A{'y' * 45}\r\nend\r\n",
+        f"{'y' * 45} it\nend\n",
+    ),
     "saved, gone up, and restored": ("a\r\nb\r\nc\x1b7\x1b[2A\rx\x1b8d\r\n", "x\nb\ncd\n"),
 }
 

@@ -84,6 +84,10 @@ class Line:
         """Put the cursor into a row and column of the line."""
         self._at, self._is_at_edge = row * self._columns + min(column, MOST_COLUMNS), False
 
+    def cover(self, below: Line) -> None:
+        """Take the place of a line of one row, which is below. What is behind the end of this line stays."""
+        self._cells += below._cells[len(self._cells) - (self.rows - 1) * self._columns :]
+
     @property
     def is_drawn_elsewhere(self) -> bool:
         """Whether the cursor is outside of the line, until it is restored."""

@@ -189,7 +189,18 @@ class _Screen:
             self._erase(token)
         else:
             self._save(move)
-            self._line.take(token)
+            self._write(token)
+
+    def _write(self, token: Token) -> None:
+        """Write on the line. The rows that it takes more are those of the lines below it."""
+        line = self._line
+        rows = line.rows
+        line.take(token)
+        taken, below = line.rows - rows, self._index + 1
+        while taken > 0 and below < len(self._lines) and self._lines[below].rows <= taken:
+            covered = self._lines.pop(below)
+            taken -= covered.rows
+            line.cover(covered.line)
 
     def _save(self, move: str) -> None:
         if move == "7":
