@@ -133,11 +133,19 @@ async def test_a_file_for_tls_that_is_being_replaced_fails_no_request(
         await catalog.close()
 
 
-async def test_a_cluster_whose_certificates_are_not_trusted_is_told_so(files: Files, tmp_path: Path) -> None:
-    files.authorities[1].cert_pem.write_to_path(str(tmp_path / "trusted.pem"))
-    with server(tmp_path, files) as (url, _):
-        catalog = open_catalog(f"{url.replace(':', '+cluster:', 1)[:-2]}?{files.query}", data_dir=tmp_path)
+@pytest.mark.parametrize("scheme", ["redis+sentinel", "redis+cluster"])
+@pytest.mark.parametrize("fault", ["other", "broken"])
+async def test_why_sentinels_and_nodes_are_not_reached_over_tls_is_told(
+    scheme: str, fault: str, files: Files, tmp_path: Path
+) -> None:
+    said = {"other": "the certificate of Redis is not trusted", "broken": "the files for TLS"}
+    trusted = {"other": files.authorities[1].cert_pem.bytes(), "broken": b""}
+    with server(tmp_path, files) as (_, [redis]):
+        (tmp_path / "trusted.pem").write_bytes(trusted[fault])
+        path = f"/{SENTINEL_SERVICE}" if scheme == "redis+sentinel" else ""
+        url = f"{scheme}://{HOST}:{redis.options['tls_port']}{path}?{files.query}&deadline=1"
+        catalog = open_catalog(url, data_dir=tmp_path)
 
-        with pytest.raises(CatalogUnavailable, match="the certificate of Redis is not trusted"):
+        with pytest.raises(CatalogUnavailable, match=said[fault]):
             await catalog.ping()
         await catalog.close()

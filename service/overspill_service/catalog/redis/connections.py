@@ -6,12 +6,14 @@ The retries of redis-py are off: `client` retries, with a deadline. Nothing conn
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from redis.asyncio import Redis, RedisCluster, Sentinel
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.connection import SSLConnection
 from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import MasterNotFoundError
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 
@@ -76,8 +78,11 @@ def sentinel(
             pool.connection_kwargs["link_options"] = options
 
     async def connect() -> Link:
-        master = await sentinels.discover_master(service)
-        return await opened(master, options)
+        with suppress(MasterNotFoundError):
+            return await opened(await sentinels.discover_master(service), options)
+        if options.tls:  # which may be why: redis-py does not say what each sentinel's error was
+            await sentinels.sentinels[0].ping()
+        raise MasterNotFoundError(service)
 
     return _Single(connect, options.answer_seconds, sentinels.sentinels)
 
