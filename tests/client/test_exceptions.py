@@ -119,7 +119,7 @@ def unicode_error() -> UnicodeDecodeError:
         lambda: Told("/a"),
         lambda: pydantic_ai.ModelRetry(LONG),
         lambda: subprocess.CalledProcessError(1, LONG, output="o"),
-        lambda: ExceptionGroup("g", [ValueError(LONG)]),
+        lambda: ExceptionGroup(LONG, [ValueError("small")]),
         lambda: TimeoutError(LONG),
     ],
 )
@@ -222,7 +222,7 @@ def test_short_notes_stay_and_long_ones_are_in_the_capture() -> None:
     found = examine(long)
 
     assert replaced(short).__notes__ == ["Try the other one."]
-    assert not hasattr(replaced(long), "__notes__")
+    assert replaced(long).__notes__ == [TEXT]
     assert found is not None
     assert LONG in str(found.body)
 
@@ -276,9 +276,45 @@ def test_members_of_a_group_count_and_are_clamped_each() -> None:
 
     assert small is group.exceptions[0]
     assert isinstance(inner, KeyError)
-    assert str(inner).startswith(f"[overspill {ID}: ")
+    assert str(inner) == TEXT
     assert LONG in str(ExceptionShape(group).body)
     assert new.subgroup(KeyError) is not None
+
+
+def test_one_member_of_a_group_says_the_notice_and_the_other_long_ones_name_the_capture() -> None:
+    group = ExceptionGroup("three", [ValueError(LONG), KeyError(LONG + LONG), ValueError("small")])
+    first, second, third = replaced(group).exceptions
+
+    assert str(first).startswith(f"[overspill {ID}: ")
+    assert str(second) == TEXT
+    assert third is group.exceptions[2]
+
+
+def noted(error: Exception, note: str) -> Exception:
+    error.add_note(note)
+    return error
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: noted(ValueError("short"), LONG),
+        lambda: noted(Coded(7, "short"), LONG),
+        lambda: noted(OSError(28, "short"), LONG),
+        lambda: ExceptionGroup("short", [ValueError("small"), KeyError(LONG)]),
+        lambda: ExceptionGroup("short", [noted(ValueError("small"), LONG)]),
+        lambda: ExceptionGroup("short", [ValueError("x" * 60)] * 1_000),
+        lambda: noted(ExceptionGroup("short", [ValueError("small")]), LONG),
+    ],
+)
+def test_a_short_message_stays_whatever_is_long_beside_it(make: Any) -> None:
+    error = thrown(make())
+    new = replaced(error)
+    found = examine(new)
+
+    assert (str(new), type(new)) == (str(error), type(error))
+    assert found is not None
+    assert found.notices()[0] == TEXT
 
 
 # --- difficult ones -------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ class OverspillPlugin(BasePlugin):
         end()
         if isinstance(error, Exception):
             guarded = await self._guarded(error, tool, tool_context)
-            if guarded.notice is not None:
+            if guarded.notice is not None and str(guarded.value) != str(error):
                 error.args = (str(guarded.value),)
 
     async def on_event_callback(self, *, invocation_context: InvocationContext, event: Event) -> Event | None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 _HEAP_TYPE: Final = 1 << 9
 """CPython's flag `Py_TPFLAGS_HEAPTYPE`: classes without it are built in."""
+_UNSET: Final = object()
 _DESCRIPTORS: Final = (MemberDescriptorType, GetSetDescriptorType)
 _NOT_COPIED: Final = frozenset(
     {"args", "__traceback__", "__context__", "__cause__", "__suppress_context__", "__dict__", "__weakref__"}
@@ -33,11 +34,13 @@ def copy_with_message(error: Exception, message: str, members: list[Exception] |
 
 
 def _of_same_class(error: Exception, message: str, members: list[Exception] | None) -> Exception | None:
-    """Return a copy of exactly the same class; None unless the message is its one argument."""
-    if members is not None or len(error.args) != 1 or not isinstance(error.args[0], str):
+    """Return a copy of exactly the same class; None unless the message is its own, or its one argument."""
+    is_own = members is None and str(error) == message
+    if not is_own and (members is not None or len(error.args) != 1 or not isinstance(error.args[0], str)):
         return None
     made = _instance(error, type(error), error.args)
-    made.args = (message,)
+    if not is_own:
+        made.args = (message,)
     return made if str(made) == message else None
 
 
@@ -83,7 +86,9 @@ def _instance(error: Exception, kind: type[Exception], args: tuple[Any, ...]) ->
 
 def _copy_member(error: Exception, made: Exception, name: str) -> None:
     with suppress(AttributeError, TypeError):  # not set, or not to be set
-        setattr(made, name, getattr(error, name))
+        value = getattr(error, name)
+        if getattr(made, name, _UNSET) is not value:  # an OSError prints a filename that was set to None
+            setattr(made, name, value)
 
 
 def _with_context(made: Exception, error: Exception) -> Exception:

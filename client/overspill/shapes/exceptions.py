@@ -1,7 +1,8 @@
 """Exceptions as outputs: the model sees the message, the capture has the whole traceback.
 
 The message, its notes and those of a group's members decide whether an exception is too long. A long one is
-replaced by a copy of the same type with another message.
+replaced by a copy of the same type, with the notice where most of the text is. A short message stays: most
+frameworks show a model nothing else.
 """
 
 from __future__ import annotations
@@ -58,16 +59,16 @@ class ExceptionShape(Shape):
         return self.shown
 
     def notices(self) -> list[str]:
-        """Return the message if it is a notice already, and the placeholders of a group's members."""
-        members = _members_texts(self._error, _MAX_GROUP_DEPTH)
-        return notices_among([_copied_message(self._error, self.message), *members])
+        """Return the notice that it holds already, and the placeholders of a group's members."""
+        others = [*notes_of(self._error), *_members_texts(self._error, _MAX_GROUP_DEPTH)]
+        return notices_among([_copied_message(self._error, self.message), *others])
 
     def replaced(self, notice: Notice) -> Exception:
         """Return an exception of the same type with the notice. Raises `Unchangeable` if none can be made."""
         if notice.is_alone:
-            made = with_message(self._error, str(notice), lambda _: "", kept_notes_chars=0)
+            made = _with_text(self._error, str(notice), lambda _: "", kept_notes_chars=0)
         else:
-            made = with_message(
+            made = _with_text(
                 self._error, str(notice), lambda text: placeholder(notice, measure.size(text))
             )
         if made is self._error:
@@ -82,6 +83,30 @@ class ExceptionShape(Shape):
 def _visible_text(error: BaseException) -> str:
     texts = (message_of(error), *notes_of(error), *_members_texts(error, _MAX_GROUP_DEPTH))
     return "\n".join(filter(None, texts))
+
+
+def _with_text(
+    error: Exception, text: str, shorten: Callable[[str], str], kept_notes_chars: int = _KEPT_NOTES_CHARS
+) -> Exception:
+    """Return a copy with `text` in the place of most of its texts: of the message, the notes or a member."""
+    message, notes, members = _own_message(error), notes_of(error), _members(error) or []
+    in_notes, in_members = sum(map(len, notes)), [len(_visible_text(each)) for each in members]
+    if len(message) > len(text) or len(message) >= max(in_notes, sum(in_members)):
+        return with_message(error, text, shorten, kept_notes_chars)
+    heaviest = in_members.index(max(in_members)) if sum(in_members) > in_notes else None
+    new = [
+        _with_text(each, text, shorten, kept_notes_chars)
+        if at == heaviest
+        else _shortened(each, shorten, kept_notes_chars)
+        for at, each in enumerate(members)
+    ]
+    made = copy_with_message(error, message, new or None)
+    if made is error:
+        return with_message(error, text, shorten, kept_notes_chars)
+    _keep_short_notes(made, notes, kept_notes_chars if heaviest is not None else 0)
+    if heaviest is None:
+        made.add_note(text)
+    return made
 
 
 def with_message(
@@ -109,12 +134,15 @@ def message_of(error: BaseException) -> str:
         return unprintable(error, failure)
 
 
+def _own_message(error: Exception) -> str:
+    """Return the message without what a group prints around it."""
+    return str.__str__(error.message) if isinstance(error, ExceptionGroup) else message_of(error)
+
+
 def _copied_message(error: Exception, message: str) -> str:
     """Return the message that a copy was given; it may print with more around it."""
-    if isinstance(error, ExceptionGroup):
-        return str.__str__(error.message)
     found = _VALIDATION.fullmatch(message)
-    return message if found is None else found[1]
+    return _own_message(error) if found is None else found[1]
 
 
 def notes_of(error: BaseException) -> list[str]:
@@ -169,9 +197,9 @@ def _members_texts(error: BaseException, depth: int) -> list[str]:
 
 
 def _shortened(member: Exception, shorten: Callable[[str], str], kept_notes_chars: int) -> Exception:
-    text = "\n".join([message_of(member), *notes_of(member), *_members_texts(member, _MAX_GROUP_DEPTH)])
+    text = _visible_text(member)
     short = shorten(text)
-    return member if len(text) <= len(short) else with_message(member, short, shorten, kept_notes_chars)
+    return member if len(text) <= len(short) else _with_text(member, short, shorten, kept_notes_chars)
 
 
 def _replace_copies(made: Exception, message: str, text: str) -> None:
