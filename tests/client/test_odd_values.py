@@ -9,7 +9,7 @@ from collections import UserDict, UserList, UserString, deque, namedtuple
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from enum import Enum, IntEnum
+from enum import Enum, IntEnum, StrEnum
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any
@@ -498,6 +498,67 @@ def test_an_object_whose_class_and_metaclass_raise_passes_as_it_is() -> None:
 
     assert guarded.value is value
     assert Guard(spool=False).process_sync([value, "x" * 90_000], tool="t").outcome == "truncated"
+
+
+class Log(StrEnum):
+    WHOLE = "line\n" * 20_000
+
+
+class Named(str, Enum):  # noqa: UP042  (such a member prints as its name)
+    WHOLE = "line\n" * 20_000
+
+
+class Coded(Enum):
+    WHOLE = "line\n" * 20_000
+
+
+class Counted(int):
+    def __str__(self) -> str:
+        return "3" * 90_000
+
+
+class Hidden:
+    def __repr__(self) -> str:
+        return "x" * 90_000
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (Log.WHOLE, lambda value: value),
+        (Named.WHOLE, lambda value: value),
+        ({"log": Log.WHOLE, "lines": 20_000}, lambda value: value["log"]),
+        ({"log": Coded.WHOLE, "lines": 20_000}, lambda value: value["log"]),
+        ([1, Coded.WHOLE], lambda value: value[1]),
+        ({"digits": Decimal("3" * 90_000)}, lambda value: value["digits"]),
+        (Record(Log.WHOLE), lambda value: value.x),
+    ],
+    ids=["text", "named", "in data", "other in data", "in a list", "number", "in a record"],
+)
+def test_a_notice_stands_as_a_plain_text_in_the_place_of_what_can_have_no_other_value(
+    value: Any, kept: Any
+) -> None:
+    guarded = Guard(spool=False).process_sync(value, tool="t")
+
+    assert type(kept(guarded.value)) is str
+    assert kept(guarded.value) == str(guarded.notice)
+    assert guarded.bytes_after < 10_000
+
+
+@pytest.mark.parametrize("value", [Counted(3), Hidden(), [Hidden()]], ids=["number", "object", "list"])
+def test_the_text_of_an_object_is_cut_and_counted_once_if_a_model_is_shown_that(value: Any) -> None:
+    guard = Guard(spool=False)
+    guarded = guard.process_sync(value, tool="t", is_printed=True)
+
+    assert len(str(guarded.value)) < 10_000
+    assert [each.count for each in guard.stats.values()] == [1]
+
+
+@pytest.mark.parametrize("value", [Named.WHOLE, Coded.WHOLE], ids=["named", "other"])
+def test_a_member_whose_name_is_shown_stays(value: Any) -> None:
+    guarded = Guard(spool=False).process_sync(value, tool="t", is_printed=True)
+
+    assert guarded.value is value
 
 
 def test_shared_lists_that_stand_for_millions_are_written_in_bounded_parts() -> None:

@@ -142,7 +142,7 @@ class Guard:
         """The counts of all outputs so far, by tool and outcome."""
         return self._pipeline.tally.counts()
 
-    async def process(
+    async def process(  # noqa: PLR0913  (one for each thing that is known of an output)
         self,
         result: Any,
         *,
@@ -152,12 +152,14 @@ class Guard:
         status: str = "",
         matches_dropped: int | None = None,
         policy: Policy | None = None,
+        is_printed: bool = False,
     ) -> Guarded:
         """Return `result` as it may go into the conversation: the same object, or a shorter one of its shape.
 
         An iterator of chunks is read to its end. An exception is a result like any other. `policy` replaces
-        the guard's own for this output. Waits for the service as long as the policy's `wait` says. Raises
-        nothing but `CancelledError`.
+        the guard's own for this output. `is_printed`: the model is shown `str(value)`, so a text may stand
+        for an object of which no shorter copy can be made. Waits for the service as long as the policy's
+        `wait` says. Raises nothing but `CancelledError`.
         """
         shared = turn.current(self)
         if shared is None and policy is None:
@@ -166,8 +168,8 @@ class Guard:
                 return quick
         await pacing.wait_to_begin()
         output = self._pipeline.intake.output(
-            ASYNC, result, name_text(tool), policy, call_id, session, status, matches_dropped=matches_dropped
-        )
+            ASYNC, result, name_text(tool), policy, call_id, session, status
+        )._replace(matches_dropped=matches_dropped, is_printed=is_printed)
         if is_async_chunk_iterator(result):
             return await GuardedStream(self._pipeline, output).read_to_end_async()
         if is_chunk_iterator(result):
@@ -177,7 +179,7 @@ class Guard:
         with shared.calling() as call:
             return await self._pipeline.process(output._replace(call=call))
 
-    def process_sync(
+    def process_sync(  # noqa: PLR0913  (as above)
         self,
         result: Any,
         *,
@@ -187,6 +189,7 @@ class Guard:
         status: str = "",
         matches_dropped: int | None = None,
         policy: Policy | None = None,
+        is_printed: bool = False,
     ) -> Guarded:
         """Do the same as `process` without an event loop. Guard an asynchronous iterator as it is read."""
         shared = turn.current(self)
@@ -195,8 +198,8 @@ class Guard:
             if quick is not None:
                 return quick
         output = self._pipeline.intake.output(
-            SYNC, result, name_text(tool), policy, call_id, session, status, matches_dropped=matches_dropped
-        )
+            SYNC, result, name_text(tool), policy, call_id, session, status
+        )._replace(matches_dropped=matches_dropped, is_printed=is_printed)
         if is_async_chunk_iterator(result):
             return GuardedStream(self._pipeline, output._replace(executor=ASYNC)).guard_lazily()
         if is_chunk_iterator(result):

@@ -28,7 +28,8 @@ class Output(NamedTuple):
 
     Its caller waits through `executor`. `guard` is the number of its guard. `previews` are those that were
     tried of it. A call id that `is_minted` was made up here. `assignment` is the cohort of its session in an
-    experiment. `live` is what the service may have of it already.
+    experiment. `live` is what the service may have of it already. A model is shown `str(result)` of what
+    `is_printed`.
     """
 
     executor: Executor
@@ -45,6 +46,7 @@ class Output(NamedTuple):
     is_minted: bool = False
     assignment: Assignment | None = None
     live: Beginning | None = None
+    is_printed: bool = False
 
     @property
     def flow(self) -> Hashable:
@@ -64,7 +66,7 @@ class Intake:
         self._session = session
         self._trial = trial
 
-    def output(  # noqa: PLR0913  (one for each thing that is known of an output)
+    def output(
         self,
         executor: Executor,
         result: Any,
@@ -73,8 +75,6 @@ class Intake:
         call_id: str | None = None,
         session: str | None = None,
         status: str = "",
-        *,
-        matches_dropped: int | None = None,
     ) -> Output:
         """Return the output of a call. One with a `policy` of its own has no part in an experiment."""
         if session is not None and type(session) is not str:
@@ -94,7 +94,6 @@ class Intake:
             call_id,
             session,
             status,
-            matches_dropped,
             assignment=assigned,
         )
 

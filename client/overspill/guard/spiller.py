@@ -15,9 +15,12 @@ from overspill.guard.results import as_read, inline, left_whole, text_bytes, why
 from overspill.guard.spill import Spill
 from overspill.previews.notice_facts import StoreResult
 from overspill.shapes.envelope import Envelope
+from overspill.shapes.examination import is_too_long
 from overspill.shapes.exceptions import ExceptionShape
+from overspill.shapes.single_values import TextShape
 from overspill.text.limits import UNLIMITED
 from overspill.text.reasons import one_safe_line
+from overspill.text.rendering import printable
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
@@ -96,9 +99,24 @@ class Spiller:
 
     def _prepared(self) -> Spill | Guarded:
         """Encode and hash the output. Return it as it is if nothing can stand in its place."""
+        spill = self._spill(self._shape)
+        problem = why_unchangeable(spill)
+        if problem is not None:
+            text = self._printed()
+            if text is None:
+                return left_whole(self._output, self._shape, problem)
+            spill = self._spill(text)
+        if self._decisions.earlier(spill.origin.session, spill.sha256, spill.id) is not None:
+            return spill  # it may get no preview
+        try:
+            return spill.with_seen_lines()
+        except MemoryError:  # storing it matters more
+            return spill
+
+    def _spill(self, shape: Shape) -> Spill:
         policy, verdict = self._output.policy, self._verdict
-        spill = Spill.of(
-            self._shape,
+        return Spill.of(
+            shape,
             policy if self._output.call is None else policy.with_previews(policy.preview_bytes),
             self.origin,
             why=verdict.why,
@@ -106,15 +124,14 @@ class Spiller:
             identify=self.storage.can_keep,
             previews=self._output.previews,
         )
-        problem = why_unchangeable(spill)
-        if problem is not None:
-            return left_whole(self._output, self._shape, problem)
-        if self._decisions.earlier(spill.origin.session, spill.sha256, spill.id) is not None:
-            return spill  # it may get no preview
-        try:
-            return spill.with_seen_lines()
-        except MemoryError:  # storing it matters more
-            return spill
+
+    def _printed(self) -> Shape | None:
+        """Return what a model is shown of the output, if that is its text, and too long."""
+        output = self._output
+        if not output.is_printed:
+            return None
+        text = TextShape(printable(output.result))
+        return text if is_too_long(text, output.policy.limits(output.tool)) else None
 
     def _noticed(self, spill: Spill, stored: StoreResult) -> Guarded:
         """Return what the guard makes of the output, given what became of it."""

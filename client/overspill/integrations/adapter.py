@@ -72,42 +72,42 @@ class Adapter:
         """
         return ToolBlock(self, call, passing, nullcontext())
 
-    async def process_printed(self, result: Any, **call: Any) -> Guarded:
-        """Do the same as `process`, for a framework that shows a model the text of any object.
-
-        The notice stands alone in the place of an object of which no shorter copy can be made.
-        """
-        guarded = await self.process(result, **call)
-        if not _is_left_whole(guarded):
-            return guarded
-        text = await self.process(str(result), **call)
-        return guarded if text.notice is None else text
-
-    def process_printed_sync(self, result: Any, **call: Any) -> Guarded:
-        """Do the same as `process_printed`, for code without an event loop."""
-        guarded = self.process_sync(result, **call)
-        if not _is_left_whole(guarded):
-            return guarded
-        text = self.process_sync(str(result), **call)
-        return guarded if text.notice is None else text
-
     async def process(
-        self, result: Any, *, tool: str, call_id: str, session: str | None = None, is_own: bool | None = False
+        self,
+        result: Any,
+        *,
+        tool: str,
+        call_id: str,
+        session: str | None = None,
+        is_own: bool | None = False,
+        is_printed: bool = False,
     ) -> Guarded:
         """Return what the guard makes of a result. `is_own`: it is of one of the `reading_tools`.
 
         A tool that only has the name of one is guarded as all others are. None: nobody knows whose it is. It
-        then passes if it is as short as answers of these tools are.
+        then passes if it is as short as answers of these tools are. `is_printed`: the framework shows a model
+        the text of any object, and the notice may stand alone in the place of one.
         """
         policy = self._policy(result, tool, session, is_own=is_own)
-        return await self.guard.process(result, tool=tool, call_id=call_id, session=session, policy=policy)
+        return await self.guard.process(
+            result, tool=tool, call_id=call_id, session=session, policy=policy, is_printed=is_printed
+        )
 
     def process_sync(
-        self, result: Any, *, tool: str, call_id: str, session: str | None = None, is_own: bool | None = False
+        self,
+        result: Any,
+        *,
+        tool: str,
+        call_id: str,
+        session: str | None = None,
+        is_own: bool | None = False,
+        is_printed: bool = False,
     ) -> Guarded:
         """Do the same as `process`, for code without an event loop."""
         policy = self._policy(result, tool, session, is_own=is_own)
-        return self.guard.process_sync(result, tool=tool, call_id=call_id, session=session, policy=policy)
+        return self.guard.process_sync(
+            result, tool=tool, call_id=call_id, session=session, policy=policy, is_printed=is_printed
+        )
 
     def _policy(self, result: Any, tool: str, session: str | None, *, is_own: bool | None) -> Policy | None:
         if is_own or isinstance(result, OwnAnswer):
@@ -163,10 +163,6 @@ class ToolBlock:
 
     def _is_guarded(self, error: BaseException | None) -> TypeGuard[Exception]:
         return isinstance(error, Exception) and not isinstance(error, self._passing)
-
-
-def _is_left_whole(guarded: Guarded) -> bool:
-    return guarded.notice is None and guarded.reason is not None
 
 
 def _raise_shortened(error: Exception, guarded: Guarded) -> None:

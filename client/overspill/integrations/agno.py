@@ -89,7 +89,7 @@ def _hook(adapter: Adapter) -> Callable[..., Any]:
             return _awaited(adapter, result, call)
         if isinstance(result, Iterator):
             return _streamed(adapter, result, call)
-        return _with_metadata(adapter.process_printed_sync(result, **call))
+        return _with_metadata(adapter.process_sync(result, **call, is_printed=True))
 
     hook: Any = overspill
     hook.adapter = adapter
@@ -104,7 +104,7 @@ async def _awaited(adapter: Adapter, running: Awaitable[Any], call: dict[str, An
         return _streamed_async(adapter, result, call)
     if isinstance(result, Iterator):
         return _streamed(adapter, result, call)
-    return _with_metadata(await adapter.process_printed(result, **call))
+    return _with_metadata(await adapter.process(result, **call, is_printed=True))
 
 
 def _streamed(adapter: Adapter, items: Iterator[Any], call: dict[str, Any]) -> Iterator[Any]:

@@ -83,7 +83,7 @@ class _Guarding:
         call: dict[str, Any] = {"tool": name, "call_id": call_id or minted(), "session": None}
         async with adapter.calling(**call):
             result = await super().run_json(args, cancellation_token, call_id=call_id)  # type: ignore[misc]
-        return (await adapter.process_printed(result, **call)).value
+        return (await adapter.process(result, **call, is_printed=True)).value
 
 
 class _Functions(StaticStreamWorkbench):

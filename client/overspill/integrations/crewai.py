@@ -82,7 +82,9 @@ def _after_tool_call(context: ToolCallHookContext) -> str | None:
         return None
     text, raw = context.tool_result, context.raw_tool_result
     is_data = isinstance(raw, dict | list) and text == str(raw)
-    guarded = adapter.process_sync(raw if is_data else text, tool=context.tool_name, call_id=minted())
+    guarded = adapter.process_sync(
+        raw if is_data else text, tool=context.tool_name, call_id=minted(), is_printed=True
+    )
     return None if guarded.notice is None else str(guarded.value)
 
 

@@ -97,14 +97,16 @@ class _Guarding:
         call = self._new_call()
         with self.overspill.calling(**call):
             output: ToolOutput = super().call(*args, **named)  # type: ignore[misc]
-        return _guarded_output(output, self.overspill.process_sync(_content(output), **call))
+        return _guarded_output(output, self.overspill.process_sync(_content(output), **call, is_printed=True))
 
     async def acall(self, *args: Any, **named: Any) -> ToolOutput:
         """Do the same as `call`, for asynchronous code."""
         call = self._new_call()
         async with self.overspill.calling(**call):
             output: ToolOutput = await super().acall(*args, **named)  # type: ignore[misc]
-        return _guarded_output(output, await self.overspill.process(_content(output), **call))
+        return _guarded_output(
+            output, await self.overspill.process(_content(output), **call, is_printed=True)
+        )
 
     def _new_call(self) -> dict[str, Any]:
         metadata: ToolMetadata = self.metadata  # type: ignore[attr-defined]

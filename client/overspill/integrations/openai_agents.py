@@ -183,7 +183,8 @@ class _Invoker(StandIn):
         call, adapter = named(context, getattr(context, "tool_name", "")), self._owner.adapter
         async with adapter.calling(**call):
             result = await running
-        return self._owner.value_of(context, await adapter.process_printed(result, **call))
+        is_printed = not isinstance(result, str)
+        return self._owner.value_of(context, await adapter.process(result, **call, is_printed=is_printed))
 
     def __getattr__(self, name: str) -> Any:
         found = super().__getattr__(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.shapes import data_view
@@ -14,7 +15,14 @@ from overspill.shapes.parts import parts_with_text
 from overspill.shapes.single_values import BinaryShape, PrintedShape, TextShape, UnreadableShape
 from overspill.text import measure
 from overspill.text.limits import with_room_for
-from overspill.text.rendering import is_opaque, is_structured, plain_stats, printable_number, unprintable
+from overspill.text.rendering import (
+    is_opaque,
+    is_structured,
+    plain_stats,
+    printable,
+    printable_number,
+    unprintable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,19 +33,21 @@ if TYPE_CHECKING:
 _SHORT_NUMBER_BITS: Final = 1_000
 """An integer of up to this many bits is shorter than any sensible limit."""
 _FEW_VALUES: Final = 100
+_PLAIN: Final = frozenset({str, int, float, bool})
 _SHAPE_FIELDS: Final = frozenset({"content", "type", "parts"})
 """A dict with none of these fields is data, unless one field tells that it is a block."""
 
 
-def examine(result: Any) -> Shape | None:
+def examine(result: Any, *, is_printed: bool = False) -> Shape | None:
     """Return the shape of `result`; None if it passes as it is: numbers, people's messages, opaque objects.
 
+    `is_printed`: a model is shown `str(result)`, and that may be another text than it holds.
     Never raises. An object whose methods raise has the shape of a short description, and passes.
     """
     if type(result) is str:
         return TextShape(result)
     try:
-        return _examined(result)
+        return (_printed_otherwise(result) if is_printed else None) or _examined(result)
     except Exception as error:  # noqa: BLE001  (foreign methods: whatever they raise)
         return UnreadableShape(unprintable(result, error))
 
@@ -87,6 +97,15 @@ def small_data_size(result: Any, most: int) -> int | None:
 
 def _is_data(result: dict[Any, Any]) -> bool:
     return _SHAPE_FIELDS.isdisjoint(result) and not telling_field(result)
+
+
+def _printed_otherwise(result: Any) -> Shape | None:
+    """Return the shape of what prints, if `result` is a text, number or member that prints as another."""
+    if type(result) in _PLAIN or not isinstance(result, (str, int, float, Enum)):
+        return None
+    text = printable(result)
+    is_same = isinstance(result, str) and text == str.__str__(result)
+    return None if is_same else TextShape(text)
 
 
 def _examined(result: Any) -> Shape | None:

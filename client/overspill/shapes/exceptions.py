@@ -68,9 +68,7 @@ class ExceptionShape(Shape):
         if notice.is_alone:
             made = _with_text(self._error, str(notice), lambda _: "", kept_notes_chars=0)
         else:
-            made = _with_text(
-                self._error, str(notice), lambda text: placeholder(notice, measure.size(text))
-            )
+            made = _with_text(self._error, str(notice), lambda text: placeholder(notice, measure.size(text)))
         if made is self._error:
             raise Unchangeable(type(made).__name__)
         return made

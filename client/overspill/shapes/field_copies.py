@@ -56,7 +56,10 @@ def with_items(value: Any, items: list[Any]) -> Any:
 
 
 def with_text(value: Any, text: str) -> Any:
-    """Return `text` in the class of `value`, which is a text or bytes. Raises `Unchangeable`."""
+    """Return `text` in the class of `value`, which is a text or bytes. Raises `Unchangeable`.
+
+    An enum can have no other members: what stands for one is a plain text, or plain bytes.
+    """
     kind = type(value)
     if kind is str:
         return text
@@ -64,8 +67,8 @@ def with_text(value: Any, text: str) -> Any:
     if kind in {bytes, bytearray, memoryview}:
         return kind(data)
     for base, content in ((str, text), (bytes, data)):
-        if issubclass(kind, base) and not issubclass(kind, Enum):
-            return _of_subclass(base, value, content)
+        if issubclass(kind, base):
+            return content if issubclass(kind, Enum) else _of_subclass(base, value, content)
     raise Unchangeable(kind.__name__)
 
 

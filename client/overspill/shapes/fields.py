@@ -6,6 +6,8 @@ Such objects may raise or lie. So reading a field never raises.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
+from enum import Enum
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -61,6 +63,13 @@ def is_text(value: Any) -> bool:
 def is_sequence(value: Any) -> bool:
     """Return whether `value` is a list, tuple, set or the like; texts and bytes are not."""
     return is_a(value, COLLECTIONS) and not is_a(value, TEXTS)
+
+
+def as_data(value: Any) -> Any:
+    """Return what JSON has in the place of a value whose class can hold no other."""
+    if is_a(value, Enum):
+        return value.value
+    return str(value) if is_a(value, Decimal) else value
 
 
 def names_of(value: Any) -> list[str] | None:

@@ -14,7 +14,7 @@ from overspill.shapes.data_view import (
     plain_stats_without_long_texts,
     weight_within,
 )
-from overspill.shapes.fields import FieldPath, Part, has_long_names, is_a, is_text
+from overspill.shapes.fields import FieldPath, Part, as_data, has_long_names, is_a, is_text
 from overspill.shapes.pictures import is_payload, is_picture
 from overspill.text import measure
 
@@ -59,7 +59,7 @@ def heaviest_parts(value: Any, room: Weight) -> HeaviestParts:
             break
         (step, value), beside = big[0], rest
         path = (*path, step)
-    return HeaviestParts([Part(path, value)], beside)
+    return HeaviestParts([Part(path, as_data(value))], beside)
 
 
 def _largest(

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from overspill.shapes.data_view import size_within
 from overspill.shapes.field_copies import Unchangeable, with_entries, with_fields, with_items, with_text
-from overspill.shapes.fields import has_long_names, is_a, is_sequence, is_text, names_of, parts_of
+from overspill.shapes.fields import as_data, has_long_names, is_a, is_sequence, is_text, names_of, parts_of
 from overspill.shapes.heaviest_parts import ID_FIELDS
 
 ENTRY_NAME: Final = "overspill"
@@ -54,6 +54,7 @@ class _Shortener:
 
     def short(self, value: Any, depth: int, kept: int = _KEPT_BYTES) -> Any:
         """Return a short copy with the notice in it, and with `kept` bytes of first items."""
+        value = as_data(value)
         if is_a(value, (str, bytes, bytearray, memoryview)):
             return with_text(value, self._text)
         if depth > (_MAX_RECORD_DEPTH if _has_set_fields(value) else _MAX_DEPTH):

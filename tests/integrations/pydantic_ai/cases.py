@@ -8,7 +8,7 @@ import sys
 import warnings
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import StrEnum
+from enum import Enum, StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -203,6 +203,10 @@ def test_a_model_as_result_is_written_without_a_warning(guard: Guard) -> None:
     assert stored(guard, handle_in(text))
 
 
+class Level(Enum):
+    WHOLE = tools.lines(MANY)
+
+
 class Log(StrEnum):
     WHOLE = tools.lines(MANY)
     SHORT = tools.lines(3)
@@ -210,8 +214,14 @@ class Log(StrEnum):
 
 @pytest.mark.parametrize(
     ("made", "text"),
-    [(Log.WHOLE, tools.lines(MANY)), (Decimal("3" * 60_000), "3" * 60_000)],
-    ids=["enum", "number"],
+    [
+        (Log.WHOLE, tools.lines(MANY)),
+        (Decimal("3" * 60_000), "3" * 60_000),
+        (ToolReturn(Log.WHOLE, metadata={"lines": MANY}), tools.lines(MANY)),
+        (ToolReturn(Level.WHOLE), tools.lines(MANY)),
+        (ToolReturn(Decimal("3" * 60_000)), "3" * 60_000),
+    ],
+    ids=["enum", "number", "enum in a return", "member in a return", "number in a return"],
 )
 def test_a_value_of_which_no_shorter_one_can_be_made_becomes_a_notice(
     guard: Guard, made: Any, text: str
