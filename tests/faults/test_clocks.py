@@ -50,12 +50,12 @@ class At:
     """A back end that only tells the time."""
 
     def __init__(self, seconds: float | None) -> None:
-        self._seconds = seconds
+        self.seconds = seconds
 
     async def now(self) -> float | None:
-        if self._seconds is not None and self._seconds < 0:
+        if self.seconds is not None and self.seconds < 0:
             raise StoreUnavailable("down")
-        return self._seconds
+        return self.seconds
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,16 @@ async def test_the_shared_time_is_that_of_the_clock_in_the_middle(
 
     assert clock.skew == pytest.approx(skew, abs=1)
     assert clock.now() == pytest.approx(machine - skew, abs=1)
+
+
+async def test_the_shared_time_counts_on_while_no_back_end_answers() -> None:
+    steady, catalog = [0.0], At(1000)
+    clock = SharedClock(lambda: 8200, catalog, At(None), lambda: steady[0])  # type: ignore[arg-type]
+    await clock.measure()
+    catalog.seconds, steady[0] = -1, 60.0
+    await clock.measure()
+
+    assert (clock.now(), clock.skew) == (1060, 7200)
 
 
 @pytest.fixture

@@ -51,6 +51,8 @@ class SharedClock:
         self._notices_jumps = notices_jumps
         self._lead = machine() - steady()
         """Seconds by which the shared time is ahead of the steady clock."""
+        self._is_compared = False
+        """Whether a back end has ever told the time."""
         self._former_lead: float | None = None
         self._jump = 0.0
         """Seconds by which the shared time has jumped against the steady clock."""
@@ -62,13 +64,20 @@ class SharedClock:
         return self._steady() + self._lead
 
     async def measure(self) -> None:
-        """Compare the clocks. A back end that does not answer in time is ignored."""
+        """Compare the clocks. A back end that does not answer in time is ignored.
+
+        If none answers that did before, the shared time counts on: this machine's clock may be the wrong one.
+        """
         started, began = self._machine(), self._steady()
         readings = await asyncio.gather(_reading(self._catalog.now()), _reading(self._store.now()))
         half_way = (self._steady() - began) / 2
+        told = [reading for reading in readings if reading is not None]
+        if not told and self._is_compared:
+            return
+        self._is_compared = bool(told)
         machine = started + half_way
         # With one back end it is both the first and the last, so it counts twice.
-        clocks = [reading for reading in readings if reading is not None] or [machine]
+        clocks = told or [machine]
         ahead = machine - median((machine, clocks[0], clocks[-1]))
         self.skew = ahead if abs(ahead) > TOLERANCE_SECONDS + half_way else 0.0
         if self.skew:
