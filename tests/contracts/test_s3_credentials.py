@@ -299,3 +299,17 @@ async def test_after_a_success_the_chain_is_asked_soon_again(
 
     assert await refused.questions(5) == 1
     await store.close()
+
+
+async def test_while_there_are_no_credentials_the_chain_is_asked_again_within_seconds(
+    s3_url: str, chain: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = S3Store(Location.from_url(s3_url))
+    waiting = Refused(store, monkeypatch)
+    for _ in range(600):
+        waiting.now += 1
+        with pytest.raises(StoreUnavailable, match="there are no credentials"):
+            await waiting.credentials.current()
+
+    assert waiting.asked.call_count == 120
+    await store.close()

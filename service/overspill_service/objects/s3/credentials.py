@@ -103,8 +103,12 @@ class ChainCredentials(Credentials):
     async def current(self) -> ReadOnlyCredentials:
         """Return what to sign with. Credentials that end soon are renewed in the background.
 
+        While there is nothing, the chain is asked as soon as it may be.
+
         Raises `StoreUnavailable` if there is nothing, or it cannot be renewed.
         """
+        if self.known is None:  # there is nothing that the store could refuse
+            self.were_accepted()
         if self._found is None or self._is_due():
             self._ask(lambda: self._found or self._asked())
         if self.known is None:
