@@ -181,6 +181,12 @@ def test_no_escape_stays_and_each_line_was_begun_in_its_order(pieces: list[str])
         assert len(shown.numbers) == len(lines) * bool(written)
 
 
+def test_a_cursor_that_was_saved_before_the_screen_was_cleared_is_not_restored_above_it() -> None:
+    written = b"\x1b[Hold\x1b7\n\x1b[A\x1b[2J\x1b8new\x1b[J\x1b[2;1Hbelow\n"
+
+    assert decode(written, columns=COLUMNS).text == "old\nnew\nbelow\n"
+
+
 @pytest.mark.parametrize(
     "written",
     [
@@ -191,6 +197,9 @@ def test_no_escape_stays_and_each_line_was_begun_in_its_order(pieces: list[str])
         b"\x1b[H\x1b[99d\x1bM" * 2**12,
         b"\x1b[?1049h\x1b[?1049l" * 2**12,
         b"\x1b[Hx\x1b[2J" * 2**12,
+        b"\x1b[H" + b"\n" * 2**13 + b"\x1b[A" + b"\x1b[2J" * 2**12,
+        b"\x1b[H" + b"\x1b[999C \x1b[A\x1b[B\n" * 90 + b"\x1b[99A" + b"\x1b[2J" * 2**12,
+        b"\x1b[H" + b"\n" * 2**15 + b"\x1b[A" + b"\x1b7\x1b8" * 2**12,
     ],
 )
 def test_no_screen_takes_longer_than_a_line_of_many_backspaces(written: bytes) -> None:

@@ -157,6 +157,11 @@ class _Screen:
         return self._at
 
     @property
+    def _highest(self) -> int:
+        """The highest line that is still on the screen."""
+        return max(self._top or 0, len(self._lines) - MOST_ROWS)
+
+    @property
     def _line(self) -> Line:
         return self._current.line
 
@@ -206,7 +211,9 @@ class _Screen:
         if move == "7":
             self._saved = self._current
         elif move == "8" and self._saved is not None:
-            self._at = self._lines.index(self._saved) if self._saved in self._lines else self._at
+            highest = self._highest
+            if self._saved in self._lines[highest:]:
+                self._at = self._lines.index(self._saved, highest)
             self._saved = None
 
     def _go_up(self, rows: int, move: str) -> None:
@@ -215,7 +222,7 @@ class _Screen:
         if move == "M" and at == self._top and not row:
             self._lines.insert(at, self._new(self._lines[at].number))
             return
-        highest = max(self._top or 0, len(self._lines) - MOST_ROWS)
+        highest = self._highest
         while rows > row and at > highest:
             at, rows = at - 1, rows - row - 1
             row = self._lines[at].rows - 1
@@ -248,21 +255,22 @@ class _Screen:
         column = self._line.column if token.move == "d" else column - 1
         if self._top is None:
             self._begin_page()
-        self._at = max(self._top or 0, len(self._lines) - MOST_ROWS)
+        self._at = self._highest
         self._line.go_to(0, column)
         self._go_down(min(row, MOST_ROWS) - 1, "B")
 
     def _erase(self, token: Token) -> None:
-        """Erase what is below the cursor, or all. What is cleared on the usual screen stays above."""
+        """Erase what is below the cursor, or all. Text that is cleared on the usual screen stays above."""
         is_at_top = self._at == self._top and not self._line.row and not self._line.column
         if self._top is None or not (token.number in {"2", "3"} or (is_at_top and token.number != "1")):
             if token.number in {"", "0"}:
                 del self._lines[self._index + 1 :]
             self._line.take(token)
             return
-        if self._main is not None:
+        if self._main is not None or not any(line.text for line in self._lines[self._top :]):
             del self._lines[self._top :]
-        if self._main is not None or any(line.text for line in self._lines[self._top :]):
+            self._begin()
+        else:
             self._begin_page()
 
     def _switch(self, *, is_own: bool) -> None:
