@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
+from overspill.reading import lines, text
 from overspill.wire import TERMINAL_LABEL
 
 from tests.web.conftest import Api, path_of
@@ -39,6 +41,22 @@ async def test_with_ansi_nothing_is_left_out(api: Api, view: str) -> None:
 
     assert answer["content"].encode() == PROGRESS
     assert "rewritten" not in answer
+
+
+async def test_what_a_terminal_has_shown_is_drawn_outside_of_the_event_loop(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawing, decode = set[int](), text.decode
+
+    def decoded(*args: Any, **options: Any) -> Any:
+        drawing.add(threading.get_ident())
+        return decode(*args, **options)
+
+    monkeypatch.setattr(lines, "decode", decoded)
+    await read(api, "tail?lines=9", **TERMINAL)
+
+    assert drawing
+    assert threading.get_ident() not in drawing
 
 
 async def test_what_no_terminal_has_shown_is_text_as_it_is(api: Api) -> None:

@@ -62,14 +62,16 @@ async def inspect(
 ) -> T:
     """Run the read that `begin` makes for this capture, and return its answer.
 
-    It runs in `workers`, by default in the threads for small reads. A small plain text is read at once.
+    It runs in `workers`, by default in the threads for small reads. A small plain text is read at once. A
+    terminal's is not: to draw one takes up to hundreds of milliseconds.
     """
-    is_small = workers is None and entry.size <= INLINE_BYTES
+    extent = extent_of(entry)
+    is_small = workers is None and entry.size <= INLINE_BYTES and not extent.is_terminal
     workers = workers or archive.cpu.of(entry.tenant)
     with _query_errors():
         decoders = INLINE if is_small else workers
         async with (await archive.reader(entry, decoders)).with_memory(_scan_size(entry)) as reader:
-            read = begin(extent_of(entry))
+            read = begin(extent)
             while (wanted := read.wanted) is not None:
                 taker = _Taker(read, read.feed, unchanged, is_inline=is_small)
                 frames = frames_wanted(reader.frames, wanted)
