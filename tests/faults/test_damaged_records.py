@@ -150,13 +150,19 @@ async def test_the_totals_of_a_tenant_that_cannot_be_counted_keep_no_others_from
 
 
 @pytest.mark.parametrize("api", ["redis"], indirect=True)
-@pytest.mark.parametrize("field", ["captures", "size", "stored", "metadata"])
+@pytest.mark.parametrize(
+    ("field", "damaged"),
+    [
+        *((each, "many") for each in ("captures", "size", "stored", "metadata")),
+        *(("size", each) for each in (" 9", "+9", "09", "9" * 19, "9" * 30)),
+    ],
+)
 async def test_totals_that_are_damaged_are_counted_again_and_captures_are_stored_again(
-    api: Api, own_redis: RedisServer, field: str
+    api: Api, own_redis: RedisServer, field: str, damaged: str
 ) -> None:
     await api.put(LOG)
     before = await api.service.archive.catalog.totals("default")
-    own_redis.command("HSET", key_names.totals("default"), field, "many")
+    own_redis.command("HSET", key_names.totals("default"), field, damaged)
     refused = await api.send("PUT", path_of(OTHER), data=OTHER)
     await Maintenance(api.service).measure_totals()
 

@@ -223,12 +223,18 @@ end
 return redis.call('ZREVRANGEBYLEX', shortest, ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])
 """)
 
-TOTALS: Final = Script("""
--- KEYS: totals, created. Returns captures, size, stored, metadata, and the oldest position or nothing.
+TOTALS: Final = Script(
+    WHOLE
+    + """
+-- KEYS: totals, created.
+-- Returns 1, or 0 if the totals are damaged, then captures, size, stored and metadata, then the oldest
+-- position or nothing.
+local is_whole = pcall(require_whole, KEYS[1])
 local totals = redis.call('HMGET', KEYS[1], 'captures', 'size', 'stored', 'metadata')
 local oldest = redis.call('ZRANGE', KEYS[2], 0, 0)
-return {totals[1] or 0, totals[2] or 0, totals[3] or 0, totals[4] or 0, oldest[1]}
-""")
+return {is_whole and 1 or 0, totals[1] or 0, totals[2] or 0, totals[3] or 0, totals[4] or 0, oldest[1]}
+"""
+)
 
 RECOUNT: Final = Script(
     WHOLE

@@ -27,12 +27,12 @@ class RedisLedger(RedisAccess):
 
     async def totals(self, tenant: str) -> Totals:
         keys = [key_names.totals(tenant), key_names.created(tenant)]
-        captures, size, stored_size, metadata, *oldest = await self._client.step(entry_scripts.TOTALS, keys)
+        is_whole, *sums = await self._client.step(entry_scripts.TOTALS, keys)
+        if not is_whole:
+            raise encoding.damaged_record("account of a tenant's totals")
+        captures, size, stored_size, metadata, *oldest = sums
         when = encoding.instant_of(oldest[0]) if oldest else None
-        try:
-            return Totals(int(captures), int(size), int(stored_size), int(metadata), when)
-        except ValueError as error:
-            raise encoding.damaged_record("account of a tenant's totals") from error
+        return Totals(int(captures), int(size), int(stored_size), int(metadata), when)
 
     async def recount(self, tenant: str) -> None:
         sums = await self._pages.charge(tenant)

@@ -18,7 +18,10 @@ WHOLE: Final = """
 local function require_whole(totals)
     local held = redis.call('HMGET', totals, 'captures', 'size', 'stored', 'metadata')
     for i = 1, 4 do
-        if held[i] and not string.match(held[i], '^-?%d+$') then error('a total is not an integer') end
+        local total = held[i] or '0'
+        -- As HINCRBY takes and writes it, and so small that nothing overflows.
+        local is_integer = total == '0' or (string.match(total, '^-?[1-9]%d*$') and #total <= 16)
+        if not is_integer then error('a total is not an integer') end
     end
 end
 """
