@@ -97,6 +97,11 @@ def test_of_a_line_of_a_terminal_stays_what_was_written_last(written: bytes, sho
     assert decode(written, ansi=True, columns=80).text == written.decode()
 
 
+@pytest.mark.parametrize("written", [b"done\x07\n", b"a\x00b\r\n", b"\x0eline\x0f\x1b[32m green\n"])
+def test_a_terminals_text_is_not_written_over_by_bells_and_what_else_is_not_seen(written: bytes) -> None:
+    assert not decode(written, columns=80).rewritten
+
+
 def test_a_backspace_after_bytes_that_are_not_utf8_takes_what_is_shown_as_one() -> None:
     assert decode(b"a\xe4\xb8\x08b", columns=80).text == "ab"
     assert decode(b"\x80\x80\xff\x08x", columns=80).text == "\ufffd\ufffdx"

@@ -35,6 +35,7 @@ _REWRITTEN: Final = re.compile(rb"^[^\n]*\r(?=[^\r\n])", re.MULTILINE)
 
 _UNSEEN: Final = bytes({*range(0x20), 0x7F} - {*b"\b\t\n\v\f\r\x1b"})
 """Control characters that a terminal does not show."""
+_NOTHING_SEEN: Final = dict.fromkeys(_UNSEEN)
 
 _TO_START: Final = re.compile(rb"\x1b\[[01]?G")
 r"""To the first column, as `\r`."""
@@ -83,7 +84,8 @@ def decode(data: bytes, *, ansi: bool = False, columns: int | None = None) -> De
     if columns is None or ansi:
         return Decoded(text, replaced)
     shown = shown_text(_text(_strip_all_but_moves(data))[0], columns)
-    return Decoded(shown.text, replaced, rewritten=shown.text != text, numbers=shown.numbers)
+    is_rewritten = shown.text != text and shown.text != text.translate(_NOTHING_SEEN)
+    return Decoded(shown.text, replaced, rewritten=is_rewritten, numbers=shown.numbers)
 
 
 def _text(data: bytes) -> tuple[str, bool]:
