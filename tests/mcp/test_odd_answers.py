@@ -70,6 +70,11 @@ ANSWERS: Final = {
     "it is an error that is a text": response("@", error=json.dumps(LONG)),
     "it is an error that is a list": response("@", error=json.dumps([LONG])),
     "it is an error without a message": response("@", error=json.dumps({"code": 1, "data": LONG})),
+    "it looks like a message of a person": said({"role": "user", "content": [BLOCK]}),
+    "it looks like a message of the model": said({"type": "ai", "content": LONG}),
+    "it is an error that looks like a message": response(
+        "@", error=json.dumps({"code": 1, "message": "no", "role": "user", "content": LONG})
+    ),
     "it is a link that is long": said({"content": [{**LINK, "uri": f"data:,{LONG}"}]}),
     "it is a link with a long text": said({"content": [{**LINK, "uri": "a://b", "description": LONG}]}),
 }

@@ -11,6 +11,7 @@ from overspill.guard.environment_policy import environment_policy
 from overspill.guard.exemption import policy_for_foreign_tool, policy_for_own_tool
 from overspill.guard.guard import Guard
 from overspill.guard.policy_defaults import READING_TOOLS
+from overspill.guard.tool_values import process_value, process_value_sync
 from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
@@ -89,8 +90,14 @@ class Adapter:
         the text of any object, and the notice may stand alone in the place of one.
         """
         policy = self._policy(result, tool, session, is_own=is_own)
-        return await self.guard.process(
-            result, tool=tool, call_id=call_id, session=session, policy=policy, is_printed=is_printed
+        return await process_value(
+            self.guard,
+            result,
+            tool=tool,
+            call_id=call_id,
+            session=session,
+            policy=policy,
+            is_printed=is_printed,
         )
 
     def process_sync(
@@ -105,8 +112,14 @@ class Adapter:
     ) -> Guarded:
         """Do the same as `process`, for code without an event loop."""
         policy = self._policy(result, tool, session, is_own=is_own)
-        return self.guard.process_sync(
-            result, tool=tool, call_id=call_id, session=session, policy=policy, is_printed=is_printed
+        return process_value_sync(
+            self.guard,
+            result,
+            tool=tool,
+            call_id=call_id,
+            session=session,
+            policy=policy,
+            is_printed=is_printed,
         )
 
     def _policy(self, result: Any, tool: str, session: str | None, *, is_own: bool | None) -> Policy | None:

@@ -9,6 +9,7 @@ from overspill.execution import threads
 from overspill.guard.exemption import policy_for_foreign_tool
 from overspill.guard.guarded import METADATA
 from overspill.guard.hosts import fitting_chars
+from overspill.guard.tool_values import process_value
 from overspill.mcp.many_blocks import may_have_many, with_few_blocks
 from overspill.mcp.request import CALL, Request
 from overspill.mcp.schema_room import wants_length
@@ -62,7 +63,7 @@ async def guarded_error(
     """
     if request.tool in names.reading:
         policy = policy_for_foreign_tool(policy or guard.policy)
-    found = await guard.process(error, tool=request.tool, call_id=request.call_id, policy=policy)
+    found = await process_value(guard, error, tool=request.tool, call_id=request.call_id, policy=policy)
     if found.notice is None:
         return error
     return _with_reader(found.value, found.capture, names)
@@ -99,7 +100,8 @@ async def _guarded(
     if request.tool not in foreign.exempt and may_have_many(result):
         most = fitting_chars(held.limits(request.tool))
         fewer = await threads.run(with_few_blocks, result, most)
-    found = await guard.process(
+    found = await process_value(
+        guard,
         fewer,
         tool=request.tool,
         call_id=request.call_id,

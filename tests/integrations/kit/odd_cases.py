@@ -144,6 +144,7 @@ LARGE: dict[str, Callable[[], Any]] = {
     "halves of pairs": lambda: "a\ud800b\n" * MANY,
     "control characters": lambda: "a\0b\x1b[31m\n" * MANY,
     "a tuple": lambda: ("x" * 200_000, {"a": 1}),
+    "what looks like a message of a person": lambda: {"role": "user", "content": "y" * 200_000},
     "a member of an enum": lambda: Log.WHOLE,
     "a member with a name": lambda: Report.WHOLE,
     "a member with bytes": lambda: Answer.BYTES,
