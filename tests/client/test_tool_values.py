@@ -48,6 +48,14 @@ async def test_a_wrapped_tool_returns_no_message_whole(message: dict[str, Any]) 
         assert len(str(value)) < 10_000
 
 
+async def test_output_that_is_captured_is_no_message() -> None:
+    guard = Guard(spool=False)
+    message = MESSAGES["of the model"]
+
+    assert (await guard.capture_output(message, "t")).truncated
+    assert guard.capture_output_sync(message, "t").truncated
+
+
 def test_a_short_one_is_the_same_object() -> None:
     message = {"role": "user", "content": "short"}
 

@@ -14,6 +14,7 @@ from overspill.execution import pacing, threads
 from overspill.execution.waiting import run_sync
 from overspill.guard import argument_checks, call_context, output_capture, turn
 from overspill.guard.executors import ASYNC, SYNC
+from overspill.guard.message_marks import without_marks
 from overspill.guard.output import name_text
 from overspill.guard.partial_updates import clamp_update
 from overspill.guard.pipeline import Pipeline
@@ -226,7 +227,8 @@ class Guard:
         Raises `ValueError` for a limit below 0, and otherwise nothing but `CancelledError`.
         """
         policy = output_capture.limited(self.policy, inline_threshold, inline_lines)
-        guarded = await self.process(content, tool=source, call_id=call_id, session=session, policy=policy)
+        value = without_marks(content)
+        guarded = await self.process(value, tool=source, call_id=call_id, session=session, policy=policy)
         return await output_capture.captured(content, guarded)
 
     def capture_output_sync(
@@ -241,7 +243,8 @@ class Guard:
     ) -> CapturedOutput:
         """Do the same as `capture_output`, for code without an event loop."""
         policy = output_capture.limited(self.policy, inline_threshold, inline_lines)
-        guarded = self.process_sync(content, tool=source, call_id=call_id, session=session, policy=policy)
+        value = without_marks(content)
+        guarded = self.process_sync(value, tool=source, call_id=call_id, session=session, policy=policy)
         return output_capture.captured_sync(content, guarded)
 
     def wrap(self, tool: Tool, *, name: str | None = None) -> Tool:
