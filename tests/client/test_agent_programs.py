@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from overspill import SyncClient
 from overspill.integrations.agent_programs import hook
-from overspill.integrations.agent_programs.programs import PROGRAMS, WrongSettings
+from overspill.integrations.agent_programs.programs import HOOK_PROGRAMS, PROGRAMS, WrongSettings
 from overspill.integrations.agent_programs.settings_file import SettingsFile
 
 from tests.client.shell import Shell
@@ -302,7 +302,7 @@ def test_codex_leaves_other_commands_alone(event: dict[str, Any]) -> None:
     assert answered("codex", event) == {}
 
 
-@pytest.mark.parametrize("program", ["claude-code", "gemini-cli", "copilot-cli"])
+@pytest.mark.parametrize("program", ["claude-code", "gemini-cli", "copilot-cli", "opencode"])
 @pytest.mark.parametrize(
     "event",
     [
@@ -310,6 +310,8 @@ def test_codex_leaves_other_commands_alone(event: dict[str, Any]) -> None:
         gemini("short"),
         copilot("short", filler=OUTPUT),
         {"toolName": "bash", "toolResult": OUTPUT},
+        {"tool": "bash", "result": OUTPUT},
+        {"tool": "bash", "result": {"output": "short"}, "filler": OUTPUT},
         claude(OUTPUT, hook_event_name="Stop"),
         {"filler": OUTPUT},
         {"tool_name": 7, "tool_response": None, "filler": OUTPUT},
@@ -461,10 +463,10 @@ def test_the_command_is_the_hook(service: ServiceProcess, overspill: Shell) -> N
 # --- settings -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", HOOK_PROGRAMS)
 @pytest.mark.parametrize("settings", OTHERS, ids=str)
 def test_the_hook_is_put_in_once_and_taken_out_again(name: str, settings: dict[str, Any]) -> None:
-    program = PROGRAMS[name]
+    program = HOOK_PROGRAMS[name]
     once = program.with_hook(settings, f"overspill hook {name}")
     twice = program.with_hook(once, f"/elsewhere/overspill hook {name}")
     events = [
@@ -484,7 +486,7 @@ def test_the_hook_is_put_in_once_and_taken_out_again(name: str, settings: dict[s
 def test_hooks_of_others_stay() -> None:
     theirs = {"matcher": "Write", "hooks": [{"type": "command", "command": "fmt"}]}
     settings = {"hooks": {"PostToolUse": [theirs], "Stop": [theirs]}}
-    program = PROGRAMS["claude-code"]
+    program = HOOK_PROGRAMS["claude-code"]
     once = program.with_hook(settings, "overspill hook claude-code")
 
     assert once["hooks"]["PostToolUse"][0] == theirs
@@ -495,7 +497,7 @@ def test_hooks_of_others_stay() -> None:
 def test_a_hook_of_others_that_is_in_no_group_stays() -> None:
     theirs = {"type": "command", "bash": "log"}
     settings = {"hooks": {"postToolUse": [theirs]}}
-    program = PROGRAMS["copilot-cli"]
+    program = HOOK_PROGRAMS["copilot-cli"]
     once = program.with_hook(settings, "overspill hook copilot-cli")
 
     assert once["hooks"]["postToolUse"][0] == theirs
@@ -517,7 +519,7 @@ def test_init_changes_copilots_settings_of_a_project(
 @pytest.mark.parametrize("settings", [[], {"hooks": []}, {"hooks": {"PostToolUse": {}}}, "text", None])
 def test_settings_of_another_form_are_not_touched(settings: Any) -> None:
     with pytest.raises(WrongSettings):
-        PROGRAMS["claude-code"].with_hook(settings, "overspill hook claude-code")
+        HOOK_PROGRAMS["claude-code"].with_hook(settings, "overspill hook claude-code")
 
 
 @pytest.fixture
@@ -568,7 +570,8 @@ def test_init_takes_the_hook_out_again(overspill: Shell, home: Path) -> None:
         assert overspill("init", name, "--yes")[0] == 0
     assert overspill("init", "--remove", "--yes")[0] == 0
 
-    assert all(json.loads((home / program.settings).read_text()) == {} for program in PROGRAMS.values())
+    assert all(json.loads((home / program.settings).read_text()) == {} for program in HOOK_PROGRAMS.values())
+    assert not (home / PROGRAMS["opencode"].settings).exists()
 
 
 def test_init_leaves_a_file_that_it_does_not_understand(overspill: Shell, home: Path) -> None:

@@ -11,7 +11,12 @@ from overspill.text.limits import UNLIMITED
 if TYPE_CHECKING:
     from overspill.guard.policy import Policy
 
-_FILE_READERS: Final = {"claude-code": "Read", "copilot-cli": "view", "gemini-cli": "read_file"}
+_FILE_READERS: Final = {
+    "claude-code": "Read",
+    "copilot-cli": "view",
+    "gemini-cli": "read_file",
+    "opencode": "read",
+}
 """Tools that read a file page by page: 2,000 lines and some words about them make a page."""
 
 

@@ -15,9 +15,15 @@ from overspill.cli.declaration import command
 from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.cli.invocation import Invocation
 from overspill.cli.parameters import argument, flag
+from overspill.integrations.agent_programs.opencode_plugin import is_ours, plugin_text
 from overspill.integrations.agent_programs.own_command import lasting_command
-from overspill.integrations.agent_programs.programs import PROGRAMS, AgentProgram, WrongSettings
-from overspill.integrations.agent_programs.settings_file import SettingsFile
+from overspill.integrations.agent_programs.programs import (
+    PROGRAMS,
+    PluginProgram,
+    Program,
+    WrongSettings,
+)
+from overspill.integrations.agent_programs.settings_file import SettingsFile, TextFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,8 +54,8 @@ def init(
 ) -> None:
     """Guard the tools of agent programs on this machine.
 
-    Puts a hook into their settings, after it has shown the change of each file. On a terminal it asks first;
-    elsewhere it changes files only with --yes. Other settings stay as they are.
+    Puts a hook into their settings, or a plugin beside them, after it has shown the change of each file. On
+    a terminal it asks first; elsewhere it changes files only with --yes. Other settings stay as they are.
     """
     root = Path.cwd() if project else Path.home()
     found = [_named(name) for name in programs]
@@ -71,9 +77,7 @@ def init(
         raise click.exceptions.Exit(ExitCode.FAILED)
 
 
-def _changes(
-    paths: "Sequence[tuple[AgentProgram, Path]]", *, remove: bool
-) -> "tuple[list[_Change], list[str]]":
+def _changes(paths: "Sequence[tuple[Program, Path]]", *, remove: bool) -> "tuple[list[_Change], list[str]]":
     """Return what is to change, and what is said of the files that cannot be understood."""
     changes, refusals = [], []
     for program, path in paths:
@@ -94,7 +98,7 @@ def _make(changes: "Sequence[_Change]", *, yes: bool) -> None:
         raise click.exceptions.Exit(ExitCode.NO)
 
 
-def _named(name: str) -> AgentProgram:
+def _named(name: str) -> Program:
     if name not in PROGRAMS:
         raise CommandFailure(f"{name!r} has no hook; there are {', '.join(PROGRAMS)}", ExitCode.USAGE)
     return PROGRAMS[name]
@@ -103,13 +107,10 @@ def _named(name: str) -> AgentProgram:
 class _Change:
     """What becomes of one program's settings file. Raises `CommandFailure` if it cannot be understood."""
 
-    def __init__(self, program: AgentProgram, path: Path, *, remove: bool) -> None:
+    def __init__(self, program: Program, path: Path, *, remove: bool) -> None:
         self._program, self._path = program, path
         with self._refusing(is_removal=remove):
-            self._file = SettingsFile(self._path)
-            known = self._file.settings
-            new = program.without_hook(known) if remove else program.with_hook(known, _command(program))
-            self._after = self._file.with_settings(new)
+            self._file, self._after = _draft(program, path, remove=remove)
 
     @property
     def is_any(self) -> bool:
@@ -118,8 +119,8 @@ class _Change:
     def lines(self) -> Iterator[str]:
         """Yield the change as a unified diff."""
         before, after = self._file.text.splitlines(keepends=True), self._after.splitlines(keepends=True)
-        name = str(self._path)
-        for line in difflib.unified_diff(before, after, name if before else "/dev/null", name):
+        old, new = (str(self._path) if lines else "/dev/null" for lines in (before, after))
+        for line in difflib.unified_diff(before, after, old, new):
             yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
     def make(self) -> None:
@@ -136,15 +137,37 @@ class _Change:
             yield
         except (OSError, WrongSettings) as error:
             said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            by_hand = "" if is_removal else f"; add by hand: {_snippet(self._program)}"
+            snippet = "" if is_removal else _snippet(self._program)
+            by_hand = f"; add by hand: {snippet}" if snippet else ""
             why = f"{self._path}: {said}; it was not changed{by_hand}"
             raise CommandFailure(why, ExitCode.FAILED) from error
 
 
-def _snippet(program: AgentProgram) -> str:
-    """Return the settings of the hook alone."""
-    return json.dumps(program.with_hook({}, _command(program)))
+def _draft(program: Program, path: Path, *, remove: bool) -> tuple[TextFile, str]:
+    """Return the file and its new text, empty if it is to go. Raises `WrongSettings`, and `OSError`."""
+    if isinstance(program, PluginProgram):
+        return _plugin_draft(program, path, remove=remove)
+    file = SettingsFile(path)
+    known = file.settings
+    new = program.without_hook(known) if remove else program.with_hook(known, shlex.join(_words(program)))
+    return file, file.with_settings(new)
 
 
-def _command(program: AgentProgram) -> str:
-    return shlex.join([*lasting_command(), "hook", program.name])
+def _plugin_draft(program: Program, path: Path, *, remove: bool) -> tuple[TextFile, str]:
+    file = TextFile(path)
+    if not file.text or is_ours(file.text):
+        return file, "" if remove else plugin_text(_words(program))
+    if remove:
+        return file, file.text
+    raise WrongSettings("it is a plugin that overspill init did not write")
+
+
+def _snippet(program: Program) -> str:
+    """Return the settings of the hook alone, or nothing for a plugin, which is a file of its own."""
+    if isinstance(program, PluginProgram):
+        return ""
+    return json.dumps(program.with_hook({}, shlex.join(_words(program))))
+
+
+def _words(program: Program) -> list[str]:
+    return [*lasting_command(), "hook", program.name]

@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 
 SMALL_EVENT_BYTES: Final = 8_000
 """An event of at most this size holds no result that is too long by the default limits."""
-_NAMES_A_FILE: Final = (b"persistedOutputPath", b"Output has been saved to", b"-copilot-tool-output-")
-"""What Claude Code and Copilot say of an output that they have put into a file."""
+_NAMES_A_FILE: Final = (
+    b"persistedOutputPath",
+    b"Output has been saved to",
+    b"-copilot-tool-output-",
+    b"outputPath",
+)
+"""What Claude Code, Copilot and opencode say of an output that they have put into a file."""
 MAX_EVENT_BYTES: Final = 512 * 1024 * 1024
 _NOTHING: Final = "{}"
 _CLAUDE_CODE: Final = "claude-code"
@@ -26,6 +31,7 @@ _FAILURE: Final = "PostToolUseFailure"
 _GEMINI_CLI: Final = "gemini-cli"
 _CODEX: Final = "codex"
 _COPILOT_CLI: Final = "copilot-cli"
+_OPENCODE: Final = "opencode"
 
 
 def main(program: str) -> int:
@@ -96,5 +102,11 @@ def _answer(program: str, event: Mapping[str, Any]) -> dict[str, Any]:
         )
 
         return answered(program, after_copilot_tool, event)
-    there_are = f"{_CLAUDE_CODE}, {_GEMINI_CLI}, {_CODEX} and {_COPILOT_CLI}"
+    if program == _OPENCODE:
+        from overspill.integrations.agent_programs.opencode import (  # noqa: PLC0415
+            after_tool as after_opencode_tool,
+        )
+
+        return answered(program, after_opencode_tool, event)
+    there_are = f"{_CLAUDE_CODE}, {_GEMINI_CLI}, {_CODEX}, {_COPILOT_CLI} and {_OPENCODE}"
     raise ValueError(f"there is no hook for {program!r}; there are {there_are}")

@@ -1,7 +1,7 @@
-"""The agent programs that have hooks: where their settings are, and how those name our hook.
+"""The agent programs that have hooks or plugins: where their settings are, and how those name our hook.
 
 Sources: code.claude.com/docs/en/hooks, geminicli.com/docs/hooks/reference, developers.openai.com/codex/hooks,
-docs.github.com/en/copilot/reference/copilot-cli-reference/cli-hooks-reference.
+docs.github.com/en/copilot/reference/copilot-cli-reference/cli-hooks-reference, opencode.ai/docs/plugins.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import copy
 import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 _OURS: Final = "overspill"
@@ -23,30 +24,43 @@ class WrongSettings(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class AgentProgram:
-    """A program with a hook at each of `events`.
+    """A program that may be guarded, with `executable` as its name on the PATH.
 
     `settings` is its file below the home, and below the project's folder if `project_settings` names no
-    other. `executable` is its name on the PATH. `matcher` chooses the tools; without one, hooks stand in no
-    groups. `timeout` is in the program's own unit.
+    other.
     """
 
     name: str
     title: str
     executable: str
     settings: str
-    events: tuple[str, ...]
-    matcher: str | None
-    timeout: int
     project_settings: str = ""
 
     def is_here(self, root: Path, *, is_project: bool) -> bool:
         """Return whether the program is installed, or was used below `root`, the home or a project."""
-        folder = self.path(root, is_project=is_project).parent
+        folder = self._folder(root, is_project=is_project)
         return shutil.which(self.executable) is not None or folder.is_dir()
 
     def path(self, root: Path, *, is_project: bool) -> Path:
         """Return where its settings are below `root`, the home or a project."""
         return root / (self.project_settings if is_project and self.project_settings else self.settings)
+
+    def _folder(self, root: Path, *, is_project: bool) -> Path:
+        """Return the folder that there is if the program was used."""
+        return self.path(root, is_project=is_project).parent
+
+
+@dataclass(frozen=True, kw_only=True)
+class HookProgram(AgentProgram):
+    """A program whose settings have a hook at each of `events`.
+
+    `matcher` chooses the tools; without one, hooks stand in no groups. `timeout` is in the
+    program's own unit.
+    """
+
+    events: tuple[str, ...]
+    matcher: str | None
+    timeout: int
 
     def with_hook(self, settings: dict[str, Any], command: str) -> dict[str, Any]:
         """Return the settings with our hook, once. Raises `WrongSettings`."""
@@ -84,6 +98,14 @@ class AgentProgram:
         return isinstance(command, str) and command.endswith(f" hook {self.name}") and _OURS in command
 
 
+@dataclass(frozen=True, kw_only=True)
+class PluginProgram(AgentProgram):
+    """A program that loads plugins from a folder: `settings` is a file of ours alone in it."""
+
+    def _folder(self, root: Path, *, is_project: bool) -> Path:
+        return super()._folder(root, is_project=is_project).parent
+
+
 def _is_empty(group: Any) -> bool:
     return isinstance(group, dict) and group.get("hooks") == []
 
@@ -97,7 +119,7 @@ def _table(settings: Any, name: str) -> dict[str, Any]:
     return table
 
 
-CLAUDE_CODE: Final = AgentProgram(
+CLAUDE_CODE: Final = HookProgram(
     name="claude-code",
     title="Claude Code",
     executable="claude",
@@ -106,7 +128,7 @@ CLAUDE_CODE: Final = AgentProgram(
     matcher="*",
     timeout=30,
 )
-GEMINI_CLI: Final = AgentProgram(
+GEMINI_CLI: Final = HookProgram(
     name="gemini-cli",
     title="Gemini CLI",
     executable="gemini",
@@ -115,7 +137,7 @@ GEMINI_CLI: Final = AgentProgram(
     matcher=".*",
     timeout=30_000,  # milliseconds
 )
-CODEX: Final = AgentProgram(
+CODEX: Final = HookProgram(
     name="codex",
     title="Codex",
     executable="codex",
@@ -124,7 +146,7 @@ CODEX: Final = AgentProgram(
     matcher="Bash",
     timeout=30,
 )
-COPILOT_CLI: Final = AgentProgram(
+COPILOT_CLI: Final = HookProgram(
     name="copilot-cli",
     title="Copilot CLI",
     executable="copilot",
@@ -134,4 +156,13 @@ COPILOT_CLI: Final = AgentProgram(
     matcher=None,
     timeout=30,
 )
-PROGRAMS: Final = {program.name: program for program in (CLAUDE_CODE, GEMINI_CLI, CODEX, COPILOT_CLI)}
+OPENCODE: Final = PluginProgram(
+    name="opencode",
+    title="opencode",
+    executable="opencode",
+    settings=".config/opencode/plugin/overspill.js",
+    project_settings=".opencode/plugin/overspill.js",
+)
+Program: TypeAlias = HookProgram | PluginProgram
+HOOK_PROGRAMS: Final = {program.name: program for program in (CLAUDE_CODE, GEMINI_CLI, CODEX, COPILOT_CLI)}
+PROGRAMS: Final[Mapping[str, Program]] = {**HOOK_PROGRAMS, OPENCODE.name: OPENCODE}

@@ -21,7 +21,7 @@ _CRLF: Final = "\r\n"
 _COMMENT: Final = re.compile(r"^\s*(//|/\*)|[,{\[\]}]\s*(//|/\*)", re.MULTILINE)
 
 
-class SettingsFile:
+class TextFile:
     """The file at `path`, as it is now. `text` has plain line ends; it is empty if there is no file.
 
     Raises `WrongSettings` for a file that is not understood, and `OSError`.
@@ -31,23 +31,17 @@ class SettingsFile:
         self.path = path
         self._raw = _read(path)
         self.text: str = self._raw.removeprefix(_BOM).replace(_CRLF, "\n")
-        self.settings: dict[str, Any] = _parsed(self.text) if self.text.strip() else {}
-
-    def with_settings(self, settings: dict[str, Any]) -> str:
-        """Return the text with other settings: the same text if they are equal, else in the same style."""
-        if settings == self.settings:
-            return self.text
-        known = _INDENT.search(self.text)
-        indent = known[1] if known else _DEFAULT_INDENT
-        return f"{json.dumps(settings, indent=indent, ensure_ascii=False)}\n"
 
     def write(self, text: str) -> None:
         """Replace the file in one step; its rights, its line ends and a link to it stay.
 
-        Raises `WrongSettings` if it was changed meanwhile, and `OSError`.
+        Without text, remove it. Raises `WrongSettings` if it was changed meanwhile, and `OSError`.
         """
         if _read(self.path) != self._raw:
             raise WrongSettings("another program has just changed it")
+        if not text:
+            self.path.unlink()
+            return
         self.path.parent.mkdir(parents=True, exist_ok=True)
         target = self.path.resolve()
         new = target.with_name(f".{target.name}.{os.getpid()}.overspill")
@@ -65,6 +59,22 @@ class SettingsFile:
     def _styled(self, text: str) -> str:
         lines = text.replace("\n", _CRLF) if _CRLF in self._raw else text
         return f"{_BOM}{lines}" if self._raw.startswith(_BOM) else lines
+
+
+class SettingsFile(TextFile):
+    """A file with a JSON object, `settings`."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.settings: dict[str, Any] = _parsed(self.text) if self.text.strip() else {}
+
+    def with_settings(self, settings: dict[str, Any]) -> str:
+        """Return the text with other settings: the same text if they are equal, else in the same style."""
+        if settings == self.settings:
+            return self.text
+        known = _INDENT.search(self.text)
+        indent = known[1] if known else _DEFAULT_INDENT
+        return f"{json.dumps(settings, indent=indent, ensure_ascii=False)}\n"
 
 
 def _read(path: Path) -> str:
