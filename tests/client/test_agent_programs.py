@@ -204,6 +204,7 @@ PAGE = "".join(f"{number}\n" for number in range(1, 2_501))
     ("program", "event"),
     [
         ("gemini-cli", gemini(PAGE, tool_name="read_file")),
+        ("opencode", {"tool": "read", "result": {"output": PAGE}}),
         ("claude-code", claude({"type": "text", "file": {"content": PAGE}}, tool_name="Read")),
     ],
 )

@@ -26,7 +26,7 @@ def host_policy(program: str) -> Policy:
     A page of a file may have any number of lines, unless the policy has a number of its own.
     """
     policy, tool = environment_policy(), _FILE_READERS[program]
-    limits = policy.limits(tool)
-    if limits.max_lines == MAX_LINES:
-        policy = policy.merged({tool: limits._replace(max_lines=UNLIMITED)})
-    return policy.for_host(program)
+    hosted = policy.for_host(program)
+    if policy.limits(tool).max_lines != MAX_LINES:
+        return hosted
+    return hosted.merged({tool: hosted.limits(tool)._replace(max_lines=UNLIMITED)})
