@@ -86,6 +86,13 @@ async def test_an_error_carries_the_request_id_of_the_answer() -> None:
     assert raised.value.instance == "r-17"
 
 
+def test_a_class_that_somebody_derives_is_not_what_the_client_raises() -> None:
+    class Ours(errors.NotFound, code=Code.NOT_FOUND): ...
+
+    assert type(errors.error_of(Code.NOT_FOUND, "")) is errors.NotFound
+    assert Ours.code_of_class == Code.NOT_FOUND
+
+
 def test_an_error_survives_pickling() -> None:
     error = errors.error_for(wire.Problem(type="x", title="t", status=404, code="not_found", detail="gone"))
 

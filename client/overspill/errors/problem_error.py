@@ -21,14 +21,14 @@ class ProblemError(OverspillError):
     code_of_class: ClassVar[Code | None] = None
     """The code that the class stands for; None for a class of several codes."""
     by_code: ClassVar[dict[str, type[ProblemError]]] = {}
-    """The classes that stand for one code."""
+    """The class that stands for each code: that of this package, also if somebody derives another."""
 
     def __init_subclass__(cls, *, code: Code | None = None) -> None:
         """Let the class stand for `code`."""
         super().__init_subclass__()
         if code is not None:
             cls.code_of_class = code
-            ProblemError.by_code[str(code)] = cls
+            ProblemError.by_code.setdefault(str(code), cls)
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
