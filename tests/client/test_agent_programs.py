@@ -264,6 +264,15 @@ def test_a_tool_cannot_name_a_file_that_is_no_output_of_copilot(
     assert answered("copilot-cli", copilot(saved(path))) == {}
 
 
+def test_a_name_that_copilot_cannot_have_given_hides_no_result(
+    service_of_the_environment: ServiceProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    long = saved(tmp_path / f"{'1' * 300}-copilot-tool-output-2.txt") + OUTPUT
+
+    assert "modifiedResult" in answered("copilot-cli", copilot(long))
+
+
 def words_behind_program(specific: dict[str, Any]) -> list[str]:
     """Return the words of the command behind those that start `overspill`."""
     words = shlex.split(specific["updatedInput"]["command"])

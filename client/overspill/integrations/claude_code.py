@@ -16,10 +16,11 @@ from overspill.guard.call_context import minted
 from overspill.guard.exemption import bare_name, is_exempt
 from overspill.guard.guarded import METADATA
 from overspill.guard.tool_values import process_value, process_value_sync
+from overspill.integrations.agent_programs.saved_output import chunks
 from overspill.shapes.examination import examine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from overspill.guard.guard import Guard
     from overspill.guard.guarded import Guarded
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 _EVENT: Final = "PostToolUse"
 _SHELL_CHARS: Final = 30_000
 """Claude Code puts a longer output of a shell into a file of its own."""
-_READ_CHARS: Final = 256 * 1024
 _FILE_FIELDS: Final = ("persistedOutputPath", "persistedOutputSize")
 _OF_SERVERS: Final = "mcp__"
 """Tools of MCP servers, which may write what they like into their results."""
@@ -76,7 +76,7 @@ def _is_guarded(guard: Guard, event: Mapping[str, Any]) -> bool:
 
 def _output(event: Mapping[str, Any]) -> Any:
     path = _file_of(event)
-    return _data_of(event) if path is None else _chunks(path)
+    return _data_of(event) if path is None else chunks(path)
 
 
 def _data_of(event: Mapping[str, Any]) -> Any:
@@ -131,12 +131,6 @@ def _results_file(event: Mapping[str, Any], text: str) -> Path | None:
     path, folder = Path(named[1]), Path(transcript).with_suffix("") / "tool-results"
     is_ours = path.resolve().parent == folder.resolve() and not path.is_symlink()
     return path if is_ours and path.is_file() else None
-
-
-def _chunks(path: Path) -> Iterator[str]:
-    with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        while chunk := file.read(_READ_CHARS):
-            yield chunk
 
 
 def _answer(event: Mapping[str, Any], guarded: Guarded) -> dict[str, Any]:

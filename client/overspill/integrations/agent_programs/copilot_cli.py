@@ -5,14 +5,15 @@ Copilot puts an output of more than 20 KiB into a temporary file before it asks 
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from overspill.integrations.agent_programs.saved_output import chunks, is_own_file
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from overspill.guard.guard import Guard
 
@@ -22,7 +23,6 @@ _SAVED: Final = re.compile(
     r"Saved to: (.+/[0-9]+-copilot-tool-output-[0-9a-z-]+\.txt)\n"
 )
 """What stands in the place of an output that is in a file."""
-_READ_CHARS: Final = 256 * 1024
 
 
 def post_tool_use(guard: Guard, event: Mapping[str, Any]) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def post_tool_use(guard: Guard, event: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     path = _file_of(text)
     guarded = guard.process_sync(
-        text if path is None else _chunks(path),
+        text if path is None else chunks(path),
         tool=str(event.get("toolName", "")),
         session=str(event.get("sessionId", "")),
     )
@@ -46,12 +46,6 @@ def _file_of(text: str) -> Path | None:
     """Return the file that stands for an output. A tool may write such a text: no other file counts."""
     named = _SAVED.match(text)
     path = None if named is None else Path(named[1])
-    if path is None or path.parent != Path(tempfile.gettempdir()) or path.is_symlink():
+    if path is None or path.parent != Path(tempfile.gettempdir()):
         return None
-    return path if path.is_file() and path.stat().st_uid == os.getuid() else None
-
-
-def _chunks(path: Path) -> Iterator[str]:
-    with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        while chunk := file.read(_READ_CHARS):
-            yield chunk
+    return path if is_own_file(path) else None

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.guard.exemption import bare_name
+from overspill.integrations.agent_programs.saved_output import chunks, is_own_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from overspill.guard.guard import Guard
 
@@ -23,7 +24,6 @@ _SHELL_NOTES: Final = re.compile(
     r"\n\n<shell_metadata>\n(?:(?!<shell_metadata>).)*\n</shell_metadata>\Z", re.DOTALL
 )
 """What its shell says below an output: that the command took too long, or that the user ended it."""
-_READ_CHARS: Final = 256 * 1024
 
 
 def after_tool(guard: Guard, event: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def _of_own_tool(guard: Guard, event: Mapping[str, Any], result: dict[str, Any])
     if not isinstance(text, str):
         return {}
     path = _file_of(result)
-    guarded = guard.process_sync(text if path is None else _chunks(path), **_named(guard, event))
+    guarded = guard.process_sync(text if path is None else chunks(path), **_named(guard, event))
     if guarded.notice is None:
         return {}
     notes = None if path is None else _SHELL_NOTES.search(text)
@@ -73,19 +73,9 @@ def _file_of(result: dict[str, Any]) -> Path | None:
     path = Path(named) if isinstance(named, str) and named in result["output"] else None
     if path is None or path.parent != _folder() or not path.name.startswith(_FILE_NAME):
         return None
-    try:
-        is_own = path.is_file() and not path.is_symlink() and path.stat().st_uid == os.getuid()
-    except (OSError, ValueError):  # a name that no file can have
-        return None
-    return path if is_own else None
+    return path if is_own_file(path) else None
 
 
 def _folder() -> Path:
     data = os.environ.get("XDG_DATA_HOME")
     return (Path(data) if data else Path.home() / ".local" / "share") / "opencode" / "tool-output"
-
-
-def _chunks(path: Path) -> Iterator[str]:
-    with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        while chunk := file.read(_READ_CHARS):
-            yield chunk
