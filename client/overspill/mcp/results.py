@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from overspill.guard.guard import Guard
+    from overspill.guard.guarded import Guarded
     from overspill.guard.policy import Policy
 
 _log = logging.getLogger("overspill.mcp")
@@ -110,19 +111,23 @@ async def _guarded(
     )
     if found.notice is None:
         return fewer
-    if not isinstance(found.value, dict):
-        return _with_reader(found.value, found.capture, names)
-    status = {**found.metadata}
-    reader = names.name_of(_READER)
-    if found.capture is not None:
-        status["read_with"] = {"tool": reader, "arguments": {"capture": found.capture}}
     value = _with_reader(found.value, found.capture, names)
+    if not isinstance(value, dict):
+        return value
     if isinstance(result.get(_STRUCTURED), dict | list):
         notice = _with_reader(str(found.notice), found.capture, names)
         structured = await threads.run(_valid, policy or guard.policy, names, request, result, value, notice)
         value = {**value, _STRUCTURED: structured}
     meta = value.get("_meta")
-    return {**value, "_meta": {**(meta if isinstance(meta, dict) else {}), METADATA: status}}
+    return {**value, "_meta": {**(meta if isinstance(meta, dict) else {}), METADATA: _status(found, names)}}
+
+
+def _status(found: Guarded, names: ToolNames) -> dict[str, Any]:
+    """Return what became of a result, for programs, and how the rest is read if it is stored."""
+    status = {**found.metadata}
+    if found.capture is not None:
+        status["read_with"] = {"tool": names.name_of(_READER), "arguments": {"capture": found.capture}}
+    return status
 
 
 def _valid(
