@@ -373,7 +373,7 @@ def test_a_last_line_with_the_handle_is_one_line_whatever_the_reader_says() -> N
         "22 Nov 10:30 UTC; the service could not take it (down); it waits to be uploaded. "
         f"Read more: read with {ID}. Do not rerun.]"
     )
-    for short in notice_forms.short_closings(facts(), kept):
+    for short in notice_forms.closings(facts(), kept):
         assert notice_forms.is_notice(marked(f"kept\n{short}"))
         assert not notice_forms.is_notice(f"kept\n{short}")
     assert notice_forms.is_notice(marked(f"kept\n{line}"))

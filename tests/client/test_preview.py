@@ -5,10 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill.previews.excerpt import describe_binary
-from overspill.previews.preview import preview, preview_body
+from overspill.previews.preview import preview
+from overspill.previews.remembered import Previews
 from overspill.reading.chunks import Extent
 from overspill.text import measure
-from overspill.text.body import FileBody
+from overspill.text.body import Body, FileBody
+from overspill.text.limits import Limits
 from overspill.text.measure import extent_of
 from overspill.text.sanitize import sanitize
 
@@ -314,6 +316,10 @@ def filed(tmp_path: Path, data: bytes) -> FileBody:
     path = tmp_path / "body"
     path.write_bytes(data)
     return FileBody(path, size=len(data), lines=measure.count_lines(data), sha256=b"")
+
+
+def preview_body(body: Body, content_type: str, max_bytes: int, max_lines: int, extent: Extent) -> str:
+    return Previews().preview(body, content_type, Limits(max_bytes, max_lines), extent, has_failed=False)
 
 
 @given(LONG_TEXT.filter(str.isprintable), st.integers(0, 3_000))

@@ -270,7 +270,7 @@ def test_what_is_stored_is_not_called_lost_where_no_memory_is_left_for_its_previ
 
     with SyncClient(service.url) as client, Guard(client, session="little-memory") as guard:
         monkeypatch.setattr("overspill.previews.preview.preview", exhausted)
-        monkeypatch.setattr("overspill.previews.preview.preview_body", exhausted)
+        monkeypatch.setattr("overspill.previews.preview.preview_of", exhausted)
         guarded = guard.process_sync(iter([LOG] * 20), tool="t")
 
         assert guarded.outcome is Outcome.CAPTURED

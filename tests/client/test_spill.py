@@ -8,6 +8,7 @@ from overspill.guard.band import Band
 from overspill.guard.decisions import Earlier
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
+from overspill.previews.excerpt import Excerpt
 from overspill.previews.notice_facts import StoreResult
 from overspill.previews.remembered import Previews
 from overspill.reading.chunks import Extent
@@ -15,7 +16,7 @@ from overspill.shapes import data_view
 from overspill.shapes.examination import examine
 from overspill.spools.store_request import Origin
 from overspill.text import hashing, measure
-from overspill.text.body import Body, FileBody
+from overspill.text.body import FileBody
 from overspill.text.limits import Limits
 from overspill.wire import Outcome, capture_id
 
@@ -97,13 +98,13 @@ def test_the_data_of_a_picture_is_not_measured_with_plain_data() -> None:
 
 
 def test_a_preview_is_made_once_however_often_a_notice_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Body] = []
+    made: list[str] = []
 
-    def make(body: Body, *_: Any, **__: Any) -> str:
-        made.append(body)
+    def make(found: Excerpt, *_: Any, **__: Any) -> str:
+        made.append(found.text)
         return "text"
 
-    monkeypatch.setattr("overspill.previews.remembered.preview_body", make)
+    monkeypatch.setattr("overspill.previews.remembered.preview_of", make)
     previews, extent = Previews(), Extent(3, 1)
 
     for body in ("one", "one", "another"):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from overspill.reading.chunks import Extent
 from overspill.text import measure, token_estimate
 from overspill.text.limits import UNLIMITED, Limits, exceeds, left_beside, scaled
-from overspill.text.sanitize import cut_after, cut_before, longest_fitting
+from overspill.text.sanitize import WINDOW, cut_after, cut_before, longest_fitting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from overspill.previews.excerpt import Excerpt
 
     View = Callable[[str], str]
-
-_WINDOW = 2
-"""Characters looked at for each byte of room: text with colour codes shrinks when it is shown."""
 
 
 class Strategy(NamedTuple):
@@ -131,7 +128,7 @@ def _is_estimated(limits: Limits, view: View | None) -> bool:
 def _window(limits: Limits, view: View | None) -> int:
     """Return how many characters may be kept at most."""
     reach = limits.max_bytes if limits.max_chars is None else min(limits.max_bytes, limits.max_chars)
-    return reach if view is None else reach * _WINDOW
+    return reach if view is None else reach * WINDOW
 
 
 def _fits(limits: Limits, view: View | None) -> Callable[[str], bool]:

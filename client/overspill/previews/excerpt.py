@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from overspill.reading.lock_free import cached_property
-from overspill.text import measure, quantities
-from overspill.text.body import FileBody
+from overspill.text import encoding, measure, quantities
 from overspill.text.measure import NewlineIndex, extent_of
 
 if TYPE_CHECKING:
@@ -97,15 +96,11 @@ def excerpt_of_body(
         return Excerpt(body, extent, counted=counted)
     reach = max(END_BYTES, least)
     if extent.size <= 2 * reach:
-        data = body.read(0, extent.size) if isinstance(body, FileBody) else body
-        text = data.decode("utf-8", "surrogateescape")
+        text = encoding.part(body, 0, extent.size).decode("utf-8", "surrogateescape")
         return Excerpt(text, extent) if _is_text(text) else None
-    if isinstance(body, FileBody):
-        first, last = body.read(0, reach), body.read(extent.size - reach, reach)
-    else:
-        first, last = body[:reach], body[-reach:]
-    text = _first_end(first)
-    joined = Excerpt(text + _last_end(last), extent, len(text))
+    text = _first_end(encoding.part(body, 0, reach))
+    last = _last_end(encoding.part(body, extent.size - reach, reach))
+    joined = Excerpt(text + last, extent, len(text))
     return joined if _is_text(joined.text) else None
 
 

@@ -101,14 +101,8 @@ def _closings(case: Case) -> list[str]:
 
     All but the last leave room for text.
     """
-    full, *shorter = [
-        notice_forms.closing(case.facts, case.stored),
-        *notice_forms.short_closings(case.facts, case.stored),
-    ]
-    if not full:
-        return []
-    half = scaled(case.room, 0.5)
-    return [*(line for line in (full, *shorter[:-1]) if not exceeds(line, half)), shorter[-1]]
+    lines, half = notice_forms.closings(case.facts, case.stored), scaled(case.room, 0.5)
+    return [*(line for line in lines[:-1] if not exceeds(line, half)), *lines[-1:]]
 
 
 def _room_beside(limits: Limits, mark: str, closing: str) -> Limits:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import tee
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.previews import folding, rewritten
 from overspill.text import measure
 from overspill.text.measure import MAX_BYTES_PER_CHARACTER
-from overspill.text.sanitize import cut_after, cut_before, longest_fitting, sanitize
+from overspill.text.sanitize import WINDOW, cut_after, cut_before, longest_fitting, sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 HUGE_LINE_CHARS: Final = 8 * 1024
 """A longer line is not cut in its middle: the head ends inside it, or the tail begins there."""
-_WINDOW: Final = 2
-"""Characters looked at for each byte of budget: text with colour codes shrinks when it is shown."""
 _MIN_LINE_BYTES: Final = 40
 
 
@@ -45,19 +44,21 @@ class HeadAndTail:
         if stop == len(text):  # the last line of all is left to the tail
             stop = text.rfind("\n", 0, stop - 1) + 1 or stop
         self._text, self._stop = text, stop
-        self._head = _Replayed(folding.groups(text, _forward(text, stop)))
-        self._tail = _Replayed(folding.groups(text, _backward(text, start)))
+        self._head = folding.groups(text, _forward(text, stop))
+        self._tail = folding.groups(text, _backward(text, start))
         self._cleaned: dict[int, str] = {}
 
     def head(self, budget: int, rows: int) -> CutEnd:
         """Return the beginning in at most `budget` bytes and `rows` lines."""
         side = _Side(self._text, budget, rows, self._cleaned, is_tail=False)
-        return _filled(side, iter(self._head), 0, self._stop)
+        self._head, groups = tee(self._head)
+        return _filled(side, groups, 0, self._stop)
 
     def tail(self, start: int, budget: int, rows: int) -> CutEnd:
         """Return the end, not before `start`, in at most `budget` bytes and `rows` lines."""
         side = _Side(self._text, budget, rows, self._cleaned, is_tail=True)
-        groups = (group for each in self._tail for group in _from(self._text, each, start))
+        self._tail, whole = tee(self._tail)
+        groups = (group for each in whole for group in _from(self._text, each, start))
         return _filled(side, groups, len(self._text), start)
 
 
@@ -69,26 +70,6 @@ def _from(text: str, group: Group, start: int) -> Iterator[Group]:
     is_last = text.find("\n", start, max(start, kept[-1][0] - 1)) < 0
     is_whole = len(kept) == len(group.spans) and (group.is_open or not is_last)
     yield group if is_whole else folding.unfollowed(text, kept)
-
-
-class _Replayed:
-    """An iterator's groups, kept to be iterated over again."""
-
-    def __init__(self, groups: Iterator[Group]) -> None:
-        self._groups = groups
-        self._made: list[Group] = []
-
-    def __iter__(self) -> Iterator[Group]:
-        at = 0
-        while at < len(self._made) or self._make():
-            yield self._made[at]
-            at += 1
-
-    def _make(self) -> bool:
-        group = next(self._groups, None)
-        if group is not None:
-            self._made.append(group)
-        return group is not None
 
 
 class _Row(NamedTuple):
@@ -139,12 +120,12 @@ class _Side:
         """Return as much of the huge line at `edge` as there is room for, behind where that ends."""
         if self.is_tail:
             begin = self.text.rfind("\n", limit, max(limit, edge - 1)) + 1 or limit
-            part = self.text[max(begin, edge - room * _WINDOW) : edge]
+            part = self.text[max(begin, edge - room * WINDOW) : edge]
             part = part[len(part) - suffix(part, room) :]
             part = part[rewritten.begin_of_last(part) :]
             return edge - len(part), sanitize(part)
         end = self.text.find("\n", edge, limit) + 1 or limit
-        part = self.text[edge : min(end, edge + room * _WINDOW)]
+        part = self.text[edge : min(end, edge + room * WINDOW)]
         part = part[: prefix(part, room)]
         part = part[: rewritten.end_of_first(part)]
         return edge + len(part), sanitize(part)

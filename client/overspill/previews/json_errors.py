@@ -128,17 +128,8 @@ def _objects(value: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
         path, item = stack.pop()
         if isinstance(item, dict):
             yield path, item
-            inner = [
-                ((path, key), member)
-                for key, member in islice(item.items(), _MAX_OBJECTS)
-                if isinstance(member, (dict, list))
-            ]
-        else:
-            inner = [
-                ((path, at), member)
-                for at, member in enumerate(item[:_MAX_OBJECTS])
-                if isinstance(member, (dict, list))
-            ]
+        members = islice(item.items() if isinstance(item, dict) else enumerate(item), _MAX_OBJECTS)
+        inner = [((path, step), member) for step, member in members if isinstance(member, (dict, list))]
         stack += reversed(inner)
 
 

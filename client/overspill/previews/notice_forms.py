@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.previews import notice
-from overspill.previews.notice_marks import is_mark_of, is_marked, mark_of, unmarked
+from overspill.previews.notice_marks import is_mark_of, is_marked, is_remembered, mark_of
 from overspill.previews.notice_words import (
     expiry_words,
     how_to_read,
@@ -49,12 +49,12 @@ def closing(facts: Facts, stored: StoreResult, *, says_how: bool = True) -> str:
     return f"[overspill: {' '.join(text.split())}]"
 
 
-def short_closings(facts: Facts, stored: StoreResult) -> list[str]:
-    """Return shorter forms of `closing`, the longest first, for a cut that leaves little room."""
+def closings(facts: Facts, stored: StoreResult) -> list[str]:
+    """Return `closing` and shorter forms of it, the longest first, for a cut that leaves little room."""
     if stored.outcome is Outcome.TRUNCATED:
         return []
-    read = how_to_read(facts, stored)
-    return [f"[overspill: {' '.join(read.split())}]", f"[overspill {facts.id}]"]
+    read = " ".join(how_to_read(facts, stored).split())
+    return [closing(facts, stored), f"[overspill: {read}]", f"[overspill {facts.id}]"]
 
 
 def placeholder(made: Notice, size: int) -> str:
@@ -88,7 +88,7 @@ def is_notice(value: Any) -> bool:
     """
     if not isinstance(value, str) or len(value) > MAX_NOTICE:
         return False
-    return is_marked(value) if value.endswith("]") else value in unmarked
+    return is_marked(value) if value.endswith("]") else is_remembered(value)
 
 
 def is_notice_dict(value: Any) -> bool:

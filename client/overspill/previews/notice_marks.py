@@ -13,18 +13,15 @@ from __future__ import annotations
 
 import hmac
 import re
-import threading
 from hashlib import blake2b
 from typing import Final
 
-from overspill.execution import forks
 from overspill.previews.notice_key import notice_key
 from overspill.reading.latest import Latest
 
 MARK_DIGITS: Final = 12
 _MARKED: Final = re.compile(rf" ([0-9]{{{MARK_DIGITS}}})\]\Z")
 _TAIL: Final = MARK_DIGITS + len(" ]")
-_MAX_REMEMBERED: Final = 4_096
 
 
 def mark_of(text: str) -> str:
@@ -54,30 +51,19 @@ def rewritten(text: str, old: str, new: str) -> str:
     return marked(f"{text[:-_TAIL]}]".replace(old, new))
 
 
-class _Remembered:
-    """Digests of the last notices that have no line of ours, and so no mark. For any thread."""
+_remembered: Final[Latest[bytes, None]] = Latest(4_096)
+"""Digests of the last notices of this process that have no line of ours, and so no mark."""
 
-    def __init__(self) -> None:
-        self._digests: Latest[bytes, None] = Latest(_MAX_REMEMBERED)
-        self.reset_after_fork()
-        forks.register(self)
 
-    def reset_after_fork(self) -> None:
-        """In a forked child, make a new lock: another thread may have held the old one."""
-        self._lock = threading.Lock()
+def remember(text: str) -> None:
+    """Remember a notice in the words of another design, which have no room for a mark. For any thread."""
+    _remembered[_digest(text)] = None
 
-    def add(self, text: str) -> None:
-        """Remember a notice."""
-        with self._lock:
-            self._digests[_digest(text)] = None
 
-    def __contains__(self, text: str) -> bool:
-        return bool(self._digests) and _digest(text) in self._digests
+def is_remembered(text: str) -> bool:
+    """Return whether the text is such a notice."""
+    return bool(_remembered) and _digest(text) in _remembered
 
 
 def _digest(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-unmarked: Final = _Remembered()
-"""The notices of this process in the exact words of another design, which have no room for a mark."""

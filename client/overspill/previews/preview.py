@@ -8,21 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill.previews import excerpt, head_tail, json_outline
+from overspill.previews import head_tail, json_outline
+from overspill.previews.excerpt import excerpt_of_text
 from overspill.previews.highlights import highlights
 from overspill.previews.rule import MARKED
 from overspill.reading.chunks import Extent
 from overspill.text import measure, quantities
 from overspill.text.measure import MAX_BYTES_PER_CHARACTER
-from overspill.text.sanitize import sanitize
+from overspill.text.sanitize import WINDOW, sanitize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from overspill.previews.excerpt import Excerpt
     from overspill.previews.head_tail import CutEnd, HeadAndTail
     from overspill.previews.highlights import Highlight
-    from overspill.text.body import Body
 
 _HEAD_SHARE: Final = 0.5
 _HEAD_OF_FAILED_SHARE: Final = 0.2
@@ -32,53 +30,24 @@ _HEAD_BESIDE_SHARE: Final = 0.3
 _JSON_HEAD_SHARE: Final = 0.8
 _OUTLINE_SHARE: Final = 0.4
 _MIN_FOR_HIGHLIGHTS: Final = 512
-_WINDOW: Final = 2
 _MIN_ROWS: Final = 2
 _EXCEPT_HIGHLIGHTS: Final = " but for lines that stand out:"
 _END_OF_HIGHLIGHTS: Final = "…\n"
 
 
-def preview(
-    text: str, max_bytes: int, max_lines: int = 100, extent: Extent | None = None, *, has_failed: bool = False
-) -> str:
+def preview(text: str, max_bytes: int, max_lines: int = 100, *, has_failed: bool = False) -> str:
     """Return `text` if it fits into both budgets, else its head, highlights and tail. It is safe to show.
 
-    `extent` is the size of `text`, if the caller has measured it. If the call `has_failed`, more of the end
-    is shown.
+    If the call `has_failed`, more of the end is shown.
     """
-    if _fits(text, max_bytes, max_lines):
-        return sanitize(text)
-    return _shortened(
-        excerpt.excerpt_of_text(text, extent), max_bytes, max_lines, _share(has_failed=has_failed)
-    )
+    return preview_of(excerpt_of_text(text), max_bytes, max_lines, has_failed=has_failed)
 
 
-def preview_body(
-    body: Body,
-    content_type: str,
-    max_bytes: int,
-    max_lines: int,
-    extent: Extent,
-    *,
-    has_failed: bool = False,
-    find: Callable[[Body, Extent, int], Excerpt | None] = excerpt.excerpt_of_body,
-) -> str:
-    """Return the preview of `body`, or a description of bytes that are not text. Reads both ends of a file.
-
-    `extent` is the size of the body. If the call `has_failed`, more of the end is shown. `find` returns the
-    excerpt of the body, as `excerpt_of_body` does. Raises `OSError` if a file cannot be read.
-    """
-    found = find(body, extent, max_bytes * _WINDOW)
-    if found is None:
-        description = excerpt.describe_binary(body, content_type)
-        return description if len(description.encode()) <= max_bytes and max_lines else ""
+def preview_of(found: Excerpt, max_bytes: int, max_lines: int, *, has_failed: bool = False) -> str:
+    """Do the same as `preview`, for an excerpt with twice `max_bytes` of either end."""
     if found.is_whole and _fits(found.text, max_bytes, max_lines):
         return sanitize(found.text)
-    return _shortened(found, max_bytes, max_lines, _share(has_failed=has_failed))
-
-
-def _share(*, has_failed: bool) -> float:
-    return _HEAD_OF_FAILED_SHARE if has_failed else _HEAD_SHARE
+    return _shortened(found, max_bytes, max_lines, _HEAD_OF_FAILED_SHARE if has_failed else _HEAD_SHARE)
 
 
 class _Budget(NamedTuple):
@@ -95,7 +64,7 @@ class _Budget(NamedTuple):
 
 
 def _fits(text: str, max_bytes: int, max_lines: int) -> bool:
-    if len(text) > max_bytes * _WINDOW + MAX_BYTES_PER_CHARACTER:
+    if len(text) > max_bytes * WINDOW + MAX_BYTES_PER_CHARACTER:
         return False
     return measure.size(sanitize(text)) <= max_bytes and measure.count_lines(text) <= max_lines
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from overspill.previews.excerpt import END_BYTES, excerpt_of_body
-from overspill.previews.preview import preview_body
+from overspill.previews.excerpt import END_BYTES, describe_binary, excerpt_of_body
+from overspill.previews.preview import preview_of
+from overspill.text.limits import Limits, exceeds
 from overspill.text.measure import NewlineIndex
+from overspill.text.sanitize import WINDOW
 
 if TYPE_CHECKING:
     from overspill.previews.excerpt import Excerpt
     from overspill.reading.chunks import Extent
     from overspill.text.body import Body
-    from overspill.text.limits import Limits
 
 
 class Previews:
@@ -47,13 +48,18 @@ class Previews:
     def preview(
         self, body: Body, content_type: str, shown: Limits, extent: Extent, *, has_failed: bool
     ) -> str:
-        """Return the preview of `body` within the limits `shown`. Makes it once.
+        """Return the preview of `body` within `shown`, or what describes binary data. Makes it once.
 
         Raises `OSError` if a file cannot be read.
         """
         found = self._made.get((shown, has_failed))
         if found is None or found[0] is not body:
-            budget = shown.max_bytes, shown.max_lines
-            made = preview_body(body, content_type, *budget, extent, has_failed=has_failed, find=self.excerpt)
+            max_bytes, max_lines = shown.max_bytes, shown.max_lines
+            excerpt = self.excerpt(body, extent, max_bytes * WINDOW)
+            if excerpt is None:
+                description = describe_binary(body, content_type)
+                made = "" if exceeds(description, Limits(max_bytes, max_lines)) else description
+            else:
+                made = preview_of(excerpt, max_bytes, max_lines, has_failed=has_failed)
             found = self._made[shown, has_failed] = body, made
         return found[1]

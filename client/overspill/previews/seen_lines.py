@@ -10,15 +10,13 @@ import re
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from overspill.text.sanitize import sanitize
+from overspill.text.sanitize import WINDOW, sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from overspill.previews.excerpt import Excerpt
 
-_WINDOW: Final = 2
-"""Characters compared for each of the preview: text with colour codes shrinks when it is shown."""
 _LEAST_WINDOW: Final = 4 * 1024
 _MAX_MISSES: Final = 16
 """Lines between both ends that may be looked for in vain: each takes a look at the whole output."""
@@ -34,7 +32,7 @@ def seen_lines(preview: str, found: Excerpt) -> str:
     if not preview:
         return ""
     shown = preview.removesuffix("\n").split("\n")
-    reach = max(_LEAST_WINDOW, _WINDOW * len(preview))
+    reach = max(_LEAST_WINDOW, WINDOW * len(preview))
     first = _equal(shown, _beginning(found, reach))
     last = _equal(shown[first:][::-1], _end(found, reach)[::-1])
     numbers = [*range(1, first + 1)]

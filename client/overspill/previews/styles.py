@@ -14,7 +14,7 @@ from overspill.previews.call_status import status_words
 from overspill.previews.case import Case, Style
 from overspill.previews.cut import HEAD
 from overspill.previews.filling_styles import CAPPED, CLAMPED, COUNTED, PARTIAL
-from overspill.previews.notice_marks import unmarked
+from overspill.previews.notice_marks import remember
 from overspill.text import measure, quantities
 from overspill.text.limits import UNLIMITED, exceeds, left_beside, scaled
 from overspill.text.lookalikes import defuse
@@ -44,7 +44,6 @@ _SMALL_PREVIEW: Final = 256
 """Around a smaller preview the notice is terse. Otherwise it would be mostly words."""
 _PREVIEW_SHARES: Final = (1.0, 0.5, 0.25, 0.1, 0.0)
 """Shares of the preview that are tried in turn until the notice is short enough."""
-_NO_PREVIEW: Final = (0.0,)
 _QUOTING_ATTEMPTS: Final = 3
 _LINE_SPARE: Final = 0.5
 """A preview ends at a line end if that costs no more than this part of it."""
@@ -65,7 +64,7 @@ class Marked:
     def notice(self, case: Case) -> Notice:
         """Return a notice with the marks around it, a terse one if there is little room."""
         is_terse = self.is_terse or case.shown.max_bytes < _SMALL_PREVIEW
-        shares = _NO_PREVIEW if case.facts.is_known else _PREVIEW_SHARES
+        shares = _PREVIEW_SHARES[-1:] if case.facts.is_known else _PREVIEW_SHARES
         made = self._made(case, shares[0], is_terse=is_terse)
         if case.fits(made):
             return made
@@ -134,7 +133,7 @@ class Persisted:
         closing = notice_forms.closing(facts, stored, says_how=False)
         text = f"{text}\n{closing}" if closing else text
         if not closing:
-            unmarked.add(text)
+            remember(text)
         return replace(case.showing(shown), head=f"{head}\n{closing}".strip(), text=text)
 
     def _head(self, facts: Facts, stored: StoreResult) -> list[str]:

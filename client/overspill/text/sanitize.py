@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
+WINDOW: Final = 2
+"""Characters to look at for each byte of room: a text with colour codes shrinks when it is shown."""
 
 # ECMA-48: CSI … final byte; OSC, DCS, SOS, PM, APC up to BEL or ST (bounded); two-character escapes.
 ANSI: Final = re.compile(
