@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from overspill import wire
 from overspill_service.resources import blocked_addresses, request_heads
 from overspill_service.resources.blocked_addresses import BlockedAddresses
-from overspill_service.resources.peers import network_of, peer_of
+from overspill_service.resources.peers import address_of, network_of
 
 from tests.clock import Clock
 from tests.faults.traffic import until
@@ -284,14 +284,9 @@ def test_fields_without_number_are_counted_without_a_copy_of_each() -> None:
     assert peak < 3 * len(data)
 
 
-class Client(asyncio.Transport):
-    def __init__(self, address: str = "10.0.0.1") -> None:
-        super().__init__({"peername": (address, 5, 0, 0) if ":" in address else (address, 5)})
-
-
 def test_the_longest_head_goes_when_all_are_too_long_together() -> None:
     heads = request_heads.RequestHeads(limit=100_000)
-    clients = [Client() for _ in range(5)]
+    clients = [asyncio.Transport() for _ in range(5)]
 
     assert heads.note(clients[0], 16_000) is None
     assert [
@@ -314,7 +309,7 @@ def test_the_longest_head_goes_when_all_are_too_long_together() -> None:
     ],
 )
 def test_one_machine_cannot_have_many_addresses(one: str, other: str, *, are_alike: bool) -> None:
-    first, second = (network_of(peer_of(Client(each))) for each in (one, other))
+    first, second = (network_of(address_of((each, 80))) for each in (one, other))
 
     assert (first == second) is are_alike
 

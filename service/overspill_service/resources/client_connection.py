@@ -6,7 +6,7 @@ import asyncio
 from enum import Enum
 from typing import Protocol, cast
 
-from overspill_service.resources.peers import network_of, peer_of
+from overspill_service.resources.peers import network_of
 from overspill_service.resources.request_heads import HeadCount
 
 
@@ -36,10 +36,11 @@ class ClientConnection(asyncio.Protocol):
     """Wraps the protocol `inner` of a connection, and reports to `connections`."""
 
     transport: asyncio.Transport
-    address: str
 
-    def __init__(self, inner: asyncio.Protocol, connections: Counts) -> None:
-        self._inner, self._connections = inner, connections
+    def __init__(self, inner: asyncio.Protocol, connections: Counts, peer: str) -> None:
+        """`peer`: the address at the other end. The system forgets it as soon as the client has gone."""
+        self._inner, self._connections, self.peer = inner, connections, peer
+        self.address = network_of(peer)
         self.head = HeadCount()
         self.activity = Activity.NEW
         self.is_reserved = False
@@ -48,7 +49,6 @@ class ClientConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
-        self.address = network_of(peer_of(transport))
         self._connections.opened(self)
         self._inner.connection_made(transport)
 

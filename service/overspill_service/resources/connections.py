@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from overspill_service.resources.blocked_addresses import BlockedAddresses
 from overspill_service.resources.client_connection import Activity, ClientConnection
 from overspill_service.resources.connection_limit import RESERVED_CONNECTIONS
-from overspill_service.resources.peers import address_of, network_of, peer_of
+from overspill_service.resources.peers import address_of, network_of
 from overspill_service.resources.request_heads import (
     MAX_FIELDS_BYTES,
     SHORT_HEAD_BYTES,
@@ -94,6 +94,11 @@ class Connections:
         connection = self._open.get(transport) if transport is not None else None
         return connection is not None and connection.is_reserved
 
+    def peer(self, transport: asyncio.BaseTransport | None) -> str | None:
+        """Return the address at the other end of a connection. None for one that is not accepted here."""
+        connection = self._open.get(transport) if transport is not None else None
+        return None if connection is None else connection.peer
+
     def begin(self, transport: asyncio.BaseTransport | None, *, has_body: bool) -> None:
         """Note that a request is being answered. `end` notes the end of that."""
         connection = self._open.get(transport) if transport is not None else None
@@ -148,16 +153,9 @@ class Connections:
         if connection.activity is not Activity.BUSY:
             self._refuse(connection, answer)
         self._on_large_head()
-        if not self._is_proxy(peer_of(connection.transport)):
+        if not self._is_proxy(connection.peer):
             self._blocked.note_offence(connection.address)
         return False
-
-    def _is_blocked(self, accepted: socket.socket) -> bool:
-        """Return whether the address of the connection is blocked."""
-        try:
-            return bool(self._blocked) and network_of(address_of(accepted.getpeername())) in self._blocked
-        except OSError:  # it has gone already
-            return True
 
     def _expect_head(self, connection: ClientConnection, *, comes_now: bool) -> None:
         if connection.head.size > SHORT_HEAD_BYTES:
@@ -195,7 +193,7 @@ class Connections:
         finally:
             with suppress(OSError):  # nobody waits
                 while self._has_room.is_set():
-                    await begin(listener.accept()[0])
+                    await begin(*listener.accept())
             if handshakes:
                 await asyncio.wait(handshakes, timeout=HANDSHAKE_GRACE)
             for each in handshakes:
@@ -204,21 +202,21 @@ class Connections:
     async def _accept(
         self,
         listener: socket.socket,
-        begin: Callable[[socket.socket], Awaitable[None]],
+        begin: Callable[[socket.socket, object], Awaitable[None]],
         refused: Callable[[OSError], None],
     ) -> None:
         loop = asyncio.get_running_loop()
         while True:
             await self._has_room.wait()
             try:
-                accepted, _ = await loop.sock_accept(listener)
+                accepted, peername = await loop.sock_accept(listener)
             except ConnectionError:  # the client has gone already
                 continue
             except OSError as error:
                 refused(error)
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
-            await begin(accepted)
+            await begin(accepted, peername)
 
     async def _begin(
         self,
@@ -226,13 +224,15 @@ class Connections:
         tls: Callable[[], ssl.SSLContext | None],
         handshakes: set[asyncio.Task[None]],
         accepted: socket.socket,
+        peername: object,
     ) -> None:
         """Begin to serve a connection, unless its address is blocked."""
-        if self._is_blocked(accepted):
+        peer = address_of(peername)
+        if self._blocked and network_of(peer) in self._blocked:
             accepted.close()
             return
         self._enter()
-        connecting = self._connect(accepted, serve, context := tls())
+        connecting = self._connect(accepted, lambda: ClientConnection(serve(), self, peer), context := tls())
         if context is None:
             await run_to_completion(connecting)  # its request may have come already: it is answered
         else:  # nobody else waits while a client shakes hands
@@ -241,11 +241,11 @@ class Connections:
             task.add_done_callback(handshakes.discard)
 
     async def _connect(
-        self, accepted: socket.socket, serve: Callable[[], asyncio.Protocol], context: ssl.SSLContext | None
+        self, accepted: socket.socket, make: Callable[[], ClientConnection], context: ssl.SSLContext | None
     ) -> None:
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: ClientConnection(serve(), self),
+                make,
                 accepted,
                 ssl=context,
                 ssl_handshake_timeout=HANDSHAKE_SECONDS if context else None,
@@ -259,7 +259,7 @@ class Connections:
         address = connection.address
         self._addresses[address] += 1
         self._open[connection.transport] = connection
-        share = self.limit if self._is_proxy(peer_of(connection.transport)) else self.share
+        share = self.limit if self._is_proxy(connection.peer) else self.share
         is_greedy = self._addresses[address] > share
         if self._count > self.limit or is_greedy:  # for health checks, and only for a moment
             connection.is_reserved = True

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from ipaddress import IPv6Address, ip_address, ip_network
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import asyncio
 
 
-def peer_of(transport: asyncio.BaseTransport) -> str:
-    """Return the address at the other end, an IPv4 address as such. Empty if there is none."""
-    return address_of(transport.get_extra_info("peername"))
-
-
-def address_of(peer: Any) -> str:
-    """Return the address in a socket's `peername`. Empty for a socket without addresses."""
+def address_of(peer: object) -> str:
+    """Return the address in a socket's `peername`, an IPv4 address as such. Empty if it has none."""
     if not isinstance(peer, tuple):
         return ""
     address = ip_address(peer[0].partition("%")[0])

@@ -28,6 +28,7 @@ from overspill_service.server import malformed
 from overspill_service.server.certificate import certificate_of, run_rereads
 from overspill_service.server.reloading import run_reloads
 from overspill_service.telemetry import logs
+from overspill_service.web import expectations
 from overspill_service.web.header_fields import MAX_HEADERS_BYTES
 from overspill_service.web.problems import bytes_of
 from overspill_service.web.service import SERVICE
@@ -77,6 +78,7 @@ log = logging.getLogger("overspill_service.start")
 web_response.SERVER_SOFTWARE = "overspill"  # type: ignore[attr-defined]  # there is no other way to set it
 """The `Server` of answers to what is not HTTP at all, without the versions of Python and aiohttp."""
 malformed.install()
+expectations.install()
 web_protocol.MAX_MSG_QUEUE_SIZE = 2
 """Requests of one connection that wait for the answer before them: a parsed head takes memory."""
 

@@ -52,9 +52,9 @@ class BodyPatience:
 
 async def body_chunks(request: web.Request, settings: Settings) -> AsyncIterator[bytes]:
     """Yield the body as it arrives. Raises `IncompleteBody` if it stops, breaks off, is malformed or slow."""
-    await ask_for_body(request)
     idle, patience = settings.idle_timeout, BodyPatience(settings)
     try:
+        await ask_for_body(request)
         while True:
             with patience.waiting():
                 chunk = await _next_chunk(request, idle)

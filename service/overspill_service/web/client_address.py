@@ -45,9 +45,9 @@ class ClientAddresses:
         """
         self._proxies, self._is_standard, self._scraping = proxies, header == "forwarded", scraping
 
-    def of(self, request: web.Request) -> str:
-        """Return the address, empty if the connection has none any more."""
-        address = _normal(request.remote or "")
+    def of(self, request: web.Request, peer: str | None = None) -> str:
+        """Return the address. `peer`: that of the connection, which aiohttp forgets with the client."""
+        address = _normal(peer or request.remote or "")
         if not self._proxies or not self.is_proxy(address):
             return address
         for hop in _standard_hops(request) if self._is_standard else _hops(request):

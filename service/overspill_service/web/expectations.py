@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from aiohttp import HttpVersion11, hdrs, web
+from aiohttp import HttpVersion11, hdrs, web, web_urldispatcher
 
 CONTINUE: Final = "100-continue"
 _IS_WAITING: Final = web.RequestKey("is waiting to continue", bool)
@@ -36,3 +36,8 @@ async def ask_for_body(request: web.Request) -> None:
         request[_IS_WAITING] = False
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0  # count only the bytes of the answer itself
+
+
+def install() -> None:
+    """Treat expectations without a route in the same way: for these aiohttp has no setting."""
+    web_urldispatcher._default_expect_handler = note_expectation  # noqa: SLF001

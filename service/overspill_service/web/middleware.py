@@ -70,7 +70,7 @@ async def middleware(
     """Handle a request. Every failure becomes an answer; only a cancellation is raised."""
     start = time.perf_counter()
     service, transport, has_body = request.app[SERVICE], request.transport, request.body_exists
-    address = service.addresses.of(request)
+    address = service.addresses.of(request, service.connections.peer(transport))
     request[EXCHANGE] = exchange = Exchange(service, _request_id(request), _route_of(request), address)
     if service.audit.is_on:
         auditing.begin(request)
