@@ -115,13 +115,19 @@ def text_block(text: str) -> dict[str, Any]:
         1.5,
         object(),
         Plain(x=1),
-        {"role": "user", "content": "hi"},
         Plain(type="ai", content="hi"),
         Record,
     ],
 )
 def test_what_has_no_text_of_a_tool_passes_through(result: Any) -> None:
     assert examine(result) is None
+
+
+def test_a_message_that_no_tool_made_passes_through_where_one_may_come() -> None:
+    message = {"role": "user", "content": "hi"}
+
+    assert examine(message, keeps_messages=True) is None
+    assert examine(message) is not None
 
 
 # --- strings and bytes ----------------------------------------------------------------------------

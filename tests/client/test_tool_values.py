@@ -2,62 +2,228 @@
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from collections import OrderedDict, UserDict
+from types import MappingProxyType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import attrs
+import msgspec
+import pydantic
 import pytest
-from overspill import Guard
-from overspill.guard.tool_values import process_value, process_value_sync
+from anthropic.types import Message, TextBlock, Usage
+from google.genai.types import Blob, Content, Part
+from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, SystemMessage
+from mcp.types import CreateMessageResult, PromptMessage, SamplingMessage, TextContent
+from openai.types.chat import ChatCompletionMessage
+from openai.types.responses import ResponseOutputMessage, ResponseOutputText
+from overspill import Guard, spill_messages_sync
+from overspill.guard.call_context import guarding_tool
+from overspill.integrations.adapter import Adapter
 
-LONG = "line of text\n" * 20_000
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+LONG = "line of text\n" * 8_000
 BLOCKS = [{"type": "text", "text": LONG}]
+PICTURE = {"type": "image", "data": "aGk=" * 50_000, "mimeType": "image/png"}
 MESSAGES: dict[str, dict[str, Any]] = {
     "of a person": {"role": "user", "content": BLOCKS},
     "of the model": {"role": "assistant", "content": LONG},
     "by its type": {"type": "human", "content": LONG},
     "by both": {"type": "message", "role": "user", "content": BLOCKS},
     "of Gemini": {"role": "user", "parts": [{"text": LONG}]},
+    "with long calls": {
+        "role": "assistant",
+        "content": [{"type": "text", "text": "ok"}],
+        "tool_calls": [{"function": {"name": "run", "arguments": LONG}}],
+    },
 }
 
 
+@dataclasses.dataclass
+class OfDataclass:
+    role: str
+    content: Any
+    more: Any = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OfFrozenDataclass:
+    role: str
+    content: Any
+
+
+@attrs.define
+class OfAttrs:
+    role: str
+    content: Any
+
+
+class OfMsgspec(msgspec.Struct, frozen=True, tag="assistant"):
+    role: str
+    content: Any
+
+
+class OfPydantic(pydantic.BaseModel):
+    role: str
+    content: Any
+
+
+class OfNamedTuple(NamedTuple):
+    role: str
+    content: Any
+
+
+CLASSES: tuple[Callable[..., Any], ...] = (
+    *(OfDataclass, OfFrozenDataclass, OfAttrs, OfMsgspec, OfPydantic, OfNamedTuple, SimpleNamespace),
+    *(OrderedDict, UserDict, lambda **fields: MappingProxyType(fields)),
+)
+OBJECTS: dict[str, Any] = {
+    **{
+        f"{type(made).__name__} with a text": made
+        for made in (kind(role="user", content=LONG) for kind in CLASSES)
+    },
+    **{
+        f"{type(made).__name__} with blocks": made
+        for made in (kind(role="user", content=BLOCKS) for kind in CLASSES)
+    },
+    "a message around a message": OfDataclass("user", OfPydantic(role="user", content=LONG)),
+    "another field is long": OfDataclass("assistant", [{"type": "text", "text": "ok"}], LONG),
+    "OpenAI's completion": ChatCompletionMessage(role="assistant", content=LONG),
+    "OpenAI's response": ResponseOutputMessage(
+        id="m",
+        role="assistant",
+        status="completed",
+        type="message",
+        content=[ResponseOutputText(type="output_text", text=LONG, annotations=[])],
+    ),
+    "Anthropic's": Message(
+        id="m",
+        type="message",
+        role="assistant",
+        model="m",
+        content=[TextBlock(type="text", text=LONG)],
+        usage=Usage(input_tokens=1, output_tokens=1),
+    ),
+    "LangChain's of a person": HumanMessage(LONG),
+    "LangChain's of the model": AIMessage([{"type": "text", "text": LONG}]),
+    "LangChain's of the system": SystemMessage(LONG),
+    "LangChain's of a role": ChatMessage(role="user", content=LONG),
+    "MCP's of a prompt": PromptMessage(role="user", content=TextContent(type="text", text=LONG)),
+    "MCP's to sample": SamplingMessage(role="user", content=TextContent(type="text", text=LONG)),
+    "MCP's sampled": CreateMessageResult(
+        role="assistant", model="m", content=TextContent(type="text", text=LONG)
+    ),
+    "Gemini's": Content(role="model", parts=[Part(text=LONG)]),
+}
+
+
+async def by_adapter(guard: Guard, value: Any) -> Any:
+    return (await Adapter(guard).process(value, tool="t", call_id="c")).value
+
+
+async def by_adapter_sync(guard: Guard, value: Any) -> Any:
+    return Adapter(guard).process_sync(value, tool="t", call_id="c").value
+
+
+async def by_function(guard: Guard, value: Any) -> Any:
+    return guard.wrap(lambda: value)()
+
+
+async def by_coroutine(guard: Guard, value: Any) -> Any:
+    async def answer() -> Any:
+        return value
+
+    return await guard.wrap(answer)()
+
+
+async def by_turn(guard: Guard, value: Any) -> Any:
+    async with guard.turn(100_000):
+        return await by_coroutine(guard, value)
+
+
+async def by_block(guard: Guard, value: Any) -> Any:
+    with guarding_tool():
+        return (await guard.process(value, tool="t")).value
+
+
+async def by_update(guard: Guard, value: Any) -> Any:
+    return guard.partial(value, tool="t")
+
+
+WAYS = [by_adapter, by_adapter_sync, by_function, by_coroutine, by_turn, by_block, by_update]
+MOST_CHARS = 60_000
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("message", MESSAGES.values(), ids=MESSAGES)
 async def test_a_tools_value_that_looks_like_a_message_is_guarded_and_keeps_its_fields(
-    message: dict[str, Any],
+    message: dict[str, Any], way: Callable[[Guard, Any], Awaitable[Any]]
 ) -> None:
+    value = await way(Guard(spool=False), message)
+
+    assert value.keys() == message.keys()
+    assert {name: value[name] for name in ("role", "type") if name in message} == {
+        name: message[name] for name in ("role", "type") if name in message
+    }
+    assert len(str(value)) < (MOST_CHARS if way is by_update else 10_000)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("message", OBJECTS.values(), ids=OBJECTS)
+async def test_a_tools_object_that_looks_like_a_message_is_guarded_and_keeps_its_class(
+    message: Any, way: Callable[[Guard, Any], Awaitable[Any]]
+) -> None:
+    value = await way(Guard(spool=False), message)
+
+    assert type(value) is type(message)
+    assert len(repr(value)) < (MOST_CHARS if way is by_update else 10_000)
+
+
+@pytest.mark.parametrize("message", [*MESSAGES.values(), *OBJECTS.values()], ids=[*MESSAGES, *OBJECTS])
+async def test_output_that_is_captured_is_no_message(message: Any) -> None:
     guard = Guard(spool=False)
-    for guarded in (
-        await process_value(guard, message, tool="t"),
-        process_value_sync(guard, message, tool="t"),
-    ):
-        assert guarded.notice is not None
-        assert guarded.value.keys() == message.keys()
-        assert {name: guarded.value[name] for name in ("role", "type") if name in message} == {
-            name: message[name] for name in ("role", "type") if name in message
-        }
-        assert len(str(guarded.value)) < 10_000
-
-
-@pytest.mark.parametrize("message", MESSAGES.values(), ids=MESSAGES)
-async def test_a_wrapped_tool_returns_no_message_whole(message: dict[str, Any]) -> None:
-    guard = Guard(spool=False)
-
-    async def answer() -> dict[str, Any]:
-        return message
-
-    for value in (guard.wrap(lambda: message)(), await guard.wrap(answer)()):
-        assert value.keys() == message.keys()
-        assert len(str(value)) < 10_000
-
-
-async def test_output_that_is_captured_is_no_message() -> None:
-    guard = Guard(spool=False)
-    message = MESSAGES["of the model"]
 
     assert (await guard.capture_output(message, "t")).truncated
     assert guard.capture_output_sync(message, "t").truncated
 
 
-def test_a_short_one_is_the_same_object() -> None:
-    message = {"role": "user", "content": "short"}
+@pytest.mark.parametrize("message", [*MESSAGES.values(), *OBJECTS.values()], ids=[*MESSAGES, *OBJECTS])
+async def test_a_host_may_hand_over_any_message_of_its_conversation(message: Any) -> None:
+    guard = Guard(spool=False)
 
-    assert process_value_sync(Guard(spool=False), message, tool="t").value is message
-    assert Guard(spool=False).wrap(lambda: message)() is message
+    assert (await guard.process(message, tool="t")).value is message
+    assert guard.process_sync(message, tool="t").value is message
+
+
+@pytest.mark.parametrize("role", ["user", "tool"])
+async def test_pictures_of_such_a_message_stay(role: str) -> None:
+    message = {"role": role, "content": [*BLOCKS, PICTURE]}
+    of_gemini = Content(role="user", parts=[Part(text=LONG), Part(inline_data=Blob(data=b"x" * 200_000))])
+    guard = Guard(spool=False)
+
+    assert (await by_adapter(guard, message))["content"][1] is PICTURE
+    assert (await by_adapter(guard, of_gemini)).parts[1] is of_gemini.parts[1]  # type: ignore[index]
+
+
+def test_a_function_that_responds_with_what_looks_like_a_message_is_spilled_from_a_history() -> None:
+    response = {"role": "user", "content": LONG}
+    part = {"functionResponse": {"name": "t", "id": "c", "response": response}}
+    messages = [{"role": "user", "content": LONG}, {"role": "user", "parts": [part]}]
+    person, turn = spill_messages_sync(messages, Guard(spool=False))
+
+    assert person is messages[0]
+    assert len(str(turn)) < 10_000
+    assert turn["parts"][0]["functionResponse"]["response"]["role"] == "user"
+
+
+def test_a_short_one_is_the_same_object() -> None:
+    guard = Guard(spool=False)
+    for message in (
+        {"role": "user", "content": "short"},
+        OfDataclass("user", "short"),
+        HumanMessage("short"),
+    ):
+        assert Adapter(guard).process_sync(message, tool="t", call_id="c").value is message
+        assert guard.wrap(lambda message=message: message)() is message

@@ -24,6 +24,7 @@ class Call(NamedTuple):
 _DIRECT: Final = "direct"
 _CALL: Final[ContextVar[Call | None]] = ContextVar("overspill_call", default=None)
 _BYPASS: Final[ContextVar[bool]] = ContextVar("overspill_bypass", default=False)
+_OF_TOOL: Final[ContextVar[bool]] = ContextVar("overspill_of_tool", default=False)
 
 
 def current() -> Call | None:
@@ -72,6 +73,24 @@ def bypassing() -> Iterator[None]:
         yield
     finally:
         _BYPASS.reset(token)
+
+
+def is_of_tool() -> bool:
+    """Return whether what this context guards surely comes from a tool."""
+    return _OF_TOOL.get()
+
+
+@contextmanager
+def guarding_tool() -> Iterator[None]:
+    """Let `Guard.process` guard what it gets in the block, whatever that looks like: it comes from a tool.
+
+    For adapters, which know that. A host may give `process` any message of its conversation.
+    """
+    token = _OF_TOOL.set(True)
+    try:
+        yield
+    finally:
+        _OF_TOOL.reset(token)
 
 
 def minted() -> str:

@@ -13,8 +13,8 @@ from overspill.delivery.storage import Storage
 from overspill.execution import pacing, threads
 from overspill.execution.waiting import run_sync
 from overspill.guard import argument_checks, call_context, output_capture, turn
+from overspill.guard.call_context import guarding_tool, is_of_tool
 from overspill.guard.executors import ASYNC, SYNC
-from overspill.guard.message_marks import without_marks
 from overspill.guard.output import name_text
 from overspill.guard.partial_updates import clamp_update
 from overspill.guard.pipeline import Pipeline
@@ -157,10 +157,11 @@ class Guard:
     ) -> Guarded:
         """Return `result` as it may go into the conversation: the same object, or a shorter one of its shape.
 
-        An iterator of chunks is read to its end. An exception is a result like any other. `policy` replaces
-        the guard's own for this output. `is_printed`: the model is shown `str(value)`, so a text may stand
-        for an object of which no shorter copy can be made. Waits for the service as long as the policy's
-        `wait` says. Raises nothing but `CancelledError`.
+        A message of a person, the model or the system is left alone. An iterator of chunks is read to its
+        end. An exception is a result like any other. `policy` replaces the guard's own for this output.
+        `is_printed`: the model is shown `str(value)`, so a text may stand for an object of which no shorter
+        copy can be made. Waits for the service as long as the policy's `wait` says. Raises nothing but
+        `CancelledError`.
         """
         shared = turn.current(self)
         if shared is None and policy is None:
@@ -170,7 +171,7 @@ class Guard:
         await pacing.wait_to_begin()
         output = self._pipeline.intake.output(
             ASYNC, result, name_text(tool), policy, call_id, session, status
-        )._replace(matches_dropped=matches_dropped, is_printed=is_printed)
+        )._replace(matches_dropped=matches_dropped, is_printed=is_printed, may_be_message=not is_of_tool())
         if is_async_chunk_iterator(result):
             return await GuardedStream(self._pipeline, output).read_to_end_async()
         if is_chunk_iterator(result):
@@ -200,7 +201,7 @@ class Guard:
                 return quick
         output = self._pipeline.intake.output(
             SYNC, result, name_text(tool), policy, call_id, session, status
-        )._replace(matches_dropped=matches_dropped, is_printed=is_printed)
+        )._replace(matches_dropped=matches_dropped, is_printed=is_printed, may_be_message=not is_of_tool())
         if is_async_chunk_iterator(result):
             return GuardedStream(self._pipeline, output._replace(executor=ASYNC)).guard_lazily()
         if is_chunk_iterator(result):
@@ -227,9 +228,9 @@ class Guard:
         Raises `ValueError` for a limit below 0, and otherwise nothing but `CancelledError`.
         """
         policy = output_capture.limited(self.policy, inline_threshold, inline_lines)
-        value = without_marks(content)
-        guarded = await self.process(value, tool=source, call_id=call_id, session=session, policy=policy)
-        return await output_capture.captured(content, guarded)
+        with guarding_tool():
+            found = await self.process(content, tool=source, call_id=call_id, session=session, policy=policy)
+        return await output_capture.captured(content, found)
 
     def capture_output_sync(
         self,
@@ -243,9 +244,9 @@ class Guard:
     ) -> CapturedOutput:
         """Do the same as `capture_output`, for code without an event loop."""
         policy = output_capture.limited(self.policy, inline_threshold, inline_lines)
-        value = without_marks(content)
-        guarded = self.process_sync(value, tool=source, call_id=call_id, session=session, policy=policy)
-        return output_capture.captured_sync(content, guarded)
+        with guarding_tool():
+            found = self.process_sync(content, tool=source, call_id=call_id, session=session, policy=policy)
+        return output_capture.captured_sync(content, found)
 
     def wrap(self, tool: Tool, *, name: str | None = None) -> Tool:
         """Return `tool` with its outputs guarded: a coroutine function stays one, a generator function too.

@@ -29,7 +29,7 @@ class Output(NamedTuple):
     Its caller waits through `executor`. `guard` is the number of its guard. `previews` are those that were
     tried of it. A call id that `is_minted` was made up here. `assignment` is the cohort of its session in an
     experiment. `live` is what the service may have of it already. A model is shown `str(result)` of what
-    `is_printed`.
+    `is_printed`. What `may_be_message` passes if it looks like a message that no tool made.
     """
 
     executor: Executor
@@ -47,6 +47,7 @@ class Output(NamedTuple):
     assignment: Assignment | None = None
     live: Beginning | None = None
     is_printed: bool = False
+    may_be_message: bool = False
 
     @property
     def flow(self) -> Hashable:

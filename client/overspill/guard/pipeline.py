@@ -110,7 +110,7 @@ class Pipeline:
         """
         above: bytes | None = None
         try:
-            shape = examine(output.result, is_printed=output.is_printed)
+            shape = examine(output.result, is_printed=output.is_printed, keeps_messages=output.may_be_message)
             above = await _oversized(output, shape)
             verdict = None if shape is None else await self._verdict(output, shape)
             if shape is None or verdict is None:

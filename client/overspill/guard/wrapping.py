@@ -11,7 +11,6 @@ from overspill.execution import pacing
 from overspill.execution.waiting import run_sync
 from overspill.guard import turn
 from overspill.guard.executors import ASYNC, SYNC
-from overspill.guard.message_marks import with_marks, without_marks
 from overspill.guard.return_types import keep_return_type
 from overspill.guard.streams import GuardedStream
 from overspill.guard.tool_objects import is_tool_object, name_of, with_guarded
@@ -131,17 +130,17 @@ class Wrapper:
         return guarded
 
     async def _value(self, result: Any, name: str, call: RunningCall | None) -> Any:
-        output = self._pipeline.intake.output(ASYNC, without_marks(result), name)._replace(call=call)
+        output = self._pipeline.intake.output(ASYNC, result, name)._replace(call=call)
         if (chunks := self._chunks(output)) is not None:
             return chunks
         await pacing.wait_to_begin()
-        return with_marks(await self._pipeline.process(output), result).value
+        return (await self._pipeline.process(output)).value
 
     def _value_sync(self, result: Any, name: str, call: RunningCall | None) -> Any:
-        output = self._pipeline.intake.output(SYNC, without_marks(result), name)._replace(call=call)
+        output = self._pipeline.intake.output(SYNC, result, name)._replace(call=call)
         if (chunks := self._chunks(output)) is not None:
             return chunks
-        return with_marks(run_sync(self._pipeline.process(output)), result).value
+        return run_sync(self._pipeline.process(output)).value
 
     def _chunks(self, output: Output) -> Any:
         """Return the guarded chunks of a result that comes in chunks, None for any other."""

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from overspill.execution.waiting import run_sync
+from overspill.guard.call_context import guarding_tool
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.histories.aging import NEWEST, assessed, beyond_budget, for_old_results
@@ -123,9 +124,10 @@ class ResultGuard(NamedTuple):
             "status": result.status,
             "policy": self.policy,
         }
-        if self.is_sync:
-            return self.guard.process_sync(result.value, **facts)
-        return await self.guard.process(result.value, **facts)
+        with guarding_tool():
+            if self.is_sync:
+                return self.guard.process_sync(result.value, **facts)
+            return await self.guard.process(result.value, **facts)
 
 
 async def _spilled(

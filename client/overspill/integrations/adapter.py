@@ -11,7 +11,6 @@ from overspill.guard.environment_policy import environment_policy
 from overspill.guard.exemption import policy_for_foreign_tool, policy_for_own_tool
 from overspill.guard.guard import Guard
 from overspill.guard.policy_defaults import READING_TOOLS
-from overspill.guard.tool_values import process_value, process_value_sync
 from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
@@ -90,15 +89,10 @@ class Adapter:
         the text of any object, and the notice may stand alone in the place of one.
         """
         policy = self._policy(result, tool, session, is_own=is_own)
-        return await process_value(
-            self.guard,
-            result,
-            tool=tool,
-            call_id=call_id,
-            session=session,
-            policy=policy,
-            is_printed=is_printed,
-        )
+        with call_context.guarding_tool():
+            return await self.guard.process(
+                result, tool=tool, call_id=call_id, session=session, policy=policy, is_printed=is_printed
+            )
 
     def process_sync(
         self,
@@ -112,15 +106,10 @@ class Adapter:
     ) -> Guarded:
         """Do the same as `process`, for code without an event loop."""
         policy = self._policy(result, tool, session, is_own=is_own)
-        return process_value_sync(
-            self.guard,
-            result,
-            tool=tool,
-            call_id=call_id,
-            session=session,
-            policy=policy,
-            is_printed=is_printed,
-        )
+        with call_context.guarding_tool():
+            return self.guard.process_sync(
+                result, tool=tool, call_id=call_id, session=session, policy=policy, is_printed=is_printed
+            )
 
     def _policy(self, result: Any, tool: str, session: str | None, *, is_own: bool | None) -> Policy | None:
         if is_own or isinstance(result, OwnAnswer):

@@ -12,10 +12,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.guard.call_context import minted
+from overspill.guard.call_context import guarding_tool, minted
 from overspill.guard.exemption import bare_name, is_exempt
 from overspill.guard.guarded import METADATA
-from overspill.guard.tool_values import process_value, process_value_sync
 from overspill.integrations.agent_programs.saved_output import chunks
 from overspill.shapes.examination import examine
 
@@ -47,14 +46,16 @@ def post_tool_use(guard: Guard, event: Mapping[str, Any]) -> dict[str, Any]:
     """
     if not _is_guarded(guard, event):
         return {}
-    return _answer(event, process_value_sync(guard, _output(event), **_named(guard, event)))
+    with guarding_tool():
+        return _answer(event, guard.process_sync(_output(event), **_named(guard, event)))
 
 
 async def post_tool_use_async(guard: Guard, event: Mapping[str, Any]) -> dict[str, Any]:
     """Do the same as `post_tool_use`, for asynchronous code."""
     if not _is_guarded(guard, event):
         return {}
-    return _answer(event, await process_value(guard, _output(event), **_named(guard, event)))
+    with guarding_tool():
+        return _answer(event, await guard.process(_output(event), **_named(guard, event)))
 
 
 def _is_guarded(guard: Guard, event: Mapping[str, Any]) -> bool:

@@ -6,10 +6,10 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.execution import threads
+from overspill.guard.call_context import guarding_tool
 from overspill.guard.exemption import policy_for_foreign_tool
 from overspill.guard.guarded import METADATA
 from overspill.guard.hosts import fitting_chars
-from overspill.guard.tool_values import process_value
 from overspill.mcp.many_blocks import may_have_many, with_few_blocks
 from overspill.mcp.request import CALL, Request
 from overspill.mcp.schema_room import wants_length
@@ -64,7 +64,8 @@ async def guarded_error(
     """
     if request.tool in names.reading:
         policy = policy_for_foreign_tool(policy or guard.policy)
-    found = await process_value(guard, error, tool=request.tool, call_id=request.call_id, policy=policy)
+    with guarding_tool():
+        found = await guard.process(error, tool=request.tool, call_id=request.call_id, policy=policy)
     if found.notice is None:
         return error
     return _with_reader(found.value, found.capture, names)
@@ -101,14 +102,10 @@ async def _guarded(
     if request.tool not in foreign.exempt and may_have_many(result):
         most = fitting_chars(held.limits(request.tool))
         fewer = await threads.run(with_few_blocks, result, most)
-    found = await process_value(
-        guard,
-        fewer,
-        tool=request.tool,
-        call_id=request.call_id,
-        session=session,
-        policy=policy,
-    )
+    with guarding_tool():
+        found = await guard.process(
+            fewer, tool=request.tool, call_id=request.call_id, session=session, policy=policy
+        )
     if found.notice is None:
         return fewer
     value = _with_reader(found.value, found.capture, names)

@@ -11,7 +11,7 @@ from overspill.shapes.carriers import is_other_message
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.exceptions import ExceptionShape
 from overspill.shapes.fields import Part
-from overspill.shapes.parts import parts_with_text
+from overspill.shapes.parts import parts_of_message, parts_with_text
 from overspill.shapes.single_values import BinaryShape, PrintedShape, TextShape, UnreadableShape
 from overspill.text import measure
 from overspill.text.limits import with_room_for
@@ -38,16 +38,19 @@ _SHAPE_FIELDS: Final = frozenset({"content", "type", "parts"})
 """A dict with none of these fields is data, unless one field tells that it is a block."""
 
 
-def examine(result: Any, *, is_printed: bool = False) -> Shape | None:
-    """Return the shape of `result`; None if it passes as it is: numbers, people's messages, opaque objects.
+def examine(result: Any, *, is_printed: bool = False, keeps_messages: bool = False) -> Shape | None:
+    """Return the shape of `result`; None if it passes as it is: a number, or an opaque object.
 
     `is_printed`: a model is shown `str(result)`, and that may be another text than it holds.
+    `keeps_messages`: it may be a message that no tool made, which passes too.
     Never raises. An object whose methods raise has the shape of a short description, and passes.
     """
     if type(result) is str:
         return TextShape(result)
     try:
-        return (_printed_otherwise(result) if is_printed else None) or _examined(result)
+        return (_printed_otherwise(result) if is_printed else None) or _examined(
+            result, keeps_messages=keeps_messages
+        )
     except Exception as error:  # noqa: BLE001  (foreign methods: whatever they raise)
         return UnreadableShape(unprintable(result, error))
 
@@ -108,7 +111,7 @@ def _printed_otherwise(result: Any) -> Shape | None:
     return None if is_same else TextShape(text)
 
 
-def _examined(result: Any) -> Shape | None:
+def _examined(result: Any, *, keeps_messages: bool) -> Shape | None:
     for kinds, shape in _SHAPES:
         if isinstance(result, kinds):
             return shape(result)
@@ -116,24 +119,26 @@ def _examined(result: Any) -> Shape | None:
         if isinstance(result, int) and result.bit_length() > _SHORT_NUMBER_BITS:
             return PrintedShape(result, str(printable_number(result)))
         return None
-    found = _parts_of(result)
+    found = _parts_of(result, parts_with_text)
+    if found is None and is_other_message(result):
+        if keeps_messages:
+            return None
+        found = _parts_of(result, parts_of_message)
     if found is None:
         return _without_parts(result)
     return Envelope(result, found) if found else None
 
 
-def _parts_of(result: Any) -> list[Part] | None:
+def _parts_of(result: Any, find: Callable[[Any], list[Part] | None]) -> list[Part] | None:
     if type(result) is dict and _is_data(result):
         return None
     try:
-        return parts_with_text(result)
+        return find(result)
     except Exception:  # noqa: BLE001  (foreign objects within: what they raise is shown in their place)
         return None
 
 
 def _without_parts(result: Any) -> Shape | None:
-    if is_other_message(result):
-        return None
     if is_structured(result):
         return Envelope(result, [Part((), result)])
     return None if is_opaque(result) else PrintedShape(result)

@@ -20,7 +20,8 @@ from overspill.shapes.carriers import (
     is_tool_return,
     is_turn_of_results,
 )
-from overspill.shapes.fields import FieldPath, Part, get, text_field
+from overspill.shapes.data_view import size_within
+from overspill.shapes.fields import FieldPath, Part, get, parts_of, text_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,6 +31,10 @@ _PAIR: Final = 2
 _MAX_DEPTH: Final = 8
 """No protocol nests blocks deeper than this."""
 _MAX_PARTS: Final = 1_000_000
+_MAX_FIELDS: Final = 1_000
+_LONG_BYTES: Final = 1_000
+_UNSEEN: Final = frozenset({"_meta"})
+"""Fields that MCP shows to no model."""
 
 
 _PartOrSize: TypeAlias = Part | int
@@ -46,8 +51,29 @@ def parts_with_text(result: Any) -> list[Part] | None:
         found = _in_items(result, ()) if is_known else None
     else:
         found = _in_one(result)
-    if found is None:
+    return None if found is None else _listed(found)
+
+
+def parts_of_message(message: Any) -> list[Part] | None:
+    """Return the parts of a message that says it is no tool's, which `parts_with_text` does not look into.
+
+    They are those of its content blocks, and other fields that are long. None if it has no blocks.
+    """
+    held = next((name for name in ("content", "parts") if are_blocks(get(message, name))), None)
+    if held is None or isinstance(message, tuple):  # whose fields have numbers: all of it is data
         return None
+    found = _listed(_in_any(get(message, held), (held,)))
+    if found is not None:
+        others = [(name, field) for name, field in parts_of(message, _MAX_FIELDS) or () if name != held]
+        found += [Part((name,), field) for name, field in others if _is_long(name, field)]
+    return found
+
+
+def _is_long(name: Any, field: Any) -> bool:
+    return name not in _UNSEEN and size_within(field, _LONG_BYTES) > _LONG_BYTES
+
+
+def _listed(found: Iterator[_PartOrSize]) -> list[Part] | None:
     parts: list[Part] = []
     extra_chars = 0
     for each in found:
