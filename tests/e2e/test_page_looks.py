@@ -99,6 +99,32 @@ async def test_a_name_that_is_cut_to_one_line_fills_it(watched: Watched, client:
     assert first_line > 200
 
 
+async def test_bars_stand_below_each_other_beside_numbers_of_any_length(
+    watched: Watched, client: Client
+) -> None:
+    for size in (7, 12_345, 123_456, 1_234_567):
+        await client.put(b"x" * size, tool="t", session="bars", call_id=str(size))
+    await watched.page.set_viewport_size({"width": 1300, "height": 740})
+    await watched.sign_in(KEYS["acme"], "/captures?session=bars")
+    bars = watched.page.locator("tbody .bar")
+    await bars.nth(3).wait_for()
+
+    places = [await bar.bounding_box() for bar in await bars.all()]
+    assert len({place and place["x"] for place in places}) == 1
+
+
+async def test_a_list_of_captures_is_not_cut_on_a_phone(watched: Watched, client: Client) -> None:
+    await client.put(b"x" * 123_456, tool="query_database", status="exit 1", call_id="phone")
+    await watched.page.set_viewport_size({"width": 390, "height": 740})
+    await watched.sign_in(KEYS["acme"], "/captures?tool=query_database")
+    hidden = await watched.page.locator(".scrolling").evaluate(
+        "box => { box.querySelector('td time').textContent = '42 minutes ago';"
+        " return box.scrollWidth - box.clientWidth }"
+    )
+
+    assert hidden == 0
+
+
 async def test_who_administers_nothing_is_offered_no_other_tenant(watched: Watched, client: Client) -> None:
     await client.put(OUTPUT, call_id="own")
     await watched.sign_in(KEYS["acme"], "/?range=1h&fleet=1")

@@ -195,6 +195,28 @@ async def test_only_the_matches_are_shown_with_lines_around_and_lead_into_the_wh
     await only.wait_for()
 
 
+@pytest.mark.parametrize("regex", ["", "&regex=1"])
+async def test_a_match_far_into_its_line_is_in_view(watched: Watched, client: Client, regex: str) -> None:
+    far = f"{'x' * 1_500} needle {'y' * 1_500}"
+    entry = await client.put(f"a needle at once\n{far}\n" + "next\n" * 500, call_id=f"far{regex}")
+    page = await opened(watched, f"/captures/{entry.id}?q=needle{regex}")
+    lines = await box(page.locator(".viewer .lines"))
+    marks = page.locator("mark")
+    await marks.nth(1).wait_for()
+
+    async def is_in_view(number: int) -> bool:
+        mark = await box(marks.nth(number))
+        number_end = await box(page.locator(".row .number").nth(number))
+        left = number_end["x"] + number_end["width"]
+        return bool(left <= mark["x"] and mark["x"] + mark["width"] <= lines["x"] + lines["width"])
+
+    assert await is_in_view(0)
+    await page.keyboard.press("n")
+    await until(lambda: is_in_view(1))
+    await page.keyboard.press("n")
+    await until(lambda: is_in_view(0))
+
+
 async def test_more_matches_than_one_answer_has_are_fetched(watched: Watched, client: Client) -> None:
     entry = await client.put(LOG, call_id="more matches")
     page = await opened(watched, f"/captures/{entry.id}?q=0")

@@ -53,34 +53,35 @@ export function percent(part: number, whole: number): string {
   return `${value.toFixed(value > 0 && value < 9.95 ? 1 : 0)}%`;
 }
 
-/** How much smaller something is stored: "4.5 times smaller"; nothing if it is not. */
+/** How much smaller something is stored: "4.5 times smaller"; nothing if it is not, or hardly. */
 export function timesSmaller(size: number, stored: number): string {
-  if (stored === 0 || stored >= size) return "";
+  if (stored === 0 || size < 1.05 * stored) return "";
   return `${size < 9.95 * stored ? (size / stored).toFixed(1) : count(Math.round(size / stored))} times smaller`;
 }
 
-const STEPS: [number, Intl.RelativeTimeFormatUnit][] = [
-  [60, "second"],
-  [3600, "minute"],
-  [86400, "hour"],
-  [Infinity, "day"],
+/** Units of how far a time is, their seconds, and the number from which on the next unit is used. */
+const STEPS: [Intl.RelativeTimeFormatUnit, seconds: number, end: number][] = [
+  ["second", 1, 60],
+  ["minute", 60, 60],
+  ["hour", 3600, 48],
+  ["day", 86400, Infinity],
 ];
-const SECONDS: Record<string, number> = { second: 1, minute: 60, hour: 3600, day: 86400 };
 const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 
 /** How far a time is from `now`, in milliseconds since the epoch: "3 minutes ago", "in 2 days". */
 export function ago(time: string, now: number): string {
   const seconds = (Date.parse(time) - now) / 1000;
-  const [, unit] = STEPS.find(([limit]) => Math.abs(seconds) < limit) ?? STEPS[3]!;
-  return RELATIVE.format(Math.round(seconds / SECONDS[unit]!), unit);
+  const [unit, length] = STEPS.find(([, each, end]) => Math.abs(Math.round(seconds / each)) < end)!;
+  return RELATIVE.format(Math.round(seconds / length), unit);
 }
 
 /** How long something took: "0.4 s", "12 s", "3 min 20 s", "2 h 5 min". */
 export function duration(seconds: number): string {
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
-  if (seconds < 60) return `${Math.round(seconds)} s`;
+  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
+  seconds = Math.round(seconds);
+  if (seconds < 60) return `${seconds} s`;
   const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
   if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
   return `${Math.floor(minutes / 1440)} d ${Math.floor(minutes / 60) % 24} h`;
 }

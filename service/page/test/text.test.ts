@@ -10,6 +10,10 @@ test("what would move the cursor, turn the direction or hide is shown as a symbo
   assert.equal(visible("tab\tand 😀 stay"), "tab\tand 😀 stay");
 });
 
+test("a return before the line end is part of it, and any other is shown", () => {
+  assert.deepEqual(["of Windows\r", "of a terminal\r\r", "\r", " 1%\r 2%"].map(plain), ["of Windows", "of a terminal", "", " 1%␍ 2%"]);
+});
+
 test("colours and styles count, and every other escape sequence vanishes", () => {
   const found = spans("\x1b[1;31mred\x1b[0m \x1b[2J\x1b]0;title\x07plain\x1b]8;;http://x\x1b\\link\x1b[38;5;10mgreen");
 

@@ -63,7 +63,7 @@ function Lines({ entry, onGone }: OutputProps) {
     const line = nextOf(numbers, selected?.[0] ?? 0, step);
     if (line !== undefined) select(line);
   };
-  const searching = useSearch(entry.id, entry.lines, wanted, selected?.[0], go);
+  const searching = useSearch(entry.id, entry.lines, wanted, selected?.[0], (line) => handle.current?.goToMatch(line));
   const numbers = searching.found?.numbers;
   const marks = useMemo(() => marksOf(summary, numbers), [summary, numbers]);
   const highlighter = useHighlighter(wanted);

@@ -72,7 +72,7 @@ export function SearchResult({ wanted, searching, canMove }: { wanted: Wanted; s
   return (
     <span class="result small">
       <span>
-        {total > 0 && at >= 0 && <span class="quiet">{count(at + 1)} of </span>}
+        {canMove && total > 0 && at >= 0 && <span class="quiet">{count(at + 1)} of </span>}
         <span role="status">{total ? `${count(total)}${found.total === undefined ? "+" : ""} ${total === 1 ? "line" : "lines"}` : "no line matches"}</span>
       </span>
       {canMove && (

@@ -28,7 +28,7 @@ const COLUMNS: Column[] = [
     name: "share",
     title: "Share",
     of: (each) => share(each.spilled, each.outputs),
-    show: (each) => <><Bar share={share(each.spilled, each.outputs)} /> {percent(each.spilled, each.outputs)}</>,
+    show: (each) => <><Bar share={share(each.spilled, each.outputs)} /> <span>{percent(each.spilled, each.outputs)}</span></>,
   },
   { name: "kept", title: "Bytes kept out", of: (each) => each.bytes - each.kept, show: (each) => ofOutputs(each, bytes(Math.max(0, each.bytes - each.kept))) },
   { name: "tokens", title: "Tokens kept out", of: (each) => each.tokens, show: (each) => ofOutputs(each, <span title={count(each.tokens)}>{rough(each.tokens)}</span>) },

@@ -35,7 +35,7 @@ function Line({ entry, share }: { entry: Entry; share: number }) {
       <td><a href={link(["captures", entry.id])}><Name text={entry.tool} empty="without a name" /></a></td>
       <td><Outcome entry={entry} /></td>
       <td>{entry.session ? <a href={link(["sessions", entry.session])}><Name text={entry.session} /></a> : <Name text="" />}</td>
-      <td class="figure"><Bar share={share} /> {bytes(entry.size)}</td>
+      <td class="figure"><Bar share={share} /> <span>{bytes(entry.size)}</span></td>
       <td class="figure">{bytes(entry.stored_size)}</td>
       <td><Time at={entry.created} /></td>
       <td>{entry.first_read ? <Time at={entry.first_read} /> : <span class="quiet">not yet</span>}</td>

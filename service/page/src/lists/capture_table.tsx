@@ -34,7 +34,7 @@ function Line({ entry, share }: { entry: Entry; share: number }) {
     <tr>
       <td><a class="row-link" href={link(["captures", entry.id])}><Name text={entry.tool} empty="without a name" /></a></td>
       <td><Outcome entry={entry} /></td>
-      <td class="figure"><Bar share={share} /> {bytes(entry.size)}</td>
+      <td class="figure"><Bar share={share} /> <span>{bytes(entry.size)}</span></td>
       <td class="figure wide">{entry.state === "live" ? "–" : count(entry.lines)}</td>
       <td class="medium">{entry.session ? <a href={link(["sessions", entry.session])}><Name text={entry.session} /></a> : <Name text="" />}</td>
       <td class="wide quiet"><Name text={entry.call_id} /></td>

@@ -2,6 +2,7 @@
 //
 // A browser cannot scroll over more than some 10 million pixels. So the bar of a long capture is scaled: small movements
 // go line by line, large ones in proportion.
+import { revealMark } from "./sideways.ts";
 import { advanced, atEnd } from "./wrapping.ts";
 
 /** Pixels of a row that is not wrapped. */
@@ -37,6 +38,8 @@ export class Place {
   /** Whether the end of wrapped lines stays in view, whatever their heights turn out to be. */
   private wantsEnd = false;
   private isBarDue = false;
+  /** The line whose match is to be in view once it is drawn. */
+  private sought: number | undefined;
 
   /** `isFollowing`: whether the end is where the reader begins. */
   constructor(private readonly draw: (position: number) => void, private isFollowing: boolean) {}
@@ -67,8 +70,15 @@ export class Place {
     return Math.min(this.unscaled, MAX_HEIGHT);
   }
 
+  /** Put a line into view, and what matches in it. */
+  goToMatch(line: number): void {
+    this.sought = line;
+    this.goTo(line);
+  }
+
   /** Put a line into view. */
   goTo(line: number): void {
+    if (line !== this.sought) this.sought = undefined;
     const { total, rows, isWrapped } = this.shape;
     this.wantsEnd = isWrapped && line >= total;
     this.show(isWrapped ? line - 1 : line - 1 - Math.floor(rows / 3));
@@ -128,6 +138,7 @@ export class Place {
   placed(): void {
     if (this.isBarDue) this.setBar(this.top);
     this.isBarDue = false;
+    if (this.sought !== undefined && revealMark(this.box, this.sought)) this.sought = undefined;
     if (!this.shape.isWrapped) {
       this.isFollowing ||= this.isAtFurthest(this.now);
       return;

@@ -54,11 +54,17 @@ const COLOURS = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "
 const STYLES: Record<number, string> = { 1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "inverse", 9: "strike" };
 const ENDS: Record<number, string[]> = { 22: ["bold", "dim"], 23: ["italic"], 24: ["underline"], 27: ["inverse"], 29: ["strike"] };
 
+const RETURNS_AT_END = /(?<!\r)\r+$/;
+
 /** Spans of a line, at most: a browser draws each by itself. What comes behind them has no style. */
 const MAX_SPANS = 500;
 
-/** Split a line into spans of one style. `styles` are classes; the last span's go on in no other line. */
-export function spans(line: string): Span[] {
+/**
+ * Split a line into spans of one style. `styles` are classes; the last span's go on in no other line. Returns at the end of the
+ * line belong to its line end, as programs of Windows and terminals write it.
+ */
+export function spans(text: string): Span[] {
+  const line = text.replace(RETURNS_AT_END, "");
   const found: Span[] = [];
   const active = new Map<string, string>();
   let position = 0;

@@ -17,6 +17,8 @@ const AHEAD = 5;
 
 export interface ViewHandle {
   goTo(line: number): void;
+  /** Go to a line, and sideways to what matches in it. */
+  goToMatch(line: number): void;
   /** Go to the first of some lines unless all of them are in view. */
   reveal(first: number, last: number): void;
   move(lines: number): void;
