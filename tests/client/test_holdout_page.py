@@ -43,9 +43,9 @@ def test_the_experiment_of_the_page_runs_and_the_command_line_reports_it(own_ser
 
 def test_the_page_has_the_numbers_of_the_code() -> None:
     assert set(LEAST.values()) == {100}
-    assert "in each arm 100 sessions, and 100 of what the measure divides by" in TEXT
+    assert "in each arm 100 sessions, and 100 units of the measure's denominator" in TEXT
     assert f"in at least {LEAST_GROUPS} groups; and {LEAST_EVENTS} events" in TEXT
-    assert f"Each arm has {GROUPS} random groups" in TEXT
+    assert f"each arm has {GROUPS} random groups" in TEXT
     assert f"called {LEAST_CALLS} times within {WINDOW_SECONDS / 60:.0f} minutes" in TEXT
     assert f"| `keep_bytes` | {KEEP_BYTES:,} |" in TEXT
     assert f"at most {MOST_KEPT_BYTES // 2**20} MiB" in TEXT
