@@ -147,7 +147,7 @@ def test_a_service_that_is_away_is_an_answer(nowhere: str) -> None:
             answer = tool.call({"capture": "cap_" + "a" * 20} if tool.name == "inspect_output" else {})
 
             assert answer["code"] == "unreachable"
-            assert "call again in a little while" in answer["error"]
+            assert "call again later" in answer["error"]
 
 
 def test_a_closed_client_is_an_answer(guard: Guard) -> None:

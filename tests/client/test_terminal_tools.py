@@ -100,7 +100,7 @@ def test_a_look_that_shows_nothing_new_is_told_how_to_wait(
         waited = inspect_output(**again["next"])
 
     assert again["content"] == first["content"]
-    assert "one call waits" in again["advice"]
+    assert "Do not poll" in again["advice"]
     assert again["next"]["mode"] == "wait"
     assert waited["content"] == "two\n"
     assert len(json.dumps(again)) <= 20_000
@@ -115,7 +115,7 @@ def test_a_terminal_that_shows_nothing_new_is_told_how_to_wait(
         tool = terminal_tool(guard)
         first, again, grown, *ended = _in_turn(lambda: tool.call(arguments), out)
 
-    assert "one call waits" in again["advice"]
+    assert "Do not poll" in again["advice"]
     assert again["next"] == {"capture": out.id, "mode": "wait", "cursor": "4"}
     assert all("advice" not in each for each in (first, grown, *ended))
 

@@ -377,7 +377,7 @@ def test_an_expired_capture_says_when_it_expired(client: SyncClient, tool: Any) 
     [
         ({"mode": "lines"}, "'lines' is not a mode; the modes are head, tail, grep, range, summary"),
         ({"mode": "head", "count": 3}, "got an unexpected keyword argument 'count'; inspect_output takes "),
-        ({"mode": "grep"}, 'mode grep needs a pattern, as in inspect_output(capture="cap_'),
+        ({"mode": "grep"}, 'mode grep needs a pattern, for example inspect_output(capture="cap_'),
         ({"mode": "head", "lines": "many"}, "Expected a whole number - at `lines`. Correct the argument"),
         (
             {"mode": "head", "lines": 0},
@@ -557,10 +557,10 @@ async def test_a_service_that_is_not_there_is_named_and_the_preview_recommended(
 @pytest.mark.parametrize(
     ("code", "advice"),
     [
-        (Code.FORBIDDEN, "Calling again will not help: whoever runs this agent has to give it a key"),
+        (Code.FORBIDDEN, "Do not call again: the operator of this agent has to give it a key"),
         (Code.CAPTURE_DAMAGED, "Other parts of it may still be readable."),
-        (Code.STORE_UNAVAILABLE, "The capture is kept: call again in a little while"),
-        (Code.TOO_MANY_REQUESTS, "The capture is kept: call again in a little while"),
+        (Code.STORE_UNAVAILABLE, "The capture is kept: call again later"),
+        (Code.TOO_MANY_REQUESTS, "The capture is kept: call again later"),
     ],
 )
 def test_what_a_service_cannot_do_comes_with_what_the_agent_can(code: Code, advice: str) -> None:

@@ -1,4 +1,4 @@
-"""The answer if a read fails: what was wrong, what is allowed, and what the agent should do next."""
+"""Makes the answer to a failed read: what is wrong, what is allowed, and what the agent should do next."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ARGUMENT_NAMES: Final = (
     ("context=, before= and after= show", "context_lines shows"),
     ("context=, before= or after=", "context_lines"),
 )
-"""The service speaks of query parameters. A model knows the arguments of the tool."""
+"""Query parameters in the service's messages, and the names of the tool's arguments for them."""
 A_HANDLE: Final = (
     'a handle is "cap_" and 20 characters, exactly as it stands in the notice, '
     'or "call:" and the id of the tool call'
@@ -35,11 +35,11 @@ A_HANDLE: Final = (
 
 
 class InvalidArguments(Exception):
-    """Arguments that no read can be made of; the text says what is allowed."""
+    """Wrong arguments of a tool call. The text says what is allowed."""
 
 
 _TRY_AGAIN: Final = (
-    "The capture is kept: call again in a little while, and until then work with the preview in the notice"
+    "The capture is kept: call again later, and until then work with the preview in the notice"
 )
 _CHECK_HANDLE: Final = (
     f"Check the handle ({A_HANDLE}). If it is right, the output is gone: run the tool again if you need it"
@@ -47,12 +47,12 @@ _CHECK_HANDLE: Final = (
 
 
 def error_answer(error: Exception) -> dict[str, Any]:
-    """Return what the agent gets instead of an answer. `code` is stable; `error` is for the model."""
+    """Return the answer to a failed call. `code` is stable; `error` is for the model."""
     return {"code": _code(error), "error": ". ".join(part.rstrip(".") for part in _explained(error))}
 
 
 def _explained(error: Exception) -> Iterator[str]:
-    """Yield what was wrong, and then what to do."""
+    """Yield what is wrong, and then what to do."""
     if isinstance(error, ProblemError):
         detail = (error.detail or error.title)[:_MAX_ERROR].partition("; GET ")[0]
         for theirs, ours in _ARGUMENT_NAMES:
@@ -82,7 +82,7 @@ def _advice(error: ProblemError) -> Iterator[str]:
         case BadRequest():
             yield "Correct the arguments and call again"
         case Denied():
-            yield "Calling again will not help: whoever runs this agent has to give it a key that may read"
+            yield "Do not call again: the operator of this agent has to give it a key with the scope read"
         case CaptureDamaged():
             yield "Other parts of it may still be readable. Run the tool again if you need this one"
         case _:

@@ -1,4 +1,4 @@
-"""The one tool with which agents read captures, as every notice names it: `inspect_output`.
+"""The tool with which agents read captures: `inspect_output`. Every notice names it.
 
     tool = inspection_tool(client)          # async for a Client, sync for a SyncClient
     answer = await tool(capture="cap_…", mode="grep", pattern="error")
@@ -40,7 +40,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 NAME: Final = "inspect_output"
 ITSELF: Final = "this tool"
-"""How it names itself to a model: where another tool has its name, it has another one."""
+"""How the description names the tool: its name differs if another tool has it."""
 DESCRIPTION: Final = """\
 Read a part of a tool output that was too long to show and is stored whole.
 
@@ -49,15 +49,15 @@ capture is the handle from the notice ("cap_…"), or "call:" and the id of the 
 case, each with context_lines around it; "range" the lines from start to end, counted from 1;
 "summary" the size, the kind, where errors are, what repeats, the first and the last lines. If the
 tool still runs, "wait" waits for a new line that matches pattern, for a number of lines, or for the
-end, and gives the new lines, state and reason: one call instead of many looks.
+end, and gives the new lines, state and reason. Use it instead of polling.
 Prefer grep and summary to reading everything.
 
 The answer has content, start_line, end_line, total_lines, total_bytes, matches and truncated (a
 limit cut it short). Grep's content is numbered: "12:" a match, "11-" a line around it; matches has
 the numbers of the matching lines, and match_count how many they are. next holds the arguments of
-the call that reads on, and is null if nothing is left. If something is wrong, error says what,
+the call that reads on, and is null if nothing is left. On failure, error says what is wrong
 and what to do."""
-"""What a model is told of the tool. No docstring: `python -OO` would take it away."""
+"""The description for models. It is not a docstring, because `python -OO` removes docstrings."""
 
 
 class InspectOutput(Protocol[R_co]):

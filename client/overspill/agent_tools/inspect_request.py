@@ -1,6 +1,6 @@
-"""One request of an agent: its arguments, and the read that they ask for.
+"""One request of an agent: checks its arguments, and does the read.
 
-The arguments come from a model. If they are wrong, the error says what was wrong, what is allowed and what to
+The arguments come from a model. On wrong arguments the error says what is wrong, what is allowed and what to
 do next.
 """
 
@@ -35,9 +35,9 @@ OTHER_FIELDS_CHARS: Final = 1_500
 """About the characters of an answer without its text."""
 MOST_CHARS: Final = ANSWER_CHARS
 LEAST_CHARS: Final = 2_000
-"""The bounds of what a model can ask for."""
+"""The bounds of `max_chars`."""
 LINES: Final = 50
-"""Lines of a read that says no number."""
+"""The default number of lines."""
 WAIT_SECONDS: Final = 45
 """Hosts end calls of tools after a minute or more."""
 _IMPLIED_MODES: Final = (("pattern", "grep"), ("start", "range"), ("end", "range"))
@@ -49,7 +49,7 @@ _PLAIN_WORDS: Final = (
     ("Expected `float`, got `str`", "Expected a number"),
     ("Expected `bool`, got `str`", "Expected true or false"),
 )
-"""What msgspec says of a wrong type, and what that means for a model."""
+"""Messages of msgspec about a wrong type, and their wording for a model."""
 
 
 class InspectRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -62,38 +62,39 @@ class InspectRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     lines: Annotated[
         int | None,
         argument(
-            f"head, tail, range: how many lines ({LINES}). wait: stop once this many are new.", minimum=1
+            f"head, tail, range: how many lines ({LINES}). wait: return once this many are new.", minimum=1
         ),
     ] = None
     pattern: Annotated[
-        str | None, argument("grep, wait: a regular expression (RE2: no look-around, no back-references).")
+        str | None,
+        argument("grep, wait: a regular expression (RE2, without look-around and back-references)."),
     ] = None
     context_lines: Annotated[
         int, argument("grep: lines to show before and after each match.", minimum=0, maximum=MAX_CONTEXT)
     ] = 3
     start: Annotated[int | None, argument("range: the first line, counted from 1.", minimum=1)] = None
     end: Annotated[
-        int | None, argument("range: the last line, inclusive; else `lines` lines are read.", minimum=1)
+        int | None, argument("range: the last line, inclusive; without it, read `lines` lines.", minimum=1)
     ] = None
-    ignore_case: Annotated[bool, argument("grep: whether case does not matter.")] = True
-    fixed: Annotated[bool, argument("grep: whether pattern is plain text.")] = False
-    invert: Annotated[bool, argument("grep: the lines that do not match.")] = False
-    from_end: Annotated[bool, argument("grep: search from the end, the last match first.")] = False
-    max_matches: Annotated[int, argument("grep: stop after this many.", minimum=1, maximum=MAX_MATCHES)] = (
-        MAX_MATCHES
-    )
+    ignore_case: Annotated[bool, argument("grep: ignore case.")] = True
+    fixed: Annotated[bool, argument("grep: pattern is plain text.")] = False
+    invert: Annotated[bool, argument("grep: show the lines that do not match.")] = False
+    from_end: Annotated[bool, argument("grep: search from the end; the last match comes first.")] = False
+    max_matches: Annotated[
+        int, argument("grep: stop after this many matches.", minimum=1, maximum=MAX_MATCHES)
+    ] = MAX_MATCHES
     offset: Annotated[
-        int, argument("range: bytes of line `start` to skip, as `next` says it.", minimum=0)
+        int, argument("range: bytes of line `start` to skip; copy it from `next`.", minimum=0)
     ] = 0
-    cursor: Annotated[str | None, argument("grep, wait: where to go on, as `next` says it.")] = None
+    cursor: Annotated[str | None, argument("grep, wait: where to continue; copy it from `next`.")] = None
     structured: Annotated[
-        bool, argument("grep: matches as objects with the lines around them, and no content.")
+        bool, argument("grep: return matches as objects with the lines around them, without content.")
     ] = False
     max_chars: Annotated[
-        int, argument("Characters of the whole answer, at most.", minimum=LEAST_CHARS, maximum=MOST_CHARS)
+        int, argument("The most characters of the whole answer.", minimum=LEAST_CHARS, maximum=MOST_CHARS)
     ] = USUAL_CHARS
     timeout_seconds: Annotated[
-        float, argument("wait: for how long.", minimum=0, maximum=wire.MAX_WAIT_SECONDS)
+        float, argument("wait: at most this many seconds.", minimum=0, maximum=wire.MAX_WAIT_SECONDS)
     ] = WAIT_SECONDS
 
     @classmethod
@@ -116,8 +117,8 @@ class InspectRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ) -> Any:
         """Do the bounded read. Return the answer; for a `Client`, a coroutine that does.
 
-        `session` narrows a `call:` handle; the text has at most `max_bytes`. Of a read of lines, those that
-        came before `since` are left out.
+        `session` narrows a `call:` handle. The text has at most `max_bytes`. Lines before `since` are left
+        out.
         """
         ref = self.capture
         if ref.startswith(wire.CALL_PREFIX):
@@ -163,7 +164,7 @@ class InspectRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
         }
 
     def _wait(self, client: Client | LocalCapture, ref: str, **more: Any) -> Any:
-        """Wait in the service. What is on this machine only has ended: read its end."""
+        """Wait in the service. A spooled capture has ended: read its end."""
         if isinstance(client, LocalCapture):
             return client.tail(ref, self.line_count, **more)
         return client.wait(
@@ -180,7 +181,7 @@ class InspectRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def _error_text(error: msgspec.ValidationError) -> str:
     """Return what msgspec says of wrong arguments, in words for a model."""
-    text = str(error).replace("`$.", "`").replace(" | null`", "`")  # null is as good as nothing
+    text = str(error).replace("`$.", "`").replace(" | null`", "`")  # null is the same as no argument
     if text == _NO_HANDLE:
         return f"the argument capture is missing: {A_HANDLE}"
     for theirs, ours in _PLAIN_WORDS:
@@ -199,11 +200,11 @@ def _checked(request: InspectRequest) -> InspectRequest:
         raise InvalidArguments(f"{_quoted(mode)} is not a mode; the modes are {', '.join(MODES)}")
     if mode == "grep" and not request.pattern:
         example = f'inspect_output(capture="{capture}", mode="grep", pattern="error")'
-        raise InvalidArguments(f"mode grep needs a pattern, as in {example}")
+        raise InvalidArguments(f"mode grep needs a pattern, for example {example}")
     if capture.startswith(wire.CALL_PREFIX):
         capture = wire.CALL_PREFIX + wire.fit(capture.removeprefix(wire.CALL_PREFIX))
     if mode == "wait" and not (request.cursor or "0").isdecimal():
-        raise InvalidArguments("mode wait takes as cursor what `next` of its last answer has, a number")
+        raise InvalidArguments("mode wait needs a number as cursor: copy it from `next` of the last answer")
     max_chars = min(MOST_CHARS, max(LEAST_CHARS, request.max_chars))
     return msgspec.structs.replace(request, capture=capture, max_chars=max_chars)
 

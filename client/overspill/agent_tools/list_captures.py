@@ -26,9 +26,9 @@ DESCRIPTION: Final = """\
 List the tool outputs of this session that were too long to show and are stored whole, newest first.
 
 Each has its handle (capture), its tool and call_id, when it was made, its size in bytes and lines, and how
-the call ended. Read them with inspect_output. incomplete says that captures may be missing. next holds the
-arguments of the call that lists on, and is null if nothing is left. If something is wrong, error says what,
-and what to do."""
+the call ended. Read them with inspect_output. incomplete means that captures may be missing. next holds the
+arguments for the next page, and is null if nothing is left. On failure, error says what is wrong and what to
+do."""
 MAX_CAPTURES: Final = 50
 _FEW: Final = 20
 _NAME_CHARS: Final = 80
@@ -40,7 +40,7 @@ class ListRequest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
 
     tool: Annotated[str | None, argument("Only outputs of this tool.")] = None
     limit: Annotated[int, argument("List at most this many.", minimum=1, maximum=MAX_CAPTURES)] = _FEW
-    cursor: Annotated[str | None, argument("Where to go on, as `next` says it.")] = None
+    cursor: Annotated[str | None, argument("Where to continue; copy it from `next`.")] = None
 
     @classmethod
     def of(cls, arguments: Arguments) -> ListRequest:

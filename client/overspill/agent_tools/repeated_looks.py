@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 _REMEMBERED: Final = 1_000
 """How many looks one tool remembers: the last ones."""
 _ADVICE: Final = (
-    "Nothing new since you last looked, and it still runs. Do not look again: one call waits. Call {} as "
-    '`next` says, with a pattern of what you wait for, such as "ready|error", or do something else first.'
+    "Nothing new since your last call, and the tool still runs. Do not poll: call {} with the arguments in "
+    '`next`, which waits. Add a pattern to wait for, such as "ready|error", or do something else first.'
 )
 
 

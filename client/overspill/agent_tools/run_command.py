@@ -34,7 +34,7 @@ Run a shell command, and return its exit_code and its output (standard output an
 
 A long output is stored whole; output then is a notice with a preview, and overspill.capture is the handle
 with which inspect_output reads the rest. If timed_out, the command and its children were ended. The command
-reads nothing from standard input. If something is wrong, error says what, and what to do."""
+has no standard input. On failure, error says what is wrong and what to do."""
 SECONDS: Final = 120
 MOST_SECONDS: Final = 3600
 _GRACE_SECONDS: Final = 2.0

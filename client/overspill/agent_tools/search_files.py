@@ -34,8 +34,8 @@ Search the text of all files below a folder. output has one line for each match:
 
 matches says how many lines match, files in how many files. A long output is stored whole; output then is a
 notice with a preview, and overspill.capture is the handle with which inspect_output reads the rest. Folders
-such as node_modules, .git, .venv, dist and build are skipped, and so are binary files. If something is wrong,
-error says what, and what to do."""
+such as node_modules, .git, .venv, dist and build are skipped, and so are binary files. On failure,
+error says what is wrong and what to do."""
 SECONDS: Final = 60.0
 _LINE_BYTES: Final = 8 * 1024
 """Bytes of a matching line that are shown."""

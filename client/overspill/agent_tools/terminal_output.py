@@ -1,4 +1,4 @@
-"""The tool with which agents look at terminals: `get_terminal_output`, of this one or the most recent."""
+"""The tool with which agents read terminals: `get_terminal_output`."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ NAME: Final = "get_terminal_output"
 DESCRIPTION: Final = """\
 Read what a terminal shows, or a command that was started in the background, while it runs or afterwards.
 
-terminal is its name or handle; without it, it is the terminal that you run in, or else the one that last
-wrote something. Modes: "tail" and "head" give the last and the first lines, "all" all of them from the
-beginning, page by page. since gives only what came after a time ("30s" ago, "5m", or an ISO 8601 time).
-To wait for something, call inspect_output with the handle (capture) and mode "wait". If something is wrong,
-error says what, and what to do."""
+terminal is a name or a handle; without it, you get the terminal that you run in, or else the one that wrote
+last. Modes: "tail" and "head" give the last and the first lines, "all" all lines from the beginning, page by
+page. since gives only lines that came after a time ("30s" ago, "5m", or an ISO 8601 time). To wait for
+output, call inspect_output with the handle (capture) and mode "wait". On failure, error says what is wrong
+and what to do."""
 TERMINAL_VARIABLE: Final = "OVERSPILL_TERMINAL"
 """Where programs inside of a terminal find its handle."""
 _MODES: Final = ("tail", "head", "all")
@@ -46,10 +46,10 @@ _NAME_CHARS: Final = 200
 class TerminalRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The arguments of one call."""
 
-    terminal: Annotated[str, argument("Its name or its handle; else this or the last one.")] = ""
+    terminal: Annotated[str, argument("A name or a handle; else the current or the latest terminal.")] = ""
     mode: Annotated[str, argument("How to read.", enum=[*_MODES])] = "tail"
     lines: Annotated[int, argument("How many lines.", minimum=1)] = LINES
-    since: Annotated[str, argument('Only what came after this: "30s", "5m", or a time.')] = ""
+    since: Annotated[str, argument('Only lines after this: "30s", "5m", or a time.')] = ""
 
     @classmethod
     def of(cls, arguments: Arguments) -> TerminalRequest:
@@ -61,7 +61,7 @@ class TerminalRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return asked
 
     def inspect_request(self, capture: str, max_chars: int) -> InspectRequest:
-        """Return the read of a capture that this asks for, of what came at any time."""
+        """Return the read of the capture, without `since`."""
         mode, lines = ("range", _PAGE_LINES) if self.mode == "all" else (self.mode, max(1, self.lines))
         return InspectRequest(capture=capture, mode=mode, lines=lines, max_chars=max_chars)
 
@@ -88,7 +88,7 @@ async def terminal_output(
     Raises `InvalidArguments`, and what reading raises.
     """
     if client is None:
-        raise InvalidArguments("there is no service to ask, and terminals are only there")
+        raise InvalidArguments("no service is configured, and only a service has terminals")
     asked = TerminalRequest.of(arguments)
     entry = await _find_terminal(client, session, asked.terminal)
     request, since = asked.inspect_request(entry.id, max_chars), _instant(asked.since)
