@@ -57,6 +57,7 @@ def test_any_text_in_any_chunks_is_masked_as_the_whole(seed: int, monkeypatch: p
 
         assert ("".join([*found, stream.finish()]), stream.counts) == (whole.text, whole.counts)
         assert (b"".join([*data, byte_stream.finish()]), byte_stream.counts) == tuple(of_bytes)
+        assert REDACTOR.has_none(text) is not bool(stream.counts)
 
 
 @pytest.mark.parametrize("seed", range(4))

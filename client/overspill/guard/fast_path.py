@@ -78,8 +78,9 @@ class FastPath:
             or (length > self._max_lines and has_more_lines(text, self._max_lines))
         ):
             return None
-        if self._masking and not all(each.has_no_secret(text) for each in self._masking):
-            return None
+        for policy in self._masking:
+            if not policy.has_no_secret(text):
+                return None
         return self._note_size(size, session)
 
     def _note_size(self, size: int | None, session: str | None) -> int | None:

@@ -23,7 +23,7 @@ from overspill.guard.policy_checks import (
     redaction_named,
     strategies_by_tool,
 )
-from overspill.guard.redacting import redactor_of
+from overspill.guard.redacting import Masking
 from overspill.guard.tool_limits import most_tokens, share_in_chars, whole_limits
 from overspill.previews.cut import ENDS, HEAD, PREVIEW, STRATEGIES, Strategy
 from overspill.previews.styles import CAPPED, CLAMPED, COUNTED, MARKED, PARTIAL, PERSISTED, STYLES
@@ -108,6 +108,7 @@ class Policy:
     terminals: bool = False
     _usual: Limits = field(init=False, repr=False, compare=False)
     _limits: Mapping[str, Limits] = field(init=False, repr=False, compare=False)
+    _masking: Masking = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "strategy", by_name("strategy", self.strategy, STRATEGIES))
@@ -124,6 +125,8 @@ class Policy:
         table = {tool: whole_limits(limit, usual) for tool, limit in self.tools.items()}
         object.__setattr__(self, "_usual", usual)
         object.__setattr__(self, "_limits", table)
+        assert isinstance(self.redaction, Redaction)
+        object.__setattr__(self, "_masking", Masking(self.redaction, self.redact_patterns))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the settings: another process computes the limits again."""
@@ -283,13 +286,12 @@ class Policy:
 
     def has_no_secret(self, text: str) -> bool:
         """Return whether nothing is masked in the text. It takes microseconds for a short one."""
-        redactor = self.redactor()
+        redactor = self._masking.redactor()
         return redactor is None or redactor.has_none(text)
 
     def redactor(self) -> Redactor | None:
         """Return what masks secrets, with those of the environment as it is now; None if nothing does."""
-        assert isinstance(self.redaction, Redaction)
-        return redactor_of(self.redaction, self.redact_patterns)
+        return self._masking.redactor()
 
     def counter(self) -> TokenCounter:
         """Return what counts tokens: the tokenizer, or an estimate."""

@@ -35,7 +35,7 @@ class _Environment:
 
     def secrets(self) -> tuple[str, ...]:
         """Return the values that are secrets as the environment is now."""
-        data, (seen, values) = vars(os.environ).get("_data"), self._last
+        data, (seen, values) = getattr(os.environ, "_data", None), self._last
         if data is None or data != seen:
             seen, values = None if data is None else dict(data), secret_values(os.environ)
             self._last = seen, values
@@ -52,14 +52,26 @@ class MaskedContent(NamedTuple):
     counts: Mapping[str, int]
 
 
-def redactor_of(redaction: Redaction, patterns: Mapping[str, str]) -> Redactor | None:
-    """Return what masks secrets, the values of this process's environment included; None if nothing does.
+class Masking:
+    """What masks secrets under a policy. It makes its redactor anew if the environment has other secrets."""
 
-    Raises `ValueError` for a pattern that does not compile or might take long.
-    """
-    if redaction is Redaction.OFF:
-        return None
-    return _redactor(redaction, tuple(patterns.items()), _ENVIRONMENT.secrets())
+    def __init__(self, redaction: Redaction, patterns: Mapping[str, str]) -> None:
+        self._made_of = redaction, tuple(patterns.items())
+        self._is_off = redaction is Redaction.OFF
+        self._last: tuple[tuple[str, ...] | None, Redactor | None] = (None, None)
+
+    def redactor(self) -> Redactor | None:
+        """Return the redactor with the values of this process's environment as it is now; None if it is off.
+
+        Raises `ValueError` for a pattern that does not compile or might take long.
+        """
+        if self._is_off:
+            return None
+        values, (seen, redactor) = _ENVIRONMENT.secrets(), self._last
+        if values is not seen:
+            redactor = _redactor(*self._made_of, values)
+            self._last = values, redactor
+        return redactor
 
 
 @functools.lru_cache(maxsize=16)

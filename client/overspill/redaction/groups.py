@@ -11,7 +11,7 @@ from string import hexdigits
 from typing import TYPE_CHECKING, Final
 
 from overspill.reading.lock_free import cached_property
-from overspill.redaction.rule import LONG_WORD, NEIGHBOURS, Probe
+from overspill.redaction.rule import LONG_WORD, NEIGHBOURS, Probe, SecretPass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,7 +26,7 @@ _FEW: Final = 16
 """How many anchors may stand closer together than that."""
 
 
-class AnchorGroup:
+class AnchorGroup(SecretPass):
     """The rules whose secrets are found by one anchor."""
 
     def __init__(self, anchor: str, probes: list[Probe]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from overspill.redaction.rule import FoundSecret
+from overspill.redaction.rule import FoundSecret, SecretPass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,7 +39,7 @@ _REFUSED: Final = (
 )
 
 
-class PatternPass:
+class PatternPass(SecretPass):
     """A pattern of the user, which takes a pass of its own over every text."""
 
     def __init__(self, kind: str, pattern: str) -> None:
@@ -58,7 +58,7 @@ class PatternPass:
                 yield FoundSecret(first, last, self._kind, None)
 
 
-class ValuePass:
+class ValuePass(SecretPass):
     """A literal value that is secret."""
 
     def __init__(self, kind: str, value: str) -> None:
@@ -71,6 +71,10 @@ class ValuePass:
         while 0 <= at < end:
             yield FoundSecret(at, at + size, self._kind, None)
             at = text.find(self._value, at + 1, end + size)
+
+    def has_none(self, text: str) -> bool:
+        """Return whether the value is not in a text."""
+        return self._value not in text
 
 
 def _looked_for(pattern: str) -> str:

@@ -9,19 +9,20 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-import re2
+from re2 import _re2 as re2
 
 from overspill.reading.finder import IS_AVAILABLE, Finder
 from overspill.reading.literals import Literals
 from overspill.reading.lock_free import cached_property
 from overspill.redaction.groups import groups_of
-from overspill.redaction.rule import Probe, anchor_of
+from overspill.redaction.rule import Probe, SecretPass, anchor_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from overspill.redaction.rule import FoundSecret, SecretRule
 
+_ANYWHERE: Final = re2.RE2.Anchor.UNANCHORED
 _MEMORY: Final = 64 * 1024 * 1024
 _LONG: Final = 32 * 1024
 """Characters that are worth a search with Hyperscan: its first one takes some milliseconds."""
@@ -30,7 +31,7 @@ _RARE: Final = 100
 """The groups are faster if a prefix comes more often than once in this many characters."""
 
 
-class PrefixScan:
+class PrefixScan(SecretPass):
     """All rules with their prefixes in one automaton, except those whose secret stands before the prefix."""
 
     def __init__(self, rules: tuple[SecretRule, ...]) -> None:
@@ -45,7 +46,7 @@ class PrefixScan:
         self._longest = max(map(len, prefixes))
         self._prefixes = tuple(dict.fromkeys(prefixes))
         probes = [each for found in self._probes.values() for each in found]
-        self._pattern = re2.compile("|".join(map(_with_word, probes)).encode(), _options())
+        self._match = re2.RE2("|".join(map(_with_word, probes)).encode(), _options()).Match
 
     @cached_property
     def _finder(self) -> Finder:
@@ -55,7 +56,7 @@ class PrefixScan:
         """Yield the secrets whose anchor is between `start` and `end`."""
         for group in self._behind:
             yield from group.find(text, start, end)
-        data = text.encode("latin-1", "replace")  # one byte for each character
+        data = _encoded(text)
         first = max(0, start - self._longest)
         places = self._places(data, first, end) if IS_AVAILABLE and end - first >= _LONG else None
         if places is None:
@@ -64,6 +65,14 @@ class PrefixScan:
             for place in places:
                 yield from self._found_at(text, place, start, end)
 
+    def has_none(self, text: str) -> bool:
+        """Return whether there is none in a text, at once if it has no prefix."""
+        for group in self._behind:
+            if group.anchor in text and not group.has_none(text):
+                return False
+        data = _encoded(text)
+        return self._match(_ANYWHERE, data, 0, len(data))[0][0] < 0 or super().has_none(text)
+
     def _places(self, data: bytes, first: int, end: int) -> list[int] | None:
         """Return where a prefix may begin, None if there are too many such places."""
         stop = min(len(data), end + self._longest)
@@ -71,9 +80,9 @@ class PrefixScan:
 
     def _found_one_by_one(self, text: str, data: bytes, start: int, end: int) -> Iterator[FoundSecret]:
         """Look for one prefix after the other; if they are frequent, let each group look by itself."""
-        search, count = self._pattern.search, 0
+        match, size, count = self._match, len(data), 0
         first = at = max(0, start - self._longest)
-        while (match := search(data, at)) is not None and (at := match.start()) < end:
+        while at <= size and 0 <= (at := match(_ANYWHERE, data, at, size)[0][0]) < end:
             yield from self._found_at(text, at, start, end)
             at, count = at + 1, count + 1
             if count * _RARE > at - first + _FEW * _RARE:
@@ -89,14 +98,19 @@ class PrefixScan:
                     yield found
 
 
+def _encoded(text: str) -> bytes:
+    """Return a text with one byte for each character."""
+    return text.encode("latin-1", "replace")
+
+
 def _with_word(place: tuple[str, int, Probe]) -> str:
     prefix, _, probe = place
     return re.escape(prefix) + probe.word
 
 
-def _options() -> re2.Options:
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1
+def _options() -> re2.RE2.Options:
+    options = re2.RE2.Options()
+    options.encoding = re2.RE2.Options.Encoding.LATIN1
     options.never_capture = True
     options.max_mem = _MEMORY
     return options

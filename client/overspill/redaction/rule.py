@@ -6,13 +6,14 @@ Patterns are ASCII, of bounded length, and never backtrack into a repetition of 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.reading.lock_free import cached_property
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 ANCHORS: Final = '~@!$%JKzVWBASG_-.wk="p+/:'
 """The characters by which secrets are found, those that are rare in logs and code first."""
@@ -86,6 +87,18 @@ class FoundSecret(NamedTuple):
     def is_wrapped(self) -> bool:
         """Whether it may go on in the next line, if all of its own line belongs to it."""
         return self.more is not None and not self.has_lines and r"\n" in self.more.pattern
+
+
+class SecretPass(ABC):
+    """What finds secrets in a text."""
+
+    @abstractmethod
+    def find(self, text: str, start: int, end: int) -> Iterator[FoundSecret]:
+        """Yield the secrets with an anchor or a beginning between `start` and `end`."""
+
+    def has_none(self, text: str) -> bool:
+        """Return whether there is none in a text."""
+        return next(self.find(text, 0, len(text)), None) is None
 
 
 class Probe:
