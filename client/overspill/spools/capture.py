@@ -63,7 +63,7 @@ class LocalCapture:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def get(self, _ref: str = "", *, session: str | None = None) -> wire.Entry:  # noqa: ARG002
+    def get(self, _ref: str = "", **_session: str | None) -> wire.Entry:
         """Return what is known of the capture. Raises `OSError`."""
         return entry_of(self.spooled, self._kind())
 
@@ -74,11 +74,10 @@ class LocalCapture:
         self,
         _ref: str = "",
         range: wire.ByteRange | None = None,  # noqa: A002
-        *,
-        session: str | None = None,
+        **_session: str | None,
     ) -> bytes:
         """Return all bytes of the capture, or those of `range`. Raises `OSError`."""
-        with self.stream(_ref, range, session=session) as pieces:
+        with self.stream(range=range) as pieces:
             return b"".join(pieces)
 
     @contextmanager
@@ -86,8 +85,7 @@ class LocalCapture:
         self,
         _ref: str = "",
         range: wire.ByteRange | None = None,  # noqa: A002
-        *,
-        session: str | None = None,  # noqa: ARG002
+        **_session: str | None,
     ) -> Iterator[Iterator[bytes]]:
         """Give the block the bytes in pieces. Reading all of them verifies the digest (`CaptureDamaged`)."""
         yield self._all() if range is None else self._part(range)
@@ -111,51 +109,29 @@ class LocalCapture:
 
     # The `options` of the bounded readers are the parameters that a client's methods of the same names take.
 
-    def head(
-        self,
-        _ref: str = "",
-        lines: int = 50,
-        *,
-        session: str | None = None,  # noqa: ARG002
-        **options: Any,
-    ) -> wire.Text:
+    def head(self, _ref: str = "", lines: int = 50, **options: Any) -> wire.Text:
         """Return the first `lines` lines. Raises `OSError`."""
-        query = _checked(wire.HeadQuery(lines=lines, **options))
+        query = _query(wire.HeadQuery, lines=lines, **options)
         return self._answer(query, partial(by_number.head, lines))
 
-    def tail(
-        self,
-        _ref: str = "",
-        lines: int = 50,
-        *,
-        session: str | None = None,  # noqa: ARG002
-        **options: Any,
-    ) -> wire.Text:
+    def tail(self, _ref: str = "", lines: int = 50, **options: Any) -> wire.Text:
         """Return the last `lines` lines. Raises `OSError`."""
-        query = _checked(wire.TailQuery(lines=lines, **options))
+        query = _query(wire.TailQuery, lines=lines, **options)
         return self._answer(query, partial(by_number.tail, lines))
 
-    def lines(
-        self,
-        _ref: str = "",
-        start: int = 1,
-        end: int | None = None,
-        *,
-        session: str | None = None,  # noqa: ARG002
-        **options: Any,
-    ) -> wire.Text:
+    def lines(self, _ref: str = "", start: int = 1, end: int | None = None, **options: Any) -> wire.Text:
         """Return the lines `start` to `end`, from 1 and inclusive. Raises `OSError`."""
-        query = _checked(wire.LinesQuery(start=start, end=end, **options))
+        query = _query(wire.LinesQuery, start=start, end=end, **options)
         return self._answer(query, partial(by_number.between, start, end, offset=query.offset))
 
-    def grep(self, _ref: str, pattern: str, *, session: str | None = None, **options: Any) -> wire.Text:  # noqa: ARG002
+    def grep(self, _ref: str, pattern: str, **options: Any) -> wire.Text:
         """Return the lines that match. Raises `OSError`."""
-        query = _checked(wire.GrepQuery(pattern=pattern, **options))
+        query = _query(wire.GrepQuery, pattern=pattern, **options)
         with _problems():
             search = Search(query, self._chunks.extent, caps=_caps(query), expired=_deadline())
             return _with_whole_query(self._chunks.search(search), query)
 
-    def summary(self, _ref: str = "", *, session: str | None = None) -> wire.Summary:  # noqa: ARG002
+    def summary(self, _ref: str = "", **_session: str | None) -> wire.Summary:
         """Return what the capture looks like, within the time that a summary may take. Raises `OSError`."""
         summarizer = Summarizer(
             self._chunks.extent,
@@ -165,7 +141,7 @@ class LocalCapture:
         )
         return self._chunks.inspect(summarizer)
 
-    def timeline(self, _ref: str = "", *, session: str | None = None) -> wire.Timeline:  # noqa: ARG002
+    def timeline(self, _ref: str = "", **_session: str | None) -> wire.Timeline:
         """Return a timeline without marks: what waits on this machine has none."""
         entry = self.get()
         return wire.Timeline(id=entry.id, state=entry.state, size=entry.size, marks=[])
@@ -209,15 +185,16 @@ def _with_whole_query(text: wire.Text, query: Struct) -> wire.Text:
     return msgspec.structs.replace(text, next=kept | text.next)
 
 
-def _checked(query: Q) -> Q:
-    """Return the query if it is within the bounds that hold on the wire. Raises `InvalidParameter`.
+def _query(kind: type[Q], *, session: str | None = None, **parameters: Any) -> Q:  # noqa: ARG001
+    """Return a query within the bounds that hold on the wire. Raises `InvalidParameter`.
 
     That is also raised for `since`: when the lines came is known to the service alone.
     """
+    query = kind(**parameters)
     if query.since is not None:
         raise error_of(wire.Code.INVALID_PARAMETER, _NO_TIMES)
     try:
-        return msgspec.convert(msgspec.to_builtins(query), type(query))
+        return msgspec.convert(msgspec.to_builtins(query), kind)
     except msgspec.ValidationError as error:
         raise error_of(wire.Code.INVALID_PARAMETER, f"{error}".replace("`$.", "`")) from None
 
