@@ -210,12 +210,9 @@ class StreamUpload:
             self._destination.health.answered()
         return sent
 
-    async def _give_up(self) -> None:
-        """End the capture as partial, so that no reader waits for more of it. Raises `OverspillError`."""
-        _, client = running(self._destination.synchronous())
-        await give_up(client, self.id, self.producer)
-
     async def _try_to_give_up(self) -> None:
+        """End the capture as partial, so that no reader waits for more of it. Raises nothing."""
         with suppress(OverspillError, TimeoutError, RuntimeError):  # the service ends it after some minutes
             async with asyncio.timeout(GIVE_UP_SECONDS):
-                await self._give_up()
+                _, client = running(self._destination.synchronous())
+                await give_up(client, self.id, self.producer)

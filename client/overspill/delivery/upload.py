@@ -181,10 +181,8 @@ class Upload:
             if isinstance(settled.result(), Failure) and not self._is_cut_off:
                 on_failed()
 
-        def begin(settled: Future[StoreResult | Failure]) -> None:
-            threads.begin_blocking(finish, settled)
-
         try:
+            begin = partial(threads.begin_blocking, finish)
             self._loop.call_soon_threadsafe(self.settled.add_done_callback, begin)
         except RuntimeError:  # the loop has ended, and the upload with it
             release()

@@ -80,7 +80,7 @@ class Calls:
     def task(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Begin the coroutine, for code on an event loop. Return its task, which `close` cancels."""
         if not self.thread.is_here:
-            coroutine = _awaited(self.submit(coroutine))
+            coroutine = result(self.submit(coroutine))
         task = asyncio.get_running_loop().create_task(coroutine)
         self.ongoing.tasks.add(task)
         task.add_done_callback(self.ongoing.tasks.discard)
@@ -121,7 +121,3 @@ class Calls:
 
     def _left(self, _: object) -> None:
         CLOSING.submit(partial(shared.leave, self.thread, self.ongoing))
-
-
-async def _awaited(reply: Reply[T]) -> T:
-    return await result(reply)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, MutableMapping
+    from contextlib import AbstractContextManager
 
     from opentelemetry.context import Context
     from opentelemetry.trace import Link, Span, Tracer, TracerProvider
@@ -173,18 +174,14 @@ def is_suppressed() -> bool:
     return key is not None and bool(context.get_value(key))
 
 
-@contextmanager
-def untraced() -> Iterator[None]:
+def untraced() -> AbstractContextManager[None]:
     """Let nothing in the block be traced: work of the client itself, such as its reports."""
-    with _with_value(_SUPPRESS):
-        yield
+    return _with_value(_SUPPRESS)
 
 
-@contextmanager
-def without_http() -> Iterator[None]:
+def without_http() -> AbstractContextManager[None]:
     """Let no instrumentation of an HTTP library trace the block: the request has a span already."""
-    with _with_value(_SUPPRESS_HTTP):
-        yield
+    return _with_value(_SUPPRESS_HTTP)
 
 
 @contextmanager
