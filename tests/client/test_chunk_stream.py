@@ -38,6 +38,13 @@ CHUNKS = st.lists(st.text(st.sampled_from("aé😀\n\r"), max_size=30) | st.bina
 MIB = 1024 * 1024
 
 
+@pytest.fixture
+def temp_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which temporary files are made."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
 def settled(content: StreamShape) -> str:
     body = content.body
     return f"NOTICE of {extent_of(body).size} bytes, {content.content_type}"
@@ -385,16 +392,16 @@ def test_who_stops_asking_closes_the_source() -> None:
     assert source.is_closed
 
 
-async def test_a_cancelled_reader_closes_the_source_and_leaves_no_file(tmp_path: Path) -> None:
+async def test_a_cancelled_reader_closes_the_source_and_leaves_no_file(temp_folder: Path) -> None:
     written = asyncio.Event()
 
     async def run(work: Callable[..., Any], *args: Any) -> Any:
         done = await asyncio.to_thread(work, *args)
-        if list(tmp_path.iterdir()):
+        if list(temp_folder.iterdir()):
             written.set()
         return done
 
-    source, flow = Source(), ChunkStream(LIMITS, folder=tmp_path)
+    source, flow = Source(), ChunkStream(LIMITS)
     reading = asyncio.create_task(anext(guarded_chunks_async(source, flow, _settled_async, run)))
     await written.wait()
     reading.cancel()
@@ -402,24 +409,27 @@ async def test_a_cancelled_reader_closes_the_source_and_leaves_no_file(tmp_path:
         await reading
 
     assert source.is_closed
-    assert not list(tmp_path.iterdir())
+    assert not list(temp_folder.iterdir())
 
 
-def test_closing_while_a_chunk_is_taken_leaves_no_file(tmp_path: Path) -> None:
+def test_closing_while_a_chunk_is_taken_leaves_no_file(temp_folder: Path) -> None:
     for _ in range(20):
-        flow = ChunkStream(LIMITS, folder=tmp_path)
+        flow = ChunkStream(LIMITS)
         taking = threading.Thread(target=lambda flow=flow: [flow.take("a" * MIB) for _ in range(20)])
         taking.start()
         flow.close()
         taking.join()
 
-    assert not list(tmp_path.iterdir())
+    assert not list(temp_folder.iterdir())
 
 
-def test_where_no_file_can_be_made_a_stream_is_kept_in_memory_up_to_a_bound(tmp_path: Path) -> None:
+def test_where_no_file_can_be_made_a_stream_is_kept_in_memory_up_to_a_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
     source = Source()
     seen: list[StreamShape] = []
-    list(guarded_chunks(source, ChunkStream(LIMITS, folder=tmp_path / "gone"), seen.append))
+    list(guarded_chunks(source, ChunkStream(LIMITS), seen.append))
 
     assert (
         seen[0].body
@@ -428,31 +438,31 @@ def test_where_no_file_can_be_made_a_stream_is_kept_in_memory_up_to_a_bound(tmp_
     assert seen[0].missing == "No such file or directory"
 
 
-def test_a_stream_whose_file_cannot_grow_is_whole_all_the_same(tmp_path: Path) -> None:
+def test_a_stream_whose_file_cannot_grow_is_whole_all_the_same(temp_folder: Path) -> None:
     chunks = [f"{number}\n" * 20_000 for number in range(100)]
     with file_limit(2 * MIB):
         seen: list[StreamShape] = []
-        list(guarded_chunks(iter(chunks), ChunkStream(LIMITS, folder=tmp_path), seen.append))
+        list(guarded_chunks(iter(chunks), ChunkStream(LIMITS), seen.append))
 
     assert data_of(seen[0].body) == joined(chunks)
     assert seen[0].missing == ""
-    assert not list(tmp_path.iterdir())
+    assert not list(temp_folder.iterdir())
 
 
-def test_a_stream_that_neither_file_nor_memory_holds_says_what_is_missing(tmp_path: Path) -> None:
+def test_a_stream_that_neither_file_nor_memory_holds_says_what_is_missing(temp_folder: Path) -> None:
     chunks = ["a" * 100_000 + "\n"] * 300
     with file_limit(2 * MIB):
         seen: list[StreamShape] = []
-        list(guarded_chunks(iter(chunks), ChunkStream(LIMITS, folder=tmp_path), seen.append))
+        list(guarded_chunks(iter(chunks), ChunkStream(LIMITS), seen.append))
 
     assert seen[0].missing == "File too large"
     assert data_of(seen[0].body).endswith(b"(no more of the stream is kept: File too large)\n")
 
 
-def test_a_file_that_lost_bytes_behind_our_back_is_not_called_whole(tmp_path: Path) -> None:
-    gathering = Buffer(folder=tmp_path, memory_bytes=0)
+def test_a_file_that_lost_bytes_behind_our_back_is_not_called_whole(temp_folder: Path) -> None:
+    gathering = Buffer(memory_bytes=0)
     gathering.write("a" * MIB)
-    os.truncate(next(tmp_path.iterdir()), 100)
+    os.truncate(next(temp_folder.iterdir()), 100)
     body = gathering.finish()
 
     assert (len(data_of(body)), isinstance(body, FileBody) and body.size) == (100, 100)
@@ -474,14 +484,14 @@ def write_for_ever(gathering: Buffer) -> None:
         gathering.write("a" * 100_000 + "\n")
 
 
-def test_what_cannot_be_read_back_is_said_instead(tmp_path: Path) -> None:
+def test_what_cannot_be_read_back_is_said_instead(temp_folder: Path) -> None:
     """What a full disk has taken is counted at the end, when somebody has removed it."""
     with file_limit(MEMORY_BYTES_WITHOUT_FILE + MIB + 1000):
-        flow = ChunkStream(LIMITS, folder=tmp_path)
+        flow = ChunkStream(LIMITS)
         while not flow.is_over:
             flow.take("a" * 100_000)
         flow.end()
-        for file in tmp_path.iterdir():
+        for file in temp_folder.iterdir():
             file.unlink()
         content = flow.shape()
 
@@ -490,9 +500,9 @@ def test_what_cannot_be_read_back_is_said_instead(tmp_path: Path) -> None:
     assert "cannot be read back" in content.missing
 
 
-def test_a_full_disk_ends_the_stream_with_what_is_on_it(tmp_path: Path) -> None:
+def test_a_full_disk_ends_the_stream_with_what_is_on_it(temp_folder: Path) -> None:
     with file_limit(MEMORY_BYTES_WITHOUT_FILE + MIB + 1000):
-        gathering = Buffer(folder=tmp_path)
+        gathering = Buffer()
         with pytest.raises(CannotBuffer, match="File too large"):
             write_for_ever(gathering)
         gathering.add_remark("full")

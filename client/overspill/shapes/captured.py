@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from overspill.reading.content_kind import HEAD_BYTES, detect
 from overspill.shapes.examination import examine
-from overspill.text.body import FileBody
+from overspill.text import encoding
 from overspill.text.measure import extent_of
 from overspill.text.media_types import JSON_TYPE
 
@@ -71,9 +71,7 @@ def kind_of(body: Body) -> ContentKind:
 
     Raises `OSError` if a file cannot be read.
     """
-    if isinstance(body, str):
-        head = body[:HEAD_BYTES].encode(errors="replace")
-    else:
-        head = body.read(0, HEAD_BYTES) if isinstance(body, FileBody) else body[:HEAD_BYTES]
+    is_text = isinstance(body, str)
+    head = body[:HEAD_BYTES].encode(errors="replace") if is_text else encoding.part(body, 0, HEAD_BYTES)
     kind = detect(head, None)
     return "unknown" if kind == "binary" else cast("ContentKind", kind)

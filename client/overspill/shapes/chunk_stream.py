@@ -28,7 +28,6 @@ from overspill.text.rendering import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from overspill.redaction.redactor import Redactor
     from overspill.text.body import Body
@@ -45,8 +44,8 @@ class ChunkStream:
     """Decides what becomes of each chunk of one stream. May write to a file.
 
     One thread at a time may call `take` and `end`, but `close` may come from another thread meanwhile.
-    A stream is ended after `max_bytes`; the file goes into `folder`, or where `tempfile` puts it. With a
-    `redactor`, secrets are masked in what is captured; with `masks_inline` also in what passes.
+    A stream is ended after `max_bytes`. With a `redactor`, secrets are masked in what is captured; with
+    `masks_inline` also in what passes.
     """
 
     def __init__(
@@ -54,7 +53,6 @@ class ChunkStream:
         limits: Limits,
         *,
         max_bytes: int = MAX_BUFFER_BYTES,
-        folder: Path | None = None,
         reserve: Reserve = _NO_RESERVE,
         redactor: Redactor | None = None,
         masks_inline: bool = False,
@@ -75,7 +73,7 @@ class ChunkStream:
         self._buffer: MaskedBuffer | None = None
         self._redactor = redactor
         self._inline_redactor = redactor if masks_inline else None
-        self._max_bytes, self._folder = max_bytes, folder
+        self._max_bytes = max_bytes
         self._type = _ChunkType()
 
     @property
@@ -199,7 +197,7 @@ class ChunkStream:
             self._write(self._buffer, [printable(chunk)])
             return []
         held, self._held = self._held, None
-        self._buffer = self._new_buffer()
+        self._buffer = MaskedBuffer(self._redactor, max_bytes=self._max_bytes)
         self._records = Records(self._limits, self._buffer, self._reserve)
         return self._take_records(self._records, [*([] if held is None else held.chunks), chunk])
 
@@ -222,11 +220,8 @@ class ChunkStream:
 
     def _capture(self, held: HeldChunks) -> None:
         self._held = None
-        self._buffer = self._new_buffer()
+        self._buffer = MaskedBuffer(self._redactor, max_bytes=self._max_bytes)
         self._write(self._buffer, held.chunks)
-
-    def _new_buffer(self) -> MaskedBuffer:
-        return MaskedBuffer(self._redactor, max_bytes=self._max_bytes, folder=self._folder)
 
     def _write(self, buffer: Buffer, chunks: list[Chunk]) -> None:
         try:

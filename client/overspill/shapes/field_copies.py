@@ -92,7 +92,7 @@ def _copied(value: Any, fields: dict[Any, Any]) -> Any:
     if isinstance(value, msgspec.Struct):
         return msgspec.structs.replace(value, **fields)
     setters = (partial(_set, setattr), partial(_set, object.__setattr__))
-    return _first_that_works((_replaced, *setters), value, fields)
+    return _first_that_works((lambda *_: dataclasses.replace(value, **fields), *setters), value, fields)
 
 
 def _copied_mapping(value: Mapping[Any, Any], fields: dict[Any, Any]) -> Any:
@@ -133,10 +133,8 @@ def _updated(value: Any, entries: dict[Any, Any]) -> Any:
 
 def _with_inner(value: Any, parts: Any) -> Any:
     """Copy an object that keeps its parts in a dict or list in one attribute."""
-    copied = copy.copy(value)
+    copied = _own_copy(value)
     (name,) = [name for name, held in vars(value).items() if _is_inner(held, value)]
-    if copied is value:
-        raise Unchangeable(type(value).__name__)
     object.__setattr__(copied, name, parts)
     return copied
 
@@ -147,7 +145,7 @@ def _is_inner(held: Any, value: Any) -> bool:
     return type(held) is list and held == list(value)
 
 
-def _own_copy(value: Any, kinds: tuple[type, ...]) -> Any:
+def _own_copy(value: Any, kinds: tuple[type, ...] = (object,)) -> Any:
     if not issubclass(type(value), kinds):
         raise Unchangeable(type(value).__name__)
     copied = copy.copy(value)
@@ -192,14 +190,8 @@ def _first_that_works(attempts: tuple[Callable[[Any, Any], Any], ...], *args: An
     return last(*args)
 
 
-def _replaced(value: Any, fields: dict[str, Any]) -> Any:
-    return dataclasses.replace(value, **fields)
-
-
 def _set(setter: Callable[[Any, str, Any], None], value: Any, fields: dict[str, Any]) -> Any:
-    copied = copy.copy(value)
-    if copied is value:
-        raise Unchangeable(type(value).__name__)
+    copied = _own_copy(value)
     for name, new in fields.items():
         setter(copied, name, new)
     return copied

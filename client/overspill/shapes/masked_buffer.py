@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 from overspill.text.buffer import MAX_BUFFER_BYTES, Buffer, CannotBuffer
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from overspill.redaction.redactor import RedactingStream, Redactor
     from overspill.text.body import Body
 
@@ -18,10 +16,8 @@ if TYPE_CHECKING:
 class MaskedBuffer(Buffer):
     """A buffer that masks what is written to it. Without a redactor it keeps everything as it is."""
 
-    def __init__(
-        self, redactor: Redactor | None, *, max_bytes: int = MAX_BUFFER_BYTES, folder: Path | None = None
-    ) -> None:
-        super().__init__(max_bytes=max_bytes, folder=folder)
+    def __init__(self, redactor: Redactor | None, *, max_bytes: int = MAX_BUFFER_BYTES) -> None:
+        super().__init__(max_bytes=max_bytes)
         self._redactor = redactor
         self._stream: RedactingStream[Any] | None = None
         self._is_text = False
@@ -57,10 +53,8 @@ class MaskedBuffer(Buffer):
         return super().finish()
 
     def _end_stream_anyhow(self) -> None:
-        try:
+        with suppress(CannotBuffer):  # `missing` says so
             self._end_stream()
-        except CannotBuffer:  # `missing` says so
-            return
 
     def _end_stream(self) -> None:
         """Write what is held back. Raises `CannotBuffer`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import ItemsView, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Final
 
@@ -141,11 +142,9 @@ class _Shortener:
         """Return an item like `item` with the notice in it; the notice itself if no such item can be made."""
         if is_text(item):
             return with_text(item, self._text)
-        try:
+        with suppress(Unchangeable):
             if is_a(item, Mapping) or is_sequence(item) or names_of(item) is not None:
                 return self._holding(item, depth)
-        except Unchangeable:
-            return self._text
         return self._text
 
     def _holding(self, item: Any, depth: int) -> Any:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Self
 from overspill.execution import forks
 from overspill.spools import files
 from overspill.spools.own_directory import LockedFile, lock
-from overspill.text.body import FileBody
+from overspill.text.body import FileBody, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -77,7 +77,7 @@ class Draft:
         """
         if not (isinstance(body, FileBody) and self._link(suffix, body)):
             for piece in _pieces(body):
-                files.write(self._descriptors[suffix], piece)
+                write_all(self._descriptors[suffix], piece)
         date = time.time_ns() if dated is None else int(dated * 1e9)  # finer than the system's own
         os.utime(self._descriptors[suffix], ns=(date, date))
         if is_durable:

@@ -67,10 +67,3 @@ def remove(directory: int, name: str) -> int:
     except FileNotFoundError:
         return 0
     return freed
-
-
-def write(descriptor: int, data: bytes | memoryview) -> None:
-    """Write all of `data`: one call of the system may take only a part."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]

@@ -43,6 +43,14 @@ class FileBody:
         self._finalizer()
 
 
+def write_all(descriptor: int, data: bytes | bytearray | memoryview) -> None:
+    """Write all of `data`: one call of the system may take only a part. Raises `OSError`."""
+    with memoryview(data) as view:
+        written = 0
+        while written < len(view):
+            written += os.write(descriptor, view[written:])
+
+
 def _remove(path: Path, owner: int) -> None:
     """Remove a file of this process. A forked child leaves its parent's files alone."""
     if os.getpid() == owner:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from overspill.text import encoding, quantities
-from overspill.text.body import READ_BLOCK_BYTES, FileBody
+from overspill.text.body import READ_BLOCK_BYTES, FileBody, write_all
 from overspill.text.long_files import long_file_folder
 
 if TYPE_CHECKING:
@@ -40,22 +40,14 @@ class CannotBuffer(Exception):
 class Buffer:
     """Keeps up to `max_bytes`, of which `memory_bytes` in memory. Not for several threads at once.
 
-    The file goes into `folder`, or where `tempfile` puts it; nobody else can read it. `missing` says why not
-    all that was written is kept; it is empty if all is.
+    Nobody else can read the file. `missing` says why not all that was written is kept; it is empty if all is.
     """
 
-    def __init__(
-        self,
-        *,
-        memory_bytes: int = MEMORY_BYTES,
-        max_bytes: int = MAX_BUFFER_BYTES,
-        folder: Path | None = None,
-    ) -> None:
+    def __init__(self, *, memory_bytes: int = MEMORY_BYTES, max_bytes: int = MAX_BUFFER_BYTES) -> None:
         self.size: int = 0
         self.missing: str = ""
         self._memory_bytes = memory_bytes
         self._max_bytes = max_bytes
-        self._folder = folder
         self._pieces: list[str | bytes] = []
         self._file: _TempFile | None = None
         self._ends_line = True
@@ -130,7 +122,7 @@ class Buffer:
         """Write what is in memory to a file. If that fails, stay in memory, or raise `CannotBuffer`."""
         file = None
         try:
-            file = _TempFile(self._folder)
+            file = _TempFile()
             for piece in self._pieces:
                 file.write(encoding.bytes_of(piece))
             file.flush()
@@ -163,10 +155,8 @@ class Buffer:
 class _TempFile:
     """A file that grows until the disk is full, and knows exactly what is in it."""
 
-    def __init__(self, folder: Path | None) -> None:
-        self._descriptor, name = tempfile.mkstemp(
-            prefix="overspill-", suffix=".out", dir=folder or long_file_folder()
-        )
+    def __init__(self) -> None:
+        self._descriptor, name = tempfile.mkstemp(prefix="overspill-", suffix=".out", dir=long_file_folder())
         self._path = Path(name)
         self._owner = os.getpid()
         self._unwritten = bytearray()
@@ -199,11 +189,10 @@ class _TempFile:
             size = os.fstat(self._descriptor).st_size
         finally:
             os.close(self._descriptor)
-        totals = self._totals
-        if self.missing or size != totals.size:
+        if self.missing or size != self._totals.size:
             self.missing = self.missing or _CHANGED
-            totals = _Totals.of(self._path)
-        return FileBody(self._path, size=totals.size, lines=totals.lines, sha256=totals.sha256.digest())
+            return counted(self._path)
+        return self._totals.body(self._path)
 
     def read(self, offset: int, most: int) -> bytes:
         with suppress(CannotBuffer):
@@ -230,7 +219,7 @@ class _TempFile:
         if self.missing:
             raise CannotBuffer(self.missing)
         try:
-            _write_all(self._descriptor, self._unwritten)
+            write_all(self._descriptor, self._unwritten)
         except OSError as error:
             self.missing = _reason(error)
             raise CannotBuffer(self.missing) from error
@@ -240,16 +229,11 @@ class _TempFile:
 
 def counted(path: Path) -> FileBody:
     """Return a body in a file of which nothing is known. Raises `OSError`."""
-    totals = _Totals.of(path)
-    return FileBody(path, size=totals.size, lines=totals.lines, sha256=totals.sha256.digest())
-
-
-def _write_all(number: int, data: bytearray) -> None:
-    """Write all of `data`: one system call may write only a part. Raises `OSError`."""
-    written = 0
-    with memoryview(data) as view:
-        while written < len(view):
-            written += os.write(number, view[written:])
+    totals = _Totals()
+    with path.open("rb") as file:
+        while block := file.read(READ_BLOCK_BYTES):
+            totals.count(block)
+    return totals.body(path)
 
 
 class _Totals:
@@ -257,24 +241,17 @@ class _Totals:
 
     def __init__(self) -> None:
         self.size = self._newlines = 0
-        self.sha256 = hashlib.sha256()
+        self._sha256 = hashlib.sha256()
         self._ends_line = True
 
-    @classmethod
-    def of(cls, path: Path) -> _Totals:
-        totals = cls()
-        with path.open("rb") as file:
-            while block := file.read(READ_BLOCK_BYTES):
-                totals.count(block)
-        return totals
-
-    @property
-    def lines(self) -> int:
-        return self._newlines + (not self._ends_line)
+    def body(self, path: Path) -> FileBody:
+        """Return the body in the file at `path` that has these bytes."""
+        lines = self._newlines + (not self._ends_line)
+        return FileBody(path, size=self.size, lines=lines, sha256=self._sha256.digest())
 
     def count(self, data: bytes) -> None:
         self.size += len(data)
-        self.sha256.update(data)
+        self._sha256.update(data)
         self._newlines += data.count(b"\n")
         self._ends_line = data.endswith(b"\n") if data else self._ends_line
 
