@@ -167,13 +167,8 @@ class Findings:
         for hit in [hit for hit in self._hits if hit.lacking]:
             if self._is_spent or not hit.lacking:
                 break
-            before: list[_Shown] = []
-            after: list[_Shown] = []
-            if self._backwards:
-                number = region.number + region.data.count(b"\n", region.start, region.stop) + 1
-                before = self._before(region, region.stop + 1, number, hit.lacking)
-            else:
-                after = self._after(region, region.start - 1, region.number - 1, hit.lacking)
+            before = self._last_of(region, hit.lacking) if self._backwards else []
+            after = [] if self._backwards else self._first_of(region, hit.lacking)
             hit.lacking -= len(before) + len(after)
             self._extend(hit, before, after)
 
@@ -197,28 +192,32 @@ class Findings:
 
     def _remember(self, region: Region) -> None:
         if self._backwards and self._context.after:
-            lines = self._after(region, region.start - 1, region.number - 1, self._context.after)
+            lines = self._first_of(region, self._context.after)
             self._edge = (lines + self._edge)[: self._context.after]
         elif not self._backwards and self._context.before:
-            number = region.number + region.data.count(b"\n", region.start, region.stop) + 1
-            lines = self._before(region, region.stop + 1, number, self._context.before)
+            lines = self._last_of(region, self._context.before)
             self._edge = (self._edge + lines)[-self._context.before :]
+
+    def _first_of(self, region: Region, count: int) -> list[_Shown]:
+        return self._after(region, region.start - 1, region.number - 1, count)
+
+    def _last_of(self, region: Region, count: int) -> list[_Shown]:
+        number = region.number + region.data.count(b"\n", region.start, region.stop) + 1
+        return self._before(region, region.stop + 1, number, count)
 
     def _before(self, region: Region, position: int, number: int, count: int) -> list[_Shown]:
         """Return up to `count` lines before the line that begins at `position` and has this number."""
         spans = lines_before(region, position, count)
-        return [
-            self._clip(region, region.data[start:stop], number - len(spans) + nth, None)
-            for nth, (start, stop) in enumerate(spans)
-        ]
+        return self._clipped(region, spans, number - len(spans))
 
     def _after(self, region: Region, position: int, number: int, count: int) -> list[_Shown]:
         """Return up to `count` lines behind the line that stops at `position` and has this number."""
-        spans = lines_after(region, position, count)
-        return [
-            self._clip(region, region.data[start:stop], number + nth, None)
-            for nth, (start, stop) in enumerate(spans, 1)
-        ]
+        return self._clipped(region, lines_after(region, position, count), number + 1)
+
+    def _clipped(self, region: Region, spans: list[tuple[int, int]], first: int) -> list[_Shown]:
+        """Return these lines of a region, of which the first has the number `first`."""
+        lines = (region.data[start:stop] for start, stop in spans)
+        return [self._clip(region, line, number, None) for number, line in enumerate(lines, first)]
 
     def _affordable(self, lines: list[_Shown]) -> list[_Shown]:
         """Return the first of these lines that the answer has room for. If one has none, end the search."""

@@ -32,6 +32,7 @@ _KEY_CHARS: Final = 60
 _SHAPE_CHARS: Final = 1_500
 _DEEPEST_CUT: Final = 100
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)
+_NAMES: Final = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
 _CLOSERS: Final = {"{": "}", "[": "]"}
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeEncodeError, RecursionError)
 
@@ -176,19 +177,8 @@ class _Shapes:
 
 
 def _kind(value: Any) -> str:
-    match value:
-        case dict():
-            return "object"
-        case list():
-            return "array"
-        case str():
-            return "string"
-        case bool():
-            return "boolean"
-        case None:
-            return "null"
-        case _:
-            return "number"
+    """Return what JSON calls a value that was parsed."""
+    return _NAMES.get(type(value), "number")
 
 
 def _spread(values: list[Any]) -> list[Any]:
