@@ -2,22 +2,24 @@
 
 They keep as much of the output as the limits allow. Their own words count too, and so does what else stays of
 the output, so that the result is never cut again. If the whole is stored, a last line says so and gives the
-handle.
+handle. The marks of the designs stand where the middle or the end of the output is left out.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.previews import cut, notice_forms
 from overspill.previews.notice_marks import marked
 from overspill.text import measure
-from overspill.text.limits import Limits, exceeds, left_beside, scaled, stricter
+from overspill.text.limits import UNLIMITED, Limits, exceeds, left_beside, scaled, stricter
 from overspill.text.lookalikes import defuse
+from overspill.text.measure import MAX_BYTES_PER_CHARACTER
+from overspill.text.tokens import estimate_from_size
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Callable
 
     from overspill.previews.case import Case
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from overspill.previews.notice_facts import Notice
     from overspill.reading.chunks import Extent
 
+_KIB: Final = 1024
 _LONG_CHARACTER: Final = 64
 """Bytes of room that a cut may leave unused, since it breaks no character."""
 _SHARES: Final = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.3, 0.1)
@@ -134,3 +137,55 @@ def _notice_form(case: Case) -> _NoticeForm:
 def _other_text(case: Case, made: Notice) -> str:
     """Return the text that a model gets beside the output's own."""
     return case.read(made)[len(_ANY_TEXT) :]
+
+
+def _clamped(case: Case, _omitted: Extent, _share: Limits) -> str:
+    return (
+        f"\n\n[tool output truncated: exceeded {_limits(case.limits)}; "
+        "request smaller chunks (offset/limit) or specific sections]"
+    )
+
+
+def _limits(limits: Limits) -> str:
+    """Return words such as `50KB or 2000 lines`, without a byte limit that follows from the characters."""
+    size = limits.max_bytes
+    if limits.max_chars is not None and size >= limits.max_chars * MAX_BYTES_PER_CHARACTER:
+        size = UNLIMITED
+    short = f"{size // _KIB}KB" if size and size % _KIB == 0 else f"{size} bytes"
+    named = {
+        short: size,
+        f"{limits.max_lines} lines": limits.max_lines,
+        f"{limits.max_chars} characters": limits.max_chars,
+        f"{limits.max_tokens} tokens": limits.max_tokens,
+    }
+    return " or ".join(name for name, limit in named.items() if limit not in {None, UNLIMITED})
+
+
+def _partial(_case: Case, _omitted: Extent, _share: Limits) -> str:
+    return (
+        "\n\n⚠️ [Content truncated — original was too large for the model's context window. "
+        "The content above is a partial view. If you need more, request specific sections or use "
+        "offset/limit parameters to read smaller chunks.]"
+    )
+
+
+def _counted(case: Case, _omitted: Extent, share: Limits) -> str:
+    tokens = case.facts.tokens or estimate_from_size(case.facts.size)
+    number = f"{'' if tokens.is_exact else '~'}{tokens.tokens}"
+    limit, shown = f"limit of {case.limits.max_tokens}", f"first {share.max_tokens} tokens"
+    if share.max_tokens is None:
+        limit, shown = f"limits of {_limits(case.limits)}", "the beginning"
+    return (
+        f"\n\n⚠️ [Output truncated: {number} tokens exceeds {limit}. "
+        f"Showing {shown}. Use pagination or filters to get specific data.]"
+    )
+
+
+def _capped(_case: Case, omitted: Extent, _share: Limits) -> str:
+    return f"\n... [{omitted.size} bytes truncated; head + tail kept] ...\n"
+
+
+CLAMPED: Final = Filling("clamped", _clamped, re.compile(r"\[(?=tool output truncated:)"))
+PARTIAL: Final = Filling("partial", _partial, re.compile(r"\[(?=Content truncated —)"))
+COUNTED: Final = Filling("counted", _counted, re.compile(r"\[(?=Output truncated:)"))
+CAPPED: Final = Filling("capped", _capped, re.compile(r"\[(?=[0-9]+ bytes truncated; head \+ tail kept\])"))

@@ -13,7 +13,7 @@ from overspill.previews import cut, notice, notice_forms, notice_words
 from overspill.previews.call_status import status_words
 from overspill.previews.case import Case, Style
 from overspill.previews.cut import HEAD
-from overspill.previews.filling_styles import CAPPED, CLAMPED, COUNTED, PARTIAL
+from overspill.previews.filling import CAPPED, CLAMPED, COUNTED, PARTIAL
 from overspill.previews.notice_marks import remember
 from overspill.text import measure, quantities
 from overspill.text.limits import UNLIMITED, exceeds, left_beside, scaled
