@@ -10,7 +10,6 @@ from dataclasses import replace
 from datetime import UTC
 from typing import Final
 
-from overspill.previews.call_status import status_words
 from overspill.previews.notice_facts import Facts, Notice, StoreResult
 from overspill.previews.notice_words import (
     expiry_words,
@@ -19,6 +18,7 @@ from overspill.previews.notice_words import (
     masked_words,
     reason_words,
     repeat_words,
+    status_words,
 )
 from overspill.text import quantities
 from overspill.text.lookalikes import defuse

@@ -1,7 +1,8 @@
-"""What a notice says in words: where an output is and until when, why, what is masked, and how to read it."""
+"""What a notice says in words: how the call ended, where its output is and until when, and how to read it."""
 
 from __future__ import annotations
 
+import re
 from datetime import UTC
 from typing import TYPE_CHECKING, Final
 
@@ -17,10 +18,29 @@ if TYPE_CHECKING:
     from overspill.previews.notice_facts import Facts, StoreResult
 
 
+_MOST_STATUS_CHARS: Final = 60
+_EXIT: Final = re.compile(r"exit(?:ed)?(?: code| status| with)?[ :=]*(-?\d{1,10})", re.IGNORECASE)
+_SUCCEEDED: Final = frozenset(
+    {"ok", "success", "succeeded", "successful", "completed", "complete", "passed", "done"}
+)
+_FAILED: Final = frozenset({"error", "failed", "failure", "fail", "errored"})
 _MOST_KINDS: Final = 4
 """Kinds of masked secrets that a notice names."""
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 """The months in English: `strftime` writes them in the language of the process's locale."""
+
+
+def status_words(status: str) -> str:
+    """Return words such as `failed: exit 3`. An unknown status is kept, cut to 60 characters."""
+    text = for_model(status[:_MOST_STATUS_CHARS])
+    if found := _EXIT.fullmatch(text):
+        code = int(found[1])
+        return f"{'failed' if code else 'succeeded'}: exit {code}"
+    if text.lower() in _SUCCEEDED:
+        return "succeeded"
+    if text.lower() in _FAILED:
+        return "failed"
+    return f"status: {text}" if text else ""
 
 
 def location_words(stored: StoreResult) -> str:

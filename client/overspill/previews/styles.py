@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from overspill.previews import cut, notice, notice_forms, notice_words
-from overspill.previews.call_status import status_words
 from overspill.previews.case import Case, Style
 from overspill.previews.cut import HEAD
 from overspill.previews.filling import CAPPED, CLAMPED, COUNTED, PARTIAL
@@ -94,7 +93,7 @@ class Marked:
 
     def _preview(self, case: Case) -> str:
         if case.strategy.head is None:
-            has_failed = status_words(case.facts.status).startswith("failed")
+            has_failed = notice_words.status_words(case.facts.status).startswith("failed")
             return case.preview(has_failed=has_failed)
         found = case.excerpt(case.shown)
         if found is None:
