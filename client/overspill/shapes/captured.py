@@ -71,7 +71,9 @@ def kind_of(body: Body) -> ContentKind:
 
     Raises `OSError` if a file cannot be read.
     """
-    is_text = isinstance(body, str)
-    head = body[:HEAD_BYTES].encode(errors="replace") if is_text else encoding.part(body, 0, HEAD_BYTES)
+    if isinstance(body, str):
+        head = body[:HEAD_BYTES].encode(errors="replace")
+    else:
+        head = encoding.part(body, 0, HEAD_BYTES)
     kind = detect(head, None)
     return "unknown" if kind == "binary" else cast("ContentKind", kind)
