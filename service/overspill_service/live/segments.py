@@ -24,7 +24,13 @@ from overspill_service.archive.retention import end_of_life
 from overspill_service.archive.storing import BINARY_TYPE, DEFAULT_TYPE
 from overspill_service.catalog.records import Entry, Segment
 from overspill_service.live.growth import with_content
-from overspill_service.store_format.frames import CUT_BYTES, Frame, frames_between, incomplete_character
+from overspill_service.store_format.frames import (
+    CUT_BYTES,
+    FAST_LEVEL,
+    Frame,
+    frames_between,
+    incomplete_character,
+)
 from overspill_service.store_format.index import Index, trailer
 from overspill_service.store_format.object_keys import capture_prefix, new_upload, segment_key
 
@@ -35,8 +41,6 @@ if TYPE_CHECKING:
     from overspill_service.live.ending import Ending
     from overspill_service.resources.cpu import Workers
 
-FAST_LEVEL: Final = 1
-"""The level for a producer that waits: two thirds of the time, for a few percent more bytes."""
 HALVED_BYTES: Final = 2 * 2**20
 """Bytes of content of which two threads make the frames."""
 NEWLINE_SEARCH: Final = 64 * 1024
