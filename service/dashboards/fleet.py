@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from grafana_foundation_sdk.builders.dashboard import Dashboard
 
 TENANT = 'tenant=~"$tenant"'
+CREATED = 'result="created"'
 BY_TOOL = "tenant, tool"
 
 
@@ -132,13 +133,14 @@ def _truncation() -> tuple[p.Panel, ...]:
 
 
 def _asked_again() -> tuple[p.Panel, ...]:
+    created = q.rate(d.CAPTURES, TENANT, CREATED, by=BY_TOOL)
     return (
         p.graph(
             "Read back by tool",
             "Captures read for the first time, of those stored at the same time. The ten highest shares.",
             p.PERCENT,
             Query(
-                q.top(10, q.ratio(q.rate(d.CAPTURES_READ, TENANT, by=BY_TOOL), _created(TENANT, by=BY_TOOL))),
+                q.top(10, q.ratio(q.rate(d.CAPTURES_READ, TENANT, by=BY_TOOL), created)),
                 "{{tenant}}: {{tool}}",
             ),
         ),
@@ -211,7 +213,7 @@ def _tools() -> p.Panel:
 
 
 def _created(*matchers: str, by: str = "") -> str:
-    return q.total(d.CAPTURES, *matchers, 'result="created"', by=by)
+    return q.total(d.CAPTURES, *matchers, CREATED, by=by)
 
 
 def _again(*matchers: str, by: str = "") -> str:

@@ -149,6 +149,13 @@ def test_panels_fill_the_grid_and_do_not_overlap(page: Document) -> None:
         taken |= cells
 
 
+def test_no_query_holds_a_rate_against_a_count() -> None:
+    """Their quotient is no share: it becomes smaller with a longer time of the dashboard."""
+    mixed = [name for name, _, expr in expressions() if "$__rate_interval" in expr and "$__range" in expr]
+
+    assert mixed == []
+
+
 def test_every_metric_is_shown_somewhere_or_is_a_detail() -> None:
     asked = {name for _, _, expr in expressions() for name in NAME.findall(expr)}
     asked |= {name for rule in rules() for name in NAME.findall(rule["expr"])}
