@@ -12,7 +12,9 @@ import pytest
 from overspill import wire
 from overspill.wire import Header
 from overspill_service.catalog.records import Entry
+from overspill_service.errors import NotLive
 from overspill_service.live import flusher
+from overspill_service.live.progress import progress
 
 from tests.faults.live_replicas import RedisCopies, Replicas, SqliteCopies
 from tests.faults.traffic import until
@@ -195,3 +197,21 @@ async def test_segments_whose_storing_broke_off_are_taken_in_and_none_is_left_ov
     assert (ended[0], ended[1]["size"]) == (200, 8)
     assert isinstance(entry, Entry)
     assert sorted(stored) == sorted(entry.segment_keys)
+
+
+@pytest.mark.parametrize("end", ["complete", "remove"])
+async def test_who_asks_while_a_capture_ends_opens_it_for_no_more_bytes(replicas: Replicas, end: str) -> None:
+    capture, (replica, other) = Capture(), replicas.both
+    await capture.begin(replica)
+    await capture.append(replica, WHOLE, 0)
+    await capture.flush(replica)
+    archive = other.service.archive
+    seen = await archive.catalog.get("default", capture.id)
+    assert isinstance(seen, Entry)
+    await (capture.complete(replica) if end == "complete" else replica.api.send("DELETE", capture.path))
+    with suppress(NotLive):
+        await progress(archive, seen)
+    late, _ = await capture.append(replica, b"late\n", len(WHOLE))
+
+    assert late == (409 if end == "complete" else 410)
+    assert await archive.catalog.live("default", capture.id) is None

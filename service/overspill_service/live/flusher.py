@@ -23,6 +23,7 @@ from overspill_service.catalog.records import Entry
 from overspill_service.errors import (
     CatalogUnavailable,
     DeadlineExceeded,
+    NotLive,
     ServiceError,
     TooManyRequests,
 )
@@ -257,7 +258,8 @@ class Flusher:
 async def reopened(archive: Archive, entry: Entry) -> LiveRecord:
     """Begin the buffer of a live capture again after the catalog has lost it: at the durable offset.
 
-    Raises `CatalogUnavailable`.
+    Raises `CatalogUnavailable`, and `NotLive` if the capture has ended or was removed since `entry` was read:
+    that is why it has no buffer, and what a new one took would never be stored.
     """
     record = LiveRecord(
         producer=entry.producer,
@@ -268,7 +270,11 @@ async def reopened(archive: Archive, entry: Entry) -> LiveRecord:
         reached=UNKNOWN if entry.size else 0,
     )
     await archive.catalog.open_live(entry.tenant, entry.id, record)
+    current = await archive.catalog.get(entry.tenant, entry.id)
+    if current is not None and not (isinstance(current, Entry) and current.is_live):
+        await archive.catalog.forget_live(entry.tenant, entry.id)
+        raise NotLive(f"{entry.id} has ended: begin another capture")
     found = await archive.catalog.live(entry.tenant, entry.id)
-    if found is None:
+    if current is None or found is None:
         raise CatalogUnavailable("the catalog loses data while it is being written")
     return found

@@ -9,6 +9,7 @@ from overspill import wire
 from overspill_service.archive.captures import check_id
 from overspill_service.catalog.live import NO_BYTES
 from overspill_service.catalog.records import Entry
+from overspill_service.errors import NotLive
 from overspill_service.live.flusher import reopened
 
 if TYPE_CHECKING:
@@ -21,7 +22,13 @@ async def progress(archive: Archive, entry: Entry) -> wire.LiveStatus:
     """Return how far a capture is. Begin its buffer again if the catalog has lost it."""
     record = await archive.catalog.live(entry.tenant, entry.id, since=NO_BYTES)
     if record is None and entry.is_live:
-        record = await reopened(archive, entry)
+        try:
+            record = await reopened(archive, entry)
+        except NotLive:
+            ended = await archive.catalog.get(entry.tenant, entry.id)
+            if not isinstance(ended, Entry):
+                raise
+            entry = ended
     return _status(entry, record)
 
 
