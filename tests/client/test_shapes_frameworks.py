@@ -156,7 +156,7 @@ def test_a_tool_result_of_anthropic_keeps_its_id_and_its_images() -> None:
     assert replaced(result) == {**result, "content": [{"type": "text", "text": TEXT}, image]}
 
 
-def test_of_a_users_turn_with_tool_results_only_these_are_touched() -> None:
+def test_of_a_users_turn_in_a_conversation_only_the_tool_results_are_touched() -> None:
     turn = {
         "role": "user",
         "content": [
@@ -166,8 +166,10 @@ def test_of_a_users_turn_with_tool_results_only_these_are_touched() -> None:
         ],
     }
 
-    assert shape_of(turn).body == f"{LONG}\n{LONG}"
-    assert replaced(turn)["content"] == [
+    found = examine(turn, keeps_messages=True)
+    assert found is not None
+    assert found.body == f"{LONG}\n{LONG}"
+    assert found.replaced(NOTICE)["content"] == [
         {"type": "tool_result", "tool_use_id": "a", "content": TEXT},
         {"type": "tool_result", "tool_use_id": "b", "content": PLACEHOLDER},
         turn["content"][2],

@@ -27,12 +27,16 @@ if TYPE_CHECKING:
 LONG = "line of text\n" * 8_000
 BLOCKS = [{"type": "text", "text": LONG}]
 PICTURE = {"type": "image", "data": "aGk=" * 50_000, "mimeType": "image/png"}
+RESULT = {"type": "tool_result", "tool_use_id": "c", "content": "ok"}
 MESSAGES: dict[str, dict[str, Any]] = {
     "of a person": {"role": "user", "content": BLOCKS},
     "of the model": {"role": "assistant", "content": LONG},
     "by its type": {"type": "human", "content": LONG},
     "by both": {"type": "message", "role": "user", "content": BLOCKS},
     "of Gemini": {"role": "user", "parts": [{"text": LONG}]},
+    "beside a result": {"role": "user", "content": [RESULT, *BLOCKS]},
+    "of a tool, beside a result": {"role": "tool", "content": [RESULT, *BLOCKS]},
+    "beside a result, and no block": {"role": "user", "content": [RESULT, {"type": "other", "log": LONG}]},
     "with long calls": {
         "role": "assistant",
         "content": [{"type": "text", "text": "ok"}],
@@ -187,6 +191,22 @@ async def test_output_that_is_captured_is_no_message(message: Any) -> None:
 
     assert (await guard.capture_output(message, "t")).truncated
     assert guard.capture_output_sync(message, "t").truncated
+
+
+@pytest.mark.parametrize("message", MESSAGES.values(), ids=MESSAGES)
+@pytest.mark.parametrize(
+    "holding",
+    [
+        lambda message: [message, message],
+        lambda message: {"role": "tool", "tool_call_id": "c", "content": [message]},
+        lambda message: {"content": [message], "isError": False},
+        lambda message: {"history": (message, {"a": 1})},
+    ],
+)
+async def test_messages_in_a_tools_value_are_guarded_too(
+    holding: Callable[[Any], Any], message: dict[str, Any]
+) -> None:
+    assert len(str(await by_adapter(Guard(spool=False), holding(message)))) < 10_000
 
 
 @pytest.mark.parametrize("message", [*MESSAGES.values(), *OBJECTS.values()], ids=[*MESSAGES, *OBJECTS])

@@ -11,7 +11,7 @@ from overspill.shapes.carriers import is_other_message
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.exceptions import ExceptionShape
 from overspill.shapes.fields import Part
-from overspill.shapes.parts import parts_of_message, parts_with_text
+from overspill.shapes.parts import parts_of_tool, parts_with_text
 from overspill.shapes.single_values import BinaryShape, PrintedShape, TextShape, UnreadableShape
 from overspill.text import measure
 from overspill.text.limits import with_room_for
@@ -119,11 +119,9 @@ def _examined(result: Any, *, keeps_messages: bool) -> Shape | None:
         if isinstance(result, int) and result.bit_length() > _SHORT_NUMBER_BITS:
             return PrintedShape(result, str(printable_number(result)))
         return None
-    found = _parts_of(result, parts_with_text)
-    if found is None and is_other_message(result):
-        if keeps_messages:
-            return None
-        found = _parts_of(result, parts_of_message)
+    found = _parts_of(result, parts_with_text if keeps_messages else parts_of_tool)
+    if found is None and keeps_messages and is_other_message(result):
+        return None
     if found is None:
         return _without_parts(result)
     return Envelope(result, found) if found else None

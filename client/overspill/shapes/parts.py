@@ -17,6 +17,7 @@ from overspill.shapes.carriers import (
     has_identity,
     is_carrier,
     is_command,
+    is_other_message,
     is_tool_return,
     is_turn_of_results,
 )
@@ -54,13 +55,23 @@ def parts_with_text(result: Any) -> list[Part] | None:
     return None if found is None else _listed(found)
 
 
-def parts_of_message(message: Any) -> list[Part] | None:
-    """Return the parts of a message that says it is no tool's, which `parts_with_text` does not look into.
+def parts_of_tool(result: Any) -> list[Part] | None:
+    """Return the parts of what a tool returned. Nothing in it is a message of others, whatever it looks like.
 
-    They are those of its content blocks, and other fields that are long. None if it has no blocks.
+    Of what looks like one, they are those of its content blocks, and other fields that are long.
     """
+    if is_other_message(result) or is_turn_of_results(result):
+        return _in_message(result)
+    found = parts_with_text(result)
+    is_of_turns = found is not None and any(map(is_turn_of_results, listed(result)))
+    return None if is_of_turns else found
+
+
+def _in_message(message: Any) -> list[Part] | None:
     held = next((name for name in ("content", "parts") if are_blocks(get(message, name))), None)
-    if held is None or isinstance(message, tuple):  # whose fields have numbers: all of it is data
+    if held is None:
+        return None if is_turn_of_results(message) else parts_with_text(message)
+    if isinstance(message, tuple):  # its fields have numbers
         return None
     found = _listed(_in_any(get(message, held), (held,)))
     if found is not None:
@@ -211,7 +222,7 @@ def _in_content(content: Any, path: FieldPath) -> Iterator[Part]:
 
 
 def _in_item(item: Any, path: FieldPath) -> Iterator[Part]:
-    if isinstance(item, str):
+    if isinstance(item, str) or is_turn_of_results(item):
         yield Part(path, item)
     elif types.is_signed(item):
         return
