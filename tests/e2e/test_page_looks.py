@@ -114,15 +114,18 @@ async def test_bars_stand_below_each_other_beside_numbers_of_any_length(
 
 
 async def test_a_list_of_captures_is_not_cut_on_a_phone(watched: Watched, client: Client) -> None:
-    await client.put(b"x" * 123_456, tool="query_database", status="exit 1", call_id="phone")
+    await client.put(b"x" * 123_456, tool="query_database", status="exit 130", call_id="phone")
     await watched.page.set_viewport_size({"width": 390, "height": 740})
     await watched.sign_in(KEYS["acme"], "/captures?tool=query_database")
     hidden = await watched.page.locator(".scrolling").evaluate(
         "box => { box.querySelector('td time').textContent = '42 minutes ago';"
         " return box.scrollWidth - box.clientWidth }"
     )
+    status = await watched.page.locator("tbody .status").bounding_box()
 
     assert hidden == 0
+    assert status is not None
+    assert status["height"] < 30
 
 
 async def test_who_administers_nothing_is_offered_no_other_tenant(watched: Watched, client: Client) -> None:

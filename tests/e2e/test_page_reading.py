@@ -217,6 +217,22 @@ async def test_a_match_far_into_its_line_is_in_view(watched: Watched, client: Cl
     await until(lambda: is_in_view(0))
 
 
+async def test_a_match_far_into_the_only_line_is_in_view_where_only_matches_are_shown(
+    watched: Watched, client: Client
+) -> None:
+    entry = await client.put(f"{'x' * 150_000} needle {'y' * 150_000}", call_id="far in one line")
+    page = await opened(watched, f"/captures/{entry.id}?q=needle&only=0")
+    lines = await box(page.locator(".viewer .lines"))
+    mark = page.locator("mark")
+    await mark.wait_for()
+
+    async def is_in_view() -> bool:
+        found = await box(mark)
+        return bool(lines["x"] <= found["x"] and found["x"] + found["width"] <= lines["x"] + lines["width"])
+
+    await until(is_in_view)
+
+
 async def test_more_matches_than_one_answer_has_are_fetched(watched: Watched, client: Client) -> None:
     entry = await client.put(LOG, call_id="more matches")
     page = await opened(watched, f"/captures/{entry.id}?q=0")

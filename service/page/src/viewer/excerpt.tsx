@@ -1,9 +1,11 @@
 // Some lines of an output with what lies between them left out, as `grep -C` shows them. A click on a number goes to the
 // line in the whole output.
 import { Fragment, type ComponentChildren } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { lineCount } from "../format.ts";
 import type { Highlighter } from "./highlighter.ts";
 import { Row } from "./row.tsx";
+import { revealMark } from "./sideways.ts";
 
 export interface Shown {
   text: string;
@@ -24,9 +26,18 @@ interface ExcerptProps {
 
 export function Excerpt({ label, lines, total, highlighter, onGo, children }: ExcerptProps) {
   const digits = String(total).length;
+  const box = useRef<HTMLDivElement>(null);
+  const sought = useRef<number | undefined>(undefined);
+  const first = lines.find(([, line]) => line.isMatch)?.[0];
+  useLayoutEffect(() => {
+    sought.current = first;
+  }, [first, highlighter]);
+  useLayoutEffect(() => {
+    if (sought.current !== undefined && revealMark(box.current!, sought.current)) sought.current = undefined;
+  });
   return (
     <div class="viewer">
-      <div class="lines only" tabIndex={0} role="region" aria-label={label}>
+      <div class="lines only" ref={box} tabIndex={0} role="region" aria-label={label}>
         {lines.map(([number, line], at) => (
           <Fragment key={number}>
             <Gap lines={at === 0 ? number - 1 : number - lines[at - 1]![0] - 1} />
