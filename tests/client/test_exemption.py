@@ -46,14 +46,14 @@ def test_what_the_host_vouches_for_is_exempt_at_any_length() -> None:
 
 async def test_an_adapter_knows_its_own_tools_whatever_others_are_called() -> None:
     adapter = Adapter(Guard(policy=SMALL, spool=False))
-    call: dict[str, Any] = {"tool": "inspect_output", "call_id": "c"}
+    call, own = adapter.call("inspect_output", "c"), adapter.call("inspect_output", "c", is_own=True)
     for result in ("x" * 1_001, {"content": "x" * 1_001}):
-        assert (await adapter.process(result, **call)).outcome is Outcome.TRUNCATED
-        assert adapter.process_sync(result, **call).outcome is Outcome.TRUNCATED
-        assert (await adapter.process(result, **call, is_own=True)).value is result
-        assert adapter.process_sync(result, **call, is_own=True).value is result
+        assert (await call.process(result)).outcome is Outcome.TRUNCATED
+        assert call.process_sync(result).outcome is Outcome.TRUNCATED
+        assert (await own.process(result)).value is result
+        assert own.process_sync(result).value is result
     answer = OwnAnswer("x" * 1_001)
-    assert adapter.process_sync(answer, **call).value is answer
+    assert call.process_sync(answer).value is answer
 
 
 @pytest.mark.parametrize("tool", ["get_terminal_output", "inspect_output"])
@@ -61,8 +61,8 @@ async def test_an_adapter_knows_its_own_tools_whatever_others_are_called() -> No
 def test_an_own_answer_never_spills_whatever_the_policy_exempts(tool: str, exempt: frozenset[str]) -> None:
     adapter = Adapter(Guard(policy=Policy(max_bytes=1_000, exempt=exempt, terminals=True), spool=False))
     for result, is_own in (("x" * 30_000, True), (OwnAnswer("x" * 30_000), False)):
-        assert adapter.process_sync(result, tool=tool, call_id="c", is_own=is_own).value is result
-    assert adapter.process_sync("x" * 30_000, tool=tool, call_id="c").outcome is Outcome.TRUNCATED
+        assert adapter.call(tool, "c", is_own=is_own).process_sync(result).value is result
+    assert adapter.call(tool, "c").process_sync("x" * 30_000).outcome is Outcome.TRUNCATED
 
 
 @pytest.mark.parametrize(

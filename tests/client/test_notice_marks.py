@@ -179,8 +179,8 @@ def test_a_mark_is_of_twelve_digits_and_is_the_same_again() -> None:
 
 async def test_of_two_adapters_one_makes_the_notice() -> None:
     first, second = (Adapter(Guard(policy=Policy(max_bytes=200), spool=False)) for _ in range(2))
-    once = await first.process(LONG, tool="t", call_id="c")
-    twice = await second.process(once.value, tool="t", call_id="c")
+    once = await first.call("t", "c").process(LONG)
+    twice = await second.call("t", "c").process(once.value)
 
     assert twice.value is once.value
     assert (once.outcome, twice.outcome) == (Outcome.TRUNCATED, Outcome.INLINE)

@@ -124,11 +124,11 @@ OBJECTS: dict[str, Any] = {
 
 
 async def by_adapter(guard: Guard, value: Any) -> Any:
-    return (await Adapter(guard).process(value, tool="t", call_id="c")).value
+    return (await Adapter(guard).call("t", "c").process(value)).value
 
 
 async def by_adapter_sync(guard: Guard, value: Any) -> Any:
-    return Adapter(guard).process_sync(value, tool="t", call_id="c").value
+    return Adapter(guard).call("t", "c").process_sync(value).value
 
 
 async def by_function(guard: Guard, value: Any) -> Any:
@@ -245,5 +245,5 @@ def test_a_short_one_is_the_same_object() -> None:
         OfDataclass("user", "short"),
         HumanMessage("short"),
     ):
-        assert Adapter(guard).process_sync(message, tool="t", call_id="c").value is message
+        assert Adapter(guard).call("t", "c").process_sync(message).value is message
         assert guard.wrap(lambda message=message: message)() is message

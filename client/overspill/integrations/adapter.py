@@ -1,8 +1,9 @@
-"""What all adapters share: a guard, and the tools that read what it stores."""
+"""What all adapters share: a guard, the tools that read what it stores, and each call of a tool."""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from overspill.agent_tools.reading_tools import reading_tools
@@ -46,77 +47,22 @@ class Adapter:
         self.guard: Guard = Guard(SyncClient(), environment_policy()) if guard is None else guard
         self.reading_tools: tuple[AgentTool, ...] = reading_tools(self.guard)
 
-    async def guarded(
-        self, running: Awaitable[Any], *, passing: tuple[type[Exception], ...] = (), **call: Any
-    ) -> Guarded:
-        """Wait for a tool's call, and return what the guard makes of its result; `call` as in `process`.
-
-        Raises what the call raises: see `calling`.
-        """
-        async with self.calling(passing=passing, **call):
-            result = await running
-        return await self.process(result, **call)
-
-    def calling(self, *, passing: tuple[type[Exception], ...] = (), **call: Any) -> ToolBlock:
-        """Return the block in which a tool is called; `call` as in `process`.
-
-        What the tool captures belongs to that call. Its exceptions go on as `raising` says.
-        """
-        return ToolBlock(self, call, passing, call_context.calling(call["call_id"], call["session"]))
-
-    def raising(self, *, passing: tuple[type[Exception], ...] = (), **call: Any) -> ToolBlock:
-        """Return a block that raises what a tool raises, with its message shortened if it is too long.
-
-        The classes of `passing` stay as they are: those that a framework uses for control flow. `call` as in
-        `process`.
-        """
-        return ToolBlock(self, call, passing, nullcontext())
-
-    async def process(
+    def call(
         self,
-        result: Any,
-        *,
         tool: str,
-        call_id: str,
+        call_id: str | None = None,
         session: str | None = None,
+        *,
         is_own: bool | None = False,
-        is_printed: bool = False,
-    ) -> Guarded:
-        """Return what the guard makes of a result. `is_own`: it is of one of the `reading_tools`.
+        passing: tuple[type[Exception], ...] = (),
+    ) -> ToolCall:
+        """Return a call of a tool. It gets a random id if it has none.
 
-        A tool that only has the name of one is guarded as all others are. None: nobody knows whose it is. It
-        then passes if it is as short as answers of these tools are. `is_printed`: the framework shows a model
-        the text of any object, and the notice may stand alone in the place of one.
+        `is_own`: the tool is one of the `reading_tools`. A tool that only has the name of one is guarded as
+        all others are. None: nobody knows whose it is. Its result then passes if it is as short as answers of
+        these tools are. `passing` are classes of exceptions that a framework uses for control flow.
         """
-        policy = self._policy(result, tool, session, is_own=is_own)
-        with call_context.guarding_tool():
-            return await self.guard.process(
-                result, tool=tool, call_id=call_id, session=session, policy=policy, is_printed=is_printed
-            )
-
-    def process_sync(
-        self,
-        result: Any,
-        *,
-        tool: str,
-        call_id: str,
-        session: str | None = None,
-        is_own: bool | None = False,
-        is_printed: bool = False,
-    ) -> Guarded:
-        """Do the same as `process`, for code without an event loop."""
-        policy = self._policy(result, tool, session, is_own=is_own)
-        with call_context.guarding_tool():
-            return self.guard.process_sync(
-                result, tool=tool, call_id=call_id, session=session, policy=policy, is_printed=is_printed
-            )
-
-    def _policy(self, result: Any, tool: str, session: str | None, *, is_own: bool | None) -> Policy | None:
-        if is_own or isinstance(result, OwnAnswer):
-            return policy_for_own_tool(self.guard.policy_for(session), tool)
-        if is_own is None or tool not in READING_TOOLS:
-            return None
-        return policy_for_foreign_tool(self.guard.policy_for(session))
+        return ToolCall(self.guard, tool, call_id or call_context.minted(), session, is_own, passing)
 
 
 def adapter_for(guard: Guard | None, known: Iterable[Adapter]) -> Adapter:
@@ -131,19 +77,61 @@ def adapter_for(guard: Guard | None, known: Iterable[Adapter]) -> Adapter:
     return found[0] if found else Adapter(guard)
 
 
-class ToolBlock:
-    """The block of one tool call, for `with` or `async with`: see `Adapter.calling` and `Adapter.raising`."""
+@dataclass
+class ToolCall:
+    """One call of a tool: a block for `with` or `async with` in which it runs, and what guards its result.
 
-    def __init__(
-        self,
-        adapter: Adapter,
-        call: dict[str, Any],
-        passing: tuple[type[Exception], ...],
-        context: AbstractContextManager[None],
-    ) -> None:
-        self._adapter, self._call, self._passing, self._context = adapter, call, passing, context
+    What the tool captures itself belongs to the call. An exception that it raises goes on with a shorter
+    message if that is too long; those of the classes in `passing` go on as they are.
+    """
+
+    guard: Guard
+    tool: str
+    id: str
+    session: str | None
+    is_own: bool | None
+    passing: tuple[type[Exception], ...]
+    names_captures: bool = True
+    _context: AbstractContextManager[None] = field(init=False)
+
+    async def run(self, running: Awaitable[Any]) -> Guarded:
+        """Wait for what the tool returns, in the block, and return what the guard makes of it."""
+        async with self:
+            result = await running
+        return await self.process(result)
+
+    async def process(self, result: Any, *, is_printed: bool = False) -> Guarded:
+        """Return what the guard makes of a result.
+
+        `is_printed`: the framework shows a model the text of any object, and the notice may stand alone in
+        the place of one.
+        """
+        with call_context.guarding_tool():
+            return await self.guard.process(result, **self._named(result), is_printed=is_printed)
+
+    def process_sync(self, result: Any, *, is_printed: bool = False) -> Guarded:
+        """Do the same as `process`, for code without an event loop."""
+        with call_context.guarding_tool():
+            return self.guard.process_sync(result, **self._named(result), is_printed=is_printed)
+
+    def raising(self) -> ToolCall:
+        """Return a block for exceptions alone: a generator may go on in another context."""
+        return replace(self, names_captures=False)
+
+    def _named(self, result: Any) -> dict[str, Any]:
+        policy = self._policy(result)
+        return {"tool": self.tool, "call_id": self.id, "session": self.session, "policy": policy}
+
+    def _policy(self, result: Any) -> Policy | None:
+        if self.is_own or isinstance(result, OwnAnswer):
+            return policy_for_own_tool(self.guard.policy_for(self.session), self.tool)
+        if self.is_own is None or self.tool not in READING_TOOLS:
+            return None
+        return policy_for_foreign_tool(self.guard.policy_for(self.session))
 
     def __enter__(self) -> None:
+        calling = call_context.calling(self.id, self.session)
+        self._context = calling if self.names_captures else nullcontext()
         self._context.__enter__()
 
     def __exit__(
@@ -151,7 +139,7 @@ class ToolBlock:
     ) -> None:
         self._context.__exit__(kind, error, trace)
         if self._is_guarded(error):
-            _raise_shortened(error, self._adapter.process_sync(error, **self._call))
+            _raise_shortened(error, self.process_sync(error))
 
     async def __aenter__(self) -> None:
         self.__enter__()
@@ -161,10 +149,10 @@ class ToolBlock:
     ) -> None:
         self._context.__exit__(kind, error, trace)
         if self._is_guarded(error):
-            _raise_shortened(error, await self._adapter.process(error, **self._call))
+            _raise_shortened(error, await self.process(error))
 
     def _is_guarded(self, error: BaseException | None) -> TypeGuard[Exception]:
-        return isinstance(error, Exception) and not isinstance(error, self._passing)
+        return isinstance(error, Exception) and not isinstance(error, self.passing)
 
 
 def _raise_shortened(error: Exception, guarded: Guarded) -> None:

@@ -19,12 +19,12 @@ from agent_framework import (
 )
 from agent_framework.exceptions import UserInputRequiredException
 
-from overspill.guard.call_context import minted
 from overspill.guard.guarded import METADATA
 from overspill.integrations.adapter import Adapter
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from typing import TypeAlias
 
     from agent_framework import (
         AgentSession,
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guard import Guard
     from overspill.guard.guarded import Guarded
+    from overspill.integrations.adapter import ToolCall
+
+    _CallOf: TypeAlias = Callable[[Content], ToolCall]
 
 _CONTROL_FLOW: Final = (MiddlewareTermination, MiddlewareFailure, UserInputRequiredException)
 
@@ -72,27 +75,22 @@ class OverspillProvider(ContextProvider):
         ours = [tool for tool in self._tools if tool.name not in taken]
         context.extend_tools(self.source_id, ours)
         context.extend_middleware(self.source_id, self._middleware)
-        calls = _calls(context.input_messages, _names(ours), session.session_id)
-        context.input_messages = [await self._brought(each, calls) for each in context.input_messages]
+        call_of = self._calls(context.input_messages, _names(ours), session.session_id)
+        context.input_messages = [await _brought(each, call_of) for each in context.input_messages]
 
-    async def _brought(self, message: Message, calls: dict[str | None, dict[str, Any]]) -> Message:
-        """Return the message with the results in it guarded: the same object if none is too long."""
-        contents = [await self._result(each, calls) for each in message.contents]
-        if all(new is old for new, old in zip(contents, message.contents, strict=True)):
-            return message
-        made = copy.copy(message)
-        made.contents = contents
-        return made
+    def _calls(self, messages: Sequence[Message], own: set[str], session: str) -> _CallOf:
+        """Return what gives the call of a result in these messages.
 
-    async def _result(self, content: Content, calls: dict[str | None, dict[str, Any]]) -> Content:
-        if content.type != "function_result" or not content.items:
-            return content
-        call_id = content.call_id or minted()
-        guarded = await self.adapter.process(content.items, call_id=call_id, **calls[content.call_id])
-        if guarded.notice is None:
-            return content
-        kept = {"id": content.id, "exception": content.exception, "annotations": content.annotations}
-        return Content.from_function_result(call_id, result=_with_metadata(guarded), **kept)
+        `own` are the names of the reading tools that the agent has.
+        """
+        contents = [each for message in messages for each in message.contents]
+        names = {each.call_id: each.name or "" for each in contents if each.type == "function_call"}
+
+        def call_of(result: Content) -> ToolCall:
+            name = names.get(result.call_id, "")
+            return self.adapter.call(name, result.call_id, session, is_own=name in own)
+
+        return call_of
 
 
 class _Middleware(FunctionMiddleware):
@@ -108,10 +106,10 @@ class _Middleware(FunctionMiddleware):
         if isinstance(context.function, _ReadingTool):  # the framework would refuse what a model writes
             context.result = await context.function.answer(context.arguments, _session(context))
             return
-        call = _named(context)
-        async with self._adapter.calling(**call, passing=_CONTROL_FLOW):
+        name, call_id = context.function.name, context.metadata.get("call_id")
+        async with (call := self._adapter.call(name, call_id, _session(context), passing=_CONTROL_FLOW)):
             await call_next()
-        guarded = await self._adapter.process(context.result, **call)
+        guarded = await call.process(context.result)
         if guarded.notice is not None:
             context.result = _with_metadata(guarded)
 
@@ -144,21 +142,25 @@ def _names(tools: Iterable[Any]) -> set[str]:
     return {getattr(tool, "name", "") for tool in tools}
 
 
-def _calls(messages: Sequence[Message], own: set[str], session: str) -> dict[str | None, dict[str, Any]]:
-    """Return what the guard is told of the calls of messages, by their ids: those of unknown ones too.
+async def _brought(message: Message, call_of: _CallOf) -> Message:
+    """Return the message with the results in it guarded: the same object if none is too long."""
+    contents = [await _result(each, call_of) for each in message.contents]
+    if all(new is old for new, old in zip(contents, message.contents, strict=True)):
+        return message
+    made = copy.copy(message)
+    made.contents = contents
+    return made
 
-    `own` are the names of the reading tools that the agent has.
-    """
-    contents = [each for message in messages for each in message.contents]
-    names = {each.call_id: each.name or "" for each in contents if each.type == "function_call"}
-    tools = {each.call_id: names.get(each.call_id, "") for each in contents}
-    return {call: {"tool": name, "session": session, "is_own": name in own} for call, name in tools.items()}
 
-
-def _named(context: FunctionInvocationContext) -> dict[str, Any]:
-    """Return how the guard names the call: its tool, id and session."""
-    call_id = context.metadata.get("call_id") or minted()
-    return {"tool": context.function.name, "call_id": call_id, "session": _session(context)}
+async def _result(content: Content, call_of: _CallOf) -> Content:
+    if content.type != "function_result" or not content.items:
+        return content
+    call = call_of(content)
+    guarded = await call.process(content.items)
+    if guarded.notice is None:
+        return content
+    kept = {"id": content.id, "exception": content.exception, "annotations": content.annotations}
+    return Content.from_function_result(call.id, result=_with_metadata(guarded), **kept)
 
 
 def _session(context: FunctionInvocationContext) -> str | None:

@@ -17,7 +17,6 @@ from agno.run.base import BaseRunOutputEvent
 from agno.tools import Toolkit
 from agno.tools.function import Function, ToolResult
 
-from overspill.guard.call_context import minted
 from overspill.guard.guarded import METADATA
 from overspill.integrations.adapter import OwnAnswer, adapter_for
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guard import Guard
     from overspill.guard.guarded import Guarded
-    from overspill.integrations.adapter import Adapter
+    from overspill.integrations.adapter import Adapter, ToolCall
 
 AgentT = TypeVar("AgentT", bound=Any)
 _CONTROL_FLOW = (AgentRunException, RunCancelledException)
@@ -82,14 +81,13 @@ def _hook(adapter: Adapter) -> Callable[..., Any]:
         function_name: str, func: Callable[..., Any], args: dict[str, Any], run_context: RunContext | None
     ) -> Any:
         session = run_context.session_id if run_context else None
-        call: dict[str, Any] = {"tool": function_name, "call_id": minted(), "session": session}
-        with adapter.calling(**call, passing=_CONTROL_FLOW):
+        with (call := adapter.call(function_name, session=session, passing=_CONTROL_FLOW)):
             result = func(**args)
         if inspect.isawaitable(result):
-            return _awaited(adapter, result, call)
+            return _awaited(result, call)
         if isinstance(result, Iterator):
-            return _streamed(adapter, result, call)
-        return _with_metadata(adapter.process_sync(result, **call, is_printed=True))
+            return _streamed(result, call)
+        return _with_metadata(call.process_sync(result, is_printed=True))
 
     hook: Any = overspill
     hook.adapter = adapter
@@ -97,40 +95,38 @@ def _hook(adapter: Adapter) -> Callable[..., Any]:
     return overspill
 
 
-async def _awaited(adapter: Adapter, running: Awaitable[Any], call: dict[str, Any]) -> Any:
-    async with adapter.calling(**call, passing=_CONTROL_FLOW):
+async def _awaited(running: Awaitable[Any], call: ToolCall) -> Any:
+    async with call:
         result = await running
     if isinstance(result, AsyncIterator):
-        return _streamed_async(adapter, result, call)
+        return _streamed_async(result, call)
     if isinstance(result, Iterator):
-        return _streamed(adapter, result, call)
-    return _with_metadata(await adapter.process(result, **call, is_printed=True))
+        return _streamed(result, call)
+    return _with_metadata(await call.process(result, is_printed=True))
 
 
-def _streamed(adapter: Adapter, items: Iterator[Any], call: dict[str, Any]) -> Iterator[Any]:
+def _streamed(items: Iterator[Any], call: ToolCall) -> Iterator[Any]:
     """Yield events as they come, and at the end the texts, guarded as one: agno joins them for the model."""
     held: list[Any] = []
-    with adapter.raising(**call, passing=_CONTROL_FLOW):
+    with call.raising():
         for item in items:
             if isinstance(item, BaseRunOutputEvent):
                 yield item
             else:
                 held.append(item)
-    yield from _shown(held, adapter.process_sync("".join(map(str, held)), **call))
+    yield from _shown(held, call.process_sync("".join(map(str, held))))
 
 
-async def _streamed_async(
-    adapter: Adapter, items: AsyncIterator[Any], call: dict[str, Any]
-) -> AsyncIterator[Any]:
+async def _streamed_async(items: AsyncIterator[Any], call: ToolCall) -> AsyncIterator[Any]:
     """Do the same as `_streamed`, for asynchronous code."""
     held: list[Any] = []
-    async with adapter.raising(**call, passing=_CONTROL_FLOW):
+    async with call.raising():
         async for item in items:
             if isinstance(item, BaseRunOutputEvent):
                 yield item
             else:
                 held.append(item)
-    for each in _shown(held, await adapter.process("".join(map(str, held)), **call)):
+    for each in _shown(held, await call.process("".join(map(str, held)))):
         yield each
 
 
@@ -146,7 +142,7 @@ class _Continuing:
     def continue_run(self, run_response: Any = None, **named: Any) -> Any:
         """Guard these results, and go on with the run."""
         for execution, requirement, call in self._brought(run_response, **named):
-            _bring(execution, requirement, self.overspill.process_sync(execution.result, **call))
+            _bring(execution, requirement, call.process_sync(execution.result))
         return super().continue_run(run_response, **named)  # type: ignore[misc]
 
     def acontinue_run(self, run_response: Any = None, **named: Any) -> Any:
@@ -157,7 +153,7 @@ class _Continuing:
 
     async def _guard_brought(self, run_response: Any, **named: Any) -> None:
         for execution, requirement, call in self._brought(run_response, **named):
-            _bring(execution, requirement, await self.overspill.process(execution.result, **call))
+            _bring(execution, requirement, await call.process(execution.result))
 
     def _brought(
         self,
@@ -166,16 +162,16 @@ class _Continuing:
         requirements: Sequence[RunRequirement] | None = None,
         session_id: str | None = None,
         **_: Any,
-    ) -> Iterator[tuple[ToolExecution, RunRequirement | None, dict[str, Any]]]:
-        """Yield the calls with such a result, what asked for each, and what the guard is told of it."""
+    ) -> Iterator[tuple[ToolExecution, RunRequirement | None, ToolCall]]:
+        """Yield the calls with such a result, what asked for each, and the call for the guard."""
         asked = [each for each in requirements or getattr(run_response, "requirements", None) or () if each]
         known = {id(each.tool_execution): each for each in asked}
         found = [*(getattr(run_response, "tools", None) or ()), *(each.tool_execution for each in asked)]
         session = getattr(run_response, "session_id", None) or session_id
         for each in {id(each): each for each in found if each is not None}.values():
             if each.external_execution_required and each.result is not None:
-                call = {"tool": each.tool_name or "", "call_id": each.tool_call_id or minted()}
-                yield each, known.get(id(each)), {**call, "session": session}
+                call = self.overspill.call(each.tool_name or "", each.tool_call_id, session)
+                yield each, known.get(id(each)), call
 
 
 def _bring(execution: ToolExecution, requirement: RunRequirement | None, guarded: Guarded) -> None:

@@ -79,11 +79,9 @@ class _Guarding:
 
     async def run_json(self, args: Any, cancellation_token: Any, call_id: str | None = None) -> Any:
         """Run the tool, and guard what it returns or raises."""
-        adapter, name = self.overspill, self.name  # type: ignore[attr-defined]
-        call: dict[str, Any] = {"tool": name, "call_id": call_id or minted(), "session": None}
-        async with adapter.calling(**call):
+        async with (call := self.overspill.call(self.name, call_id)):  # type: ignore[attr-defined]
             result = await super().run_json(args, cancellation_token, call_id=call_id)  # type: ignore[misc]
-        return (await adapter.process(result, **call, is_printed=True)).value
+        return (await call.process(result, is_printed=True)).value
 
 
 class _Functions(StaticStreamWorkbench):
@@ -127,7 +125,7 @@ class _GuardingWorkbench:
 
     async def _guarded_result(self, result: ToolResult, call_id: str) -> ToolResult:
         content = _content(result)
-        guarded = await self.overspill.process(content, tool=result.name, call_id=call_id)
+        guarded = await self.overspill.call(result.name, call_id).process(content)
         return _with_texts(result, guarded)
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from copilot import Tool, ToolInvocation, ToolResult
 from copilot.session_events import ToolExecutionCompleteData, ToolExecutionStartData
 
-from overspill.guard.call_context import minted
 from overspill.guard.guard import Guard
 from overspill.guard.guarded import METADATA
 from overspill.integrations.adapter import Adapter, adapter_for
@@ -107,23 +106,21 @@ class _Hooks:
 
     async def _guarded(self, result: dict[str, Any], called: Any) -> dict[str, Any] | None:
         """Return the result with a notice in the place of its text; None if it may stay."""
-        guarded = await self.adapter.process(
-            result.get(_TEXT),
-            tool=called["toolName"],
-            call_id=self._call_id(called),
-            session=called["sessionId"],
-        )
+        call = self.adapter.call(called["toolName"], self._call_id(called), called["sessionId"])
+        guarded = await call.process(result.get(_TEXT))
         if guarded.notice is None:
             return None
         beside = result.get(_PROGRAMS_SEE)
         shown = {**(beside if isinstance(beside, dict) else {}), METADATA: guarded.metadata}
         return {**result, _TEXT: guarded.value, _PROGRAMS_SEE: shown}
 
-    def _call_id(self, called: Any) -> str:
+    def _call_id(self, called: Any) -> str | None:
         """Return the id of the first call of this tool, with these arguments, that still runs."""
         key = _key(called["toolName"], called["toolArgs"])
         found = next((each for each, known in self._running.items() if known == key), None)
-        return minted() if found is None else (self._running.pop(found), found)[1]
+        if found is not None:
+            del self._running[found]
+        return found
 
 
 def _key(tool: str, arguments: Any) -> tuple[str, str]:
@@ -137,15 +134,14 @@ def _with_failures_guarded(tool: Tool, adapter: Adapter) -> Tool:
         return tool
 
     async def call(invocation: ToolInvocation) -> ToolResult:
-        call_id, session = invocation.tool_call_id or minted(), invocation.session_id or None
-        async with adapter.calling(tool=tool.name, call_id=call_id, session=session):
+        call = adapter.call(tool.name, invocation.tool_call_id, invocation.session_id or None)
+        async with call:
             result: Any = handler(invocation)
             if inspect.isawaitable(result):
                 result = await result
         if not isinstance(result, ToolResult) or result.result_type == "success":
             return result  # the hook guards it
-        text = result.text_result_for_llm
-        guarded = await adapter.process(text, tool=tool.name, call_id=call_id, session=session)
+        guarded = await call.process(result.text_result_for_llm)
         return dataclasses.replace(result, text_result_for_llm=guarded.value)
 
     return dataclasses.replace(tool, handler=call)

@@ -14,7 +14,6 @@ from crewai.hooks.tool_hooks import get_after_tool_call_hooks, register_after_to
 from crewai.tools import BaseTool
 from pydantic import BaseModel, ConfigDict, PrivateAttr
 
-from overspill.guard.call_context import minted
 from overspill.integrations.adapter import Adapter, adapter_for
 
 if TYPE_CHECKING:
@@ -82,9 +81,7 @@ def _after_tool_call(context: ToolCallHookContext) -> str | None:
         return None
     text, raw = context.tool_result, context.raw_tool_result
     is_data = isinstance(raw, dict | list) and text == str(raw)
-    guarded = adapter.process_sync(
-        raw if is_data else text, tool=context.tool_name, call_id=minted(), is_printed=True
-    )
+    guarded = adapter.call(context.tool_name).process_sync(raw if is_data else text, is_printed=True)
     return None if guarded.notice is None else str(guarded.value)
 
 

@@ -74,7 +74,7 @@ class OverspillPlugin(BasePlugin):
     ) -> None:
         """Let what the tool captures itself belong to its call."""
         del tool, tool_args
-        begin(**_named(tool_context))
+        begin(tool_context.function_call_id or minted(), _session(tool_context.session))
 
     async def after_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, result: Any
@@ -122,17 +122,15 @@ class OverspillPlugin(BasePlugin):
         brought = part.function_response
         if brought is None or not brought.response or (brought.name or "").startswith(_OF_ADK):
             return part
-        call_id = brought.id or minted()
-        guarded = await self.adapter.process(
-            brought.response, tool=brought.name or "", call_id=call_id, session=session
-        )
+        guarded = await self.adapter.call(brought.name or "", brought.id, session).process(brought.response)
         if guarded.notice is None:
             return part
         shown = brought.model_copy(update={"response": guarded.value})
         return part.model_copy(update={"function_response": shown})
 
     async def _guarded(self, result: Any, tool: BaseTool, context: ToolContext) -> Guarded:
-        return await self.adapter.process(result, tool=tool.name, **_named(context))
+        call = self.adapter.call(tool.name, context.function_call_id, _session(context.session))
+        return await call.process(result)
 
 
 class _ReadingTool(BaseTool):
@@ -151,11 +149,6 @@ class _ReadingTool(BaseTool):
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> dict[str, Any]:
         """Answer a call."""
         return await self._tool.acall(args, session=_session(tool_context.session))
-
-
-def _named(context: ToolContext) -> dict[str, Any]:
-    """Return how the guard names the call: its id and session."""
-    return {"call_id": context.function_call_id or minted(), "session": _session(context.session)}
 
 
 def _session(session: Session) -> str:

@@ -16,16 +16,16 @@ from haystack.core.serialization import default_from_dict, default_to_dict
 from haystack.dataclasses import ChatMessage
 from haystack.tools import Tool, Toolset
 
-from overspill.guard.call_context import minted
 from overspill.guard.guarded import METADATA
 from overspill.integrations.adapter import Adapter, OwnAnswer, adapter_for
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guard import Guard
     from overspill.guard.guarded import Guarded
+    from overspill.integrations.adapter import ToolCall
 
 AgentT = TypeVar("AgentT", bound=Agent)
 SESSION: Final = "overspill_session"
@@ -68,15 +68,20 @@ class OverspillHook:
     def run(self, state: State) -> None:
         """Guard the results of the step, in the messages of the state."""
         messages = _messages_of_step(state)
-        calls = [_call(each, state) for each in messages]
-        _put(state, messages, [self.adapter.process_sync(**call) for call in calls])
+        _put(state, messages, [call.process_sync(result) for result, call in self._calls(messages, state)])
 
     async def run_async(self, state: State) -> None:
         """Do the same as `run`, for asynchronous code. The results are guarded at the same time."""
         messages = _messages_of_step(state)
-        calls = [_call(each, state) for each in messages]
-        running = [self.adapter.process(**call) for call in calls]
+        running = [call.process(result) for result, call in self._calls(messages, state)]
         _put(state, messages, [await running[0]] if len(running) == 1 else await asyncio.gather(*running))
+
+    def _calls(self, messages: Sequence[ChatMessage], state: State) -> Iterator[tuple[Any, ToolCall]]:
+        """Yield the results of tools, and their calls."""
+        for message in messages:
+            found: Any = message.tool_call_result
+            call = found.origin
+            yield found.result, self.adapter.call(call.tool_name, call.id, _session(state))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the hook as Haystack writes it."""
@@ -133,18 +138,6 @@ def _messages_of_step(state: State) -> list[ChatMessage]:
     while start > 0 and messages[start - 1].tool_call_result is not None:
         start -= 1
     return messages[start:]
-
-
-def _call(message: ChatMessage, state: State) -> dict[str, Any]:
-    """Return what the guard takes: the result of a tool, and how its call is named."""
-    found: Any = message.tool_call_result
-    call = found.origin
-    return {
-        "result": found.result,
-        "tool": call.tool_name,
-        "call_id": call.id or minted(),
-        "session": _session(state),
-    }
 
 
 def _session(state: State) -> str | None:

@@ -16,7 +16,7 @@ from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
-from overspill.guard.call_context import is_program, minted
+from overspill.guard.call_context import is_program
 from overspill.guard.guarded import METADATA
 from overspill.integrations.adapter import Adapter
 from overspill.reading.latest import Latest
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guard import Guard
     from overspill.guard.guarded import Guarded
+    from overspill.integrations.adapter import ToolCall
 
     _Result: TypeAlias = ToolMessage | Command[Any]
     _Exchange: TypeAlias = tuple[ToolMessage, ToolMessage]
@@ -63,10 +64,9 @@ class OverspillMiddleware(AgentMiddleware):
         """Guard the result of one call, and the message of an exception that the call raises."""
         if _is_from_program(request.state, request.tool_call["id"]):
             return handler(request)
-        call = _named(request)
-        with self.adapter.calling(**call, passing=_CONTROL_FLOW):
+        with (call := self._call(request)):
             result = handler(request)
-        return self._returning(self.adapter.process_sync(result, **call), call["session"])
+        return self._returning(call.process_sync(result), call.session)
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[_Result]]
@@ -74,16 +74,15 @@ class OverspillMiddleware(AgentMiddleware):
         """Do the same as `wrap_tool_call`, for asynchronous code."""
         if _is_from_program(request.state, request.tool_call["id"]):
             return await handler(request)
-        call = _named(request)
-        guarded = await self.adapter.guarded(handler(request), passing=_CONTROL_FLOW, **call)
-        return self._returning(guarded, call["session"])
+        call = self._call(request)
+        return self._returning(await call.run(handler(request)), call.session)
 
     def wrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]
     ) -> ModelResponse | ExtendedModelResponse:
         """Guard results that `wrap_tool_call` has not returned. The state keeps what the model is shown."""
         brought = list(self._brought(request))
-        shown = _changed(brought, [self.adapter.process_sync(each, **call) for each, call in brought])
+        shown = _changed(brought, [call.process_sync(each) for each, call in brought])
         if not shown:
             return handler(request)
         return _keeping(request, handler(_showing(request, shown)), shown)
@@ -93,10 +92,16 @@ class OverspillMiddleware(AgentMiddleware):
     ) -> ModelResponse | ExtendedModelResponse:
         """Do the same as `wrap_model_call`, for asynchronous code."""
         brought = list(self._brought(request))
-        shown = _changed(brought, [await self.adapter.process(each, **call) for each, call in brought])
+        shown = _changed(brought, [await call.process(each) for each, call in brought])
         if not shown:
             return await handler(request)
         return _keeping(request, await handler(_showing(request, shown)), shown)
+
+    def _call(self, request: ToolCallRequest) -> ToolCall:
+        config: Any = getattr(request.runtime, "config", None) or {}
+        name, call_id = request.tool_call["name"], request.tool_call["id"]
+        is_own = isinstance(request.tool, _ReadingTool)
+        return self.adapter.call(name, call_id, _thread(config), is_own=is_own, passing=_CONTROL_FLOW)
 
     def _returning(self, guarded: Guarded, session: str | None) -> Any:
         value = _with_metadata(guarded)
@@ -104,7 +109,7 @@ class OverspillMiddleware(AgentMiddleware):
             self._returned[session, message.tool_call_id] = _hash(message)
         return value
 
-    def _brought(self, request: ModelRequest) -> Iterator[tuple[ToolMessage, dict[str, Any]]]:
+    def _brought(self, request: ModelRequest) -> Iterator[tuple[ToolMessage, ToolCall]]:
         """Yield the results since the model's last message, but for what `wrap_tool_call` has returned.
 
         If the run goes on in another process, answers of reading tools are among them.
@@ -115,8 +120,8 @@ class OverspillMiddleware(AgentMiddleware):
             call_id = each.tool_call_id
             was_returned = self._returned.get((session, call_id)) == _hash(each)
             if not was_returned and not _is_from_program(request.state, call_id):
-                known = {"call_id": call_id or minted(), "session": session, "is_own": None}
-                yield each, {"tool": each.name or names.get(call_id) or "", **known}
+                tool = each.name or names.get(call_id) or ""
+                yield each, self.adapter.call(tool, call_id, session, is_own=None)
 
 
 def tool_wrappers(guard: Guard | None = None) -> dict[str, Any]:
@@ -145,14 +150,6 @@ def structured_tool(tool: AgentTool) -> StructuredTool:
         func=call,
         coroutine=acall,
     )
-
-
-def _named(request: ToolCallRequest) -> dict[str, Any]:
-    """Return how the guard names the call: its tool, id and session, and whether the tool is ours."""
-    config: Any = getattr(request.runtime, "config", None) or {}
-    call = request.tool_call
-    known = {"tool": call["name"], "call_id": call["id"] or minted(), "session": _thread(config)}
-    return {**known, "is_own": isinstance(request.tool, _ReadingTool)}
 
 
 def _thread(config: RunnableConfig) -> str | None:

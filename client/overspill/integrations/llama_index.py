@@ -19,7 +19,6 @@ from llama_index.core.tools import (
     adapt_to_async_tool,
 )
 
-from overspill.guard.call_context import minted
 from overspill.integrations.adapter import adapter_for
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guard import Guard
     from overspill.guard.guarded import Guarded
-    from overspill.integrations.adapter import Adapter
+    from overspill.integrations.adapter import Adapter, ToolCall
 
 AgentT = TypeVar("AgentT", bound=Any)
 
@@ -94,23 +93,19 @@ class _Guarding:
 
     def call(self, *args: Any, **named: Any) -> ToolOutput:
         """Run the tool, and guard what it returns or raises."""
-        call = self._new_call()
-        with self.overspill.calling(**call):
+        with (call := self._new_call()):
             output: ToolOutput = super().call(*args, **named)  # type: ignore[misc]
-        return _guarded_output(output, self.overspill.process_sync(_content(output), **call, is_printed=True))
+        return _guarded_output(output, call.process_sync(_content(output), is_printed=True))
 
     async def acall(self, *args: Any, **named: Any) -> ToolOutput:
         """Do the same as `call`, for asynchronous code."""
-        call = self._new_call()
-        async with self.overspill.calling(**call):
+        async with (call := self._new_call()):
             output: ToolOutput = await super().acall(*args, **named)  # type: ignore[misc]
-        return _guarded_output(
-            output, await self.overspill.process(_content(output), **call, is_printed=True)
-        )
+        return _guarded_output(output, await call.process(_content(output), is_printed=True))
 
-    def _new_call(self) -> dict[str, Any]:
+    def _new_call(self) -> ToolCall:
         metadata: ToolMetadata = self.metadata  # type: ignore[attr-defined]
-        return {"tool": metadata.get_name(), "call_id": minted(), "session": None}
+        return self.overspill.call(metadata.get_name())
 
 
 def _content(output: ToolOutput) -> Any:

@@ -24,15 +24,14 @@ from agents import (
 from agents.tool_guardrails import ToolGuardrailFunctionOutput
 from pydantic_core import to_jsonable_python
 
-from overspill.guard.call_context import minted
 from overspill.guard.guarded import METADATA
 from overspill.integrations.adapter import adapter_for
 from overspill.integrations.openai_agents_server import (
     GuardedServer,
     awaited,
+    call_of,
     extended,
     is_from_program,
-    named,
     session_of,
 )
 from overspill.integrations.stand_in import StandIn
@@ -141,7 +140,7 @@ class _AgentGuard:
         if is_from_program(context.tool_call):
             return ToolGuardrailFunctionOutput.allow()
         plain = to_jsonable_python(data.output, fallback=str)
-        guarded = await self.adapter.process(plain, **named(context, context.tool_name))
+        guarded = await call_of(self.adapter, context, context.tool_name).process(plain)
         if guarded.notice is None:
             return ToolGuardrailFunctionOutput.allow()
         value = self.value_of(context, guarded)
@@ -180,11 +179,11 @@ class _Invoker(StandIn):
         tool_call = getattr(context, "tool_call", None)
         if is_from_program(tool_call):
             return await running
-        call, adapter = named(context, getattr(context, "tool_name", "")), self._owner.adapter
-        async with adapter.calling(**call):
+        call = call_of(self._owner.adapter, context, getattr(context, "tool_name", ""))
+        async with call:
             result = await running
         is_printed = not isinstance(result, str)
-        return self._owner.value_of(context, await adapter.process(result, **call, is_printed=is_printed))
+        return self._owner.value_of(context, await call.process(result, is_printed=is_printed))
 
     def __getattr__(self, name: str) -> Any:
         found = super().__getattr__(name)
@@ -201,9 +200,8 @@ class _Executor(StandIn):
         running = awaited(self._inner(request))
         if is_from_program(getattr(request.data, "raw", None)):
             return await running
-        call_id = getattr(request.data, "call_id", None) or minted()
-        guarded = await self._owner.adapter.guarded(running, tool="shell", call_id=call_id, session=None)
-        return guarded.value
+        call = self._owner.adapter.call("shell", getattr(request.data, "call_id", None))
+        return (await call.run(running)).value
 
 
 class _HandoffInvoker(StandIn):

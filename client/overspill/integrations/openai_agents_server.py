@@ -10,13 +10,15 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from overspill.guard.call_context import is_program, minted
+from overspill.guard.call_context import is_program
 from overspill.guard.guarded import METADATA
 from overspill.integrations.stand_in import StandIn
 from overspill.shapes.fields import get
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from overspill.integrations.adapter import Adapter, ToolCall
 
 
 @dataclass
@@ -52,7 +54,7 @@ class GuardedServer(StandIn):
         running = self._inner.call_tool(tool_name, *given, **more)
         if is_from_program(getattr(call.context, "tool_call", None)):
             return await running
-        guarded = await self._owner.adapter.guarded(running, **named(call.context, tool_name))
+        guarded = await call_of(self._owner.adapter, call.context, tool_name).run(running)
         call.metadata = None if guarded.notice is None else guarded.metadata
         return guarded.value
 
@@ -65,10 +67,9 @@ class GuardedServer(StandIn):
         return lambda context: extended(theirs, context, call.metadata)
 
 
-def named(context: Any, tool: str) -> dict[str, Any]:
-    """Return how the guard names a call: its tool, id and session."""
-    call_id = getattr(context, "tool_call_id", None) or minted()
-    return {"tool": tool, "call_id": call_id, "session": session_of(context)}
+def call_of(adapter: Adapter, context: Any, tool: str) -> ToolCall:
+    """Return the call of a tool that the SDK's context is of."""
+    return adapter.call(tool, getattr(context, "tool_call_id", None), session_of(context))
 
 
 def session_of(context: Any) -> str | None:

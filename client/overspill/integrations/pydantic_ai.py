@@ -33,7 +33,6 @@ from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolApproved, ToolDenied
 from pydantic_ai.toolsets import WrapperToolset
 
-from overspill.guard.call_context import minted
 from overspill.guard.guarded import METADATA
 from overspill.integrations.adapter import Adapter
 from overspill.reading.latest import Latest
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guard import Guard
     from overspill.guard.guarded import Guarded
+    from overspill.integrations.adapter import ToolCall
 
 _CONTROL_FLOW: Final = (ApprovalRequired, CallDeferred, ToolFailedError, ToolRetryError)
 _PASSING: Final = (*_CONTROL_FLOW, ValidationError)
@@ -134,52 +134,30 @@ class OverspillCapability(AbstractCapability[Any]):
         """Guard the result of one call, and the messages of failures, of retries and of exceptions."""
         if _is_from_program(ctx, call):
             return await handler(args)
-        named: dict[str, Any] = {
-            "tool": tool_def.name,
-            "call_id": call.tool_call_id or minted(),
-            "session": ctx.conversation_id,
-            "is_own": tool_def.metadata == _OWN,
-        }
+        is_own = tool_def.metadata == _OWN
+        named = self.adapter.call(
+            tool_def.name, call.tool_call_id, ctx.conversation_id, is_own=is_own, passing=_PASSING
+        )
         try:
-            async with self.adapter.calling(passing=_PASSING, **named):
+            async with named:
                 result = await _completed(handler, args)
         except ToolFailedError as failed:
-            raise await self._shortened(failed, failed.tool_failed, named) from failed.__cause__
+            raise await _shortened(failed, failed.tool_failed, named) from failed.__cause__
         except ToolRetryError as retry:
-            raise await self._shortened(retry, retry.tool_retry, named) from retry.__cause__
+            raise await _shortened(retry, retry.tool_retry, named) from retry.__cause__
         except ValidationError as error:
-            raise await self._shortened_details(error, named) from error.__cause__
-        return await self._guarded(result, named)
-
-    async def _guarded(self, result: Any, named: dict[str, Any]) -> Any:
-        plain = _plain(result)
-        guarded = await self.adapter.process(plain, **named)
-        return result if guarded.value is plain else _with_metadata(guarded)
+            raise await _shortened_details(error, named) from error.__cause__
+        return await _guarded(result, named)
 
     async def _external(self, result: Any, tool: str, call_id: str, session: str | None) -> Any:
         if result == "skip" or isinstance(result, _DECISIONS):
             return result
-        return await self._guarded(result, {"tool": tool, "call_id": call_id or minted(), "session": session})
+        return await _guarded(result, self.adapter.call(tool, call_id, session))
 
     async def _answer(self, part: ToolReturnPart, session: str | None) -> ToolReturnPart:
         given = ToolReturn(part.content, metadata=part.metadata)
         found = await self._external(given, part.tool_name, part.tool_call_id, session)
         return dataclasses.replace(part, content=found.return_value, metadata=found.metadata)
-
-    async def _shortened(self, error: Any, part: Any, named: dict[str, Any]) -> Exception:
-        """Return the error that tells the model of a failure, with a part that is short enough."""
-        guarded = await self.adapter.process(part.content, **named)
-        if guarded.notice is None:
-            return error
-        found = _with_metadata(guarded)
-        known = {} if not hasattr(part, "metadata") else {"metadata": found.metadata}
-        return type(error)(dataclasses.replace(part, content=found.return_value, **known))
-
-    async def _shortened_details(self, error: ValidationError, named: dict[str, Any]) -> Exception:
-        """Return an error with details that are short enough: a model reads them, and the input in them."""
-        details = error.errors(include_url=False, include_context=False)
-        guarded = await self.adapter.process(details, **named)
-        return error if guarded.notice is None else copy_with_message(error, str(guarded.notice))
 
 
 @dataclasses.dataclass
@@ -197,6 +175,29 @@ class _WithReadingTools(WrapperToolset[Any]):
     ) -> Any:
         toolset = self.reading if tool.toolset is self.reading else self.wrapped
         return await toolset.call_tool(name, tool_args, ctx, tool)
+
+
+async def _guarded(result: Any, call: ToolCall) -> Any:
+    plain = _plain(result)
+    guarded = await call.process(plain)
+    return result if guarded.value is plain else _with_metadata(guarded)
+
+
+async def _shortened(error: Any, part: Any, call: ToolCall) -> Exception:
+    """Return the error that tells the model of a failure, with a part that is short enough."""
+    guarded = await call.process(part.content)
+    if guarded.notice is None:
+        return error
+    found = _with_metadata(guarded)
+    known = {} if not hasattr(part, "metadata") else {"metadata": found.metadata}
+    return type(error)(dataclasses.replace(part, content=found.return_value, **known))
+
+
+async def _shortened_details(error: ValidationError, call: ToolCall) -> Exception:
+    """Return an error with details that are short enough: a model reads them, and the input in them."""
+    details = error.errors(include_url=False, include_context=False)
+    guarded = await call.process(details)
+    return error if guarded.notice is None else copy_with_message(error, str(guarded.notice))
 
 
 async def _completed(handler: Callable[[dict[str, Any]], Awaitable[Any]], args: dict[str, Any]) -> Any:

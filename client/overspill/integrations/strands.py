@@ -85,13 +85,13 @@ class OverspillPlugin(Plugin):
     async def _guarded(self, result: Any, use: Any, agent: Any) -> Any:
         name = use["name"]
         is_own = isinstance(agent.tool_registry.registry.get(name), _ReadingTool)
-        guarded = await self.adapter.process(result, tool=name, **_named(use, agent), is_own=is_own)
-        return _with_metadata(guarded)
+        call = self.adapter.call(name, use.get("toolUseId"), _session(agent), is_own=is_own)
+        return _with_metadata(await call.process(result))
 
 
 def _before_tool_call(event: BeforeToolCallEvent) -> None:
     """Let what the tool captures itself belong to its call."""
-    begin(**_named(event.tool_use, event.agent))
+    begin(event.tool_use.get("toolUseId") or minted(), _session(event.agent))
 
 
 def _after_invocation(_event: AfterInvocationEvent) -> None:
@@ -112,11 +112,6 @@ def _reading_tool(tool: AgentTool) -> PythonAgentTool:
     schema = {"json": dict(tool.parameters)}
     spec: Any = {"name": tool.name, "description": tool.description, "inputSchema": schema}
     return _ReadingTool(tool.name, spec, call)
-
-
-def _named(use: Any, agent: Any) -> dict[str, Any]:
-    """Return how the guard names a call: its id and session."""
-    return {"call_id": use.get("toolUseId") or minted(), "session": _session(agent)}
 
 
 def _session(agent: Any) -> str | None:
