@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -28,10 +29,14 @@ MAX_EVENT_BYTES: Final = 512 * 1024 * 1024
 _NOTHING: Final = "{}"
 _CLAUDE_CODE: Final = "claude-code"
 _FAILURE: Final = "PostToolUseFailure"
-_GEMINI_CLI: Final = "gemini-cli"
 _CODEX: Final = "codex"
-_COPILOT_CLI: Final = "copilot-cli"
-_OPENCODE: Final = "opencode"
+_AFTER_TOOL: Final = {
+    _CLAUDE_CODE: ("claude_code", "post_tool_use"),
+    "gemini-cli": ("agent_programs.gemini_cli", "after_tool"),
+    "copilot-cli": ("agent_programs.copilot_cli", "post_tool_use"),
+    "opencode": ("agent_programs.opencode", "after_tool"),
+}
+"""The module and the function that guard a result, by program: each is imported for its program only."""
 
 
 def main(program: str) -> int:
@@ -86,27 +91,10 @@ def _answer(program: str, event: Mapping[str, Any]) -> dict[str, Any]:
         from overspill.integrations.agent_programs.claude_failures import after_failure  # noqa: PLC0415
 
         return after_failure(event)
+    if program not in _AFTER_TOOL:
+        there_are = "claude-code, gemini-cli, codex, copilot-cli and opencode"
+        raise ValueError(f"there is no hook for {program!r}; there are {there_are}")
     from overspill.integrations.agent_programs.results import answered  # noqa: PLC0415
 
-    if program == _CLAUDE_CODE:
-        from overspill.integrations.claude_code import post_tool_use  # noqa: PLC0415
-
-        return answered(program, post_tool_use, event)
-    if program == _GEMINI_CLI:
-        from overspill.integrations.agent_programs.gemini_cli import after_tool  # noqa: PLC0415
-
-        return answered(program, after_tool, event)
-    if program == _COPILOT_CLI:
-        from overspill.integrations.agent_programs.copilot_cli import (  # noqa: PLC0415
-            post_tool_use as after_copilot_tool,
-        )
-
-        return answered(program, after_copilot_tool, event)
-    if program == _OPENCODE:
-        from overspill.integrations.agent_programs.opencode import (  # noqa: PLC0415
-            after_tool as after_opencode_tool,
-        )
-
-        return answered(program, after_opencode_tool, event)
-    there_are = f"{_CLAUDE_CODE}, {_GEMINI_CLI}, {_CODEX}, {_COPILOT_CLI} and {_OPENCODE}"
-    raise ValueError(f"there is no hook for {program!r}; there are {there_are}")
+    module, function = _AFTER_TOOL[program]
+    return answered(program, getattr(import_module(f"overspill.integrations.{module}"), function), event)
