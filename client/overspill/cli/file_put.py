@@ -63,9 +63,7 @@ def put_file(invocation: Invocation, file: str, description: Description, *, is_
     if content.masked:
         kinds = counts_text(content.masked)
         output.say(f"secrets were masked: {kinds}; with --exact the bytes are stored as they are")
-    if invocation.json:
-        invocation.answer(entry)
-    else:
+    if not invocation.answered(entry):
         output.line(entry.id)
     _warn_of_ignored_options(entry, description)
 

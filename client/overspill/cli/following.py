@@ -72,9 +72,7 @@ def follow(invocation: Invocation, ref: str, session: str | None, *, lines: int 
     with invocation.client() as client, client.follow(ref, lines=lines, session=session) as events:
         text = _text_of(client.get(ref, session=session))
         for each in events:
-            if invocation.json:
-                invocation.answer(each)
-            else:
+            if not invocation.answered(each):
                 output.text(each.content if invocation.raw else text.feed(each.content), raw=True)
             output.flush()
         end = events.end

@@ -88,6 +88,12 @@ class Invocation:
         text = msgspec.json.encode(value).decode()
         output.line(text if self.raw else printable_json(text))
 
+    def answered(self, value: object) -> bool:
+        """Print `value` as `answer` does if `--json` asks for that. Return whether it does."""
+        if self.json:
+            self.answer(value)
+        return self.json
+
     def command(self, *words: str) -> str:
         """Return a command line that asks the same service, in a shell like ours. It never has the key."""
         from overspill.integrations.agent_programs.own_command import shell_command

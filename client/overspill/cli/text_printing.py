@@ -32,8 +32,7 @@ def print_text(
 
     `text` has only lines that came after `since`, and so has what follows it.
     """
-    if invocation.json:
-        invocation.answer(text)
+    if invocation.answered(text):
         return
     replaced = rewritten = False
     for page in text_pages(source, ref, text, ansi=invocation.raw, session=session):

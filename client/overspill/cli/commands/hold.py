@@ -40,14 +40,11 @@ def _hold(invocation: Invocation, refs: tuple[str, ...], session: str | None, *,
     with invocation.client() as client:
         for ref in refs:
             entry = (client.release if release else client.hold)(ref, session=session)
-            if invocation.json:
-                invocation.answer(entry)
+            invocation.answered(entry)
 
 
 def _hold_session(invocation: Invocation, session: str, *, release: bool) -> None:
     with invocation.client() as client:
         held = (client.release_session if release else client.hold_session)(session)
-    if invocation.json:
-        invocation.answer(held)
-    else:
+    if not invocation.answered(held):
         output.say(f"{'released' if release else 'on hold:'} {plural(held.captures, 'capture')}")

@@ -36,8 +36,7 @@ def holdout(
     with invocation.client() as client:
         found = client.experiments(since=datetime.now(UTC) - timedelta(seconds=since))
     reports = compare_arms(found, name)
-    if invocation.json:
-        invocation.answer(reports)
+    if invocation.answered(reports):
         return
     for report in reports:
         for line in _lines(report):

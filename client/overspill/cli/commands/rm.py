@@ -49,8 +49,7 @@ def _remove(invocation: Invocation, refs: tuple[str, ...], session: str | None) 
                 output.say(message_of(error))
                 code = code or code_of(error)
             else:
-                if invocation.json:
-                    invocation.answer(removed)
+                invocation.answered(removed)
     if code:
         raise click.exceptions.Exit(code)
 
@@ -61,9 +60,7 @@ def _remove_session(invocation: Invocation, session: str, *, yes: bool) -> None:
         require_yes(question, "removing a whole session", otherwise="nothing was removed")
     with invocation.client() as client:
         removed = client.delete_session(session)
-    if invocation.json:
-        invocation.answer(removed)
-    else:
+    if not invocation.answered(removed):
         stored = plural(removed.stored_size, "stored byte")
         kept = f"; left on hold: {removed.held:,}" if removed.held else ""
         output.say(f"removed {plural(removed.captures, 'capture')}, {stored}{kept}")

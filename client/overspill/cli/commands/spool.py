@@ -55,8 +55,7 @@ def list_(
     entries = [
         entry for partition in _partitions(invocation, everything=everything) for entry in partition.entries()
     ]
-    if invocation.json:
-        invocation.answer(entries)
+    if invocation.answered(entries):
         return
     table = Table(_COLUMNS, Paint(invocation.color))
     table.print([_row(table, entry) for entry in entries])

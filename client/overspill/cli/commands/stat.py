@@ -28,12 +28,9 @@ def stat(invocation: Invocation, ref: Ref, *, session: SessionFilter = None) -> 
     with invocation.source(ref, session) as source:
         entry = source.get(ref, session=session)
         readers = _readers(source, entry)
-    if not invocation.json:
+    known = entry if readers is None else asdict(entry) | {"readers": readers}
+    if not invocation.answered(known):
         print_facts(_facts(entry) | {_who(each): _when(each) for each in readers or ()})
-    elif readers is None:
-        invocation.answer(entry)
-    else:
-        invocation.answer(asdict(entry) | {"readers": readers})
 
 
 def _readers(source: "SyncSource", entry: "Entry") -> "list[Reader] | None":

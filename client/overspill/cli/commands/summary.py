@@ -29,9 +29,7 @@ def summary(invocation: Invocation, ref: Ref, *, session: SessionFilter = None) 
     """
     with invocation.source(ref, session) as source:
         found = source.summary(ref, session=session)
-    if invocation.json:
-        invocation.answer(found)
-    else:
+    if not invocation.answered(found):
         _summarise(found, Paint(invocation.color), raw=invocation.raw)
 
 

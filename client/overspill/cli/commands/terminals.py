@@ -59,8 +59,7 @@ def terminals(
         return
     with invocation.client() as client:
         found = list(_iterate_terminals(client, session, limit, is_ended_too=everything))
-    if invocation.json:
-        invocation.answer(wire.Listing(captures=found))
+    if invocation.answered(wire.Listing(captures=found)):
         return
     table = Table(_COLUMNS, Paint(invocation.color))
     table.print([_row(table, entry) for entry in found])
@@ -86,8 +85,7 @@ def _print_sections(invocation: Invocation, ref: str, session: str | None) -> No
     with invocation.client() as client, client.stream(ref, session=session) as pieces:
         for piece in pieces:
             marks.feed(piece)
-    if invocation.json:
-        invocation.answer(marks.sections)
+    if invocation.answered(marks.sections):
         return
     table = Table(_SECTIONS, Paint(invocation.color))
     table.print([_section_row(each) for each in marks.sections])

@@ -26,7 +26,5 @@ def ttl(
     """Change how long a capture lives, and print when it expires."""
     with invocation.client() as client:
         entry = client.set_ttl(ref, duration, session=session)
-    if invocation.json:
-        invocation.answer(entry)
-    else:
+    if not invocation.answered(entry):
         output.line(instant(entry.expires))

@@ -14,8 +14,7 @@ def usage(invocation: Invocation) -> None:
     """Show what the tenant has stored, and its limits."""
     with invocation.client() as client:
         used = client.usage()
-    if invocation.json:
-        invocation.answer(used)
+    if invocation.answered(used):
         return
     print_facts(
         {

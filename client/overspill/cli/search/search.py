@@ -65,8 +65,7 @@ class PrintedSearch:
             found += int(text.match_count)
             self.incomplete += text.incomplete or []
             self.cursor = (text.next or {}).get("cursor")
-            if invocation.json:
-                invocation.answer(text)
+            if invocation.answered(text):
                 return found
             is_last = self.cursor is None or self._lines_left(found) <= 0
             if not self.query.count:
