@@ -9,7 +9,7 @@ import pytest
 from overspill import Guard, Policy
 from overspill.guard.holdout import Holdout
 from overspill.mcp.request import CALL, Request
-from overspill.mcp.results import guarded
+from overspill.mcp.results import GuardedCall
 from overspill.mcp.tool_names import ToolNames
 
 NAMED: Final = {"uri": "file:///tmp/" + "u" * 100}
@@ -24,11 +24,13 @@ FORMS: Final[dict[str, tuple[dict[str, Any], int]]] = {
 """Blocks, and the lines that each makes."""
 
 
-async def shown(content: list[Any]) -> dict[str, Any]:
+def call_of(guard: Guard, session: str | None = None) -> GuardedCall:
     request = Request(None, CALL, {"name": "many", "_meta": {}})
-    found = await guarded(
-        Guard(), None, ToolNames((), drops_schemas=False), request, {"content": content, "isError": False}
-    )
+    return GuardedCall(guard, None, ToolNames((), drops_schemas=False), request, session)
+
+
+async def shown(content: list[Any]) -> dict[str, Any]:
+    found = await call_of(Guard()).result({"content": content, "isError": False})
     assert isinstance(found, dict)
     return found
 
@@ -62,14 +64,12 @@ async def test_metadata_of_a_few_blocks_stays() -> None:
 async def test_the_blocks_of_a_tool_that_is_exempt_stay() -> None:
     result = {"content": [FORMS["texts with metadata"][0]] * 9_000}
     guard = Guard(policy=Policy(exempt=frozenset({"many"})))
-    request = Request(None, CALL, {"name": "many", "_meta": {}})
 
-    assert await guarded(guard, None, ToolNames((), drops_schemas=False), request, result) is result
+    assert await call_of(guard).result(result) is result
 
 
 async def test_the_blocks_of_a_session_that_is_held_out_stay() -> None:
     result = {"content": [FORMS["texts of one character"][0]] * 9_000}
     guard = Guard(holdout=Holdout(name="whole", share=1 - 1e-15))
-    request = Request(None, CALL, {"name": "many", "_meta": {}})
 
-    assert await guarded(guard, None, ToolNames((), drops_schemas=False), request, result, "one") is result
+    assert await call_of(guard, "one").result(result) is result

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from overspill import Guard, Policy
 from overspill.mcp.request import CALL, Request
-from overspill.mcp.results import guarded
+from overspill.mcp.results import GuardedCall
 from overspill.mcp.schema_room import with_room
 from overspill.mcp.tool_names import ToolNames
 from overspill.mcp.valid_results import shortened, validator
@@ -107,7 +107,9 @@ async def shown(content: Any, schema: dict[str, Any]) -> tuple[Any, dict[str, An
     names = ToolNames((), drops_schemas=False)
     names.listed({"tools": [{"name": "rows", "outputSchema": schema}], "nextCursor": "2"}, "2025-06-18")
     request = Request(None, CALL, {"name": "rows", "_meta": {}})
-    found = await guarded(Guard(), None, names, request, {"content": [], "structuredContent": content})
+    found = await GuardedCall(Guard(), None, names, request).result(
+        {"content": [], "structuredContent": content}
+    )
     return found["structuredContent"], names.schemas["rows"]
 
 
@@ -178,7 +180,9 @@ async def test_structured_content_keeps_to_a_limit_in_tokens() -> None:
     names = ToolNames((), drops_schemas=False)
     names.listed({"tools": [{"name": "rows", "outputSchema": schema}], "nextCursor": "2"}, "2025-06-18")
     request = Request(None, CALL, {"name": "rows", "_meta": {}})
-    found = await guarded(Guard(), Policy(max_bytes=500_000, max_tokens=2_000), names, request, result)
+    found = await GuardedCall(Guard(), Policy(max_bytes=500_000, max_tokens=2_000), names, request).result(
+        result
+    )
 
     jsonschema.validate(found["structuredContent"], names.schemas["rows"])
     assert len(json.dumps(found["structuredContent"])) < 10_000

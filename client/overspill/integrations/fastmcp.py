@@ -16,7 +16,7 @@ from overspill.mcp.client_hosts import ClientHosts
 from overspill.mcp.rendering import SDK_REVISION, definition
 from overspill.mcp.rendering import result as rendered
 from overspill.mcp.request import CALL, Request, client_name_of, session_over_http
-from overspill.mcp.results import guarded
+from overspill.mcp.results import GuardedCall
 from overspill.mcp.tool_names import ToolNames
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class OverspillMiddleware(Middleware):
             return result
         policy = self._hosts.policy(_client_name(context.fastmcp_context))
         dumped = _dumped(result)
-        new = await guarded(self.adapter.guard, policy, names, request, dumped, session)
+        new = await GuardedCall(self.adapter.guard, policy, names, request, session).result(dumped)
         return result if new is dumped else _tool_result(new)
 
     async def _read(

@@ -17,7 +17,7 @@ from overspill.mcp.client_hosts import ClientHosts
 from overspill.mcp.rendering import SDK_REVISION
 from overspill.mcp.rendering import result as rendered
 from overspill.mcp.request import CALL, LIST, Request, client_name_of, session_over_http
-from overspill.mcp.results import guarded
+from overspill.mcp.results import GuardedCall
 from overspill.mcp.tool_names import ToolNames
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ class OverspillMiddleware:
         if request.is_from_program or request.tool in self._whole:
             return result
         policy, dumped = self._hosts.policy(client_name_of(ctx.session)), _dumped(result)
-        new = await guarded(self.adapter.guard, policy, self._names, request, dumped, self._session(ctx))
+        call = GuardedCall(self.adapter.guard, policy, self._names, request, self._session(ctx))
+        new = await call.result(dumped)
         return result if new is dumped else new
 
     def _listed(self, ctx: ServerRequestContext[Any, Any], page: dict[str, Any]) -> dict[str, Any]:
@@ -141,7 +142,7 @@ class _ClientGuard:
         if name in self.whole or request.is_from_program or not isinstance(result, CallToolResult):
             return result
         dumped = _dumped(result)
-        new = await guarded(self.adapter.guard, None, self._names, request, dumped)
+        new = await GuardedCall(self.adapter.guard, None, self._names, request).result(dumped)
         return result if new is dumped else CallToolResult.model_validate(new)
 
     async def list_tools(self, *args: Any, **more: Any) -> ListToolsResult:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from overspill.mcp.schema_room import wants_length
 from overspill.previews.notice_forms import is_placeholder
 from overspill.shapes.field_copies import Unchangeable
 from overspill.shapes.replacing import with_texts
@@ -44,6 +45,39 @@ class _Group:
     places: list[tuple[Any, Any]] = field(default_factory=list)
 
 
+def valid(schema: dict[str, Any] | None, whole: Any, ours: Any, notice: str, max_chars: int) -> Any:
+    """Return `ours`, which was made of `whole`, so that it keeps to the schema of its tool.
+
+    If it is cut, the notice is in it.
+    """
+    is_valid = _any_is_valid if schema is None else validator(schema, whole)
+    if not is_valid(ours):
+        short = _short(whole, notice, max_chars, is_valid, may_be_alone_first=wants_length(schema))
+        if not is_valid(short):  # then the whole was not: to check that takes as long as it is large
+            return ours
+        ours = short
+    return ours if ours == whole else _with_notice(ours, notice, is_valid)
+
+
+def _any_is_valid(_content: Any) -> bool:
+    return True
+
+
+def _short(
+    whole: Any, notice: str, most: int, is_valid: Callable[[Any], bool], *, may_be_alone_first: bool
+) -> Any:
+    """Return content that is shortened, or has the notice alone if it would stay too long otherwise."""
+    if may_be_alone_first:
+        alone = _with_notice_alone(whole, notice, most, is_valid)
+        if alone is not whole:
+            return alone
+    short = shortened(whole, most, is_valid)
+    if len(compact_json(short)) <= most:
+        return short
+    alone = _with_notice_alone(whole, notice, most, is_valid)
+    return short if alone is whole else alone
+
+
 def validator(schema: dict[str, Any], whole: Any) -> Callable[[Any], bool]:
     """Return a function that says whether what was made of `whole` keeps to the schema.
 
@@ -56,7 +90,7 @@ def validator(schema: dict[str, Any], whole: Any) -> Callable[[Any], bool]:
     try:
         kind.check_schema(schema, format_checker=jsonschema.FormatChecker(formats=()))
     except jsonschema.SchemaError:
-        return lambda value: True  # noqa: ARG005
+        return _any_is_valid
     checker = jsonschema.validators.extend(kind, _checks_of_texts(kind, frozenset(texts(whole))))(schema)
 
     def is_valid(value: Any) -> bool:
@@ -174,14 +208,14 @@ def _cut(value: Any, attempt: int) -> Any:
     return value
 
 
-def with_notice(content: Any, notice: str, is_valid: Callable[[Any], bool]) -> Any:
+def _with_notice(content: Any, notice: str, is_valid: Callable[[Any], bool]) -> Any:
     """Return content that was cut, with the notice in it once, if the schema allows a text anywhere."""
     if notice in texts(content):
         return content
     return next((each for each in _attempts(content, notice) if is_valid(each)), content)
 
 
-def with_notice_alone(content: Any, notice: str, max_chars: int, is_valid: Callable[[Any], bool]) -> Any:
+def _with_notice_alone(content: Any, notice: str, max_chars: int, is_valid: Callable[[Any], bool]) -> Any:
     """Return the notice and the smallest entries of content: the same content if its schema refuses that."""
     entries = content.items() if isinstance(content, dict) else ()
     kept: dict[str, Any] = {}

@@ -31,7 +31,7 @@ from overspill.mcp.proxy.own_requests import OwnRequests
 from overspill.mcp.proxy.task_calls import TASK_NEWS, TASK_RESULT, TASK_STATE, TaskCalls
 from overspill.mcp.rendering import result as rendered
 from overspill.mcp.request import CALL, LIST
-from overspill.mcp.results import guarded, guarded_error
+from overspill.mcp.results import GuardedCall
 from overspill.mcp.tool_names import ToolNames
 
 if TYPE_CHECKING:
@@ -252,22 +252,22 @@ class Relay:
         return {**state, **new} if any(state[name] is not new[name] for name in new) else state
 
     async def _guarded(self, call: Request | None, result: Any) -> Any:
-        if call is None or self._is_whole(call):
+        known = self._known(call)
+        if known is None:
             return result
         if isinstance(result, dict) and isinstance(result.get("structuredContent"), dict | list):
-            await self._learn(call)
-        policy = self._hosts.policy(self._client_name)
-        return await guarded(self._guard, policy, self._names, call, result)
+            await self._learn(known.request)
+        return await known.result(result)
 
     async def _shortened(self, call: Request | None, error: Any) -> Any:
-        if call is None or self._is_whole(call):
-            return error
-        return await guarded_error(
-            self._guard, self._hosts.policy(self._client_name), self._names, call, error
-        )
+        known = self._known(call)
+        return error if known is None else await known.error(error)
 
-    def _is_whole(self, call: Request) -> bool:
-        return call.is_from_program or call.tool in self._choices.whole
+    def _known(self, call: Request | None) -> GuardedCall | None:
+        """Return a call for the guard, or None for one whose result stays whole."""
+        if call is None or call.is_from_program or call.tool in self._choices.whole:
+            return None
+        return GuardedCall(self._guard, self._hosts.policy(self._client_name), self._names, call)
 
     async def _learn(self, call: Request) -> None:
         """Ask the server for its tools if the client has not: it may check results by their schemas later."""
