@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from overspill.cli.demo import story
     from overspill.cli.search import search
     from overspill.cli.top import table_run
-    from overspill.integrations.gateways import run as gateway
+    from overspill.integrations import docker_gateway as gateway
     from overspill.live import ports as live_ports
     from overspill.mcp.proxy import run as mcp_proxy
     from overspill.mcp.proxy import streams as mcp_streams
@@ -51,7 +51,7 @@ _MODULES = {
     "failures": "overspill.cli.failures",
     "file_put": "overspill.cli.file_put",
     "following": "overspill.cli.following",
-    "gateway": "overspill.integrations.gateways.run",
+    "gateway": "overspill.integrations.docker_gateway",
     "guarded_output": "overspill.cli.command_output.guarded_output",
     "holder": "overspill.spools.holder",
     "live_put": "overspill.cli.live_put",

@@ -16,12 +16,17 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
+from overspill.guard.guard import Guard
+from overspill.mcp.listening import listening_socket, url_of
 from overspill.mcp.results import guarded_unless_lost
-from overspill.wire import ForeignRequest, require_own_origin
+from overspill.wire import ForeignRequest, is_loopback, require_own_origin
 
 if TYPE_CHECKING:
-    from overspill.guard.guard import Guard
+    from collections.abc import Callable
+
+    from overspill.guard.policy import Policy
     from overspill.mcp.callers import Callers
+    from overspill.transfer.sync import SyncClient
 
 _log = logging.getLogger("overspill.integrations.gateways")
 PATH: Final = "/docker-mcp/after"
@@ -36,11 +41,36 @@ _TOOL: Final = "mcp"
 """The tool of all results: the gateway does not say which one it is."""
 
 
-def application(guard: Guard, callers: Callers) -> web.Application:
-    """Return the application. If callers need a token, the gateway's URL has to end with `?token=…`."""
-    app = web.Application(client_max_size=MAX_BODY_BYTES)
-    app.router.add_post(PATH, _Interceptor(guard, callers).after)
-    return app
+class TokenNeeded(Exception):
+    """Others than this machine can reach the address, and nothing tells the gateway from them."""
+
+
+def run(
+    client: SyncClient,
+    policy: Policy,
+    listen: tuple[str, int],
+    callers: Callers,
+    *,
+    announce: Callable[[str], object],
+) -> None:
+    """Serve until a signal comes; `announce` is given the gateway's option once it listens.
+
+    Raises `TokenNeeded`, and `OSError` if the address is not free.
+    """
+    host, port = listen
+    if not callers.token and not is_loopback(host):
+        raise TokenNeeded(f"{host} can be reached from other machines")
+    with client, Guard(client, policy) as guard:
+        app = web.Application(client_max_size=MAX_BODY_BYTES)
+        app.router.add_post(PATH, _Interceptor(guard, callers).after)
+        query = f"?token={callers.token}" if callers.is_token_made else ""
+        with listening_socket(host, port) as listener:
+            option = f"--interceptor=after:http:{url_of(host, listener)}{PATH}{query}"
+
+            def listening(*_: object) -> None:
+                announce(option)
+
+            web.run_app(app, sock=listener, print=listening, access_log=None)
 
 
 class _Interceptor:
