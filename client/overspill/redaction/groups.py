@@ -45,29 +45,33 @@ class AnchorGroup(SecretPass):
 
     def find(self, text: str, start: int, end: int) -> Iterator[FoundSecret]:
         """Yield the secrets whose anchor is between `start` and `end`."""
-        first = text.find(self.anchor, start, end)
-        if first < 0:
-            return
         size, get = len(self.anchor), self._places.get
-        for at in self._positions(text, start, first, end):
+        for at in self._positions(text, start, end):
             before, after = text[max(0, at - NEIGHBOURS) : at], text[at + size : at + size + NEIGHBOURS]
             for prefix, place, probe in (*get(before, ()), *get(after, ()), *get("", ())):
                 if text.startswith(prefix, at - place) and (found := probe.find(text, at)) is not None:
                     yield found
 
-    def _positions(self, text: str, start: int, at: int, end: int) -> Iterator[int]:
-        """Yield where the anchor stands among the characters that a prefix has beside it."""
-        find, match, begin, count = text.find, self._pattern.match, at, 0
-        while at >= 0 and count * _RARE <= at - start + _FEW * _RARE:
-            if match(text, at) is not None:
-                yield at
-            begin, count = at + 1, count + 1
-            at = find(self.anchor, begin, end)
-        if at >= 0:
-            for found in self._pattern.finditer(text, begin):
-                if (at := found.start()) >= end:
-                    return
-                yield at
+    def _positions(self, text: str, start: int, end: int) -> Iterator[int]:
+        """Yield where the anchor stands among the characters that a prefix has beside it.
+
+        While it is rare, `str.find` is faster: for one character, not for a word.
+        """
+        begin = start
+        if len(self.anchor) == 1:
+            first = at = text.find(self.anchor, start, end)
+            count = 0
+            while at >= 0 and count * _RARE <= at - first + _FEW * _RARE:
+                if self._pattern.match(text, at) is not None:
+                    yield at
+                begin, count = at + 1, count + 1
+                at = text.find(self.anchor, begin, end)
+            if at < 0:
+                return
+        for found in self._pattern.finditer(text, begin):
+            if (at := found.start()) >= end:
+                return
+            yield at
 
 
 def groups_of(rules: Iterable[SecretRule]) -> list[AnchorGroup]:
@@ -91,7 +95,7 @@ def _anchor_pattern(anchor: str, probes: list[Probe]) -> str:
         if probe not in long:
             by_next[probe.next].append(probe)
     tail = f"(?={LONG_WORD})" + (_NO_HANDLE if anchor == "_" else "")
-    alternatives = [each + tail for each in _behind(literal, long)]
+    alternatives = _behind(literal, long, tail)
     alternatives += _behind(literal, by_next.pop("", []))
     alternatives += [_ahead(literal, by_next)] if by_next else []
     return literal + _one_of(alternatives)
@@ -106,20 +110,26 @@ def _ahead(literal: str, by_next: dict[str, list[Probe]]) -> str:
     return f"(?={_classes(by_next)})" + _one_of(alternatives)
 
 
-def _behind(literal: str, probes: list[Probe]) -> list[str]:
-    """Return the patterns of what stands before and at the end of a literal that has been matched."""
+def _behind(literal: str, probes: list[Probe], tail: str = "") -> list[str]:
+    """Return the patterns of what stands before a matched literal, at its end, and as `tail` behind it."""
     alike = [probe.previous for probe in probes if not probe.lead and len(probe.previous) == NEIGHBOURS]
     others = [probe for probe in probes if probe.lead or probe.previous not in alike]
     # Identifiers in hexadecimal digits are frequent.
     halves = ([pair for pair in alike if (pair[1] in hexdigits) is is_hex] for is_hex in (True, False))
-    before = [_classes(pairs) for pairs in halves if pairs]
-    before += [probe.lead + re.escape(probe.previous) for probe in others]
-    return [f"(?<={each}{literal})" for each in before]
+    before = [
+        f"(?<={_classes(pairs)}{literal}){tail}(?<={_pairs(pairs)}{literal})" for pairs in halves if pairs
+    ]
+    return before + [f"(?<={probe.lead}{re.escape(probe.previous)}{literal}){tail}" for probe in others]
 
 
 def _classes(pairs: Iterable[str]) -> str:
     """Return a pattern that matches these pairs of characters. It does not say which go together."""
     return "".join(f"[{re.escape(''.join(sorted(set(each))))}]" for each in zip(*pairs, strict=False))
+
+
+def _pairs(pairs: Iterable[str]) -> str:
+    """Return a pattern that matches exactly these pairs of characters. It takes longer."""
+    return _one_of(sorted({re.escape(pair) for pair in pairs}))
 
 
 def _one_of(patterns: list[str]) -> str:
