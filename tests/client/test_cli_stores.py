@@ -249,7 +249,7 @@ def test_usage_tells_totals_and_limits(overspill: Shell) -> None:
     told = overspill("usage").out
 
     assert "captures" in told
-    assert "largest capture  10,737,418,240 bytes" in told
+    assert "one capture  at most 10,737,418,240 bytes" in told
 
 
 @pytest.mark.parametrize("wrong", ["novalue", "=x", "bad name=x"])

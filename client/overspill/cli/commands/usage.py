@@ -24,7 +24,7 @@ def usage(invocation: Invocation) -> None:
             "stored": f"{_use_of_limit(used.stored_size, used.max_stored_size)} bytes",
             "metadata": f"{_use_of_limit(used.metadata_size, used.max_metadata_size)} bytes",
             "oldest": instant(used.oldest) if used.oldest else "-",
-            "largest capture": f"{used.max_capture_size:,} bytes",
+            "one capture": f"at most {used.max_capture_size:,} bytes",
             "kept": f"{used.default_ttl:,} s, at most {used.max_ttl:,} s",
         }
     )
