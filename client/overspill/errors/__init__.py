@@ -1,16 +1,16 @@
-"""What the client raises. Each problem code of the service has a class of its own, named as there.
+"""The errors that the client raises: one class for each problem code of the service.
 
 OverspillError
 ├── ContentChanged          a file was written to while it was being captured
 ├── ClientClosed            a client was used after it was closed
 ├── Unreachable             no connection, or no answer in time
-├── ProtocolError           an answer that makes no sense: wrong digest, wrong length, not this service
+├── ProtocolError           an invalid answer: wrong digest, wrong length, another server
 └── ProblemError            the service refused or failed, and said so (RFC 9457)
     ├── BadRequest          the request is wrong
     ├── Denied              the key may not do that, or there is none
     ├── Absent              there is no such capture, or no longer
     ├── Refused             the request goes against a limit or another capture
-    ├── CaptureDamaged      what the service has stored is not what was captured
+    ├── CaptureDamaged      the stored bytes are damaged
     ├── Internal            the service failed
     └── Unavailable         the service cannot work now
 """
@@ -39,7 +39,7 @@ class InvalidParameter(BadRequest, code=Code.INVALID_PARAMETER):
 
 
 class InvalidHeader(BadRequest, code=Code.INVALID_HEADER):
-    """Something to be kept with a capture is wrong, as a label or the TTL. `detail` says which and why."""
+    """A header is wrong, for example a label or the TTL. `detail` says which and why."""
 
 
 class InvalidBody(BadRequest, code=Code.INVALID_BODY):
@@ -51,7 +51,7 @@ class InvalidPattern(BadRequest, code=Code.INVALID_PATTERN):
 
 
 class UnsupportedEncoding(BadRequest, code=Code.UNSUPPORTED_ENCODING):
-    """The service does not decode what was sent. Send it as it is: `Client(compress=False)`."""
+    """The service does not support this compression. Send without it: `Client(compress=False)`."""
 
 
 class UnsupportedMediaType(BadRequest, code=Code.UNSUPPORTED_MEDIA_TYPE):
@@ -67,19 +67,19 @@ class IncompleteBody(BadRequest, code=Code.INCOMPLETE_BODY):
 
 
 class DigestMismatch(BadRequest, code=Code.DIGEST_MISMATCH):
-    """What arrived is not what was sent. Send it again: nothing was stored."""
+    """The bytes that arrived do not match their digest. Send them again: nothing was stored."""
 
 
 class Denied(ProblemError):
-    """The service does not let this key do that. Check `OVERSPILL_KEY`."""
+    """The key is missing or not permitted to do this. Check `OVERSPILL_KEY`."""
 
 
 class Unauthorized(Denied, code=Code.UNAUTHORIZED):
-    """The service needs a key, and got none that it knows. Give one with `key` or `OVERSPILL_KEY`."""
+    """The service needs a valid key. Give one with `key` or `OVERSPILL_KEY`."""
 
 
 class Forbidden(Denied, code=Code.FORBIDDEN):
-    """The key may not do this. Use one with the scope that `detail` names; its operator issues it."""
+    """The key may not do this. Ask the operator for a key with the scope that `detail` names."""
 
 
 class ForeignOrigin(Denied, code=Code.FOREIGN_ORIGIN):
@@ -94,11 +94,11 @@ class Absent(ProblemError):
 
 
 class NotFound(Absent, code=Code.NOT_FOUND):
-    """There is no such capture for this key. Check handle and service; `list` says what there is."""
+    """There is no such capture for this key. Check handle and service; `list` returns all captures."""
 
 
 class KeyNotFound(Absent, code=Code.KEY_NOT_FOUND):
-    """The tenant has no such key. Check its id: `GET /v1/keys` lists those that there are."""
+    """The tenant has no such key. Check its id: `GET /v1/keys` lists all keys."""
 
 
 class NoRoute(Absent, code=Code.NO_ROUTE):
@@ -118,7 +118,7 @@ class Refused(ProblemError):
 
 
 class MethodNotAllowed(Refused, code=Code.METHOD_NOT_ALLOWED):
-    """The address does not take this kind of request. Check `OVERSPILL_URL`, and what stands in between."""
+    """The address does not take this HTTP method. Check `OVERSPILL_URL`, and proxies on the way."""
 
 
 class NotAcceptable(Refused, code=Code.NOT_ACCEPTABLE):
@@ -126,7 +126,7 @@ class NotAcceptable(Refused, code=Code.NOT_ACCEPTABLE):
 
 
 class PreconditionFailed(Refused, code=Code.PRECONDITION_FAILED):
-    """The capture is not as `If-Match` or `If-None-Match` says. Look at it again."""
+    """The capture does not match `If-Match` or `If-None-Match`. Look at its entry again."""
 
 
 class ExpectationFailed(Refused, code=Code.EXPECTATION_FAILED):
@@ -142,7 +142,7 @@ class Held(Refused, code=Code.HELD):
 
 
 class WrongOffset(Refused, code=Code.WRONG_OFFSET):
-    """The append does not begin where the content ends. Send what comes from `offset` on."""
+    """The append does not begin where the content ends. Send the bytes from `offset` on."""
 
 
 class NotLive(Refused, code=Code.NOT_LIVE):
@@ -154,15 +154,15 @@ class OtherProducer(Refused, code=Code.OTHER_PRODUCER):
 
 
 class BufferFull(Refused, code=Code.BUFFER_FULL):
-    """The object store is behind with what was accepted. Wait `retry_after` seconds, then send it again."""
+    """Too many accepted bytes wait for the object store. Send again after `retry_after` seconds."""
 
 
 class KeyRefused(Refused, code=Code.KEY_REFUSED):
-    """The key cannot be made, or changed so. `detail` says why."""
+    """The key cannot be made or changed in this way. `detail` says why."""
 
 
 class SecretsFound(Refused, code=Code.SECRETS_FOUND):
-    """The content has secrets, and the tenant stores none. Leave `Policy(redaction=)` on, or mask them."""
+    """The content has secrets, which the tenant refuses. Leave `Policy(redaction=)` on, or mask them."""
 
 
 class CaptureTooLarge(Refused, code=Code.CAPTURE_TOO_LARGE):
@@ -170,7 +170,7 @@ class CaptureTooLarge(Refused, code=Code.CAPTURE_TOO_LARGE):
 
 
 class BodyTooLarge(Refused, code=Code.BODY_TOO_LARGE):
-    """The body of a request, which is not a capture, has more bytes than `limit`. Send less at once."""
+    """The body of a request (not of a capture) has more bytes than `limit`. Send less at once."""
 
 
 class RangeNotSatisfiable(Refused, code=Code.RANGE_NOT_SATISFIABLE):
@@ -190,11 +190,11 @@ class QuotaExceeded(Refused, code=Code.QUOTA_EXCEEDED):
 
 
 class CaptureDamaged(ProblemError, code=Code.CAPTURE_DAMAGED):
-    """What is stored is not what was captured. Run the tool again, and tell the operator `instance`."""
+    """The stored bytes are damaged. Run the tool again, and tell the operator `instance`."""
 
 
 class Internal(ProblemError, code=Code.INTERNAL):
-    """The service failed. Try again; if it stays so, tell the operator `instance`."""
+    """The service failed. Try again; if it fails again, tell the operator `instance`."""
 
 
 class Unavailable(ProblemError):
@@ -222,14 +222,11 @@ class CatalogUnavailable(Unavailable, code=Code.CATALOG_UNAVAILABLE):
 
 
 class CatalogIncomplete(Unavailable, code=Code.CATALOG_INCOMPLETE):
-    """The catalog is being rebuilt, so what is asked for may be there.
-
-    Try again after `retry_after` seconds.
-    """
+    """The catalog is being rebuilt and may lack the capture. Try again after `retry_after` seconds."""
 
 
 class DeadlineExceeded(Unavailable, code=Code.DEADLINE_EXCEEDED):
-    """The service could not finish in its time. Ask for less at once, or try again."""
+    """The request took too long. Ask for less at once, or try again."""
 
 
 class Overloaded(Unavailable, code=Code.OVERLOADED):

@@ -1,4 +1,4 @@
-"""The base of all errors of the client, and those that no answer of the service tells of."""
+"""The base of all errors of the client, and the errors that are not an answer of the service."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class ClientClosed(OverspillError, RuntimeError):
 class Unreachable(OverspillError):
     """There is no connection to the service, or it did not answer in time.
 
-    Start one with `overspill-service serve`, or say where it is with `OVERSPILL_URL`. `was_sent` is whether
-    the request may have reached it, so that it may have done what it was asked for. If it `is_untrusted`,
-    name the file of its certificate's authority in `SSL_CERT_FILE`.
+    Start one with `overspill-service serve`, or say where it is with `OVERSPILL_URL`. If `was_sent`, the
+    request may have reached the service and taken effect. If it `is_untrusted`, name the file of the
+    certificate's authority in `SSL_CERT_FILE`.
     """
 
     was_sent: bool = True
@@ -34,11 +34,11 @@ class Unreachable(OverspillError):
 
 
 class ProtocolError(OverspillError):
-    """The answer makes no sense: a wrong digest or length, or no Overspill at all.
+    """The answer is invalid: a wrong digest or length, or not from an Overspill service.
 
-    Check `OVERSPILL_URL`, and what stands between here and the service.
+    Check `OVERSPILL_URL`, and proxies on the way.
     """
 
 
 class NotSpooled(Exception):
-    """Something cannot be kept on this machine, or read from it. The message says why, for a notice."""
+    """A capture cannot be written to the spool, or read from it. The message says why, for a notice."""
