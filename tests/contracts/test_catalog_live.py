@@ -121,6 +121,21 @@ async def test_a_buffer_is_begun_once(catalog: Catalog) -> None:
     assert not await catalog.open_live(TENANT, made.id, again)
 
 
+async def test_a_capture_that_is_live_no_more_gets_no_buffer(catalog: Catalog) -> None:
+    made = live_entry()
+    record = LiveRecord(producer="me", accepted=0, start=0, durable=0, active=NOW)
+    unknown = await catalog.open_live(TENANT, made.id, record, only_of=made)
+    await catalog.commit(made, Quota())
+    earlier = replace(made, created=made.created - 1, upload="upload of another time")
+    replaced = await catalog.open_live(TENANT, made.id, record, only_of=earlier)
+    live = await catalog.open_live(TENANT, made.id, record, only_of=made)
+    await catalog.replace(made, replace(made, state=State.PARTIAL))
+    ended = await catalog.open_live(TENANT, made.id, record, only_of=made)
+
+    assert (unknown, replaced, live, ended) == (False, False, True, False)
+    assert await catalog.live(TENANT, made.id) is None
+
+
 async def test_the_buffers_of_a_capture_and_of_a_tenant_have_limits(catalog: Catalog) -> None:
     first, second = await begun(catalog, 1), await begun(catalog, 2)
     await append(catalog, first.id, 0, b"12345")

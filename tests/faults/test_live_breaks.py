@@ -12,7 +12,7 @@ import pytest
 from overspill import wire
 from overspill.wire import Header
 from overspill_service.catalog.records import Entry
-from overspill_service.errors import NotLive
+from overspill_service.errors import NotLive, StoreUnavailable
 from overspill_service.live import flusher
 from overspill_service.live.progress import progress
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tests.faults.live_replicas import Replica
 
 WHOLE = b"one\ntwo\n"
+FAR = 2.0**40
+"""An instant that does not come."""
 LEASE_SECONDS = 0.1
 """Others wait so long for a replica that died. It spares work alone: no byte depends on it."""
 
@@ -215,3 +217,40 @@ async def test_who_asks_while_a_capture_ends_opens_it_for_no_more_bytes(replicas
 
     assert late == (409 if end == "complete" else 410)
     assert await archive.catalog.live("default", capture.id) is None
+
+
+async def test_a_replica_that_dies_while_it_asks_about_a_capture_that_ends_leaves_no_buffer(
+    replicas: Replicas,
+) -> None:
+    capture, other = Capture(), replicas.both[1]
+    seen = await ended_since(capture, replicas)
+
+    with other.dying("after open_live"), suppress(StoreUnavailable):
+        await progress(other.service.archive, seen)
+    late, _ = await capture.append(other, b"late\n", len(WHOLE))
+
+    assert late == 409
+
+
+async def test_who_asks_about_a_capture_that_ends_leaves_it_to_be_moved_into_fewer_objects(
+    replicas: Replicas,
+) -> None:
+    capture, other = Capture(), replicas.both[1]
+    seen, catalog = await ended_since(capture, replicas), other.service.archive.catalog
+    await catalog.schedule("default", capture.id, FAR)  # as one of many segments is
+
+    await progress(other.service.archive, seen)
+
+    assert await catalog.due(FAR, 10) == [("default", capture.id)]
+
+
+async def ended_since(capture: Capture, replicas: Replicas) -> Entry:
+    """Begin, append and end a capture. Return its entry as it was while it was live."""
+    replica, other = replicas.both
+    await capture.begin(replica)
+    await capture.append(replica, WHOLE, 0)
+    await capture.flush(replica)
+    seen = await other.service.archive.catalog.get("default", capture.id)
+    assert isinstance(seen, Entry)
+    await capture.complete(replica)
+    return seen

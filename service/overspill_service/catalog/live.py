@@ -104,8 +104,14 @@ class LiveTotals(NamedTuple):
 class LiveBuffers(Protocol):
     """Buffers of live captures. Any replica may append to any of them."""
 
-    async def open_live(self, tenant: str, capture: str, record: LiveRecord) -> bool:
-        """Begin a buffer at `record.accepted`. Return False, and change nothing, if there is one."""
+    async def open_live(
+        self, tenant: str, capture: str, record: LiveRecord, *, only_of: Entry | None = None
+    ) -> bool:
+        """Begin a buffer at `record.accepted`. Return False, and change nothing, if there is one.
+
+        Change nothing either if `only_of` is not stored any more, or has ended: nobody would ever store what
+        the buffer takes.
+        """
 
     async def doubt_live(self, tenant: str, capture: str) -> None:
         """Note that bytes behind the buffer may be lost: the catalog may be older than the objects.

@@ -259,7 +259,7 @@ async def reopened(archive: Archive, entry: Entry) -> LiveRecord:
     """Begin the buffer of a live capture again after the catalog has lost it: at the durable offset.
 
     Raises `CatalogUnavailable`, and `NotLive` if the capture has ended or was removed since `entry` was read:
-    that is why it has no buffer, and what a new one took would never be stored.
+    that is why it has no buffer, and it gets none.
     """
     record = LiveRecord(
         producer=entry.producer,
@@ -269,12 +269,11 @@ async def reopened(archive: Archive, entry: Entry) -> LiveRecord:
         active=archive.clock(),
         reached=UNKNOWN if entry.size else 0,
     )
-    await archive.catalog.open_live(entry.tenant, entry.id, record)
-    current = await archive.catalog.get(entry.tenant, entry.id)
-    if current is not None and not (isinstance(current, Entry) and current.is_live):
-        await archive.catalog.forget_live(entry.tenant, entry.id)
-        raise NotLive(f"{entry.id} has ended: begin another capture")
+    await archive.catalog.open_live(entry.tenant, entry.id, record, only_of=entry)
     found = await archive.catalog.live(entry.tenant, entry.id)
-    if current is None or found is None:
+    if found is not None:
+        return found
+    current = await archive.catalog.get(entry.tenant, entry.id)
+    if current is None or (isinstance(current, Entry) and current.is_live):
         raise CatalogUnavailable("the catalog loses data while it is being written")
-    return found
+    raise NotLive(f"{entry.id} has ended: begin another capture")

@@ -89,7 +89,7 @@ class Producer(Struct, frozen=True):
             if not isinstance(committed, Entry) or committed.upload != entry.upload:
                 raise CatalogUnavailable(f"{capture} was begun or removed at the same time; try again")
         record = LiveRecord(producer=self.word, accepted=0, start=0, durable=0, active=now)
-        await captures.archive.catalog.open_live(entry.tenant, entry.id, record)
+        await captures.archive.catalog.open_live(entry.tenant, entry.id, record, only_of=entry)
         self.flusher.digests.begin(entry.upload)
         return wire.LiveStatus(id=capture, state=State.LIVE, accepted=0, durable=0), True
 

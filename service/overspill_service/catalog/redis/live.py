@@ -12,9 +12,14 @@ from overspill_service.catalog.redis.access import RedisAccess
 
 
 class RedisLive(RedisAccess):
-    async def open_live(self, tenant: str, capture: str, record: LiveRecord) -> bool:
-        arguments = record.producer, record.accepted, milliseconds_of(record.active), record.reached
-        keys = key_names.of_live(tenant, capture)
+    async def open_live(
+        self, tenant: str, capture: str, record: LiveRecord, *, only_of: Entry | None = None
+    ) -> bool:
+        keys: list[str] = key_names.of_live(tenant, capture)
+        arguments = [record.producer, record.accepted, milliseconds_of(record.active), record.reached]
+        if only_of is not None:
+            keys.append(key_names.state(tenant, State.LIVE))
+            arguments.append(encoding.position(only_of.created, only_of.id))
         return bool(await self._client.step(live_scripts.OPEN, keys, *arguments))
 
     async def doubt_live(self, tenant: str, capture: str) -> None:

@@ -14,8 +14,11 @@ from overspill_service.catalog.live import MARK_MILLISECONDS, MARKS_BY_AGE, NEWS
 from overspill_service.catalog.redis.script import WHOLE, Script
 
 OPEN: Final = Script("""
--- ARGV: producer, offset, now in ms, `reached`. Returns 1, or 0 if there is a buffer.
+-- KEYS: of_live, and perhaps the index of live captures
+-- ARGV: producer, offset, now in ms, `reached`, and the position in that index
+-- Returns 1, or 0 if there is a buffer, or the capture is not in the index.
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+if KEYS[5] and not redis.call('ZSCORE', KEYS[5], ARGV[5]) then return 0 end
 redis.call('HSET', KEYS[1], 'producer', ARGV[1], 'accepted', ARGV[2], 'durable', ARGV[2],
            'active', ARGV[3], 'began', ARGV[3], 'opened', ARGV[2], 'reached', ARGV[4])
 return 1

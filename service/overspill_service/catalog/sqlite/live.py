@@ -35,8 +35,10 @@ class SqliteLive(SqliteAccess):
         self._seen = 0
         """The number of the last change that was told."""
 
-    async def open_live(self, tenant: str, capture: str, record: LiveRecord) -> bool:
-        return await self._writer.run(partial(live_steps.open_buffer, (tenant, capture), record))
+    async def open_live(
+        self, tenant: str, capture: str, record: LiveRecord, *, only_of: Entry | None = None
+    ) -> bool:
+        return await self._writer.run(partial(live_steps.open_buffer, (tenant, capture), record, only_of))
 
     async def doubt_live(self, tenant: str, capture: str) -> None:
         await self._writer.run(partial(live_steps.doubt, (tenant, capture)), is_durable=False)

@@ -31,7 +31,11 @@ NO_ROOM: Final = AppendStatus.CAPTURE_FULL, AppendStatus.TENANT_FULL
 _OF: Final = "WHERE tenant = ? AND id = ?"
 
 
-def open_buffer(name: Name, record: LiveRecord, db: sqlite3.Connection) -> bool:
+def open_buffer(name: Name, record: LiveRecord, only_of: Entry | None, db: sqlite3.Connection) -> bool:
+    if only_of is not None:
+        stored = entry_steps.stored_entry(*name, db)
+        if stored is None or not stored.is_live or stored.upload != only_of.upload:
+            return False
     offset = record.accepted
     row = (*name, record.producer, offset, offset, offset, record.reached, record.active, record.active)
     columns = "tenant, id, producer, accepted, durable, opened, reached, active, began"
