@@ -83,12 +83,27 @@ def test_who_has_gone_instead_of_waiting_to_continue_is_no_failure_of_the_servic
 def test_where_there_is_no_route_expectations_are_answered_as_elsewhere(
     service: ServiceProcess, expectation: str, status: int
 ) -> None:
-    place = urlsplit(service.url)
     head = f"PUT /nowhere HTTP/1.1\r\nHost: localhost\r\nExpect: {expectation}\r\nContent-Length: 5\r\n\r\n"
-    with socket.create_connection((place.hostname, place.port)) as connection:
-        connection.sendall(head.encode("latin-1"))
-        with connection.makefile("rb") as answer:
-            line = answer.readline()
+    line = answer_to(service, head).partition(b"\r\n")[0]
 
     assert line.startswith(b"HTTP/1.1 %d " % status)
     assert "Traceback" not in service.logged()
+
+
+@pytest.mark.parametrize("body", ["", "Content-Length: 5\r\n"])
+def test_an_unknown_expectation_is_the_last_request_of_its_connection(
+    service: ServiceProcess, body: str
+) -> None:
+    answer = answer_to(service, f"GET /healthz HTTP/1.1\r\nHost: localhost\r\nExpect: x\r\n{body}\r\n")
+
+    assert answer.startswith(b"HTTP/1.1 417 ")
+    assert b"\r\nConnection: close\r\n" in answer
+
+
+def answer_to(service: ServiceProcess, head: str) -> bytes:
+    """Send a head. Return that of the answer."""
+    place = urlsplit(service.url)
+    with socket.create_connection((place.hostname, place.port)) as connection:
+        connection.sendall(head.encode("latin-1"))
+        with connection.makefile("rb") as answer:
+            return b"".join(iter(answer.readline, b"\r\n"))

@@ -191,6 +191,7 @@ async def set_headers(request: web.Request, response: web.StreamResponse) -> Non
         headers[RATE_LIMIT] = exchange.bucket.state
     service = exchange.service
     is_last = service.is_stopping or service.connections.is_full or exchange.head_size > LONG_HEAD_BYTES
+    is_last |= EXCHANGE not in request  # nobody counts what comes behind it
     if is_last or is_waiting(request) or not is_framed_plainly(request):
         response.force_close()
         headers[hdrs.CONNECTION] = "close"  # aiohttp has set the header before it calls this
