@@ -22,7 +22,7 @@ from overspill.guard.call_context import guarding_tool
 from overspill.integrations.adapter import Adapter
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 LONG = "line of text\n" * 8_000
 BLOCKS = [{"type": "text", "text": LONG}]
@@ -215,6 +215,27 @@ async def test_a_host_may_hand_over_any_message_of_its_conversation(message: Any
 
     assert (await guard.process(message, tool="t")).value is message
     assert guard.process_sync(message, tool="t").value is message
+
+
+async def test_a_tool_that_yields_may_hand_over_a_message_of_its_own_conversation() -> None:
+    guard, message = Guard(spool=False), MESSAGES["of a person"]
+    passed: list[bool] = []
+
+    def tool() -> Iterator[str]:
+        passed.append(guard.process_sync(message, tool="t").value is message)
+        yield "ok"
+
+    async def asynchronous() -> AsyncIterator[str]:
+        passed.append((await guard.process(message, tool="t")).value is message)
+        yield "ok"
+
+    await by_adapter(guard, tool())
+    await by_adapter(guard, asynchronous())
+    await by_adapter_sync(guard, tool())
+    await guard.capture_output(asynchronous(), "t")
+    guard.capture_output_sync(tool(), "t")
+
+    assert passed == [True] * 5
 
 
 @pytest.mark.parametrize("role", ["user", "tool"])

@@ -75,14 +75,20 @@ def bypassing() -> Iterator[None]:
         _BYPASS.reset(token)
 
 
-def is_of_tool() -> bool:
-    """Return whether what this context guards surely comes from a tool."""
-    return _OF_TOOL.get()
+def take_is_of_tool() -> bool:
+    """Return whether what a guard gets now surely comes from a tool.
+
+    That holds for this output alone: a tool that yields runs while it is read, and may be a host itself.
+    """
+    found = _OF_TOOL.get()
+    if found:
+        _OF_TOOL.set(False)
+    return found
 
 
 @contextmanager
 def guarding_tool() -> Iterator[None]:
-    """Let `Guard.process` guard what it gets in the block, whatever that looks like: it comes from a tool.
+    """Let the one `Guard.process` in the block guard what it gets, whatever that looks like: it is a tool's.
 
     For adapters, which know that. A host may give `process` any message of its conversation.
     """
