@@ -217,6 +217,22 @@ async def test_a_host_may_hand_over_any_message_of_its_conversation(message: Any
     assert guard.process_sync(message, tool="t").value is message
 
 
+async def test_long_fields_of_a_message_of_the_type_of_a_result_are_guarded() -> None:
+    message = {**MESSAGES["with long calls"], "type": "tool_result", "content": "ok"}
+
+    assert len(str(await by_adapter(Guard(spool=False), message))) < 10_000
+
+
+def test_a_result_is_guarded_beside_a_persons_long_text_that_stays() -> None:
+    result = {"type": "tool_result", "tool_use_id": "c", "content": LONG}
+    turn = {"role": "user", "content": [result, *BLOCKS]}
+    guarded = Guard(spool=False).process_sync(turn, tool="t")
+
+    assert guarded.value["content"][1] is turn["content"][1]
+    assert len(str(guarded.value["content"][0])) < 10_000
+    assert guarded.bytes_after < 10_000
+
+
 async def test_a_tool_that_yields_may_hand_over_a_message_of_its_own_conversation() -> None:
     guard, message = Guard(spool=False), MESSAGES["of a person"]
     passed: list[bool] = []

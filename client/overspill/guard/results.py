@@ -79,7 +79,7 @@ def lost(output: Output, shape: Shape, error: Exception) -> Guarded:
         value=value,
         outcome=made.outcome,
         bytes_before=extent.size,
-        bytes_after=shape.passed + text_bytes(value),
+        bytes_after=shape.passed + text_bytes(value, keeps_messages=shape.keeps_messages),
         lines=extent.lines,
         reason=one_safe_line(reason(error)),
         matches_dropped=output.matches_dropped,
@@ -87,9 +87,9 @@ def lost(output: Output, shape: Shape, error: Exception) -> Guarded:
     )
 
 
-def text_bytes(value: Any) -> int:
-    """Return the bytes of all text in `value`, 0 if it has none."""
-    shape = examine(value)
+def text_bytes(value: Any, *, keeps_messages: bool = False) -> int:
+    """Return the bytes of all text in `value`, 0 if it has none; `keeps_messages` as in `examine`."""
+    shape = examine(value, keeps_messages=keeps_messages)
     return 0 if shape is None else shape.size
 
 
@@ -106,5 +106,5 @@ def _shows_it_still(value: Any, spill: Spill) -> bool:
     """Return whether a copy is too long all the same: a class may show what is in none of its fields."""
     if spill.is_small or not isinstance(spill.shape, Envelope):
         return False
-    size = text_bytes(value)
+    size = text_bytes(value, keeps_messages=spill.shape.keeps_messages)
     return size > max(spill.policy.limits(spill.origin.tool).max_bytes, spill.shape.size * _MOST_SHOWN)

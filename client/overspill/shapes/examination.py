@@ -124,7 +124,13 @@ def _examined(result: Any, *, keeps_messages: bool) -> Shape | None:
         return None
     if found is None:
         return _without_parts(result)
-    return Envelope(result, found) if found else None
+    return _envelope(result, found, keeps_messages=keeps_messages) if found else None
+
+
+def _envelope(result: Any, parts: list[Part], *, keeps_messages: bool) -> Envelope:
+    shape = Envelope(result, parts)
+    shape.keeps_messages = keeps_messages
+    return shape
 
 
 def _parts_of(result: Any, find: Callable[[Any], list[Part] | None]) -> list[Part] | None:

@@ -70,7 +70,7 @@ def parts_of_tool(result: Any) -> list[Part] | None:
 def _in_message(message: Any) -> list[Part] | None:
     held = next((name for name in ("content", "parts") if are_blocks(get(message, name))), None)
     if held is None:
-        return None if is_turn_of_results(message) else parts_with_text(message)
+        return parts_with_text(message) if has_identity(message) and not is_turn_of_results(message) else None
     if isinstance(message, tuple):  # its fields have numbers
         return None
     found = _listed(_in_any(get(message, held), (held,)))

@@ -31,6 +31,8 @@ class Shape(ABC):
     """What some limits leave for the notice, if a part of the output stays beside it, or has passed."""
     passed: int = 0
     """Bytes of a stream that were in the conversation before it was too long."""
+    keeps_messages: bool = False
+    """Whether messages in it that no tool made stay, and count for nothing."""
     missing: str = ""
     """Why the body is not all of a stream; empty if it is."""
 
