@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import gc
 from collections import OrderedDict, UserDict
 from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -252,6 +254,30 @@ async def test_a_tool_that_yields_may_hand_over_a_message_of_its_own_conversatio
     guard.capture_output_sync(tool(), "t")
 
     assert passed == [True] * 5
+
+
+def test_output_that_is_captured_may_be_abandoned_with_its_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    noted: list[Any] = []
+    monkeypatch.setattr("sys.unraisablehook", noted.append)
+    loop = asyncio.new_event_loop()
+
+    async def endless() -> AsyncIterator[str]:
+        yield "ok"
+        await loop.create_future()
+
+    async def begin() -> None:
+        tasks.append(asyncio.create_task(Guard(spool=False).capture_output(endless(), "t")))
+        await asyncio.sleep(0.05)
+
+    tasks: list[Any] = []
+    loop.run_until_complete(begin())
+    loop.close()
+    tasks.clear()
+    gc.collect()
+
+    assert [each.exc_value for each in noted] == []
 
 
 @pytest.mark.parametrize("role", ["user", "tool"])

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from overspill.live.ports import Beginning
+
+T = TypeVar("T")
 
 
 class Call(NamedTuple):
@@ -37,19 +40,16 @@ def is_bypassed() -> bool:
     return _BYPASS.get()
 
 
-@contextmanager
-def calling(call_id: str, session: str | None = None, *, capture: str | Beginning = "") -> Iterator[None]:
+def calling(
+    call_id: str, session: str | None = None, *, capture: str | Beginning = ""
+) -> AbstractContextManager[None]:
     """Let the outputs in the block belong to this tool call: for adapters, which know the ids of calls.
 
     `capture` is the handle of a complete live capture of the output, if there is one. A guard then names that
     in its notice, and stores nothing more. If the service has only a beginning, the guard stores the whole
     under the handle of that.
     """
-    token = _CALL.set(Call(call_id, session, capture))
-    try:
-        yield
-    finally:
-        _CALL.reset(token)
+    return _set_in_block(_CALL, Call(call_id, session, capture))
 
 
 def begin(call_id: str, session: str | None = None) -> None:
@@ -65,14 +65,9 @@ def end() -> None:
     _CALL.set(None)
 
 
-@contextmanager
-def bypassing() -> Iterator[None]:
+def bypassing() -> AbstractContextManager[None]:
     """Let the outputs in the block pass every guard whole."""
-    token = _BYPASS.set(True)
-    try:
-        yield
-    finally:
-        _BYPASS.reset(token)
+    return _set_in_block(_BYPASS, True)
 
 
 def take_is_of_tool() -> bool:
@@ -86,17 +81,22 @@ def take_is_of_tool() -> bool:
     return found
 
 
-@contextmanager
-def guarding_tool() -> Iterator[None]:
+def guarding_tool() -> AbstractContextManager[None]:
     """Let the one `Guard.process` in the block guard what it gets, whatever that looks like: it is a tool's.
 
     For adapters, which know that. A host may give `process` any message of its conversation.
     """
-    token = _OF_TOOL.set(True)
+    return _set_in_block(_OF_TOOL, True)
+
+
+@contextmanager
+def _set_in_block(variable: ContextVar[T], value: T) -> Iterator[None]:
+    token = variable.set(value)
     try:
         yield
     finally:
-        _OF_TOOL.reset(token)
+        with suppress(ValueError):  # an abandoned task ends the block in another context than it began
+            variable.reset(token)
 
 
 def minted() -> str:
