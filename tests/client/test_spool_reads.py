@@ -326,6 +326,15 @@ def test_arguments_out_of_bounds_are_refused_as_by_the_service(
         getattr(local, method)("", *args, **named)
 
 
+@pytest.mark.parametrize("read", ["get", "content", "head", "tail", "lines", "summary", "timeline"])
+def test_a_misspelt_argument_is_refused(partition: Partition, read: str) -> None:
+    with opened(partition, b"a line\n") as local:
+        getattr(local, read)(session="s")
+
+        with pytest.raises(TypeError, match="sesion"):
+            getattr(local, read)(sesion="s")
+
+
 def test_bytes_that_are_not_what_was_captured_are_never_passed_off_as_such(partition: Partition) -> None:
     entry = partition.keep(spilled("right", session=SESSION), "down")
     (partition.folder.path / f"{entry.id}.bin").write_bytes(b"wrong")

@@ -21,7 +21,7 @@ from overspill.mcp.results import guarded_unless_lost
 if TYPE_CHECKING:
     from cpex.framework import PluginConfig, PluginContext
 
-_log = logging.getLogger("overspill.integrations.gateways")
+_log = logging.getLogger("overspill")
 
 
 class OverspillPlugin(Plugin):

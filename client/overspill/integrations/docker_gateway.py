@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from overspill.mcp.callers import Callers
     from overspill.transfer.sync import SyncClient
 
-_log = logging.getLogger("overspill.integrations.gateways")
+_log = logging.getLogger("overspill")
 PATH: Final = "/docker-mcp/after"
 MAX_BODY_BYTES: Final = 64 * 1024 * 1024
 """A longer result stays as it is."""

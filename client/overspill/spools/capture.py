@@ -63,7 +63,7 @@ class LocalCapture:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def get(self, _ref: str = "", **_session: str | None) -> wire.Entry:
+    def get(self, _ref: str = "", *, session: str | None = None) -> wire.Entry:  # noqa: ARG002
         """Return what is known of the capture. Raises `OSError`."""
         return entry_of(self.spooled, self._kind())
 
@@ -74,7 +74,8 @@ class LocalCapture:
         self,
         _ref: str = "",
         range: wire.ByteRange | None = None,  # noqa: A002
-        **_session: str | None,
+        *,
+        session: str | None = None,  # noqa: ARG002
     ) -> bytes:
         """Return all bytes of the capture, or those of `range`. Raises `OSError`."""
         with self.stream(range=range) as pieces:
@@ -85,7 +86,8 @@ class LocalCapture:
         self,
         _ref: str = "",
         range: wire.ByteRange | None = None,  # noqa: A002
-        **_session: str | None,
+        *,
+        session: str | None = None,  # noqa: ARG002
     ) -> Iterator[Iterator[bytes]]:
         """Give the block the bytes in pieces. Reading all of them verifies the digest (`CaptureDamaged`)."""
         yield self._all() if range is None else self._part(range)
@@ -131,7 +133,7 @@ class LocalCapture:
             search = Search(query, self._chunks.extent, caps=_caps(query), expired=_deadline())
             return _with_whole_query(self._chunks.search(search), query)
 
-    def summary(self, _ref: str = "", **_session: str | None) -> wire.Summary:
+    def summary(self, _ref: str = "", *, session: str | None = None) -> wire.Summary:  # noqa: ARG002
         """Return what the capture looks like, within the time that a summary may take. Raises `OSError`."""
         summarizer = Summarizer(
             self._chunks.extent,
@@ -141,7 +143,7 @@ class LocalCapture:
         )
         return self._chunks.inspect(summarizer)
 
-    def timeline(self, _ref: str = "", **_session: str | None) -> wire.Timeline:
+    def timeline(self, _ref: str = "", *, session: str | None = None) -> wire.Timeline:  # noqa: ARG002
         """Return a timeline without marks: what waits on this machine has none."""
         entry = self.get()
         return wire.Timeline(id=entry.id, state=entry.state, size=entry.size, marks=[])
