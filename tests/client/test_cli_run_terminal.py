@@ -100,7 +100,7 @@ def test_a_command_goes_on_in_the_background_and_comes_back_to_the_foreground(
     overspill: Shell, tmp_path: Path
 ) -> None:
     os.mkfifo(tmp_path / "go")
-    asks = f"echo ready; read go <{tmp_path}/go; echo went on; read word; echo got $word"
+    asks = f"echo ready; read go <{tmp_path}/go; echo went' 'on; read word; echo got $word"
     run = shlex.join(command("run", "--", "sh", "-c", asks))
     terminal = overspill.script_on_terminal(
         f"set -m; {run}; bg; echo >{tmp_path}/go; read _; fg; echo ended $?"

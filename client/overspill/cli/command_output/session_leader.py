@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import select
 import signal
 import termios
 from contextlib import suppress
@@ -24,6 +25,7 @@ STOPPED: Final = b"s"
 _TERMINAL: Final = 0
 _MOST_DESCRIPTORS: Final = 4096
 """Descriptors are below this, where the system does not list them."""
+_READ_BYTES: Final = 512
 _IGNORED: Final = frozenset({signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
 """Signals that would stop the leader too."""
 
@@ -100,8 +102,13 @@ class _Command:
 
     def wait(self, news: int) -> int:
         """Return the exit code, 128 + n for signal n. Hang up what is left behind only if the command was."""
+        woken = _woken_by_signals()
         while True:
-            _, status = os.waitpid(self.pid, os.WUNTRACED)
+            is_changed, status = os.waitpid(self.pid, os.WUNTRACED | os.WNOHANG)
+            if not is_changed:
+                select.select([woken], [], [])
+                os.read(woken, _READ_BYTES)
+                continue
             if not os.WIFSTOPPED(status):
                 break
             self._is_stopped = True
@@ -111,3 +118,16 @@ class _Command:
             with suppress(OSError):
                 os.tcsetpgrp(_TERMINAL, os.getpgrp())
         return shell_exit_code(os.waitstatus_to_exitcode(status))
+
+
+def _woken_by_signals() -> int:
+    """Return a descriptor that has bytes after each signal, the end or stop of a child among them.
+
+    Python calls handlers between two of its instructions. In a wait of the system, a signal that came just
+    before would be handled only when that wait ends.
+    """
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    return woken
