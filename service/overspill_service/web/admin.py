@@ -54,7 +54,7 @@ ROUTES: Final = (
         is_of_session=True,
         is_paced=True,
         handler=observe,
-        summary="Count tool outputs that a client saw; a batch counts once.",
+        summary="Count tool outputs that a client saw. A batch that is sent again counts once.",
         body=wire.Observations,
         answers={200: wire.Accepted},
     ),

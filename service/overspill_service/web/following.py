@@ -196,7 +196,7 @@ ROUTES: Final = (
         path=Path.FOLLOW,
         handler=follow,
         query=wire.FollowQuery,
-        summary="A capture as it grows, as server-sent events; the last one, `end`, tells how it ended.",
+        summary="Stream a capture as it grows, as server-sent events. The last event, `end`, says how it ended.",
         headers={LAST_EVENT_ID: "The id of the last event that came: the stream goes on behind it."},
         answers={200: wire.FOLLOW_TYPE},
         is_negotiated=True,
@@ -206,7 +206,7 @@ ROUTES: Final = (
         handler=wait,
         query=wire.WaitQuery,
         summary=(
-            "Wait until a line matches, enough lines are new, the capture has ended, or the time is over."
+                        "Wait until a line matches, enough new lines exist, the capture has ended, or the time is over."
         ),
         answers={200: wire.Waited},
         is_negotiated=True,
@@ -215,7 +215,7 @@ ROUTES: Final = (
         path=Path.TIMELINE,
         handler=timeline,
         query=wire.RefQuery,
-        summary="When the bytes of a live capture came. It can be asked after its end too.",
+        summary="Return when the bytes of a live capture came. Works after the capture's end too.",
         answers={200: wire.Timeline},
         is_negotiated=True,
     ),

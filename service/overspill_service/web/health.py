@@ -66,7 +66,7 @@ ROUTES: Final = (
         path=Path.HEALTHZ,
         scope=PUBLIC,
         handler=live,
-        summary="Whether the process runs.",
+        summary="Return 200 if the process runs.",
         answers={200: Health},
     ),
     Route(
@@ -74,7 +74,7 @@ ROUTES: Final = (
         path=Path.READYZ,
         scope=PUBLIC,
         handler=ready,
-        summary="Whether requests can be served.",
+        summary="Return 200 if requests can be served.",
         answers={200: Health},
     ),
     Route(
@@ -82,7 +82,7 @@ ROUTES: Final = (
         path=Path.METRICS,
         scope=SCRAPER,
         handler=metrics,
-        summary="Figures of all tenants, for Prometheus. From addresses of `metrics_from` without a key.",
+        summary="Return the metrics of all tenants, for Prometheus. Addresses in `metrics_from` need no key.",
         answers={200: "text/plain"},
     ),
 )

@@ -159,7 +159,7 @@ ROUTES: Final = (
     capture_read(
         path=Path.LIVE,
         handler=status,
-        summary="How many bytes of a live capture are accepted, and durable.",
+        summary="Return how many bytes of a live capture are accepted, and how many are durable.",
         query=wire.RefQuery,
         answers={200: wire.LiveStatus},
     ),
@@ -170,8 +170,8 @@ ROUTES: Final = (
         is_of_session=True,
         handler=append,
         summary=(
-            f"Add the body, at most {wire.MAX_APPEND:,} bytes of content, at the end of a live capture. "
-            "An empty one is a sign of life."
+            f"Add the body, at most {wire.MAX_APPEND:,} bytes of content, to the end of a live capture. "
+            "An empty body says that the producer is alive."
         ),
         headers={
             Header.UPLOAD_OFFSET: "Where the append begins: the number of bytes accepted before it.",
@@ -187,7 +187,7 @@ ROUTES: Final = (
         method="POST",
         path=Path.COMPLETE,
         handler=complete,
-        summary="End a live capture, whole or given up. The answer comes once all of it is stored.",
+        summary="End a live capture, as complete or as given up. The answer comes once all of it is stored.",
         headers=_PRODUCER,
         body=wire.Completion,
         answers={200: wire.Entry},

@@ -189,7 +189,7 @@ def route_for(routes: Iterable[Route]) -> Route:
         path=Path.OPENAPI,
         scope=PUBLIC,
         handler=describe,
-        summary="This description.",
+        summary="Return this description.",
         answers={200: "application/json"},
     )
     rendered = cache(partial(document, (*described, route)))

@@ -106,12 +106,12 @@ ROUTES: Final = (
         path=Path.OVERVIEW,
         scope=Scope.READ,
         handler=of_tenant,
-        summary="What a dashboard shows: figures over time, the tools with the most, and advice on these.",
+        summary="Return what a dashboard shows: figures over time, the largest tools, and advice on these.",
     ),
     _route(
         path=Path.FLEET_OVERVIEW,
         scope=Scope.FLEET,
         handler=of_fleet,
-        summary="The same of all tenants, without advice.",
+        summary="Return the same for all tenants, without advice.",
     ),
 )

@@ -160,7 +160,7 @@ ROUTES: Final = (
         path=Path.INDEX,
         scope=PUBLIC,
         handler=front_page,
-        summary="The web page.",
+        summary="Return the web page.",
         answers={200: "text/html"},
     ),
     Route(
@@ -168,7 +168,7 @@ ROUTES: Final = (
         path=Path.PAGE_FILE,
         scope=PUBLIC,
         handler=asset,
-        summary="A file of the web page.",
+        summary="Return a file of the web page.",
         answers={200: "text/plain"},
     ),
     Route(
@@ -177,7 +177,7 @@ ROUTES: Final = (
         scope=ANY_KEY,
         is_of_session=True,
         handler=show,
-        summary="Who asks, and what they may do.",
+        summary="Return who sends this request, and what they may do.",
         answers={200: wire.SignedIn},
     ),
     Route(
@@ -186,7 +186,7 @@ ROUTES: Final = (
         scope=PUBLIC,
         action=Action.PAGE_SIGN_IN,
         handler=sign_in,
-        summary="Sign a browser in at the web page: a cookie takes the place of the key for 12 hours.",
+        summary="Sign a browser in to the web page. For 12 hours a cookie replaces the key.",
         body=wire.SignIn,
         answers={200: wire.SignedIn},
     ),

@@ -144,22 +144,22 @@ ROUTES: Final = (
     capture_read(
         path=Path.SUMMARY,
         handler=summary,
-        summary="Figures, first and last lines, repeated lines, errors and warnings, JSON shape.",
+        summary="Summarize: figures, first and last lines, repeated lines, errors and warnings, JSON shape.",
         query=wire.SummaryQuery,
         answers={200: wire.Summary},
     ),
-    _text_route(path=Path.HEAD, handler=head, query=wire.HeadQuery, summary="The first lines."),
-    _text_route(path=Path.TAIL, handler=tail, query=wire.TailQuery, summary="The last lines."),
+    _text_route(path=Path.HEAD, handler=head, query=wire.HeadQuery, summary="Return the first lines."),
+    _text_route(path=Path.TAIL, handler=tail, query=wire.TailQuery, summary="Return the last lines."),
     _text_route(
         path=Path.LINES,
         handler=between,
         query=wire.LinesQuery,
-        summary="Lines from start to end, both inclusive, from 1.",
+        summary="Return the lines from `start` to `end`, both included. The first line is 1.",
     ),
     _text_route(
         path=Path.GREP,
         handler=grep,
         query=wire.GrepQuery,
-        summary="Lines that match an RE2 pattern, with the lines around them.",
+        summary="Return the lines that match an RE2 pattern, with the lines around them.",
     ),
 )

@@ -125,7 +125,7 @@ ROUTES: Final = (
         path=Path.STATS,
         scope=Scope.READ,
         handler=of_tenant,
-        summary="The main figures over time, by tool and outcome.",
+        summary="Return the main figures over time, by tool and outcome.",
     ),
     Route(
         method="GET",
@@ -133,7 +133,7 @@ ROUTES: Final = (
         scope=Scope.READ,
         is_paced=True,
         handler=of_experiments,
-        summary="The sums of experiments, by arm and group of sessions.",
+        summary="Return the sums of experiments, by arm and group of sessions.",
         query=wire.ExperimentsQuery,
         answers={200: wire.Experiments},
     ),
@@ -141,6 +141,6 @@ ROUTES: Final = (
         path=Path.FLEET_STATS,
         scope=Scope.FLEET,
         handler=of_fleet,
-        summary="The main figures of all tenants over time.",
+        summary="Return the main figures of all tenants over time.",
     ),
 )

@@ -164,8 +164,8 @@ ROUTES: Final = (
         path=Path.CAPTURE,
         handler=put,
         summary=(
-            "Store the body, the whole output, under its capture id. Safe to repeat. "
-            f"`{Header.LABELS}` labels it, or a header `{Header.LABEL}*` for each label."
+            "Store the body, which is the whole output, under its capture id. Safe to repeat. "
+            f"Label it with `{Header.LABELS}`, or with a header `{Header.LABEL}*` for each label."
         ),
         headers=METADATA_HEADERS,
         body="application/octet-stream",
@@ -177,8 +177,8 @@ ROUTES: Final = (
         path=Path.CAPTURES,
         handler=post,
         summary=(
-            "Store the body under the capture id that session, tool-call id and content give; `Location` and "
-            "the answer name it. Safe to repeat. Headers as of PUT."
+            "Store the body under a capture id that is computed from session, tool-call id and content. "
+            "`Location` and the answer name it. Safe to repeat. Takes the headers of PUT."
         ),
         headers=METADATA_HEADERS,
         body="application/octet-stream",
