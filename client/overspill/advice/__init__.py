@@ -1,1 +1,1 @@
-"""From what was counted: advice on a policy, and how the arms of an experiment compare. Pure."""
+"""Advice on a policy, and the comparison of an experiment's arms, both from what was counted. Pure."""

@@ -1,7 +1,7 @@
-"""What to change in a policy, tool by tool, and why. Each rule is one sentence; no rule undoes another.
+"""Advice on a policy: what to change for each tool, and why. A rule is one sentence; no rule undoes another.
 
 - If most captures are read within a minute, the notice only costs a call: keep larger outputs whole.
-- If next to none is ever read, and the tool is not run again, the preview is enough: spill smaller ones.
+- If hardly any is ever read, and the tool is not run again, the preview is enough: spill smaller ones.
 - If most reads are of the end, or of the beginning, the preview shows that end.
 - If the tool is run again after notices, the model lacks the tools that read: there is nothing to set.
 

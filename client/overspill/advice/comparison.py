@@ -74,7 +74,7 @@ MEASURES: Final = (
 
 
 class ArmVerdict(StrEnum):
-    """What the interval of the difference says of the holdout arm, compared with the usual one."""
+    """The result of the holdout arm compared with the usual one: it follows from the difference's interval."""
 
     HIGHER = "higher"
     LOWER = "lower"
@@ -100,7 +100,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 
 class ArmReport(Struct, frozen=True, kw_only=True):
-    """What was counted in one arm."""
+    """The counts of one arm."""
 
     sessions: int
     outputs: int

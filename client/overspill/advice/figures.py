@@ -1,4 +1,4 @@
-"""What advice is made of: the sums of one tool, and shares of them with intervals."""
+"""The figures behind advice: the sums of one tool, and shares of them with intervals."""
 
 from __future__ import annotations
 

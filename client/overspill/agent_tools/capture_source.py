@@ -1,4 +1,4 @@
-"""What an agent may read: the captures of a service, and those that still wait on this machine.
+"""The captures that an agent may read: those of a service, and those that still wait on this machine.
 
 Its work runs in the loop thread, so that one implementation serves synchronous and asynchronous callers.
 """

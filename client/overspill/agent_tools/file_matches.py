@@ -53,7 +53,7 @@ _RIPGREP: Final = (
 
 
 class FileQuery(NamedTuple):
-    """What to search for. `glob` is for names of files; nothing in it separates folders."""
+    """A search in files. `glob` is for names of files; nothing in it separates folders."""
 
     pattern: str
     glob: str

@@ -141,7 +141,7 @@ class InspectRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def line_count(self) -> int:
-        """How many lines to read."""
+        """The number of lines to read."""
         return LINES if self.lines is None else self.lines
 
     @property

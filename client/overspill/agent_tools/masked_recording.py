@@ -28,7 +28,7 @@ class MaskedRecording:
 
     @property
     def missing(self) -> str:
-        """Why not all that was given is kept; empty if it is."""
+        """The reason why some of the given output is not kept; empty if all is."""
         return self._failure or ("" if self._buffer is None else self._buffer.missing)
 
     def keep(self, data: bytes, *, is_masked: bool) -> None:

@@ -83,7 +83,7 @@ class Recording:
 
     @property
     def missing(self) -> str:
-        """Why bytes are missing in the middle; empty if all are there."""
+        """The reason why bytes are missing in the middle; empty if all are there."""
         return self._why_no_file if self.gap else ""
 
     def take(self, data: bytes) -> None:

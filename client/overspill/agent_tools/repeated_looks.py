@@ -20,7 +20,7 @@ _ADVICE: Final = (
 
 
 class RepeatedLooks:
-    """What the callers of one tool have seen of live captures: for each look, how many bytes there were."""
+    """Remembers the looks at live captures through one tool: for each look, how many bytes there were."""
 
     def __init__(self, waiter: str) -> None:
         """`waiter` names the tool that waits, for the model."""
@@ -51,7 +51,7 @@ def _is_live(found: Any) -> bool:
 
 
 def _look(request: InspectRequest, session: str | None) -> tuple[Any, ...]:
-    """Return what tells two looks apart. Leaves out the instant of a `since`, which moves with the clock."""
+    """Return a key for a look. Leaves out the instant of a `since`, which moves with the clock."""
     asked = request.mode, request.line_count, request.start, request.end, request.offset, request.pattern
     return session, request.capture, *asked
 

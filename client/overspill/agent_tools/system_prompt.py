@@ -1,4 +1,4 @@
-"""What a model may believe of notices, in ten lines for a system prompt."""
+"""Ten lines for a system prompt that say what a model may believe about notices."""
 
 from __future__ import annotations
 

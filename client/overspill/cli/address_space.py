@@ -13,7 +13,7 @@ _STACK: Final = 1024 * 1024
 
 
 def spare_address_space() -> None:
-    """If the address space is limited, let all threads allocate from one arena, and have small stacks."""
+    """Make all threads share one arena and have small stacks, if the address space is limited."""
     if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
         return
     import ctypes  # noqa: PLC0415  (seldom needed)

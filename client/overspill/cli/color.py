@@ -13,7 +13,7 @@ from overspill.cli import output
 
 
 class ColorMode(StrEnum):
-    """When output is coloured."""
+    """The choice when output is coloured."""
 
     AUTO = "auto"
     ALWAYS = "always"

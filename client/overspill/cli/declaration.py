@@ -1,4 +1,4 @@
-"""How a command is declared: the common options, its examples, and what happens when it ends."""
+"""The declaration of a command: the common options, its examples, and what happens when it ends."""
 
 import inspect
 from collections.abc import Callable, Collection, Iterable

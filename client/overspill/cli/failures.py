@@ -1,4 +1,4 @@
-"""What a failure of a command becomes: one line on standard error, and an exit code.
+"""The failure of a command, as one line on standard error and an exit code.
 
 The line says what went wrong and what to do next.
 """

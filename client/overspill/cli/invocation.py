@@ -1,4 +1,4 @@
-"""What every command works with: the common options, the client, the spool and the answer."""
+"""The things that every command works with: the common options, the client, the spool and the answer."""
 # ruff: noqa: PLC0415  (every command imports this module: its help waits for no client)
 
 import shlex

@@ -1,4 +1,4 @@
-"""What a command needs only when it runs. It is imported then, so that a help page is quick."""
+"""The modules that a command needs only when it runs. They are imported then, so help pages come fast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `put` stores of a file: the file itself, or a copy of it with its secrets masked."""
+"""The file that `put` stores: the given file itself, or a copy of it with its secrets masked."""
 
 from __future__ import annotations
 

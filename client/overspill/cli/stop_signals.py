@@ -73,9 +73,9 @@ class StopSignals:
 
     @contextmanager
     def deliverable(self) -> Iterator[None]:
-        """In the block, let them reach the main thread although it sleeps.
+        """Let the signals reach the main thread in the block, although it sleeps.
 
-        If several come at once, the system may give all of them to another thread, and wake only that.
+        If several come at once, the system may give all of them to another thread, and wake only that one.
         """
         with handled({signal.SIGALRM: _wake}):
             signal.setitimer(signal.ITIMER_REAL, _LOOK_SECONDS, _LOOK_SECONDS)

@@ -1,1 +1,1 @@
-"""Where an output goes and when: the service, the spool, and what is sent later in the background."""
+"""Delivery of outputs: to the service now, to the spool, or later in the background."""

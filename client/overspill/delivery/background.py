@@ -48,7 +48,7 @@ class JobThread:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
-        """In a forked child, begin without jobs and without a thread."""
+        """Start a forked child without jobs and without a thread."""
         self._lock = threading.RLock()
         self._calls: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -131,7 +131,7 @@ class Background:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
-        """In a forked child, make a client of its own."""
+        """Make a new client for a forked child."""
         self._lock = threading.RLock()
         self._client: SyncClient | None = None
         self._due: dict[str, float] = {}

@@ -65,7 +65,7 @@ class ServiceHealth:
 
     @property
     def circuit(self) -> Circuit:
-        """What this process knows of the service."""
+        """The state of the service as this process knows it."""
         if self._circuit is None:
             self._circuit = _circuits.of(self.url)
         return self._circuit
@@ -76,7 +76,7 @@ class ServiceHealth:
 
     @property
     def is_away(self) -> bool:
-        """Whether the service is left alone, by this process or by others."""
+        """Whether this process or another one sends nothing to the service for now."""
         return self.circuit.is_open or (self._absence is not None and self._absence.pause() > 0)
 
     def refusal(self) -> str | None:

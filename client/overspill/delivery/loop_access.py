@@ -32,7 +32,7 @@ class LoopAccess:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
-        """In a forked child, use a new lock and loop thread."""
+        """Use a new lock and loop thread in a forked child."""
         self._lock = threading.RLock()
         self.calls: Calls | None = None
         self._finalizer: weakref.finalize[..., LoopAccess] | None = None

@@ -1,4 +1,4 @@
-"""Why an output could not be stored, in words for a notice."""
+"""The reasons why an output could not be stored, in words for a notice."""
 
 from __future__ import annotations
 

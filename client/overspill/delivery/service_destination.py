@@ -60,7 +60,7 @@ class ServiceDestination:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
-        """In a forked child, begin with no uploads."""
+        """Start a forked child without uploads."""
         self._lock = threading.RLock()
         self._outlasting: set[Upload] = set()
 

@@ -35,7 +35,7 @@ class GuardSlots:
 
     @property
     def is_patient(self) -> bool:
-        """Whether an output waits for the service for any time: nothing else could keep it."""
+        """Whether an output waits for the service without a limit, because nothing else can keep it."""
         return self._folder is None
 
     def of_service(self) -> Slots | None:

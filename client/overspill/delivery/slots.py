@@ -38,7 +38,7 @@ class Overfull(Exception):
 
 
 class Waiter(Protocol):
-    """What waits for a slot. Its methods raise nothing."""
+    """An output's wait for a slot. Its methods raise nothing."""
 
     def granted(self, release: Callable[[], None]) -> bool:
         """Take the slot, which `release` gives back. Return False if it is not needed any more."""
@@ -64,7 +64,7 @@ class Slots:
 
     @property
     def waiting(self) -> int:
-        """How many outputs wait."""
+        """The number of outputs that wait."""
         return len(self._queue)
 
     def ask(

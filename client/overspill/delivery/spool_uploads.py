@@ -37,7 +37,7 @@ class SpoolUploads:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
-        """In a forked child, use a new lock."""
+        """Use a new lock in a forked child."""
         self._lock = threading.RLock()
 
     @property

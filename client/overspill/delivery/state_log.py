@@ -27,7 +27,7 @@ _MOST_KEYS: Final = 1_000
 
 
 class _States:
-    """Which spools of this process do without their service, by the service's URL."""
+    """The spools of this process whose outputs do not reach their service, by the service's URL."""
 
     def __init__(self) -> None:
         self.failing: dict[str, dict[str, Outcome]] = {}
@@ -39,7 +39,7 @@ class _States:
         self._overfull_until = 0.0
 
     def is_first(self, url: str, spool: str, outcome: Outcome) -> bool:
-        """Note where an output went instead. Return whether no other key of the service is known to do so."""
+        """Note where an output went instead. Return whether it is the first of its service to go there."""
         with self._lock:
             of_url = self.failing.setdefault(url, {})
             is_first = outcome not in of_url.values()
@@ -49,7 +49,7 @@ class _States:
             return is_first
 
     def has_ended(self, url: str, spool: str) -> bool:
-        """Note that the service took an output. Return whether this spool did without it before.
+        """Note that the service took an output. Return whether outputs of this spool went elsewhere before.
 
         Then the service is taken to work for all its keys, until one of them says otherwise.
         """

@@ -96,7 +96,7 @@ class Storage:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
-        """In a forked child, look into the spool again."""
+        """Look into the spool again in a forked child."""
         self._has_looked = False
 
     @property
@@ -106,7 +106,7 @@ class Storage:
 
     @property
     def can_keep(self) -> bool:
-        """Whether there is a destination at all."""
+        """Whether there is any destination."""
         return bool(self._destinations)
 
     def has_any(self, names: Iterable[str]) -> bool:
@@ -122,7 +122,7 @@ class Storage:
 
     @property
     def health(self) -> ServiceHealth | None:
-        """Whether the service works, and is asked. None without a client."""
+        """The health of the service. None without a client."""
         return None if self._service is None else self._service.health
 
     def upload_leftovers(self) -> None:

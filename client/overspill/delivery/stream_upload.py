@@ -87,7 +87,7 @@ class StreamUpload:
 
     @property
     def is_inherited(self) -> bool:
-        """Whether a parent process began it. Only the parent goes on with it after a fork."""
+        """Whether a parent process began the upload. After a fork only the parent goes on with it."""
         return self._process != os.getpid()
 
     def stop(self) -> Reply[None]:

@@ -54,7 +54,7 @@ log: Final = logging.getLogger("overspill")
 
 
 class Failure(NamedTuple):
-    """Why a destination does not have an output.
+    """The reason why a destination does not have an output.
 
     `is_final`: the service will never take the output. `is_refused`: it takes the output only after somebody
     has changed a key or a limit. `is_doubtful`: it may have stored the output without saying so. `upload`

@@ -1,7 +1,8 @@
-"""What an error says of the next try: whether the same request may succeed at once, later, or never.
+"""Judges an error: whether the same request may succeed at once, later, or never.
 
-How often and for how long something is tried is where it is tried: requests in `transfer/attempts`, live
-captures in `live/sender`, captures on disk in `spools/flush` and `spools/flush_job`.
+
+The number and duration of attempts are decided elsewhere: for requests in `transfer/attempts`, for live
+captures in `live/sender`, for captures on disk in `spools/flush` and `spools/flush_job`.
 """
 
 from __future__ import annotations

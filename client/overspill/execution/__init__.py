@@ -1,1 +1,1 @@
-"""Where code runs: the loop thread, worker threads, waiting, forks and the end of the process."""
+"""Execution of code: the loop thread, worker threads, waiting, forks and the end of the process."""

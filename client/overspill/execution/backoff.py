@@ -1,6 +1,7 @@
-"""How long to wait before something that failed is tried again: twice as long each time, up to a bound.
+"""Waiting times between attempts: each is twice as long as the one before, up to a bound.
 
-The wait is drawn at random below that (Brooker, "Exponential Backoff and Jitter", 2015), so that callers that
+
+The actual wait is a random time below that (Brooker, "Exponential Backoff and Jitter", 2015). So callers that
 failed together do not all try again together.
 """
 

@@ -37,7 +37,7 @@ class Calls:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can run coroutines, in this very process."""
+        """Whether it can run coroutines in this process."""
         return self.thread.is_alive and not self._is_closed
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:

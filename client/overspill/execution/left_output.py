@@ -1,6 +1,6 @@
-"""What a child program leaves behind may write on after the program's end: another process drops that.
+"""Reads and drops what processes write that a child program left behind. Another process does this.
 
-Without a reader the system would kill what was left behind, as soon as that prints something.
+Without a reader, the system would kill such a process as soon as it prints something.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _readers: Final[list[subprocess.Popen[bytes]]] = []
 
 
 def drop_rest(reader: int) -> None:
-    """Let what still writes to a pipe or a terminal write on: nobody keeps it. The caller closes `reader`."""
+    """Read on from a pipe or terminal that still has writers, and drop the bytes. The caller closes `reader`."""
     poll = select.poll()
     poll.register(reader, 0)
     if not poll.poll(0):  # one without writers reports a hang-up, asked or not

@@ -71,13 +71,13 @@ class LoopThread:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the thread and its loop run, in this very process."""
+        """Whether the thread and its loop run in this process."""
         is_running = self._thread.is_alive() and not self._is_over and not self.loop.is_closed()
         return is_running and not self.is_inherited
 
     @property
     def is_inherited(self) -> bool:
-        """Whether it is the thread of a process that forked this one, which must not touch its loop."""
+        """Whether the thread belongs to a parent process. A forked child must not touch its loop."""
         return self._process != os.getpid()
 
     @property
@@ -175,7 +175,7 @@ class _Shared:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
-        """In a forked child, begin without a loop thread: the parent's does not exist there."""
+        """Start a forked child without a loop thread: the parent's does not exist there."""
         self._starter = _thread.start_new_thread
         self._lock = threading.RLock()
         if self._thread is not None:

@@ -1,4 +1,4 @@
-"""Where this package keeps what is the user's own: the spool, and the key of the marks of notices."""
+"""The folder for the user's own state: the spool, and the key for the marks of notices."""
 
 from __future__ import annotations
 

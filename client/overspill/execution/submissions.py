@@ -35,7 +35,7 @@ class LoopEnded(NoLoop, ClientClosed):
 
 
 class Ongoing:
-    """What one user has in the loop thread: tasks, and submissions that are held. For the loop thread."""
+    """The tasks and held submissions of one user of the loop thread. Only for the loop thread."""
 
     def __init__(self) -> None:
         self.tasks: set[Task[Any]] = set()
@@ -166,7 +166,7 @@ class Submission(Generic[T]):
 
 
 class _Ended(NamedTuple):
-    """What a coroutine returned, or how it asked to end the process."""
+    """The result of a coroutine, or the way in which it asked to end the process."""
 
     returned: Any = None
     exit: BaseException | None = None

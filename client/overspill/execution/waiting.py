@@ -24,7 +24,7 @@ log: Final = logging.getLogger("overspill")
 
 
 class Canceller(Protocol):
-    """What ends work whose answer nobody waits for."""
+    """A call that ends work whose answer nobody waits for."""
 
     def cancel_soon(self) -> None:
         """Cancel the work, from any thread."""

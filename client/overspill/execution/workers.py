@@ -53,7 +53,7 @@ class Workers:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
-        """In a forked child, begin without threads and without work."""
+        """Start a forked child without threads and without work."""
         self._starter = _thread.start_new_thread
         self._inbox: deque[_Work] = deque()
         self._queue: FairQueue[_Work] = FairQueue()
@@ -67,7 +67,7 @@ class Workers:
 
     @property
     def running(self) -> int:
-        """How many threads there are."""
+        """The number of threads."""
         return self._most - len(self._free)
 
     def submit(self, do: Callable[[], object], flow: Hashable = None, size: int = 0) -> None:

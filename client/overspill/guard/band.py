@@ -18,9 +18,9 @@ DESTINATIONS: Final[tuple[DestinationName, ...]] = ("service", "spool")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """Where outputs of more than `above` bytes go: the destinations are tried in order.
+    """The destinations for outputs of more than `above` bytes, tried in order.
 
-    If none of them takes an output, or none is given, the output is truncated. `preview_bytes` bounds the
+    If none of them takes an output, or if none is given, the output is truncated. `preview_bytes` bounds the
     preview; None takes the policy's. Raises `ValueError` for a value that makes no sense.
     """
 

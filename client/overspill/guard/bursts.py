@@ -39,7 +39,7 @@ class Bursts:
         self.reset_after_fork()
 
     def reset_after_fork(self) -> None:
-        """In a forked child, begin with nothing: the parent follows its own notices."""
+        """Start a forked child without notices: the parent follows its own."""
         self._lock = threading.RLock()  # a signal handler may guard an output while this thread holds it
         self._following: Latest[tuple[str, str], _Follow] = Latest(_MOST)
 

@@ -1,4 +1,4 @@
-"""What a guard decided on earlier outputs, and which of them had the same bytes.
+"""Remembers a guard's decisions on earlier outputs, and which of these outputs had the same bytes.
 
 An output that is shown again gets the same notice, byte for byte.
 """
@@ -79,7 +79,7 @@ class Duplicates:
 
 
 class Decision(NamedTuple):
-    """What became of a capture, and the earlier one of its session with the same bytes."""
+    """The fate of a capture, and the earlier capture of its session with the same bytes."""
 
     stored: StoreResult
     earlier: Earlier | None = None

@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 class Executor(Protocol):
-    """How the guard's coroutines wait."""
+    """The ways in which the guard's coroutines wait."""
 
     async def run(self, flow: Hashable, work: Callable[..., R], *args: Any) -> R:
         """Do `work(*args)`, which may take milliseconds. `flow` says whose place in the queue it takes."""

@@ -1,4 +1,4 @@
-"""Which outputs never spill: answers of the tools that read captures, and what the host vouches for."""
+"""The outputs that never spill: answers of the tools that read captures, and those the host vouches for."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ _ANSWER: Final = Limits(ANSWER_CHARS * MAX_BYTES_PER_CHARACTER, max_chars=ANSWER
 def is_exempt(policy: Policy, tool: str, shape: Shape) -> bool:
     """Return whether an output never spills.
 
-    Any tool can have the name of one that reads captures. So the name alone exempts only what is as short as
-    their answers are.
+    
+    
+    Any tool can have the name of one that reads captures. So the name exempts an output only if the output is
+    as short as their answers are.
     """
     return tool in policy.exempt and (tool not in READING_TOOLS or not shape.exceeds(_ANSWER))
 

@@ -1,4 +1,4 @@
-"""What a notice takes, and whether it is worth it: it has to be enough shorter than the output."""
+"""The room that a notice takes, and whether the notice saves enough of the output to be worth it."""
 
 from __future__ import annotations
 

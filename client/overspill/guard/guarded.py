@@ -1,4 +1,4 @@
-"""What the guard made of one output."""
+"""The guard's result for one output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ METADATA: Final = "overspill"
 
 
 class Guarded(Struct, frozen=True, kw_only=True):
-    """What the guard made of one output: `value` goes into the conversation.
+    """The guard's result for one output. `value` goes into the conversation.
 
     `bytes_before` and `bytes_after` are the sizes before and after the guard's cut. `lines` is counted only
     for an output that spilled. `capture` is the handle, if the output is stored. `reason` says why it is not
@@ -49,7 +49,7 @@ class Guarded(Struct, frozen=True, kw_only=True):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What became of the output, for programs: small values that can be written as JSON.
+        """The fate of the output, for programs: small values that can be written as JSON.
 
         Adapters put it where their framework keeps metadata, under the name `overspill`.
         """

@@ -31,7 +31,7 @@ class _Term(Struct):
 
 
 class CastHeader(Struct):
-    """What a recording says of itself. `width` and `height` are those of version 2."""
+    """The header of a recording. `width` and `height` are those of version 2."""
 
     version: int
     term: _Term = msgspec.field(default_factory=_Term)
@@ -54,9 +54,9 @@ _event: Final = msgspec.json.Decoder(tuple[float, str, Any])
 
 
 class CastReader:
-    """Takes the bytes of a recording in any pieces, and gives back what the terminal showed.
+    """Reads a recording from pieces of any size, and returns what the terminal showed.
 
-    `problem` says from which line on it is not a recording; empty if it is one.
+    `problem` says from which line on the bytes are not a recording. It is empty if they are one.
     """
 
     def __init__(self) -> None:
@@ -69,11 +69,11 @@ class CastReader:
 
     @property
     def has_begun(self) -> bool:
-        """Whether it is known what the header says, or that there is none."""
+        """Whether the header was read, or is known to be missing."""
         return self.header is not None or bool(self.problem)
 
     def feed(self, data: bytes) -> bytes:
-        """Take a piece, and return what the terminal showed by it."""
+        """Read a piece, and return what the terminal shows for it."""
         if self.problem:
             return data
         self._rest += data

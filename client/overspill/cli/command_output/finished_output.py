@@ -1,4 +1,4 @@
-"""What is printed once a command has ended: a short output itself, or the notice of a long one."""
+"""The text that is printed when a command has ended: a short output itself, or the notice of a long one."""
 
 from __future__ import annotations
 

@@ -56,7 +56,10 @@ class PersonTerminal:
         _copy_size(terminal)
 
     def take(self) -> bool:
-        """In the foreground, let keys come as they are pressed, and return True: even where it is gone."""
+        """Pass keys on as they are pressed. Return False in the background, True otherwise.
+
+        A terminal that is gone counts as one in the foreground.
+        """
         with suppress(OSError):
             if not _is_foreground(self._keys):
                 return False

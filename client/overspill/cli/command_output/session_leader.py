@@ -31,10 +31,11 @@ _IGNORED: Final = frozenset({signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
 
 
 def start_command(news: int) -> None:
-    """In a new session, make standard input its terminal, and go on in a child, as the command.
+    """Make standard input the terminal of this new session, and go on as the command in a child.
 
-    This process stays as its leader, writes to `news`, and never returns. Where no process can be made, it
-    becomes the command itself.
+    
+    This process stays as the session's leader, writes to `news`, and never returns. If no child can be made,
+    it returns and becomes the command itself.
     """
     fcntl.ioctl(_TERMINAL, termios.TIOCSCTTY, 0)
     with suppress(OSError):

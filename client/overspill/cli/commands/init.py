@@ -105,7 +105,7 @@ def _named(name: str) -> Program:
 
 
 class _Change:
-    """What becomes of one program's settings file. Raises `CommandFailure` if it cannot be understood."""
+    """The change to one program's settings file. Raises `CommandFailure` if it cannot be understood."""
 
     def __init__(self, program: Program, path: Path, *, remove: bool) -> None:
         self._program, self._path = program, path

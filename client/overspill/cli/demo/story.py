@@ -47,7 +47,7 @@ class GuardedCall:
 
 @dataclass
 class Story:
-    """What the parts of the demo share: the service, the client, the guard, and the calls so far."""
+    """The things that all parts of the demo share: service, client, guard, and the calls so far."""
 
     service: DemoService
     client: Client

@@ -1,4 +1,4 @@
-"""What to search for: the options of `grep`."""
+"""The options of `grep`: what to search for, and what to print."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -74,7 +74,7 @@ class Query:
 
     @property
     def around(self) -> tuple[int, int]:
-        """How many lines before and after each match are printed."""
+        """The numbers of lines to print before and after each match."""
         if self.only:
             return 0, 0
         before, after = (self.context if lines is None else lines for lines in (self.before, self.after))
@@ -82,7 +82,7 @@ class Query:
 
     @property
     def is_around(self) -> bool:
-        """Whether lines around the matches are printed."""
+        """Whether to print lines around the matches."""
         return any(self.around)
 
     def words(self) -> list[str]:

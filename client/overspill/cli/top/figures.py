@@ -24,7 +24,7 @@ _WITH_A_DECIMAL: Final = 10
 
 
 class Activity(Sums):
-    """What happened to the outputs and captures of one tool or tenant in `minutes`, or of all of them."""
+    """The figures of the outputs and captures of one tool or tenant in `minutes`, or of all of them."""
 
     def __init__(self, name: str, minutes: float, rows: Iterable[StatsRow]) -> None:
         super().__init__(rows)
@@ -53,7 +53,7 @@ class Activity(Sums):
 
 
 def activities(stats: Stats, *, by_tenant: bool) -> tuple[Activity, list[Activity]]:
-    """Return what happened in all, and by tool or tenant. A name that has only reads is in the sum alone."""
+    """Return the total, and the figures by tool or tenant. A name with only reads is only in the total."""
     minutes = (stats.until - stats.since).total_seconds() / 60
     rows: dict[str, list[StatsRow]] = {}
     for row in stats.rows:

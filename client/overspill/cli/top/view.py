@@ -1,4 +1,4 @@
-"""What `overspill top` shows of an answer: a title, the table in the user's order, and what keys do."""
+"""The screen of `overspill top`: a title, the table in the user's order, and what keys do."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _AROUND: Final = 5
 
 @dataclass
 class View:
-    """How the user looks at the table. Keys change it."""
+    """The user's view of the table. Keys change it."""
 
     paint: Paint
     by_tenant: bool = False

@@ -17,14 +17,14 @@ _LONGEST_NAME: Final = 256
 
 
 class CohortTally:
-    """What guards counted since the last report, for any number of threads. A forked child begins at zero."""
+    """Counts of guards since the last report, for any number of threads. A forked child begins at zero."""
 
     def __init__(self) -> None:
         forks.register(self)
         self.reset_after_fork()
 
     def reset_after_fork(self) -> None:
-        """In a forked child, begin at nothing: the parent reports its own."""
+        """Start a forked child at zero: the parent reports its own counts."""
         self._lock = threading.RLock()
         self._sums: dict[Cohort, dict[str, int]] = {}
 
@@ -59,7 +59,7 @@ class MetSessions:
         self.reset_after_fork()
 
     def reset_after_fork(self) -> None:
-        """In a forked child, make a new lock: a thread of the parent may hold the old one."""
+        """Make a new lock in a forked child: a thread of the parent may hold the old one."""
         self._lock = threading.RLock()
 
     def is_new(self, experiment: str, session: str) -> bool:

@@ -60,7 +60,7 @@ class Collector:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
-        """In a forked child, forget what the parent's guards counted."""
+        """Forget in a forked child what the parent's guards counted."""
         self._lock = threading.Lock()
         self._past = {}
 

@@ -63,7 +63,7 @@ class Reporter:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
-        """In a forked child, begin with nothing to report: the parent reports its own."""
+        """Start a forked child with nothing to report: the parent reports its own counts."""
         self._sending = threading.Lock()
         self._batches: deque[_Batch] = deque()
         self._reported: dict[tuple[str, Outcome], OutputCount] = {}

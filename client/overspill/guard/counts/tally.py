@@ -93,7 +93,7 @@ class Tally:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
-        """In a forked child, begin at nothing: the parent counts its own."""
+        """Start a forked child at zero: the parent keeps its own counts."""
         self._lock = threading.RLock()
         self._sums = {}
         self._spilled = 0
