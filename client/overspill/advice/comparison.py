@@ -74,7 +74,7 @@ MEASURES: Final = (
 
 
 class ArmVerdict(StrEnum):
-    """The result of the holdout arm compared with the usual one: it follows from the difference's interval."""
+    """The result of the holdout arm compared with the usual one, by the interval of the difference."""
 
     HIGHER = "higher"
     LOWER = "lower"

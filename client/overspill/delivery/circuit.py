@@ -41,7 +41,7 @@ class Circuit:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
-        """Forget everything in a forked child, and make a new lock: a parent's thread may hold the old one."""
+        """Forget everything in a forked child, and use a new lock: a parent's thread may hold the old one."""
         self._lock = threading.RLock()
         self._failures = 0
         self._failed_tries = 0

@@ -1,6 +1,5 @@
 """Judges an error: whether the same request may succeed at once, later, or never.
 
-
 The number and duration of attempts are decided elsewhere: for requests in `transfer/attempts`, for live
 captures in `live/sender`, for captures on disk in `spools/flush` and `spools/flush_job`.
 """

@@ -1,6 +1,5 @@
 """Waiting times between attempts: each is twice as long as the one before, up to a bound.
 
-
 The actual wait is a random time below that (Brooker, "Exponential Backoff and Jitter", 2015). So callers that
 failed together do not all try again together.
 """

@@ -29,7 +29,7 @@ _readers: Final[list[subprocess.Popen[bytes]]] = []
 
 
 def drop_rest(reader: int) -> None:
-    """Read on from a pipe or terminal that still has writers, and drop the bytes. The caller closes `reader`."""
+    """Read on from a pipe or terminal that still has writers, and drop it. The caller closes `reader`."""
     poll = select.poll()
     poll.register(reader, 0)
     if not poll.poll(0):  # one without writers reports a hang-up, asked or not

@@ -19,8 +19,6 @@ _ANSWER: Final = Limits(ANSWER_CHARS * MAX_BYTES_PER_CHARACTER, max_chars=ANSWER
 def is_exempt(policy: Policy, tool: str, shape: Shape) -> bool:
     """Return whether an output never spills.
 
-    
-    
     Any tool can have the name of one that reads captures. So the name exempts an output only if the output is
     as short as their answers are.
     """

@@ -166,7 +166,7 @@ ROUTES: Final = (
     capture_read(
         path=Path.CONTENT,
         handler=content,
-        summary="Return the bytes of a capture, or one range. A client that accepts zstd gets the stored frames.",
+        summary="Return the bytes of a capture, or one range. A client that accepts zstd gets stored frames.",
         query=wire.RefQuery,
         headers={
             hdrs.RANGE: "One range of bytes.",

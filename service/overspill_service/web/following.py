@@ -196,7 +196,7 @@ ROUTES: Final = (
         path=Path.FOLLOW,
         handler=follow,
         query=wire.FollowQuery,
-        summary="Stream a capture as it grows, as server-sent events. The last event, `end`, says how it ended.",
+        summary="Stream a growing capture as server-sent events. The last event, `end`, says how it ended.",
         headers={LAST_EVENT_ID: "The id of the last event that came: the stream goes on behind it."},
         answers={200: wire.FOLLOW_TYPE},
         is_negotiated=True,
@@ -205,9 +205,7 @@ ROUTES: Final = (
         path=Path.WAIT,
         handler=wait,
         query=wire.WaitQuery,
-        summary=(
-                        "Wait until a line matches, enough new lines exist, the capture has ended, or the time is over."
-        ),
+        summary=("Wait until a line matches, enough new lines exist, the capture ends, or the time is over."),
         answers={200: wire.Waited},
         is_negotiated=True,
     ),

@@ -33,7 +33,6 @@ _IGNORED: Final = frozenset({signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
 def start_command(news: int) -> None:
     """Make standard input the terminal of this new session, and go on as the command in a child.
 
-    
     This process stays as the session's leader, writes to `news`, and never returns. If no child can be made,
     it returns and becomes the command itself.
     """
