@@ -68,7 +68,7 @@ class LiveUpload:
         """How many secrets of each kind were masked in the copy; None if it lacks a part of the output."""
         self.known: str | Beginning = ""
         """What the service has of an output that has ended, for `calling`: the handle of all, or a part."""
-        self.failure = ""
+        self.failure: str = ""
         """Why not all could be stored. Whoever has the recording may still store it at the end."""
         self._began = time.monotonic()
         self._thread: threading.Thread | None = None

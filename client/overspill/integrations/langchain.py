@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from langchain.agents.middleware.types import ModelRequest, ModelResponse, ToolCallRequest
+    from langchain_core.tools import BaseTool
 
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guard import Guard
@@ -54,7 +55,7 @@ class OverspillMiddleware(AgentMiddleware):
     def __init__(self, guard: Guard | None = None) -> None:
         super().__init__()
         self.adapter: Adapter = Adapter(guard)
-        self.tools = [structured_tool(tool) for tool in self.adapter.reading_tools]
+        self.tools: list[BaseTool] = [structured_tool(tool) for tool in self.adapter.reading_tools]
         self._returned: Latest[tuple[str | None, str], int] = Latest(_MAX_REMEMBERED)
         """By session and call, a hash of what the tool's message said when it left `wrap_tool_call`."""
 

@@ -45,7 +45,8 @@ class SyncLiveCapture:
     """
 
     def __init__(self, calls: Calls, capture: LiveCapture, owner: object) -> None:
-        self._calls, self._capture, self.owner = calls, capture, owner
+        self._calls, self._capture = calls, capture
+        self.owner: object = owner
         self._is_woken = False
 
     @property

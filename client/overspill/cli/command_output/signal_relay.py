@@ -19,10 +19,13 @@ _PASSED_ON: Final = (*FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUS
 
 
 class _Child(Protocol):
+    """A process that signals are passed on to."""
+
     @property
     def pid(self) -> int: ...
 
-    def send_signal(self, number: int, /) -> None: ...
+    def send_signal(self, number: int, /) -> None:
+        """Send it a signal by its number."""
 
 
 class SignalRelay:

@@ -227,7 +227,7 @@ def _check_can_be_made(path: Path) -> None:
     raise NotSpooled(f"there can be no local spool {path}, because {why}: name another with OVERSPILL_SPOOL")
 
 
-spool = Commands(
+spool: Commands = Commands(
     name="spool",
     commands=[list_, flush, drop],
     help="List, upload or drop the captures that wait on this machine.",

@@ -31,7 +31,7 @@ class HttpSession:
     def __init__(self, send: Callable[[httpx2.Request], Awaitable[httpx2.Response]]) -> None:
         self._send = send
         self._first: httpx2.Request | None = None
-        self.id = ""
+        self.id: str = ""
         self._beginning = asyncio.Lock()
 
     def note(self, request: httpx2.Request, response: httpx2.Response) -> None:
