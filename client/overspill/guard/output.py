@@ -51,7 +51,7 @@ class Output(NamedTuple):
 
     @property
     def flow(self) -> Hashable:
-        """Whose place in a queue it takes: each session of each guard has its own."""
+        """The key of its place in a queue. Each session of each guard has a key of its own."""
         return self.guard, self.session
 
     def run(self, work: Callable[..., R], *args: Any, is_quick: bool = False) -> Coroutine[Any, Any, R]:
@@ -60,7 +60,7 @@ class Output(NamedTuple):
 
 
 class Intake:
-    """What outputs of one guard have in common: `policy`, the `session` of calls that name none, a trial."""
+    """The settings that a guard's outputs share: `policy`, the `session` of calls that name none, a trial."""
 
     def __init__(self, policy: Policy, session: str, trial: Trial | None = None) -> None:
         self._policy = policy

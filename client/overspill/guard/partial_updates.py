@@ -1,4 +1,4 @@
-"""What a tool reports while it runs: cut to the tool's limits, and never stored."""
+"""Reports of a tool while it runs: they are cut to the tool's limits, and never stored."""
 
 from __future__ import annotations
 

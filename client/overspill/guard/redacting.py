@@ -53,7 +53,7 @@ class MaskedContent(NamedTuple):
 
 
 class Masking:
-    """What masks secrets under a policy. It makes its redactor anew if the environment has other secrets."""
+    """Masks secrets under a policy. Makes a new redactor if the environment's secrets have changed."""
 
     def __init__(self, redaction: Redaction, patterns: Mapping[str, str]) -> None:
         self._made_of = redaction, tuple(patterns.items())

@@ -1,4 +1,4 @@
-"""What the guard gives back for one output: as it is, shortened, or a notice that it is lost."""
+"""The guard's results for an output: the output as it is, a shortened one, or a notice that it is lost."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Spill:
 
     @property
     def request(self) -> StoreRequest:
-        """What a destination needs to store the output. Only for a spill that is identified."""
+        """The request to a destination to store the output. Only for a spill that is identified."""
         assert not isinstance(self.body, str)
         origin = self.origin
         return StoreRequest(

@@ -35,7 +35,7 @@ _NOWHERE: Final = StoreResult(outcome=Outcome.TRUNCATED, reason=NO_CLIENT)
 
 
 class Verdict(NamedTuple):
-    """Why an output spills, and how many bytes may replace it."""
+    """The reason why an output spills, and the number of bytes that may replace it."""
 
     why: str
     room: int = UNLIMITED

@@ -233,12 +233,12 @@ class _ReadItems:
 
     @property
     def is_silent(self) -> bool:
-        """Whether the last item shows nothing of itself: such a stream may be endless."""
+        """Whether the last item has no visible content: a stream of such items may be endless."""
         return bool(self.read) and is_opaque_record(self.read[-1])
 
     @property
     def are_chunks(self) -> bool:
-        """Whether the items are text or bytes so far: the guard bounds how much of these passes."""
+        """Whether the items so far are text or bytes: the guard limits how much of these passes."""
         return not self.read or isinstance(self.read[-1], str | bytes)
 
     def replayed(self, rest: Iterator[Any]) -> Iterator[Any]:

@@ -126,7 +126,7 @@ class Turn:
 
     @property
     def is_on(self) -> bool:
-        """Whether the turn is going on in this process. A forked child has a conversation of its own."""
+        """Whether the turn is running in this process. A forked child has a conversation of its own."""
         return not self._state.is_over and self._state.process == os.getpid()
 
     def __enter__(self) -> Self:
@@ -194,7 +194,7 @@ class _Waiting(NamedTuple):
 
 
 class _TurnState:
-    """Which calls run, which results wait, and how many bytes are used. For any thread.
+    """The state of a turn: calls that run, results that wait, and the bytes used. For any thread.
 
     The lock is reentrant: the garbage collector may end a forgotten call in a thread that holds the lock.
     """

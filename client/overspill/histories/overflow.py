@@ -99,7 +99,7 @@ def _inner(error: BaseException, evidence: _Evidence) -> list[object]:
 
 @dataclass(slots=True)
 class _Evidence:
-    """What one error says about itself."""
+    """The details of one error: its status, code and message."""
 
     names: list[str] = field(default_factory=list)
     status: int | None = None
@@ -176,7 +176,7 @@ class _Evidence:
 
     @property
     def is_other(self) -> bool:
-        """Whether it is surely something else than an overflow."""
+        """Whether the error is certainly no overflow."""
         return self.is_foreign or ((self.is_rate or self.is_refusal) and self.overflow() is None)
 
     @property

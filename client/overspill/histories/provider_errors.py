@@ -16,7 +16,7 @@ MAX_TEXT: Final = 8 * 1024
 
 
 class OverflowKind(StrEnum):
-    """What an error says is too large: the model's context, or the request itself."""
+    """The thing that is too large according to an error: the model's context, or the request itself."""
 
     CONTEXT = "context window"
     PAYLOAD = "payload"
@@ -24,7 +24,7 @@ class OverflowKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """What a provider refused.
+    """A provider's refusal of a call that is too large.
 
     `limit` and `actual` are None if the provider does not say them. They are tokens for the context window
     and bytes for a payload (characters for a single string). `actual` is more than `limit`; it includes the

@@ -40,9 +40,9 @@ _MOST_NAMED: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered(Generic[T]):
-    """What the call returned (`value`), and the `messages` that it took: save those.
+    """The result of a recovered call (`value`), and the `messages` with which it succeeded: save those.
 
-    `compactions` is how many were used. `spilled` has what the guard made of results that were too long.
+    `compactions` is the number of compactions. `spilled` has what the guard made of long results.
     """
 
     value: T
@@ -104,7 +104,7 @@ def _tightest_policy(policy: Policy) -> Policy:
 
 
 class _Attempt(NamedTuple):
-    """What a call returned, or its error and what the provider says was too large."""
+    """The result of a call, or its error and what the provider says was too large."""
 
     value: Any
     error: Exception | None = None

@@ -37,7 +37,7 @@ class Candidate(NamedTuple):
 
     @property
     def excess(self) -> int:
-        """What spilling it takes away, about."""
+        """Roughly how much spilling it takes away."""
         return max(0, self.size - KEPT_CHARS)
 
 

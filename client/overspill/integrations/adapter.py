@@ -1,4 +1,4 @@
-"""What all adapters share: a guard, the tools that read what it stores, and each call of a tool."""
+"""The part that all adapters share: a guard, the tools that read what it stores, and each call of a tool."""
 
 from __future__ import annotations
 

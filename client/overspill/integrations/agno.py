@@ -135,7 +135,7 @@ def _shown(held: list[Any], guarded: Guarded) -> list[Any]:
 
 
 class _Continuing:
-    """What stands before a class of agents: results that were made elsewhere come when a run goes on."""
+    """A mixin for a class of agents. Guards the results that come from outside when a run goes on."""
 
     overspill: Adapter
 

@@ -73,7 +73,7 @@ def _guarded_function(tool: Any, adapter: Adapter) -> FunctionTool:
 
 
 class _Guarding:
-    """What stands before the class of a function's tool."""
+    """A mixin for the class of a function's tool. Guards its results."""
 
     overspill: Adapter
 
@@ -106,7 +106,7 @@ def _guarded_workbench(bench: Workbench, adapter: Adapter) -> Workbench:
 
 
 class _GuardingWorkbench:
-    """What stands before a class of workbenches."""
+    """A mixin for a class of workbenches. Guards the results of their tools."""
 
     overspill: Adapter
 
@@ -130,7 +130,7 @@ class _GuardingWorkbench:
 
 
 class _GuardingStream(_GuardingWorkbench):
-    """What stands before a class of workbenches whose tools send events on their way."""
+    """A mixin for a class of workbenches whose tools send events while they run."""
 
     async def call_tool_stream(
         self,
@@ -191,7 +191,7 @@ class _ReadingTool(BaseTool[_Arguments, dict[str, Any]]):
 
     @property
     def schema(self) -> ToolSchema:
-        """What the model is told."""
+        """The schema of the tool, for the model."""
         parameters: Any = dict(self._tool.parameters)
         return ToolSchema(name=self.name, description=self.description, parameters=parameters)
 

@@ -87,7 +87,7 @@ def _guarded_tool(tool: AsyncBaseTool, adapter: Adapter) -> AsyncBaseTool:
 
 
 class _Guarding:
-    """What stands before a class of tools."""
+    """A mixin for a class of tools. Guards their results."""
 
     overspill: Adapter
 

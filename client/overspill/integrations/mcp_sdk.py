@@ -119,7 +119,7 @@ def guard_client(client: C, guard: Guard | None = None, *, whole: Collection[str
 
 
 class _ClientGuard:
-    """What stands in the place of two methods of a client."""
+    """Replaces two methods of a client."""
 
     def __init__(self, adapter: Adapter, call: Any, list_tools: Any, whole: Collection[str]) -> None:
         self.adapter = adapter

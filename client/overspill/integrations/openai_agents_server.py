@@ -60,7 +60,7 @@ class GuardedServer(StandIn):
 
     @property
     def custom_data_extractor(self) -> Any:
-        """What makes the custom data of the call's output: ours is in it if the output was cut."""
+        """The function that makes the custom data of the call's output. Adds ours if the output was cut."""
         call, theirs = _SERVER_CALL.get(), getattr(self._inner, "custom_data_extractor", None)
         if call is None or call.metadata is None:
             return theirs

@@ -1,4 +1,4 @@
-"""What a live capture gets from us besides its bytes: labels of its command and its secrets, and its end."""
+"""The labels of a live capture for its command and its masked secrets, and the values for its end."""
 
 from __future__ import annotations
 

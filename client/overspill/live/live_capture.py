@@ -89,22 +89,22 @@ class LiveCapture:
 
     @property
     def masked(self) -> Mapping[str, int]:
-        """How many secrets of each kind were masked until now."""
+        """The number of secrets of each kind that were masked so far."""
         return self._pending.masked
 
     @property
     def is_open(self) -> bool:
-        """Whether it has begun, and not ended."""
+        """Whether the capture has begun and not ended."""
         return self.producer.is_started and not self._is_over
 
     @property
     def is_copied(self) -> bool:
-        """Whether the copy has all of the stream, which has ended."""
+        """Whether the stream has ended and the copy has all of it."""
         return self._copy is not None and not self._copy.missing and self._pending.is_drained
 
     @property
     def beginning(self) -> Beginning | None:
-        """What the service may have of a stream that it did not get to its end; None if it has nothing."""
+        """The beginning of an unfinished stream that the service may have. None if it has nothing of it."""
         if self.entry is not None or not self._sender.may_be_known:
             return None
         return Beginning(

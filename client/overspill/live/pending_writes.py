@@ -48,12 +48,12 @@ class PendingWrites:
 
     @property
     def masked(self) -> Mapping[str, int]:
-        """How many secrets of each kind were masked until now."""
+        """The number of secrets of each kind that were masked so far."""
         return _NONE if self._masking is None else self._masking.counts
 
     @property
     def has_copy(self) -> bool:
-        """Whether a copy of all is kept."""
+        """Whether a copy of everything is kept."""
         return self._copy is not None
 
     def add(self, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What a producer needs of others: the service's calls, and a place for what the service cannot take."""
+"""The ports of a producer: the service's calls, and a place for bytes that the service cannot take."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class LiveService(Protocol):
 
 
 class Description(Struct, frozen=True, kw_only=True):
-    """What is stored with an output, live or whole. `ttl` is seconds; None: the service decides.
+    """The metadata that is stored with an output, live or whole. `ttl` in seconds; None: the service decides.
 
-    `id` is empty until it is known, as that of a file that is still to be read.
+    `id` is empty until it is known, for example while a file is still to be read.
     """
 
     id: str
@@ -60,10 +60,11 @@ class Description(Struct, frozen=True, kw_only=True):
 
 
 class Beginning(Struct, frozen=True, kw_only=True):
-    """What the service may have of an output, as a live capture that has not ended there.
+    """The beginning of an output that the service may have, as a live capture that has not ended there.
 
-    That is no more than its first `size` bytes. They have this SHA-256; None: they were read from the very
-    output. `producer` is the word of who produced it. `labels` are those of the whole, besides a guard's.
+    The service has at most the first `size` bytes, which have this SHA-256. If that is None, they were read
+    from the output itself. `producer` is the word of the producer. `labels` are those of the whole output,
+    without those of a guard.
     """
 
     id: str
@@ -72,11 +73,11 @@ class Beginning(Struct, frozen=True, kw_only=True):
     sha256: bytes | None
     labels: Mapping[str, str]
     accepted: int = 0
-    """Bytes that `go_on` need not send."""
+    """Bytes that `go_on` does not have to send."""
     go_on: Callable[[wire.Completion, Callable[[int], object]], Awaitable[wire.Entry | None]] | None = None
     """Sends the rest, calling the second argument with the bytes of each piece, and completes the capture.
 
-    Returns None if the service refuses that. Without it, the whole is stored in the place of the beginning.
+    Returns None if the service refuses that. Without `go_on`, the whole output replaces the beginning.
     """
 
     def is_beginning_of(self, body: Body) -> bool:
@@ -85,11 +86,11 @@ class Beginning(Struct, frozen=True, kw_only=True):
 
 
 class StreamCopy(Protocol):
-    """Keeps all of a stream on this machine, as it is sent, for whom the service cannot take it."""
+    """Keeps all of a stream on this machine while it is sent, in case the service cannot take it."""
 
     @property
     def missing(self) -> str:
-        """Why not all that was given is kept; empty if it is."""
+        """The reason why some of the stream is not kept; empty if all is."""
 
     def keep(self, data: bytes, *, is_masked: bool) -> None:
         """Keep what comes next. `is_masked`: something was masked in it, or before. Raises nothing."""

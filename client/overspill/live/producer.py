@@ -56,19 +56,19 @@ class Producer:
 
     @property
     def is_started(self) -> bool:
-        """Whether it has started, and was not closed."""
+        """Whether it has started and was not closed."""
         return self._task is not None
 
     @property
     def has_room(self) -> bool:
-        """Whether another write is taken at once. For any thread."""
+        """Whether another write is accepted at once. For any thread."""
         # Counted in the order in which bytes move on: bytes that move meanwhile may count twice, but count.
         waiting = self._pending.size + self._pending.preparing
         return waiting + (0 if self.sender.failure is not None else len(self._unstored)) < MOST_BYTES
 
     @property
     def has_given_up(self) -> bool:
-        """Whether nothing takes what is written any more."""
+        """Whether writes are lost: sending has failed, and no copy is kept."""
         return self.sender.failure is not None and not self._pending.has_copy
 
     def start(self) -> asyncio.Task[None]:

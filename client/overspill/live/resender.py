@@ -31,7 +31,7 @@ class Resender(Appender):
 
     @property
     def seen(self) -> tuple[int, bytes]:
-        """How many bytes from the beginning were read, and their SHA-256."""
+        """The number of bytes read from the beginning, and their SHA-256."""
         return self._seen_bytes, self._seen.digest()
 
     async def send_next(self, end: int | None = None) -> int:

@@ -178,7 +178,7 @@ class Sender(Appender):
 
     @property
     def _may_send(self) -> bool:
-        """Whether the service takes more before what it has is durable."""
+        """Whether the service accepts more before the bytes that it has are durable."""
         return self.accepted < self.durable + wire.MAX_UNSTORED
 
     async def _append(self) -> None:

@@ -21,7 +21,7 @@ class SpoolCopy:
 
     @property
     def missing(self) -> str:
-        """Why not all that was given is kept; empty if it is."""
+        """The reason why some of the stream is not kept; empty if all is."""
         return self._buffer.missing
 
     def keep(self, data: bytes, *, is_masked: bool) -> None:  # noqa: ARG002  (other copies need it)

@@ -61,7 +61,7 @@ class SyncLiveCapture:
 
     @property
     def spooled(self) -> str:
-        """Why the stream is on this machine only until it is uploaded; empty if the service has it."""
+        """The reason why the stream waits on this machine for its upload; empty if the service has it."""
         return self._capture.spooled
 
     @property
@@ -76,22 +76,22 @@ class SyncLiveCapture:
 
     @property
     def masked(self) -> Mapping[str, int]:
-        """How many secrets of each kind were masked until now."""
+        """The number of secrets of each kind that were masked so far."""
         return self._capture.masked
 
     @property
     def is_copied(self) -> bool:
-        """Whether the copy has all of the stream, which has ended."""
+        """Whether the stream has ended and the copy has all of it."""
         return self._capture.is_copied
 
     @property
     def beginning(self) -> Beginning | None:
-        """What the service may have of a stream that did not end there; None if it knows nothing of it."""
+        """The beginning of an unfinished stream that the service may have. None if it has nothing of it."""
         return self._capture.beginning
 
     @property
     def is_open(self) -> bool:
-        """Whether it has begun in this process, and not ended."""
+        """Whether the capture has begun in this process and not ended."""
         return self._capture.is_open and not self._calls.thread.is_inherited
 
     @property

@@ -15,7 +15,7 @@ JOINED_BYTES: Final = 64 * 1024
 
 
 class Unstored:
-    """What was written after the durable offset, in pieces, so that it can be sent again.
+    """The bytes after the durable offset, in pieces, so that they can be sent again.
 
     0 ── durable ──▶ start ├──── kept here ────┤ end
     """

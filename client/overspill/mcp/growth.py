@@ -36,7 +36,7 @@ _FINAL_ERRORS: Final = frozenset(
 
 
 class Growth(Struct, frozen=True):
-    """How far a capture is. `answer` is the tool's answer, which is an error if the read failed."""
+    """The progress of a capture. `answer` is the tool's answer; it is an error if the read failed."""
 
     total_lines: int
     total_bytes: int
@@ -85,7 +85,7 @@ class Watch:
         return found
 
     def _note(self, answer: Answer) -> None:
-        """If the answer says something new, wake all who wait."""
+        """Wake everyone who waits if the answer has something new."""
         old, new = self.growth, _growth(answer, self.growth)
         if old is not None and (old.total_bytes, old.is_live) == (new.total_bytes, new.is_live):
             return

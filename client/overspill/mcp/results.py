@@ -1,4 +1,4 @@
-"""What becomes of a tool's result: the guard shortens it, and it stays a result of its protocol."""
+"""Guards the result of a tool: a long one is shortened, and stays a valid result of its protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server's tools are called and promise, and the names that are left for the reading tools."""
+"""The names and output schemas of a server's tools, and the names that are left for the reading tools."""
 
 from __future__ import annotations
 

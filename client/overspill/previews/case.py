@@ -1,4 +1,4 @@
-"""What a notice style is, and what it knows of the output that it replaces."""
+"""The interface of a notice style, and the facts that a style gets about the output that it replaces."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Case:
 
 
 class Style(Protocol):
-    """How the text that replaces an output reads."""
+    """The style of the text that replaces an output."""
 
     @property
     def name(self) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Strategy(NamedTuple):
-    """How an output is cut. Its beginning gets the share `head` of the room, its end gets the rest.
+    """A way to cut an output. Its beginning gets the share `head` of the room, its end gets the rest.
 
     A `head` of None means a preview, which also searches for the lines that matter in between. `share` is the
     part of the limits that is used at most. A cut moves to a line end if that loses no more than the share
@@ -51,7 +51,7 @@ def one_end(strategy: Strategy) -> Strategy:
 
 
 class Cut(NamedTuple):
-    """What is kept, and how many bytes and lines are not. A line that is cut counts as omitted."""
+    """The part that is kept, and the bytes and lines that are not. A line that is cut counts as omitted."""
 
     head: str
     tail: str

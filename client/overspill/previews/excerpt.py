@@ -53,12 +53,12 @@ class Excerpt:
 
     @property
     def first_stop(self) -> int:
-        """Where the first end stops."""
+        """The position in `text` where the beginning of the output stops."""
         return len(self.text) if self.seam is None else self.seam
 
     @property
     def last_start(self) -> int:
-        """Where the last end begins."""
+        """The position in `text` where the end of the output starts."""
         return self.seam or 0
 
     def newlines_between(self, stop: int, start: int) -> int:

@@ -1,4 +1,4 @@
-"""What a notice says of an output, and the notice itself, which takes the place of the output.
+"""The facts that a notice states about an output, and the notice itself, which replaces the output.
 
     [overspill] Output of run_command (call_1, failed: exit 1) too long: 223893 bytes, …
     Read more: inspect_output("cap_…"); modes: … Do not rerun.
@@ -34,10 +34,10 @@ _PREVIEW: Final = "--- preview ---\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreResult:
-    """What became of an output that was too long, and until when it is kept.
+    """The fate of an output that was too long, and the time until which it is kept.
 
-    `reason` says why the service does not have it. `is_refused` says that the service will not take it later
-    either. `path` names a file that the agent can open.
+    `reason` says why the service does not have it. `is_refused` says that the service will not accept it
+    later either. `path` names a file that the agent can open.
     """
 
     outcome: Outcome
@@ -49,13 +49,13 @@ class StoreResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a notice says of an output: bytes and lines of the whole, and a `preview` that is safe to show.
+    """The facts in a notice: bytes and lines of the whole output, and a `preview` that is safe to show.
 
     `id` is empty if nobody tries to store the output. `reader` is the call that reads more, with `{id}` in
     it; `modes` are its other modes. `tokens` is estimated if None. `call_id` and `status` are empty if
-    unknown. `same_as` is the id of the first capture of the same content in the session, and `repeats` is how
-    many followed it, this one included. `missing` says why only the beginning of the output is there.
-    `masked` is how many secrets of each kind were masked in it.
+    unknown. `same_as` is the id of the first capture of the same content in the session, and `repeats` is the
+    number of captures that followed it, including this one. `missing` says why there is only the beginning of
+    the output. `masked` is the number of secrets of each kind that were masked in it.
     """
 
     id: str
@@ -76,7 +76,7 @@ class Facts:
 
     @property
     def is_known(self) -> bool:
-        """Whether the model got the same bytes so often that a notice only points at the capture."""
+        """Whether the model got the same bytes so often that the notice only points to the capture."""
         return self.repeats >= POINTER_REPEATS
 
 
@@ -104,7 +104,7 @@ class Notice:
 
     @property
     def stored(self) -> bool:
-        """Whether the whole can be read, wherever it is."""
+        """Whether the whole output can be read, wherever it is."""
         return self.outcome is not Outcome.TRUNCATED
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What a notice says in words: how the call ended, where its output is and until when, and how to read it."""
+"""The words of a notice: how the call ended, where its output is and until when, and how to read it."""
 
 from __future__ import annotations
 

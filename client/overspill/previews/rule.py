@@ -26,7 +26,7 @@ CALM: Final = 2
 
 
 class Role(Enum):
-    """Where the reason stands: in the line itself, in the lines after it, or in the lines before it."""
+    """The place of the reason: in the line itself, in the lines after it, or in the lines before it."""
 
     TELLS = auto()
     OPENS = auto()

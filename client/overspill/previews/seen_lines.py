@@ -1,7 +1,7 @@
-"""Which lines of an output a preview shows whole, found by comparing the two.
+"""Finds the lines of an output that a preview shows whole, by comparing the two.
 
-Never too many: each line that is told of is in the preview as it is in the output. A line that was cut, or of
-which a fold stands for many, is not told of.
+It never names too many: each line that it names is in the preview exactly as in the output. It does not name
+a line that was cut, or lines that a fold stands for.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _CALMED: Final = 0.5
 
 
 class LineVerdict(NamedTuple):
-    """How much a line matters, and the number of the rule that says so."""
+    """The weight of a line, and the number of the rule that gives it."""
 
     weight: float
     rule: int

@@ -45,12 +45,12 @@ class Extent(NamedTuple):
 
     @property
     def is_terminal(self) -> bool:
-        r"""Whether a terminal has shown it, so that what follows a `\r` has overwritten what was before."""
+        r"""Whether a terminal has shown it. Then text after a `\r` has overwritten the text before it."""
         return self.columns is not None
 
 
 class ContextLines(NamedTuple):
-    """How many lines before and after each match are given."""
+    """The numbers of lines that are shown before and after each match."""
 
     before: int
     after: int

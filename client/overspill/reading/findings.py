@@ -88,17 +88,17 @@ class Findings:
 
     @property
     def replaced(self) -> bool:
-        """Whether U+FFFD stands for bytes that are not UTF-8 in what is shown."""
+        """Whether the shown lines have U+FFFD in place of bytes that are not UTF-8."""
         return any(line.has_replaced for hit in self._hits for line in hit.shown)
 
     @property
     def rewritten(self) -> bool:
-        """Whether what was overwritten is left out of what is shown."""
+        """Whether overwritten text is left out of the shown lines."""
         return any(line.is_rewritten for hit in self._hits for line in hit.shown)
 
     @property
     def room(self) -> int:
-        """How many more matches may be added."""
+        """The number of matches that may still be added."""
         return 0 if self.is_full else self._limit - len(self._hits)
 
     @property
@@ -108,12 +108,12 @@ class Findings:
 
     @property
     def is_lacking(self) -> bool:
-        """Whether regions still to come may hold lines around a match."""
+        """Whether later regions may hold lines around a match."""
         return any(hit.lacking for hit in self._hits)
 
     @property
     def last_number(self) -> int:
-        """The number of the last line reported; there is one where the findings are full."""
+        """The number of the last reported line. If the findings are full, there is one."""
         numbers = [hit.number for hit in self._hits[-1:]] + self.unsure[-1:]
         return min(numbers) if self._backwards else max(numbers)
 

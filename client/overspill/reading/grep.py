@@ -138,7 +138,7 @@ class Search:
 
     @property
     def _is_over(self) -> bool:
-        """Whether the rest of this chunk, and the chunks behind it, are not needed."""
+        """Whether the rest of this chunk and the chunks behind it are not needed."""
         return self.wanted is None or self.has_jumped
 
     def _take_downwards(self, prepared: ScannedChunk) -> None:

@@ -38,12 +38,12 @@ class Literals(NamedTuple):
 
     @property
     def needs_ascii(self) -> bool:
-        """Whether they hold for ASCII data only: beyond ASCII, two letters fold to `k` and `s`."""
+        """Whether they are valid for ASCII data only: beyond ASCII, two other letters fold to `k` and `s`."""
         return self.ignore_case and any(letter in text.lower() for text in self.texts for letter in "ks")
 
 
 def literals_of(pattern: str, *, fixed: bool, ignore_case: bool) -> Literals | None:
-    """Return what a valid pattern needs; None if that is nothing worth searching for, or hard to say."""
+    """Return the texts of which a valid pattern needs one. None if they are too common or hard to find."""
     if fixed:
         alternatives = [(pattern, True)]
     else:

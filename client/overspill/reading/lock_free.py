@@ -1,4 +1,4 @@
-"""What is computed once for each object, without a lock.
+"""A property that is computed once for each object, without a lock.
 
 `functools.cached_property` of Python 3.11 holds one lock for all objects of a class while it computes a
 value: a slow one stops the others, and a child forked meanwhile waits for ever.

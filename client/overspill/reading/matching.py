@@ -40,7 +40,7 @@ class MatchedLine(NamedTuple):
 
 
 class StopPosition(NamedTuple):
-    """Where a search ran out of time: at the bound of a line, or inside a line with `trails`.
+    """The position where a search ran out of time: between two lines, or inside a line with `trails`.
 
     Without trails, everything before `position` was searched; backwards, everything from it on. With trails,
     `position` is where the line starts.
@@ -58,7 +58,7 @@ class MatchedLines(NamedTuple):
 
 
 class MatchCount(NamedTuple):
-    """How many lines were found. `unsure` are lines that may match."""
+    """The number of lines that were found. `unsure` are lines that may match."""
 
     lines: int
     unsure: list[MatchedLine]

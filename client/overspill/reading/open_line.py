@@ -28,7 +28,7 @@ class OpenLine:
 
     @property
     def is_enough(self) -> bool:
-        """Whether what is known of the line is all that is needed of it."""
+        """Whether enough of the line is known."""
         return self._line is not None and self._line.is_enough
 
     def begin(self, number: int, offset: int, *, is_searched: bool) -> None:

@@ -1,4 +1,4 @@
-r"""What a search needs of a compiled pattern, and which engine compiles it.
+r"""The interface of a compiled pattern, and the choice of the engine that compiles it.
 
 RE2 (the extra `re2`) compiles any pattern, within bounds. Without it Python's own engine is used. That may
 backtrack for hours and cannot be stopped, so it gets only plain texts and alternatives of them.

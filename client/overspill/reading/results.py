@@ -1,4 +1,4 @@
-"""What a search has found so far: the lines that match, or how many of them there are."""
+"""The results of a search so far: the lines that match, or the number of these lines."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class Results:
-    """The results of one search, in the order in which it comes upon them.
+    """The results of one search, in the order in which it finds them.
 
-    `findings` has the lines that are shown, `context` says how many are around each match. A query that
-    only counts lines has their number in `count` instead.
+    `findings` has the lines that are shown. `context` says how many lines are shown around each match. A
+    query that only counts lines has their number in `count` instead.
     """
 
     def __init__(self, query: GrepQuery, caps: Caps, *, is_terminal: bool) -> None:

@@ -22,7 +22,7 @@ _NOT_A_CURSOR: Final = "cursor= takes what `next` of an earlier answer of the sa
 
 
 class Cursor(NamedTuple):
-    """Where a search goes on: at a line, and in it at an offset of the capture if one is given.
+    """The position where a search goes on: a line, and an offset of the capture in it if one is given.
 
     As text: `f` or `r` (from the end), the line, and with a dot the offset. Behind another dot stand the
     trails of a search in this line, if blocks were found: each as blocks found, `-` and distance.

@@ -1,4 +1,4 @@
-"""Where a search begins and where it ends, and which chunks it needs for that."""
+"""Finds where a search begins and ends, and which chunks it needs for that."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from overspill.wire import GrepQuery
 
 _EVERYWHERE: Final = frozenset({"^", "$", ".*"})
-"""What matches in every line, as the empty pattern does."""
+"""Patterns that match in every line, as the empty pattern does."""
 
 
 def context_lines(query: GrepQuery) -> ContextLines:
@@ -107,7 +107,7 @@ def _cursor_inside(
 
 
 class Ending:
-    """Where a search ends. `cursor` is where another one goes on, None if nothing is left."""
+    """The end of a search. `cursor` says where the next one goes on; None if nothing is left."""
 
     def __init__(self, extent: Extent, findings: Findings, *, backwards: bool, count: bool) -> None:
         self._extent, self._findings, self._backwards, self._count = extent, findings, backwards, count
@@ -115,7 +115,7 @@ class Ending:
         self.cursor: Cursor | None = None
 
     def stop_for_time(self, cursor: Cursor) -> bool:
-        """Find no more, since the time is up; whether lines around matches are still to be read."""
+        """Stop searching, since the time is over. Return whether lines around matches must still be read."""
         if not self._findings.is_lacking:
             self._stop(cursor)
             return False

@@ -62,7 +62,7 @@ class UnsearchedLine:
 
     @property
     def is_enough(self) -> bool:
-        """Whether a whole sample is kept (backwards: of the beginning as far as it is known)."""
+        """Whether a full sample is kept: backwards, one of the beginning as far as it is known."""
         return len(self._kept) >= SAMPLE_BYTES
 
     def forget(self) -> None:
@@ -118,7 +118,7 @@ class SplitLine:
 
     @property
     def is_enough(self) -> bool:
-        """Whether a match was found already."""
+        """Whether a match was found."""
         return self.match is not None
 
     def forget(self) -> None:

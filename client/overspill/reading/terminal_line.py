@@ -1,10 +1,10 @@
-r"""What a terminal shows of a line that was written to more than once: progress bars, edited commands.
+r"""A line of a terminal that was written to more than once, such as a progress bar or an edited command.
 
     BS  CSI n D    to the left              CR     CSI n G    to the start of the row, to a column
         CSI n C    to the right             ESC 7 … CSI r;c H … ESC 8    drawn elsewhere, as apt's progress
     CSI n K  J     erase from here on (0), to here (1), or all (2)
     CSI n P @ X    delete, insert or erase characters
-    ESC ] 633 ; P ; Columns=n BEL               how many columns there are by now: shells say it with a prompt
+    ESC ] 633 ; P ; Columns=n BEL               the number of columns now: shells send it with a prompt
 
 The sequences are those of ECMA-48, as xterm understands them. A line is longer than a row if the terminal has
 wrapped it. Only the line itself is known here: `terminal_screen` moves between lines.
@@ -71,7 +71,7 @@ class Line:
 
     @property
     def rows(self) -> int:
-        """How many rows the line takes."""
+        """The number of rows that the line takes."""
         return max(1, -(-len(self._cells) // self._columns)) if self._columns else 1
 
     @property

@@ -1,12 +1,12 @@
-r"""What a terminal shows of lines that were written to again after others were begun below them.
+r"""The screen of a terminal, drawn from its output. Lines may be rewritten after others began below them.
 
     ESC M  CSI n A  CSI n F      up         CSI r;c H  CSI r d         to a row, as full-screen programs
     \n     CSI n B  CSI n E      down       CSI ? 1049 h … l           a screen of their own, for a time
 
 Bars of several rows go up and draw themselves again; shells do so while a command of several rows is edited.
-How many rows the screen has is not known: the cursor goes up at most `MOST_ROWS`. What is cleared stays above
-what comes, as terminals keep it in their history. What a program has shown on a screen of its own goes with
-that screen.
+The number of the screen's rows is not known, so the cursor goes up at most `MOST_ROWS`. Cleared text stays
+above new text, as terminals keep it in their history. If a program uses a screen of its own, the text of that
+screen disappears with it.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from overspill.reading.terminal_tokens import Token
 
 MOST_ROWS: Final = 100
-"""Rows of a screen that are believed."""
+"""The number of rows that a screen is assumed to have."""
 _ACROSS: Final = re.compile(r"\x1b(?:M|\[[0-9;]*[ABEFHdf]|\[\?)")
-"""In a line without it, the cursor stays in the line."""
+"""If a line has no match, the cursor stays in the line."""
 _BACK: Final = re.compile(r"\r(?=[^\r\n])|[\x08\x1b]")
-"""In a text without it, nothing is written twice."""
+"""If a text has no match, nothing in it is written twice."""
 _ADDRESS: Final = re.compile(r"\x1b\[([0-9]{0,4})(?:;([0-9]{0,4}))?")
 
 
 class ShownText(NamedTuple):
-    """What a terminal shows, and the number of the line, from 0, in which each of its lines was begun."""
+    """The text on a terminal. `numbers` has the line, from 0, in which each of its lines was begun."""
 
     text: str
     numbers: Sequence[int]

@@ -1,4 +1,4 @@
-"""What is written to a terminal: text, moves of the cursor, and what a shell says about its lines."""
+"""The tokens of a terminal's input: text, cursor moves, and a shell's marks about its lines."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ MOVES: Final = re.compile(
     rb"\x1b(?:\[[0-9;]*[@-HJKPXdf]|\[\?(?:1049|1047|47)[hl]|[78M]"
     rb"|\]633;P;Columns=[0-9]{1,5}(?:\x07|\x1b\\))"
 )
-"""The sequences that are understood. All others are to be removed before."""
+"""The sequences that are understood. Others must be removed before."""
 TOKEN: Final = re.compile(
     r"\x1b(?:\[\??([0-9]*)[0-9;]*([@-HJKPXdfhl])|([78M]))|([\r\x08\t])|[^\x1b\r\x08\t]+"
 )
 """The groups of a move are its number and letter, a cursor's short sequence, a control character."""
 _LAST_RETURN: Final = re.compile(r"(?<!\r)(?<!\x1b\[[JK])(?<!\x1b\[[0-2][JK])\r(?:\r|\x1b\[[0-2]?[JK])*+\Z")
-"""A return at the end overwrites nothing. A bar that is erased then stays."""
+"""A return at the end, which overwrites nothing. A bar that it erases stays."""
 
 # How zsh (`%` or `#`) and fish (`⏎`) say that an output has no line end: the sign, blanks up to the edge of
 # the terminal, and back. A terminal goes on in its next row, so the prompt overwrites nothing.

@@ -1,4 +1,4 @@
-"""What stands for a secret, and how many of each kind were found."""
+"""The text that replaces a secret, and the counts of secrets of each kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COUNT: Final = re.compile(r"([a-z0-9][a-z0-9-]{0,39})=([0-9]{1,12})")
 
 
 class Redaction(StrEnum):
-    """What becomes of secrets: they stay, become eight stars, or become a tag that says their kind."""
+    """The treatment of secrets: they stay, become eight stars, or become a tag that says their kind."""
 
     OFF = "off"
     MASK = "mask"

@@ -1,4 +1,4 @@
-"""What a rule is: how the secrets of one kind look, and the literal text by which they are found.
+"""The rule for secrets of one kind: how they look, and the literal text by which they are found.
 
 Patterns are ASCII, of bounded length, and never backtrack into a repetition of a repetition.
 """
@@ -40,7 +40,7 @@ _LEFT: Final = (
 
 
 class SecretRule(NamedTuple):
-    """How the secrets of one `kind` look.
+    """The form of the secrets of one `kind`.
 
     A secret begins with one of `prefixes`, and `body` is the pattern of what follows. If `body` has a group,
     that alone is the secret. `more` is the pattern of what continues a secret, as often as it comes; its
@@ -67,7 +67,7 @@ class SecretRule(NamedTuple):
 
 
 ContextRule: Final = partial(SecretRule, is_bounded=False)
-"""A rule for secrets that what stands before them tells apart, even inside a word."""
+"""A rule for secrets that the text before them reveals, even inside a word."""
 
 
 class FoundSecret(NamedTuple):
@@ -80,17 +80,17 @@ class FoundSecret(NamedTuple):
 
     @property
     def has_lines(self) -> bool:
-        """Whether it goes on behind the end of a line."""
+        """Whether the secret may go on after the end of a line."""
         return self.more is not None and "end" in self.more.groupindex
 
     @property
     def is_wrapped(self) -> bool:
-        """Whether it may go on in the next line, if all of its own line belongs to it."""
+        """Whether the secret may go on in the next line, if it fills the rest of its own line."""
         return self.more is not None and not self.has_lines and r"\n" in self.more.pattern
 
 
 class SecretPass(ABC):
-    """What finds secrets in a text."""
+    """Finds secrets in a text."""
 
     @abstractmethod
     def find(self, text: str, start: int, end: int) -> Iterator[FoundSecret]:

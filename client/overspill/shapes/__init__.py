@@ -1,1 +1,1 @@
-"""What tools return, in all its forms: what in it is text, and the same with a notice in its place."""
+"""The shapes of tools' results: which parts are text, and the same result with a notice in their place."""

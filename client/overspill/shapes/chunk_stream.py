@@ -78,14 +78,14 @@ class ChunkStream:
 
     @property
     def is_capturing(self) -> bool:
-        """Whether the stream is too long already."""
+        """Whether the stream is already too long."""
         if self._records is not None:
             return self._records.waiting is None
         return self._buffer is not None
 
     @property
     def is_of_records(self) -> bool:
-        """Whether a chunk came that was neither text nor bytes."""
+        """Whether any chunk was neither text nor bytes."""
         return self._records is not None
 
     @property

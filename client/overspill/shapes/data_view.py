@@ -29,7 +29,7 @@ ENCODING_ERRORS: Final = (UnicodeEncodeError, RecursionError, OverflowError)
 
 
 class DataView(NamedTuple):
-    """What a model sees of data: its long texts, and everything else as JSON on one line, the `frame`.
+    """Data as a model sees it: its long texts, and everything else as JSON on one line, the `frame`.
 
     `is_over` says that there is more than was asked for.
     """
@@ -123,14 +123,14 @@ def texts_in(value: Any) -> Iterator[str]:
 
 
 class Weight(NamedTuple):
-    """How much a part of data counts: its bytes, and the lines of its long texts."""
+    """The size of a part of data: its bytes, and the lines of its long texts."""
 
     size: int
     lines: int
 
 
 def weight_within(value: Any, most: int) -> Weight:
-    """Return what `value` counts; above `most` bytes, some number above that and the lines until there."""
+    """Return the weight of `value`. Above `most` bytes, return some size above that, and the lines so far."""
     if type(value) is str and len(value) >= LONG_TEXT_CHARS and value.isascii():
         return Weight(len(value) + 2, measure.count_lines(value))
     found = view(value, most)

@@ -59,9 +59,9 @@ class Envelope(Shape):
 
     @cached_property
     def body(self) -> Body:
-        """What is captured: all parts that are cut. Several texts begin lines of their own.
+        """The text to capture: all parts that are cut. Several texts begin lines of their own.
 
-        Of data that is cut in one part, the whole is captured.
+        If data is cut in one part only, all of the data is captured.
         """
         if len(self._cut_parts) == 1:
             return self._body_of(self._cut_parts[0])

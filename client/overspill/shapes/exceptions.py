@@ -55,7 +55,7 @@ class ExceptionShape(Shape):
 
     @property
     def visible_text(self) -> str:
-        """What a model sees: the message, its notes, and those of a group's members."""
+        """The text for the model: the message, its notes, and those of a group's members."""
         return self.shown
 
     def notices(self) -> list[str]:

@@ -96,7 +96,7 @@ def _limits(limits: Limits) -> str:
 
 
 class _Budget:
-    """What is left of the limits for the texts that follow: None if one was cut."""
+    """The rest of the limits for the texts that follow. Nothing is left after one was cut."""
 
     def __init__(self, limits: Limits, shorten: Shorten | None, left: Limits | None) -> None:
         self._limits = limits

@@ -42,7 +42,7 @@ _TEXT_FIELDS: Final = ("content", "text", "output", "delta", "message", "data", 
 
 
 class Reserve(NamedTuple):
-    """What is held back: `notice` bytes for a notice; None means that a notice takes all the room.
+    """The bytes to hold back: `notice` for a notice; None means that a notice takes all the room.
 
     Streams of up to `small` bytes are held back whole, since a notice might be no shorter.
     """

@@ -16,7 +16,7 @@ _BLOCK_TEXTS: Final = ((), ("text",), (types.RESOURCE, "text"), ("source", "data
 
 
 class _Removed(Enum):
-    """What stands for a part that is taken out."""
+    """The mark for a part that is removed."""
 
     REMOVED = "removed"
 

@@ -1,1 +1,1 @@
-"""What waits on this machine's disk for the service: kept, read where it is, uploaded later."""
+"""The spool: captures that wait on this machine's disk. They are read there, and uploaded later."""

@@ -1,4 +1,4 @@
-"""What waits in a partition of the spool, as its guards report it to the service."""
+"""The backlog in a partition of the spool, as its guards report it to the service."""
 
 from __future__ import annotations
 

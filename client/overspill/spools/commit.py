@@ -78,7 +78,7 @@ def replace(folder: Folder, room: Room, entry: Spooled, order: Order | None = No
 
 @contextmanager
 def _discarded(draft: Draft, room: Room) -> Iterator[Draft]:
-    """If the block fails, remove the draft. If the lock is busy, whoever tidies does so."""
+    """Remove the draft if the block fails. If the lock is busy, the next tidying removes it."""
     with draft:
         try:
             yield draft

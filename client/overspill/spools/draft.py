@@ -93,7 +93,7 @@ class Draft:
         return LockedFile(os.fdopen(self._descriptors.pop(suffix), "rb", buffering=0))
 
     def reset_after_fork(self) -> None:
-        """In a forked child, close the copies of the descriptors: they would hold locks and disk space."""
+        """Close the copies of the descriptors in a forked child: they would hold locks and disk space."""
         for descriptor in self._descriptors.values():
             os.close(descriptor)
         self._descriptors.clear()

@@ -1,4 +1,4 @@
-"""What a spool knows of a capture: the entry of one that it keeps, and of one that it has dropped."""
+"""The entries of a spool: for a capture that it keeps, and for one that it has dropped."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def is_of(entry: Spooled | Dropped, call_id: str, session: str | None) -> bool:
 
 
 class Digested(NamedTuple):
-    """What is known of bytes that are kept: how many, in how many lines, and their SHA-256 (32 bytes)."""
+    """The facts about bytes that are kept: their number, their lines, and their SHA-256 (32 bytes)."""
 
     size: int
     lines: int

@@ -1,11 +1,11 @@
-r"""How many bytes a spool keeps, in its lock file, so that no put has to look at every file.
+r"""The number of bytes that a spool keeps, in its lock file. So no put has to look at every file.
 
     <total> <moved> <counted>\n    three numbers of 20 digits: bytes kept, bytes ever added or renamed, and
                                    when all files were counted last, in seconds since the epoch
 
-Whoever holds the lock changes the numbers together with the files. A process that dies in between leaves a
-total that is too high at worst. A count of all files sets it right: whenever the total nears the bound, when
-the line is missing or damaged, and every ten minutes.
+Whoever holds the lock changes the numbers together with the files. If a process dies in between, the total is
+at worst too high. A count of all files corrects it: whenever the total nears the bound, when the line is
+missing or damaged, and every ten minutes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ UNKNOWN: Final = 10**19
 
 
 class Account(NamedTuple):
-    """What the ledger says, in the order of its line; a total that nobody has counted is `UNKNOWN`."""
+    """The numbers of the ledger, in the order of its line. A total that nobody has counted is `UNKNOWN`."""
 
     total: int = UNKNOWN
     moved: int = 0

@@ -70,7 +70,7 @@ class LockedFile:
         self.close()
 
     def reset_after_fork(self) -> None:
-        """In a forked child, close the copy of the descriptor; the lock stays its parent's."""
+        """Close the copy of the descriptor in a forked child. The parent keeps the lock."""
         self.file.close()
 
     def close(self) -> None:

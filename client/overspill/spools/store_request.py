@@ -15,12 +15,12 @@ __all__ = ["Origin", "StoreRequest"]
 
 
 class Origin(NamedTuple):
-    """Where an output comes from: tool, call, session, and how the call ended if that is known.
+    """The origin of an output: tool, call, session, and how the call ended if that is known.
 
-    An id that `is_minted` was made up for a call that has none: no model knows it. `cohort` is the label of
-    its session's cohort in an experiment, if there is one. `traceparent` is the span in which the output
-    spilled, as W3C Trace Context writes it. `capture` is the handle of a live capture that has the output, or
-    a beginning of it that `live` completes.
+    If `is_minted`, the id was made up for a call that has none, so no model knows it. `cohort` is the label
+    of its session's cohort in an experiment, if there is one. `traceparent` is the span in which the output
+    spilled, as W3C Trace Context writes it. `capture` is the handle of a live capture that has the output,
+    or that has the beginning of it, which `live` completes.
     """
 
     tool: str
@@ -47,7 +47,7 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreRequest:
-    """What a destination needs to store an output of `size` bytes; the `description` is stored with it.
+    """The request to store an output of `size` bytes. The `description` is stored with it.
 
     `sha256` is the digest of the body, 32 bytes. The agent waits for the service for `wait` seconds, and for
     `deadline` seconds if nothing else can keep the output. `destinations` names the destinations, the first

@@ -43,7 +43,7 @@ class SpoolWriter:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
-        """In a forked child, begin without orders: the parent writes its own."""
+        """Start a forked child without orders: the parent writes its own."""
         self._orders: queue.SimpleQueue[Order] = queue.SimpleQueue()
         self._writing = threading.Lock()
         """Held by the one thread that writes. Nobody waits for it."""

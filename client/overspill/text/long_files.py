@@ -1,4 +1,4 @@
-"""Where temporary files go that may be long: a folder on a disk.
+"""The folder for temporary files that may be long: it is on a disk.
 
 On many systems `/tmp` is in memory. A long file there takes as much memory as it is long, and a container's
 limit counts it. `/var/tmp` is for such files (file-hierarchy(7) of systemd). If that is nearly full, memory

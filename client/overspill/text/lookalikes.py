@@ -149,7 +149,7 @@ def _without_marks(line: str) -> str:
 
 
 class _Skeleton(dict[int, str | None]):
-    """What each character looks like: a table for `str.translate`, filled as characters come."""
+    """The appearance of each character: a table for `str.translate` that is filled as characters come."""
 
     def __missing__(self, code: int) -> str | None:
         if len(self) > _MOST_CHARACTERS:

@@ -1,4 +1,4 @@
-r"""How large a text is: bytes of UTF-8, and lines.
+r"""The size of a text in bytes of UTF-8 and in lines.
 
 A line ends with `\n`. A last line without one counts, and an empty text has no lines. The service counts the
 same way.
@@ -92,7 +92,7 @@ class NewlineIndex:
 
     @property
     def lines(self) -> int:
-        """How many lines the text has."""
+        """The number of lines of the text."""
         return self._before[-1] + (not self.text.endswith("\n")) if self.text else 0
 
     def before(self, position: int) -> int:

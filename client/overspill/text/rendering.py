@@ -45,7 +45,7 @@ MAX_INDENTED_DEPTH: Final = 100
 
 
 class PlainStats(NamedTuple):
-    """What a quick look at plain data tells: its number of values, characters of texts, and depth.
+    """The figures of plain data from a quick look: its number of values, characters of texts, and depth.
 
     No text or name in it is longer than `longest` characters.
     """

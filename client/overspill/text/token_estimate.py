@@ -37,7 +37,7 @@ _EDGE_TOKENS: Final = 4
 
 
 class _Weight(NamedTuple):
-    """How many tokens each occurrence of one of `patterns` adds to the two estimates."""
+    """The tokens that each occurrence of one of `patterns` adds to the two estimates."""
 
     likely: float
     most: float

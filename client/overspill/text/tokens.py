@@ -1,4 +1,4 @@
-"""How many tokens a text has: counted by a tokenizer, or estimated without one, and the answer says which.
+"""Counts the tokens of a text with a tokenizer, or estimates them without one. The answer says which.
 
 If a tokenizer fails in any way, the estimate takes its place. Nothing is ever fetched from a network.
 """
@@ -44,7 +44,7 @@ _LOOKBACK_CHARS: Final = 4 * 1024
 
 
 class Basis(StrEnum):
-    """Where a number of tokens comes from: a tokenizer, a tokenizer on samples, or an estimate."""
+    """The source of a number of tokens: a tokenizer, a tokenizer on samples, or an estimate."""
 
     EXACT = "exact"
     SAMPLED = "sampled"

@@ -1,1 +1,1 @@
-"""How requests and contents go to the service and back."""
+"""Transfer of requests and contents to the service and back."""

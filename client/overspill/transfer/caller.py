@@ -1,4 +1,4 @@
-"""What every call of the client needs: its settings, its connections, and the answer as a struct.
+"""The part that every call of the client needs: its settings, its connections, and the answer as a struct.
 
 aiohttp and zstd take a quarter of a second to import. The first request loads them, in a thread. So an agent
 whose outputs all stay short never pays for them.

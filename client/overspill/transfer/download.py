@@ -100,7 +100,7 @@ class ContentStream(StreamedAnswer[bytes]):
 
 
 class _Progress:
-    """How much of the asked range is here, and its digest so far."""
+    """The part of the asked range that has come, and its digest so far."""
 
     def __init__(self, whole: wire.ContentRange, sha256: str) -> None:
         self.sha256 = sha256

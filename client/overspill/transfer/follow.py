@@ -75,7 +75,7 @@ class Following(StreamedAnswer[wire.FollowedOutput]):
 
     @property
     def _is_patient(self) -> bool:
-        """Whether the service was there not long ago."""
+        """Whether the service answered a short time ago."""
         return self._heard is not None and asyncio.get_running_loop().time() < self._heard + PATIENCE_SECONDS
 
     def _take(self, event: ServerSentEvent) -> None:

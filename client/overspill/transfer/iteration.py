@@ -61,7 +61,7 @@ class Followed(Iteration["wire.FollowedOutput"]):
 
     @property
     def end(self) -> wire.FollowedEnd | None:
-        """How the capture ended; None if it has not."""
+        """The end of the capture; None if it has not ended."""
         return self._following.end
 
 

@@ -1,4 +1,4 @@
-"""How long a service is waited for that was there, and is away for a moment: it is restarted, perhaps."""
+"""Waits for a service that answered before and is away for a moment, for example because it is restarted."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from overspill.execution.backoff import Backoff
 
 _BACKOFF: Final = Backoff(first=0.2, longest=5.0)
 PATIENCE_SECONDS: Final = 60.0
-"""How long a service may be away: as long as the producer of a live capture waits for it."""
+"""The longest absence of a service: the producer of a live capture waits as long."""
 _LONG_SECONDS: Final = 2.0
-"""A request that failed after so long was being answered: what is not there says so earlier."""
+"""A request that fails only after this time had reached the service: one that is away fails earlier."""
 
 
 class Outage:
-    """What has failed of one wait. It is not begun again after `until`, in the event loop's time."""
+    """The failed attempts of one wait. No attempt begins after `until`, in the event loop's time."""
 
     def __init__(self, until: float) -> None:
         self._until = until
@@ -27,8 +27,8 @@ class Outage:
     async def pause_after(self, error: OverspillError, answered: float | None) -> None:
         """Wait before the next attempt. Raises the error if that cannot help, or has not for too long.
 
-        `answered` is when the service has answered something last, if it has. If it was not there to begin
-        with, it is not waited for.
+        `answered` is the time of the service's last answer, if there was one. If the service was not there in
+        the beginning, this does not wait for it.
         """
         now = asyncio.get_running_loop().time()
         if not self._failed:

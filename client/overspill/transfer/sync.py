@@ -178,7 +178,7 @@ class SyncClient:
             return self._calls, self._client
 
     def _reset(self) -> None:
-        """In a forked child: leave the parent's loop and sockets alone; its thread does not exist here."""
+        """Leave the parent's loop and sockets alone in a forked child: its thread does not exist here."""
         _abandoned.append((self._calls, self._client))
         self._lock = threading.RLock()
         self._abandon()

@@ -1,4 +1,4 @@
-"""What is known of captures, and of all that a tenant has stored."""
+"""The entries of captures, their readers and removals, and a tenant's totals."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ The model may have seen more, in part. A capture without this label may have bee
 
 
 class PreviewKind(StrEnum):
-    """Which part of an output a notice shows: the lines that matter, its beginning, its end, or both."""
+    """The part of an output that a notice shows: the lines that matter, its beginning, its end, or both."""
 
     PREVIEW = "preview"
     HEAD = "head"
@@ -41,7 +41,7 @@ class PreviewKind(StrEnum):
 
 
 class State(StrEnum):
-    """Whether a capture still grows, is whole, or ended early."""
+    """The state of a capture: it still grows, is whole, or ended early."""
 
     LIVE = "live"
     COMPLETE = "complete"
@@ -52,7 +52,7 @@ class Gap(Struct, frozen=True, kw_only=True):
     """Bytes that the service had accepted and lost: neither the catalog nor the producer has them."""
 
     offset: int
-    """Where they began: at the end of what is left."""
+    """The offset of the first lost byte, where the bytes that are left end."""
     size: int | None = None
     """Null if nobody knows how many, perhaps none: the catalog was lost and its producer is gone."""
 
@@ -63,7 +63,7 @@ class Gap(Struct, frozen=True, kw_only=True):
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """What is known of one capture. Sizes in bytes; `lines` counts a last line without a newline too."""
+    """The entry of one capture. Sizes are in bytes. `lines` also counts a last line without a newline."""
 
     id: str
     state: State
@@ -82,21 +82,21 @@ class Entry(Struct, frozen=True, kw_only=True):
     created: datetime
     expires: datetime
     held: bool = False
-    """On hold: it neither expires nor can it be deleted. `expires` is in the year 9999 meanwhile."""
+    """On hold: it does not expire, and nobody can delete it. Meanwhile `expires` is in the year 9999."""
     first_read: datetime | None = None
-    """When the content was first read; null if nobody has read it, or that was forgotten."""
+    """When the content was first read; null if nobody has read it, or if the first read was forgotten."""
     first_reader: str = ""
     """The id of the key that read it then, or the `sub` of a token. Empty if nobody said who."""
     durable: int | None = None
-    """Of a live capture: how many bytes of it are in the object store."""
+    """For a live capture: the number of its bytes that are in the object store."""
     last_append: datetime | None = None
-    """Of a capture that is or was live: when its producer was last heard of."""
+    """For a capture that is or was live: when its producer was last heard of."""
     gap: Gap | None = None
-    """Of a partial capture: what is missing at its end, if anything is known to be."""
+    """For a partial capture: the bytes that are missing at its end, if any are known to be."""
     sent_sha256: str | None = None
-    """In the answer to an upload: the digest that its sender announced, and that was right.
+    """In the answer to an upload: the digest that the sender announced, if it was right.
 
-    It is null if `sha256` is the same: not if the service has masked secrets, or if the key may not read.
+    It is null if `sha256` is the same. It is set if secrets were masked, or if the key may not read.
     """
 
     def is_of(self, sha256: str) -> bool:
@@ -109,25 +109,25 @@ MAX_READERS: Final = 16
 
 
 class Reader(Struct, frozen=True, kw_only=True):
-    """Who has read a capture's content, and when first and last: within two minutes, as far as is known."""
+    """A reader of a capture's content, with its first and last read, to within two minutes."""
 
     name: str
     """The id of the key, or the `sub` of a token. Empty if nobody said who."""
     on_page: bool = False
-    """A person has looked at it in a browser: that counts as no read-back."""
+    """A person has looked at it in a browser. That does not count as a read-back."""
     first_read: datetime
     last_read: datetime
 
 
 class Readers(Struct, frozen=True, kw_only=True):
-    """Who has read a capture. The objects do not tell it: a lost catalog forgets it."""
+    """The readers of a capture. No object has them, so they are lost with the catalog."""
 
     readers: list[Reader]
-    """Who read last comes first. Of more than `MAX_READERS` those who read longest ago are forgotten."""
+    """The latest reader comes first. Beyond `MAX_READERS`, those who read longest ago are forgotten."""
 
 
 class Listing(Struct, frozen=True, kw_only=True):
-    """A page of captures, newest first; `cursor` asks for the next one and is null on the last."""
+    """A page of captures, newest first. `cursor` asks for the next page; it is null on the last one."""
 
     captures: list[Entry]
     cursor: str | None = None
@@ -157,12 +157,12 @@ class Usage(Struct, frozen=True, kw_only=True):
 
 
 class Remains(StrEnum):
-    """What a removal leaves behind for a while. None of it can be read through the service."""
+    """The things that a removal leaves behind for a while. None can be read through the service."""
 
     TOMBSTONE = "tombstone"
-    """That the id was removed, when and why."""
+    """A record that the id was removed, when and why."""
     UNFINISHED_UPLOADS = "unfinished_uploads"
-    """Objects of uploads that never ended, so that nothing tells what they belong to."""
+    """Objects of uploads that never ended. Nothing records which capture they belong to."""
     OBJECT_VERSIONS = "object_versions"
     """Versions that the bucket keeps of deleted objects."""
     CATALOG_LOG = "catalog_log"
@@ -175,7 +175,7 @@ class Remains(StrEnum):
 
 
 class Remainder(Struct, frozen=True, kw_only=True):
-    """Something that a removal leaves behind, and until when."""
+    """Something that a removal leaves behind, and the time until which it stays."""
 
     what: Remains
     until: datetime | None = None
@@ -184,7 +184,7 @@ class Remainder(Struct, frozen=True, kw_only=True):
 
 
 class Removed(Struct, frozen=True, kw_only=True):
-    """How many captures a removal or a sweep took away, and their stored bytes.
+    """The number of captures that a removal or a sweep took away, and their stored bytes.
 
     With `at`, it is the receipt of a removal that neither a crash nor a lost catalog undoes.
     """
@@ -198,7 +198,7 @@ class Removed(Struct, frozen=True, kw_only=True):
 
 
 class HoldReceipt(Struct, frozen=True, kw_only=True):
-    """How many captures of a session were put on hold, or released."""
+    """The number of captures of a session that were put on hold, or released."""
 
     captures: int
 

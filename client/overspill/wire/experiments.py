@@ -73,7 +73,7 @@ class Cohort(NamedTuple):
 
 
 class CohortSums(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What guards count in one cohort. Each field is one figure."""
+    """The counts of guards in one cohort. Each field is one figure."""
 
     sessions: Sum = 0
     """Sessions, as each process counts those that it meets."""
@@ -100,7 +100,7 @@ once, all reads, and the bytes of content in their answers."""
 
 
 class CohortCount(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a client counted in one cohort since its last report."""
+    """A client's counts in one cohort since its last report."""
 
     experiment: Annotated[str, Meta(pattern=EXPERIMENT_NAME)]
     arm: Arm
@@ -109,14 +109,14 @@ class CohortCount(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     @property
     def cohort(self) -> Cohort:
-        """The cohort that it counts."""
+        """The cohort of these counts."""
         return Cohort(self.experiment, self.arm, self.group)
 
 
 class ExperimentsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which time is summed up: buckets that begin in `since <= start < until`, as in `StatsQuery`.
+    """The time to sum up: buckets that begin in `since <= start < until`, as in `StatsQuery`.
 
-    Without `since` it is 30 days before `until`, which is now if it is missing.
+    The default of `since` is 30 days before `until`. The default of `until` is now.
     """
 
     since: datetime | None = None

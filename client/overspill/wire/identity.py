@@ -1,4 +1,4 @@
-"""How a capture is named: its id, the call that made it, and metadata of bounded size."""
+"""The names of a capture: its id, the call that made it, and metadata of bounded size."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Rotation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Key(Struct, frozen=True, kw_only=True):
-    """What is known of a key."""
+    """The record of a key, without the key itself."""
 
     id: str
     name: str

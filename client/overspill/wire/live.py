@@ -53,7 +53,7 @@ ExitCode = Annotated[int, Meta(ge=-(2**31), lt=2**32)]
 
 
 class LiveStatus(Struct, frozen=True, kw_only=True):
-    """How far a live capture is. Answers appends, and `GET …/live`."""
+    """The progress of a live capture. Answers appends, and `GET …/live`."""
 
     id: str
     state: State
@@ -81,9 +81,9 @@ class Completion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
 
 class FollowQuery(RefQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where following begins: at byte `offset`, or with the last `lines` lines (by default all of it).
+    """The start of following: byte `offset`, or the last `lines` lines. By default, the beginning.
 
-    A `Last-Event-ID` field, which browsers and clients send when they connect again, comes before both.
+    A `Last-Event-ID` field takes precedence over both. Browsers and clients send it when they connect again.
     """
 
     offset: Offset | None = None
@@ -120,9 +120,10 @@ class Mark(Struct, frozen=True, kw_only=True):
 
 
 class Timeline(Struct, frozen=True, kw_only=True):
-    """When the bytes of a capture came: marks a quarter of a second apart, or 1/500 of the capture's age.
+    """The times at which the bytes of a capture came.
 
-    A capture that was stored at once has none.
+    The marks are a quarter of a second apart, or 1/500 of the capture's age. A capture that was stored at
+    once has none.
     """
 
     id: str
@@ -132,7 +133,7 @@ class Timeline(Struct, frozen=True, kw_only=True):
 
 
 class WaitQuery(RefQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to wait for: a line that matches `pattern`, `lines` new lines, the end, or `timeout` seconds."""
+    """The events to wait for: a line that matches `pattern`, `lines` new lines, the end, or a timeout."""
 
     pattern: str | None = None
     fixed: bool = False

@@ -1,4 +1,4 @@
-"""What clients report of tool outputs, for the service's metrics."""
+"""The reports of clients about tool outputs, for the service's metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from overspill.wire.queries import Count  # noqa: TC001  (msgspec resolves annot
 
 
 class Outcome(StrEnum):
-    """What became of an output: it stays, is in the service, waits on this machine, or is lost in part."""
+    """The fate of an output: it stays, is in the service, waits on this machine, or is lost in part."""
 
     INLINE = "inline"
     CAPTURED = "captured"
@@ -64,7 +64,7 @@ class Observation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class SpoolBacklog(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What waits in one spool for this service and key. `oldest` is when the oldest capture was spooled.
+    """The captures that wait in one spool for this service and key. `oldest` is when the oldest was spooled.
 
     `spool` names the spool, the same in every process that uses it: the last report of each counts.
     """

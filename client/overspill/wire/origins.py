@@ -1,4 +1,4 @@
-"""Which requests a web page of another site has made: the check of every face that listens.
+"""Detects requests that a web page of another site has made. Every server of ours makes this check.
 
 A browser sends what any page asks it to send, from the machine of its user. It says where a request comes
 from: `Origin` (RFC 6454) and `Sec-Fetch-Site` (W3C Fetch Metadata). A page whose own host name was made to

@@ -1,4 +1,4 @@
-"""What a dashboard shows: figures over time, the tools with the most, and advice on these."""
+"""The answer for a dashboard: figures over time, the tools with the most, and advice on these."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from overspill.wire.statistics import StatsRow  # noqa: TC001  (as above)
 
 
 class OverviewQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which buckets are summed up, as in `StatsQuery`, and how many tools get figures of their own.
+    """The buckets to sum up, as in `StatsQuery`, and the number of tools that get figures of their own.
 
-    With `tool` all figures are of this tool, or tenant, alone.
+    With `tool`, all figures are of this tool, or of this tenant, alone.
     """
 
     since: datetime | None = None

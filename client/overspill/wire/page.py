@@ -17,7 +17,7 @@ class SignIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class SignedIn(Struct, frozen=True, kw_only=True):
-    """Who asks, and what they may do."""
+    """The sender of a request to the page, and what they may do."""
 
     tenant: str
     scopes: list[Scope]

@@ -1,4 +1,4 @@
-"""Where requests go, and what a key may do there."""
+"""The paths of requests, and what a key may do there."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Path:
 
 
 class Scope(StrEnum):
-    """What a key may do: the first five to its own tenant, `fleet` read the statistics of all tenants."""
+    """The rights of a key: the first five for its own tenant; `fleet` reads the statistics of all tenants."""
 
     WRITE = "write"
     READ = "read"

@@ -1,4 +1,4 @@
-"""What goes wrong, for programs and for people: codes and the body of every error (RFC 9457)."""
+"""Problems, for programs and for people: the codes and the body of every error (RFC 9457)."""
 
 from __future__ import annotations
 

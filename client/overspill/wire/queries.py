@@ -19,7 +19,7 @@ class NoQuery(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TenantQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What confirms the removal of everything: the name of the key's tenant."""
+    """Confirms the removal of everything with the name of the key's tenant."""
 
     tenant: str
 
@@ -36,14 +36,14 @@ class RefQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class SummaryQuery(RefQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much a summary has."""
+    """The options of a summary."""
 
     line_numbers: Annotated[int, Meta(ge=1, le=1000)] = 20
     """How many errors, and how many warnings, are listed by line number: the first ones."""
 
 
 class ReadQuery(RefQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What every reading of text can be given."""
+    """The options of every reading of text."""
 
     ansi: bool = False
     r"""Keep ANSI escape sequences and, in a capture of a terminal, what was overwritten after a `\r`."""
@@ -54,19 +54,19 @@ class ReadQuery(RefQuery, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class HeadQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many of the first lines are read."""
+    """The number of first lines to read."""
 
     lines: Count = 50
 
 
 class TailQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many of the last lines are read."""
+    """The number of last lines to read."""
 
     lines: Count = 50
 
 
 class LinesQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which lines are read, numbered from 1; `end` is one of them."""
+    """The lines to read, numbered from 1. `end` is included."""
 
     start: Count = 1
     end: Count | None = None
@@ -75,7 +75,7 @@ class LinesQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class GrepQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `grep` searches for, and how much it shows."""
+    """The options of `grep`: what to search for, and how much to show."""
 
     pattern: str
     fixed: bool = False
@@ -92,16 +92,16 @@ class GrepQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Sort(StrEnum):
-    """What a listing begins with: the newest captures, or the largest."""
+    """The order of a listing: the newest captures first, or the largest."""
 
     NEWEST = "newest"
     SIZE = "size"
 
 
 class ListQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which captures are listed: each filter narrows the list. `cursor` goes on with an earlier one.
+    """The captures to list: each filter narrows the list. `cursor` goes on with an earlier list.
 
-    By size there is one page, and neither filter nor cursor.
+    A listing by size has one page, and takes neither filters nor a cursor.
     """
 
     session: str | None = None

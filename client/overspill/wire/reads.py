@@ -80,14 +80,14 @@ class Repeated(Struct, frozen=True, kw_only=True):
 
 
 class Severity(Struct, frozen=True, kw_only=True):
-    """How many lines look like errors or warnings, and the first few of their numbers."""
+    """The number of lines that look like errors or warnings, and the first few line numbers."""
 
     count: int
     line_numbers: list[int]
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """What a capture looks like without reading it."""
+    """A summary of a capture, for readers who have not read it."""
 
     total_lines: int
     total_bytes: int

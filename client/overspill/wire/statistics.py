@@ -1,4 +1,4 @@
-"""What happened over time: the main figures of a tenant, or of all tenants, in buckets."""
+"""Statistics over time: the main figures of a tenant, or of all tenants, in buckets."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ MAX_ROWS: Final = 20_000
 
 
 class StatsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which buckets are summed up: those that begin in `since <= start < until`.
+    """The buckets to sum up: those that begin in `since <= start < until`.
 
-    Without `since` it is an hour before `until`, or a day for buckets of a day. Without `until` it is now.
-    Without `step` it is the shortest that the service still keeps from `since` on.
+    The default of `since` is an hour before `until`, or a day for buckets of a day. The default of `until` is
+    now. The default of `step` is the shortest one that the service still keeps from `since` on.
     """
 
     since: datetime | None = None

@@ -1,4 +1,4 @@
-"""How another program starts the `overspill` of this environment."""
+"""The command with which another program starts the `overspill` of this environment."""
 
 from __future__ import annotations
 

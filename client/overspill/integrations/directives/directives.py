@@ -36,7 +36,7 @@ _SHOWN_CHARS: Final = 200
 
 
 class Directives(Struct, frozen=True):
-    """What a user has asked for in a session. The defaults are the safe ones."""
+    """The directives that a user gave in a session. The defaults are the safe ones."""
 
     think: bool = False
     verbose: bool = False

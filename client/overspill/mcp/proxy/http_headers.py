@@ -1,4 +1,4 @@
-"""What streamable HTTP says of a message in its headers, so that gateways need not read bodies."""
+"""The headers of streamable HTTP that describe a message, so that gateways need not read bodies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mcp.shared.inbound import (
 from overspill.mcp.request import CALL, Request
 
 _NAMED_BY: Final = {CALL: "name", "prompts/get": "name", "resources/read": "uri"}
-"""Which parameter of a request stands in the header `Mcp-Name`."""
+"""The parameter of a request that is copied into the header `Mcp-Name`."""
 
 
 class RequestHeaders:

@@ -23,7 +23,7 @@ _INITIALIZED: Final = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
 
 class HttpSession:
-    """What began the session, its id as the transport knows it, and as the server knows it now.
+    """A session: the request that began it, its id for the transport, and its present id at the server.
 
     `send` sends a request as it is. `id` is empty until the server has given one.
     """

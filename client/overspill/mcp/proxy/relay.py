@@ -56,7 +56,7 @@ _OLDEST: Final = "2024-11-05"
 
 
 class Choices(Struct, frozen=True):
-    """What the user decides: the tools whose results stay whole, and whether output schemas are dropped."""
+    """The user's choices: the tools whose results stay whole, and whether output schemas are dropped."""
 
     whole: frozenset[str] = frozenset()
     drops_schemas: bool = False

@@ -34,7 +34,7 @@ _STATE: Final = "overspill.subscriptions"
 
 
 class Subscriptions:
-    """What clients have subscribed to. Resources of one capture share its watch."""
+    """The resources that clients have subscribed to. Resources of one capture share its watch."""
 
     def __init__(self, watches: Watches) -> None:
         self._watches = watches
@@ -42,7 +42,7 @@ class Subscriptions:
     async def subscribe(
         self, context: ServerRequestContext[Any], asked: types.SubscribeRequestParams
     ) -> types.EmptyResult:
-        """Tell this connection of a resource from now on. Raises `MCPError`."""
+        """Send news of a resource to this connection from now on. Raises `MCPError`."""
         uri = str(asked.uri)
         capture = resources.capture_of(uri)
         subscribed = self._of_connection(context)
