@@ -1,4 +1,4 @@
-"""Who may use the service: the tenants of the settings, and whether requests need a key."""
+"""Access to the service: the tenants in the settings, and whether requests need a key."""
 
 from __future__ import annotations
 

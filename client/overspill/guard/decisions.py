@@ -45,7 +45,7 @@ class Duplicates:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
-        """In a forked child, make a new lock: a thread of the parent may hold the old one."""
+        """Make a new lock in a forked child: a thread of the parent may hold the old one."""
         self._lock = threading.RLock()
 
     def earlier(self, session: str, sha256: bytes, own_id: str) -> Earlier | None:
@@ -96,7 +96,7 @@ class Decisions:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
-        """In a forked child, make a new lock: a thread of the parent may hold the old one."""
+        """Make a new lock in a forked child: a thread of the parent may hold the old one."""
         self._lock = threading.RLock()
 
     def earlier(self, session: str, sha256: bytes, id: str) -> Earlier | None:  # noqa: A002  (the field's own name)

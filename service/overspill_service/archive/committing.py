@@ -1,7 +1,7 @@
-"""From an upload in the object store to an entry in the catalog.
+"""Commits an upload: it is in the object store, and gets an entry in the catalog.
 
-If the id has an entry already, that entry wins. It loses if it has expired, was removed, or its objects are
-damaged; a partial one also to the whole output that begins with it.
+If the id already has an entry, that entry wins. It loses if it has expired, if it was removed, or if its
+objects are damaged. A partial one also loses to the whole output that begins with it.
 """
 
 from __future__ import annotations

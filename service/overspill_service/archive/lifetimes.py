@@ -1,4 +1,4 @@
-"""How long a capture lives: its expiry, and holds, which end only when somebody releases them."""
+"""The lifetime of a capture: its expiry, and holds, which end only when somebody releases them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def extend(captures: Captures, entry: Entry, expires: float) -> Entry:
 
 
 async def hold(captures: Captures, entry: Entry) -> Entry:
-    """Put a capture on hold: until it is released, it neither expires nor can it be deleted.
+    """Put a capture on hold. Until it is released, it does not expire and cannot be deleted.
 
     The hold is an expiry in the object store, so it outlives the loss of the catalog. Raises what `get`
     raises.
@@ -54,13 +54,13 @@ async def hold(captures: Captures, entry: Entry) -> Entry:
 
 
 async def release(captures: Captures, entry: Entry) -> Entry:
-    """End a capture's hold. It lives on for the default TTL. Raises what `get` raises."""
+    """End a capture's hold. It then lives for the default TTL. Raises what `get` raises."""
     expires = retention.expiry(captures.archive.clock(), None, captures.tenant.limits)
     return await run_to_completion(_set_expiry(captures, entry, expires, releases=True))
 
 
 async def marked(archive: Archive, entry: Entry, expires: float) -> Entry:
-    """Return an entry that the catalog does not have yet with a later expiry, told by its objects too."""
+    """Return a new entry, not yet in the catalog, with a later expiry. Write its expiry marker too."""
     marker = _new_marker(archive, entry, expires)
     await archive.store.put(marker, [object_keys.MARKER])
     if entry.marker is not None:

@@ -1,4 +1,4 @@
-"""What a client says of a capture. Masks or refuses the secrets in it."""
+"""The metadata that a client sends with a capture. Masks or refuses the secrets in it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_LABEL_BYTES: Final = 512
 
 
 class CaptureMetadata(Struct, frozen=True, kw_only=True):
-    """What the client says of a capture. `ttl` in seconds."""
+    """The metadata of a capture, as the client sends it. `ttl` in seconds."""
 
     session: str = ""
     call_id: str = ""

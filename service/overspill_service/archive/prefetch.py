@@ -25,7 +25,7 @@ SLOW_RATE: Final = 4 * 2**20
 
 
 class Pace:
-    """How fast a reader consumes what it gets."""
+    """The speed at which a reader consumes data."""
 
     def __init__(self) -> None:
         self.is_slow = False

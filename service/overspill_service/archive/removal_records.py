@@ -1,7 +1,7 @@
-"""What the object store tells of removals: records of unfinished ones, and markers of live captures.
+"""Removals in the object store: records of unfinished ones, and markers of removed live captures.
 
-A record lists the keys of the objects that are to be deleted. A marker stays for a while: an older copy of
-the catalog may have bytes that were accepted before a live capture had any object.
+A record lists the keys of the objects to delete. A marker stays for a while, because an older copy of the
+catalog may have bytes that were accepted before a live capture had any object.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long captures live: arithmetic on TTLs and expiries, with the clock as a parameter."""
+"""The lifetimes of captures: arithmetic on TTLs and expiries, with the clock as a parameter."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MIN_ORPHAN_AGE: Final = 3600
 REMOVAL_MARKER_TTL: Final = TOMBSTONE_TTL - ORPHAN_INTERVAL
 """Seconds for which the marker of a removal stays. The next search for orphans deletes it."""
 SILENT_SECONDS: Final = REMOVAL_MARKER_TTL - 24 * 3600
-"""Silence of a producer after which an incomplete catalog is not believed what no object tells.
+"""Seconds of a producer's silence after which an incomplete catalog's entry without objects is not trusted.
 
-It ends before the marker goes that would tell of a removal since.
+They end before the marker of a removal since then is deleted.
 """
 RENEWAL_SHARE: Final = 0.02
 """A repeated PUT extends a capture only by more than this part of its TTL, and by at least a minute."""

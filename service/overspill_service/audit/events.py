@@ -1,6 +1,7 @@
-"""What happened, as a line of JSON in the Elastic Common Schema (https://www.elastic.co/guide/en/ecs/8.17).
+"""The events of the audit log, as JSON lines in the Elastic Common Schema
+(https://www.elastic.co/guide/en/ecs/8.17).
 
-What the schema has no field for is under `overspill`. A line never has a key, nor anything of a content.
+Facts without a field in the schema are under `overspill`. A line never has a key or any content.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ SERVICE: Final = "overspill-service"
 
 
 class Outcome(StrEnum):
-    """What became of it. `unknown`: the client hung up before the answer, or a command begins."""
+    """The outcome of an action. `unknown`: the client hung up before the answer, or a command begins."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -28,7 +29,7 @@ class Outcome(StrEnum):
 
 
 class Phase(StrEnum):
-    """Which of a command's two lines it is. A request has one."""
+    """The phase of a command, which has two lines. A request has one line."""
 
     WHOLE = ""
     START = "start"
@@ -36,7 +37,7 @@ class Phase(StrEnum):
 
 
 class Action(StrEnum):
-    """What was done, or tried."""
+    """The action that was done or tried."""
 
     CAPTURE_STORE = "capture.store"
     CAPTURE_READ = "capture.read"

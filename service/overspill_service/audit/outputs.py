@@ -1,4 +1,4 @@
-"""Where the lines of the audit log go: a file that is only ever appended to, or syslog."""
+"""The outputs of the audit log: a file that is only appended to, or syslog."""
 
 from __future__ import annotations
 

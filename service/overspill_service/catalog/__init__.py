@@ -89,7 +89,7 @@ class Entries(Protocol):
 
 
 class Readers(Protocol):
-    """Who has read captures. It is kept as long as the entry. A lost catalog loses it: no object has it."""
+    """The readers of captures, kept as long as the entry. No object has them: a lost catalog loses them."""
 
     async def note_readers(self, tenant: str, notes: Sequence[ReadNote], *, most: int) -> None:
         """Remember who has read captures, and when first and last. Drop notes of uploads that are gone.
@@ -124,7 +124,7 @@ class Ledger(Protocol):
 
 
 class Reservations(Protocol):
-    """What unfinished uploads take of their tenant's quota."""
+    """The parts of a tenant's quota that unfinished uploads take."""
 
     async def reserve(
         self,
@@ -248,7 +248,7 @@ class Statistics(Protocol):
 
 
 class Backlogs(Protocol):
-    """What waits in clients' spools. A lost catalog loses it until the next reports."""
+    """The backlogs of clients' spools. A lost catalog has them again after the next reports."""
 
     async def note_backlog(
         self, tenant: str, spool: str, backlog: Backlog, *, now: float, keep: float

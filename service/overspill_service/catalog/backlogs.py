@@ -1,4 +1,4 @@
-"""What waits in clients' spools, as they report it: the last report of each spool, for a while."""
+"""The backlogs of clients' spools, as clients report them: the last report of each spool, for a while."""
 
 from __future__ import annotations
 

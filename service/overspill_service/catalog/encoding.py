@@ -1,4 +1,4 @@
-"""How records look inside a catalog, and how listings are ordered. The same in every adapter.
+"""The encoding of records in a catalog, and the order of listings. The same in every adapter.
 
 One value for each capture id: a byte for the kind of record, then msgpack. Listings are ordered by position:
 

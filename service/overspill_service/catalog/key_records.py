@@ -10,7 +10,7 @@ from overspill_service.tenants.directory import KEY_ID_LENGTH
 
 
 class AccessMode(StrEnum):
-    """Whether requests need a key. It is chosen, and remembered: never inferred from the keys that exist."""
+    """The choice whether requests need a key. It is stored, and never inferred from the keys that exist."""
 
     CLOSED = "closed"
     UNTIL_KEY = "until_key"

@@ -1,4 +1,4 @@
-"""What a catalog keeps of live captures: the bytes of each that are accepted but not in the object store yet.
+"""The buffers of live captures in a catalog: bytes that are accepted, but not in the object store yet.
 
 The buffer of a live capture holds its bytes from the durable offset, which is the size of its entry, up to
 the accepted offset. A lost catalog loses the buffer, but none of its bytes was ever called durable.
@@ -34,7 +34,7 @@ LOOK_AGAIN: Final = -1
 
 
 class LiveRecord(Struct, frozen=True, kw_only=True):
-    """What the catalog keeps of a live capture besides its entry."""
+    """The record of a live capture in the catalog, besides its entry."""
 
     producer: str
     accepted: int
@@ -57,14 +57,14 @@ class LiveRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def lost(self) -> int | None:
-        """How many accepted bytes are lost behind the buffer; `UNKNOWN`; None if none are."""
+        """The number of accepted bytes that are lost behind the buffer; `UNKNOWN`; None if none are."""
         if self.reached == UNKNOWN:
             return UNKNOWN
         return self.reached - self.accepted if self.reached > self.accepted else None
 
 
 class AppendStatus(IntEnum):
-    """What became of an append."""
+    """The result of an append."""
 
     DONE = 1
     UNKNOWN = -1
@@ -163,7 +163,7 @@ class LiveBuffers(Protocol):
 
 
 class LiveSchedule(Protocol):
-    """When somebody should look at a live capture next."""
+    """The times at which somebody should look at live captures next."""
 
     async def schedule(self, tenant: str, capture: str, at: float | None) -> None:
         """Schedule a look at the capture at the time `at`, instead of any earlier schedule. None: no look."""

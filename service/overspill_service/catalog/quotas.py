@@ -1,4 +1,4 @@
-"""What the captures of a tenant take, and the limits on that. Sizes are bytes."""
+"""The totals of a tenant's captures, and the limits on them. Sizes are bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNRESERVED_SHARE: Final = 1000
 
 
 class Charge(NamedTuple):
-    """What counts against a quota."""
+    """An amount that counts against a quota."""
 
     captures: int
     size: int
@@ -65,12 +65,12 @@ class Quota(Struct, frozen=True, kw_only=True):
 
     @property
     def limits_growth(self) -> bool:
-        """Whether a capture that is counted may grow beyond a limit."""
+        """Whether a limit applies to the growth of a capture that is already counted."""
         return bool(self.size or self.stored_size)
 
     @property
     def reservation_step(self) -> int:
-        """How many bytes of content a growing capture reserves ahead, and again once it has used them."""
+        """The bytes of content that a growing capture reserves ahead, each time it has used those before."""
         limits = (self.size, self.stored_size)
         return max(1, min((_unreserved(limit) for limit in limits if limit > 0), default=UNRESERVED_BYTES))
 

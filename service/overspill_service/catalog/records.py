@@ -1,4 +1,4 @@
-"""What a catalog records of captures, and the values that its methods take and return.
+"""The records of a catalog about captures, and the values that its methods take and return.
 
 Instants are seconds since the epoch, sizes are bytes.
 """
@@ -68,19 +68,19 @@ class Entry(Struct, frozen=True, kw_only=True):
     marker: str | None = None
     """The key of the object that holds a changed expiry."""
     first_read: float | None = None
-    """When the content was first read, as far as this catalog knows. The objects do not tell it."""
+    """When the content was first read, as far as this catalog knows. No object has it."""
     first_reader: str = ""
     """The id of the key that read it then, or the subject of a token. Empty if nobody said who."""
     producer: str = ""
-    """The word of who may append, while the capture is live."""
+    """The word of the producer, who may append while the capture is live."""
     life: float = 0.0
-    """Seconds that a live capture lives after its last segment."""
+    """Seconds for which a live capture lives after its last segment."""
     marks: bytes = b""
     """When its bytes were accepted, if it was live: a packed timeline."""
     last_append: float = 0.0
     """When its producer was last heard of, as of its last segment, if it was live."""
     lost: int | None = None
-    """How many accepted bytes were lost at the end of a partial capture; -1: some, nobody knows how many."""
+    """The accepted bytes that were lost at the end of a partial capture; -1 if their number is unknown."""
 
     @property
     def stored_size(self) -> int:
@@ -111,7 +111,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def charge(self) -> Charge:
-        """What the entry adds to its tenant's totals."""
+        """The amounts that the entry adds to its tenant's totals."""
         return Charge(1, self.size, self.stored_size, self.metadata_size)
 
     @property
@@ -134,7 +134,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def reading(self) -> dict[str, object]:
-        """What is known of its first read: the objects do not tell it, so a new entry takes it over."""
+        """The facts about the first read. No object has them, so a new entry takes them over."""
         return {"first_read": self.first_read, "first_reader": self.first_reader}
 
     @property
@@ -182,7 +182,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def gap(self) -> wire.Gap | None:
-        """What is missing at the end of a partial capture, if anything is known to be."""
+        """The bytes that are missing at the end of a partial capture, if any are known to be."""
         if self.lost is None:
             return None
         return wire.Gap(offset=self.size, size=None if self.lost < 0 else self.lost)
@@ -194,7 +194,7 @@ def instant(seconds: float) -> datetime:
 
 
 class Tombstone(Struct, frozen=True, kw_only=True):
-    """What remains of a removed capture, so that it answers 410. It goes after a while."""
+    """The record of a removed capture, so that it answers 410. It is deleted after a while."""
 
     id: str
     reason: str

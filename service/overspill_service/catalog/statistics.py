@@ -1,8 +1,8 @@
-"""How statistics are kept, the same in every adapter: sums by tenant, in buckets of three lengths.
+"""The form of statistics, the same in every adapter: sums by tenant, in buckets of three lengths.
 
 A bucket begins at a multiple of its length since the epoch (UTC), and is kept for a fixed time. Clients name
-the tools, so what names take is bounded: in one bucket by `MAX_CELLS`, in all of a tenant by its rooms. New
-names beyond that are counted as `other`, and no sum is lost.
+the tools, so the room for names is limited: in one bucket by `MAX_CELLS`, in all buckets of a tenant by its
+rooms. New names beyond that are counted as `other`, and no sum is lost.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Resolution(NamedTuple):
 
     @property
     def buckets(self) -> int:
-        """How many there are at once, with the one that is being filled and one that is about to go."""
+        """The number of buckets at once, with the one that is being filled and one that is about to go."""
         return self.kept // self.seconds + 2
 
 
@@ -70,7 +70,7 @@ EXPERIMENTS_PART: Final = 8
 
 
 class Cell(NamedTuple):
-    """What a sum is of."""
+    """The subject of a sum."""
 
     figure: str
     """The name of a metric."""

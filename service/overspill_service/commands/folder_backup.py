@@ -49,7 +49,7 @@ class BackupRefused(Exception):
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
-    """What a backup contains. `created` in seconds since the epoch, `size` in bytes."""
+    """The contents of a backup. `created` in seconds since the epoch, `size` in bytes."""
 
     version: int = VERSION
     created: float

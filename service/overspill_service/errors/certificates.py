@@ -1,4 +1,4 @@
-"""Why the TLS certificate of a back end is not trusted, in words that quote neither a host nor a name."""
+"""The reasons why the TLS certificate of a back end is not trusted. They quote no host and no name."""
 
 from __future__ import annotations
 

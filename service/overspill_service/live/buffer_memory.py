@@ -10,19 +10,19 @@ if TYPE_CHECKING:
 FREE_BYTES: Final = 16 * 1024
 """Bytes that need no memory of the budget."""
 COPIES: Final = 3
-"""How often accepted bytes are in memory: as they come, joined with those before, and compressed."""
+"""The number of copies of accepted bytes in memory: as they come, joined with those before, compressed."""
 GROWTH_BYTES: Final = 256 * 1024
-"""What may be accepted while somebody waits for memory."""
+"""Bytes that may be accepted while somebody waits for memory."""
 
 
 class BufferMemory:
-    """What one reader of one live capture holds until its block ends."""
+    """The memory that one reader of one live capture holds until its block ends."""
 
     def __init__(self, queue: MemoryQueue, tenant: str) -> None:
         self._queue, self._tenant = queue, tenant
         self._holding: Holding | None = None
         self.room = FREE_BYTES
-        """How many accepted bytes there is memory for."""
+        """The number of accepted bytes for which there is memory."""
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""How a live capture ends: what its producer said, or what the service found out."""
+"""The ending of a live capture, as its producer said or as the service found out."""
 
 from __future__ import annotations
 

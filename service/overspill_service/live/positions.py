@@ -1,4 +1,4 @@
-"""From lines to bytes of a capture and back, by reading one frame; and the bytes of short ranges."""
+"""Converts lines of a capture to bytes and back by reading one frame. Also reads short ranges of bytes."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class ProducerWatch:
         return self._is_silent(record)
 
     def note_jump(self) -> None:
-        """If the clock has jumped, begin to watch anew: the times noted before are those of another clock."""
+        """Start to watch again if the clock has jumped: the times noted before are those of another clock."""
         before, self._ahead_of_steady = self._ahead_of_steady, self._measured_ahead()
         if abs(self._ahead_of_steady - before) > JUMP_SECONDS:
             self.begin()

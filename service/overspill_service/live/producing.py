@@ -1,4 +1,4 @@
-"""What the producer of a live capture does: begin it, append to it, end it.
+"""The requests of the producer of a live capture: begin it, append to it, end it.
 
 Each is one request, on any replica. Accepted bytes go into the catalog's buffer; the `Flusher` of some
 replica makes them durable later. A request waits for that if the buffer is full, and at the end.
@@ -59,14 +59,14 @@ _FULL: Final = "the buffer of {} is full, and storing it takes long: try again i
 
 
 class Producer(Struct, frozen=True):
-    """Who appends to a capture: `word` tells producers of one capture apart."""
+    """The producer of a capture, who appends to it. Each producer of a capture has another `word`."""
 
     captures: Captures
     flusher: Flusher
     word: str
 
     async def begin(self, capture: str, metadata: CaptureMetadata) -> tuple[wire.LiveStatus, bool]:
-        """Begin a live capture. Return how far it is, and whether it is new. Safe to repeat.
+        """Begin a live capture. Return its status, and whether it is new. Safe to repeat.
 
         Raises `OtherProducer`, `IdConflict`, `NotLive`, `QuotaExceeded`, `SecretsFound`, and what
         `Captures.look_up` raises.
@@ -186,7 +186,7 @@ class Producer(Struct, frozen=True):
             raise BufferFull(_FULL.format(capture)) from error
 
     async def _reserve_ahead(self, capture: str, offset: int, end: int) -> None:
-        """If the append crosses a step of the reservation, reserve the uncounted bytes and one more step."""
+        """Reserve the uncounted bytes and one more step, if the append crosses a step of the reservation."""
         quota = self.captures.quota
         step = quota.reservation_step
         if quota.limits_growth and offset // step != end // step:

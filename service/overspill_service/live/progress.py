@@ -1,4 +1,4 @@
-"""How far a live capture is: how many of its bytes are accepted, and how many of them are durable."""
+"""The progress of a live capture: how many bytes are accepted, and how many of them are durable."""
 
 from __future__ import annotations
 

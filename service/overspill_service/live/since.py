@@ -1,4 +1,4 @@
-"""From which line on a capture came after an instant."""
+"""Finds the first line of a capture that came after an instant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the bytes of a live capture were accepted: marks of a moment and an offset.
+"""The times at which bytes of a live capture were accepted: marks of a moment and an offset.
 
 The bytes from a mark's offset on came at its moment or later. Packed, a timeline is msgpack of the first
 moment (ms), the first offset, and one zstd frame of two little-endian u32 columns: the distances in time and

@@ -1,4 +1,4 @@
-"""What readers see of a live capture: its segments, and after them every byte that is accepted.
+"""A reader's view of a live capture: its segments, and after them every byte that is accepted.
 
 A process remembers the accepted bytes of captures that were read recently, so a reader that comes again costs
 the bytes that are new.

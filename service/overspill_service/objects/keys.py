@@ -1,6 +1,6 @@
-"""Which texts are object keys: `/`-separated segments of `[A-Za-z0-9._-]`.
+"""Checks object keys: they are segments of `[A-Za-z0-9._-]`, separated by `/`.
 
-None of them leads out of a store.
+No such key leads out of a store.
 """
 
 from __future__ import annotations

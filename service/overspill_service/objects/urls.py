@@ -1,4 +1,4 @@
-"""Which object store a URL names. The only module of `objects` that names every adapter."""
+"""Opens the object store that a URL names. The only module of `objects` that names every adapter."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a process has a limited amount of: memory, threads, connections, tasks."""
+"""The limited resources of a process: memory, threads, connections, tasks."""

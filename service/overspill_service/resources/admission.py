@@ -151,7 +151,7 @@ class Admission:
 
 
 class Strain:
-    """How busy the event loop is, and how late, on average over ticks of `TICK_SECONDS`."""
+    """The load of the event loop: how busy and how late it is, on average over ticks of `TICK_SECONDS`."""
 
     def __init__(self, cpu: Callable[[], float] = time.thread_time) -> None:
         """`cpu`: the seconds of CPU time of the loop's thread."""
@@ -170,7 +170,7 @@ class Strain:
 
     @property
     def times(self) -> int:
-        """How many times as long requests are new now."""
+        """The factor by which requests count as new for longer now."""
         return STRAINED_TIMES if self.busy >= BUSY or self.lateness >= LATE_SECONDS else 1
 
 

@@ -1,7 +1,7 @@
-"""How fast a tenant's uploads come while other tenants ask: the event loop that receives them serves all.
+"""Limits the pace of a tenant's uploads while other tenants ask: one event loop serves all of them.
 
-Receiving is work of the loop's own thread, and what has come is compressed and stored on the same cores and
-disk. So a tenant with a fast network would take as much of them as there is.
+Receiving is work of the loop's own thread, and received bytes are compressed and stored on the same cores and
+disk. So a tenant with a fast network would take all of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class BodyPace:
     def __init__(self, mix: TenantMix, clock: Callable[[], float] = time.monotonic) -> None:
         self._mix, self._clock = mix, clock
         self._due: Latest[str, float] = Latest(MAX_TENANTS)
-        """When the bytes that have come of a tenant would have come at the rate."""
+        """For each tenant, the time at which its bytes would have come at the rate."""
 
     def pause(self, tenant: str, size: int) -> float:
         """Count bytes of an upload that have come. Return the seconds to wait before more are received."""

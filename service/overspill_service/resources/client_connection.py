@@ -22,7 +22,7 @@ class Counts(Protocol):
 
 
 class Activity(Enum):
-    """What a connection does."""
+    """The activity of a connection."""
 
     NEW = "new"
     """Its first request has not come yet."""

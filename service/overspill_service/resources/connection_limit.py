@@ -1,4 +1,4 @@
-"""How many client connections a process may have: half of the files that it may still open."""
+"""The limit of a process's client connections: half of the files that it may still open."""
 
 from __future__ import annotations
 

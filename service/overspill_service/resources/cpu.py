@@ -27,7 +27,7 @@ class Workers(Protocol):
 
     @property
     def threads(self) -> int:
-        """How many may work for the request at once."""
+        """The number of threads that may work for the request at once."""
 
     def start(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
         """Begin `work` as soon as a thread is free."""

@@ -141,7 +141,7 @@ class TenantThreads:
 
 
 class Tenant:
-    """What one tenant has running and waiting, and the CPU time that it has used."""
+    """The running and waiting work of one tenant, and the CPU time that it has used."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -56,7 +56,7 @@ class LoopTime:
 
 
 class Account:
-    """What one tenant has used."""
+    """The time of the event loop that one tenant has used."""
 
     def __init__(self, clock: Callable[[], float], sleep: Callable[[float], Awaitable[None]]) -> None:
         self._clock, self._sleep, self._at = clock, sleep, clock()

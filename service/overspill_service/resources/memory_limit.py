@@ -1,4 +1,4 @@
-"""How much memory this process may use: by the limits of its cgroups (v1 and v2), and by the machine's size.
+"""The memory that this process may use: by the limits of its cgroups (v1 and v2), and by the machine's size.
 
     /proc/self/cgroup      the cgroup of a process: `0::/path` (v2), `4:memory:/path` (v1)
     /proc/self/mountinfo   where its hierarchy is mounted, and from which of its folders on

@@ -1,6 +1,6 @@
-"""Whether several tenants ask of one process at once.
+"""Notes whether several tenants use one process at the same time.
 
-Threads of all kinds share the cores, so they all go by it, whatever it is that the tenants ask for.
+Threads of all kinds share the cores. So all kinds use this answer, whatever the tenants ask for.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TOGETHER_SECONDS: Final = 1.0
-"""How long several tenants count as asking, after one of them has followed another."""
+"""How long several tenants count as asking, after a request of one followed a request of another."""
 
 
 class TenantMix:
-    """Who asks of one process. Belongs to one event loop."""
+    """The tenants that use one process. Belongs to one event loop."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._latest = ""
         """The tenant that asked last. Empty before the first one."""
         self._changed_at = -math.inf
-        """When a tenant last asked that was not the one before it."""
+        """When the last request came whose tenant was not that of the request before it."""
 
     def note(self, tenant: str) -> None:
         """Remember that a tenant asks, or has work done. The process's own work has no name."""

@@ -1,4 +1,4 @@
-"""Token buckets: how many requests of one kind come in at once, and in the long run."""
+"""Token buckets: they limit how many requests of one kind come in at once, and in the long run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TokenBucket:
 
     @property
     def state(self) -> str:
-        """What is left here, as `RateLimit` says it: tokens (`r`), and seconds until all are back (`t`)."""
+        """The tokens that are left (`r`) and the seconds until all are back (`t`), as a `RateLimit` field."""
         missing = max(0.0, self._most - self._tokens)
         return f'"{self._kind}";r={int(self._tokens)};t={math.ceil(missing / (self.rate * self.share))}'
 

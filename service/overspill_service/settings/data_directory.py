@@ -1,4 +1,4 @@
-"""Where the embedded back ends keep their files unless a setting says otherwise."""
+"""The directory in which the embedded back ends keep their files unless a setting says otherwise."""
 
 from __future__ import annotations
 

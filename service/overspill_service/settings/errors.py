@@ -1,4 +1,4 @@
-"""What is raised for settings that cannot be used."""
+"""Errors for settings that cannot be used."""
 
 
 class SettingError(Exception):

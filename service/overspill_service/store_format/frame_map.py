@@ -1,4 +1,4 @@
-"""Where in a capture's objects its bytes and lines lie: arithmetic over all frames of all segments.
+"""Finds bytes and lines of a capture in its objects: arithmetic over all frames of all segments.
 
 Frames are numbered from 0 across the segments. A packed map is one zstd frame of this msgpack array:
 

@@ -64,7 +64,7 @@ class TailTooShort(Exception):
 
 
 class Index(Struct, frozen=True, kw_only=True):
-    """What one segment says of itself."""
+    """The index of one segment: the description that it has of itself."""
 
     upload: str
     number: int

@@ -73,7 +73,7 @@ class Ingest:
 
     @property
     def masked(self) -> Mapping[str, int]:
-        """How many secrets of each kind were masked so far."""
+        """The number of secrets of each kind that were masked so far."""
         return {} if self._screen is None else self._screen.counts
 
     @property

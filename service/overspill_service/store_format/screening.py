@@ -1,4 +1,4 @@
-"""What becomes of secrets in a body: they are masked, or the body is refused. CPU work only."""
+"""Screens a body for secrets: they are masked, or the body is refused. CPU work only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Screen:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many secrets of each kind were found so far."""
+        """The number of secrets of each kind that were found so far."""
         return self._stream.counts
 
     def feed(self, piece: bytes) -> Iterator[bytes]:

@@ -1,1 +1,1 @@
-"""What operators see: logs and metrics."""
+"""Telemetry for operators: logs and metrics."""

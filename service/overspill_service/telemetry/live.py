@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class WaitEnd:
-    """Why a wait ended: one of the label's values."""
+    """The reason why a wait ended: one of the label's values."""
 
     reason = "failed"
 

@@ -57,7 +57,7 @@ class Seconds:
 
 
 class LineFormatter(logging.Formatter, ABC):
-    """What both formats have in common. `current` returns the fields of the current request."""
+    """The base of both formats. `current` returns the fields of the current request."""
 
     def __init__(self, current: Callable[[], Fields | None]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""How a metric is declared: its name, what it counts, its labels."""
+"""The declaration of a metric: its name, what it counts, its labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Kind(StrEnum):
 
 
 class Merge(StrEnum):
-    """How a gauge's values of several workers become one, in `prometheus_client`'s words."""
+    """The way in which a gauge's values of several workers become one, in `prometheus_client`'s words."""
 
     SUM = "livesum"
     MAX = "livemax"

@@ -1,7 +1,7 @@
-"""What this process has still to write to the catalog: statistics, and which captures were read first.
+"""Notes that this process still has to write to the catalog: statistics, and first reads of captures.
 
-Requests only add to it. The maintenance job writes it every few seconds, so that no read waits for a write.
-A process that is killed loses what it had not written yet.
+Requests only add notes. The maintenance job writes them every few seconds, so no read waits for a write. A
+process that is killed loses the notes that it has not written yet.
 """
 
 from __future__ import annotations

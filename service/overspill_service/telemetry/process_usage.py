@@ -1,4 +1,4 @@
-"""What this process uses of the machine, under the names that Prometheus' client libraries share.
+"""The resources that this process uses, under the names that Prometheus' client libraries share.
 
 The library's own collector knows one process only. So each worker copies its values to series of its own,
 and a scrape adds up those of all workers.

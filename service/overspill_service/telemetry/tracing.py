@@ -1,6 +1,6 @@
-"""Where spans go: to the exporter that OpenTelemetry's own variables name, or to a provider that is there.
+"""Sends spans to the exporter that OpenTelemetry's own variables name, or to an existing provider.
 
-Nothing of OpenTelemetry is imported unless one of the two is the case.
+OpenTelemetry is imported only if there is one of the two.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class SessionBound(Struct, frozen=True):
 
 
 class Expiry(Struct, frozen=True):
-    """When a key expires, and when it was made, in seconds since the epoch; 0 if nobody knows."""
+    """The times at which a key expires and was made, in seconds since the epoch; 0 if unknown."""
 
     at: float
     created: float = 0
@@ -92,7 +92,7 @@ class Expiry(Struct, frozen=True):
 
 
 class Principal(Struct, frozen=True, kw_only=True):
-    """Who sent a request: the tenant, the scopes of the key, and the sessions that it may use."""
+    """The sender of a request: the tenant, the scopes of the key, and the sessions that it may use."""
 
     tenant: Tenant
     scopes: frozenset[Scope]
@@ -109,7 +109,7 @@ class Principal(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Whom a capture names as its reader: of a token its subject, else the key's id."""
+        """The name of this reader in captures: the subject of a token, else the key's id."""
         return self.subject or self.key_id
 
     def require(self, scope: Scope) -> None:

@@ -1,4 +1,4 @@
-"""Who sent a request. Only the credential in the request decides."""
+"""Finds out who sent a request. Only the credential in the request decides."""
 
 from __future__ import annotations
 

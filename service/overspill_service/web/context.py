@@ -1,4 +1,4 @@
-"""What a handler gets: the request, and everything that its route declares, parsed and checked."""
+"""The context of a handler: the request, and everything that its route declares, parsed and checked."""
 
 from __future__ import annotations
 

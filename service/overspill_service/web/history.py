@@ -39,7 +39,7 @@ _FORMAT: Final = 1
 
 
 class Rollup(msgspec.Struct, array_like=True):
-    """What a dashboard shows of some buckets in a row."""
+    """The figures of a dashboard for some buckets in a row."""
 
     first: int
     """The start of the first bucket. Every number here is in seconds."""

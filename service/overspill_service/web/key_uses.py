@@ -1,4 +1,4 @@
-"""When keys were last used: noted at each request, and told to the catalog now and then."""
+"""The times at which keys were last used: noted at each request, and written to the catalog now and then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every request passes: it gets an id, a log line and metrics, and its failure becomes a problem."""
+"""Wraps every request: it gets an id, a log line and metrics, and a failure becomes a problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether requests need a key."""
+"""The mode in which requests need no key."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ MODE_SECONDS: Final = 5.0
 
 
 class OpenMode:
-    """Whether requests without a key are served: as it was chosen last, whatever keys there are.
+    """Says whether requests without a key are served. The last choice counts, whatever keys there are.
 
-    While the catalog is incomplete the object store is asked, so every process decides alike.
+    While the catalog is incomplete, it asks the object store. So every process decides alike.
     """
 
     def __init__(self, catalog: Catalog, keyring: Keyring) -> None:

@@ -52,7 +52,7 @@ MAX_TENANTS: Final = 10_000
 
 
 class Use(StrEnum):
-    """What sealed claims are good for."""
+    """The use of sealed claims."""
 
     SESSION = "session"
     CODE = "code"
@@ -60,7 +60,7 @@ class Use(StrEnum):
 
 
 class Claims(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is sealed. `until` in seconds since the epoch."""
+    """The claims that are sealed. `until` in seconds since the epoch."""
 
     key: str
     """The hash of the key that was signed in with."""

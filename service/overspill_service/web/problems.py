@@ -1,4 +1,4 @@
-"""From failures to `application/problem+json` (RFC 9457). The only module that knows status codes."""
+"""Turns failures into `application/problem+json` (RFC 9457). The only module that knows status codes."""
 
 from __future__ import annotations
 

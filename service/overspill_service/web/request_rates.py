@@ -1,11 +1,11 @@
-"""How many requests a tenant and each of its keys may send, and an address without a key.
+"""Limits the requests of a tenant, of each of its keys, and of an address without a key.
 
 A key that is used alone may send all that its tenant may. While others are in use, it may send a part.
 
-Each process counts for itself. Once a second, replicas tell each other how much is asked of them by those who
-come near a limit, or have lately. Then each grants its part of the limit, in proportion, so the limit holds
-for all of them together, a second or two late. A replica that is asked no more hears of the others, so nobody
-gets more by going from one to the next.
+Each process counts for itself. Once a second, replicas exchange the counts of those who come near a limit, or
+lately did. Then each replica grants its part of the limit, in proportion to what it is asked. So the limit
+holds for all of them together, a second or two late. A replica that is no longer asked still hears of the
+others, so nobody gets more by going from one to the next.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ LEAST_SHARE: Final = 0.05
 
 
 class KeysInUse:
-    """Whether several keys of one tenant are in use."""
+    """Notes whether several keys of one tenant are in use."""
 
     def __init__(self) -> None:
         self._last, self._at, self._until = "", -math.inf, -math.inf

@@ -1,4 +1,4 @@
-"""What is wrong with a query or a JSON body: msgspec's words, and which values are allowed. Pure."""
+"""Says what is wrong with a query or a JSON body: msgspec's words, and which values are allowed. Pure."""
 
 from __future__ import annotations
 

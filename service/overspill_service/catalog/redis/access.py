@@ -1,4 +1,4 @@
-"""What all parts of the Redis catalog share: the link, and what this process knows of the server."""
+"""The base of all parts of the Redis catalog: the link, and the state of the server as far as it is known."""
 
 from __future__ import annotations
 

@@ -32,12 +32,12 @@ _FAILURES: Final = redis_errors.RedisError, redis_errors.RedisClusterException, 
 
 
 class Connection(Protocol):
-    """What the three ways to reach Redis have in common."""
+    """The interface of the three ways to reach Redis."""
 
     async def run(self, *command: Any, publishes: bool = False) -> Any:
         """Try a command once, and return its answer, within a time of its own. Raises redis-py's errors.
 
-        `publishes`: the command tells subscribers something, which had better not wait for the answer.
+        `publishes`: the command tells subscribers something. They should not have to wait for its answer.
         """
 
     async def info(self, section: str) -> list[dict[str, Any]]:

@@ -40,7 +40,7 @@ EVICTED: Final = "evicted-"
 
 
 class Mark(NamedTuple):
-    """What a rebuild has completed: four words in Redis."""
+    """The mark of what a rebuild has completed: four words in Redis."""
 
     servers: str
     epoch: str

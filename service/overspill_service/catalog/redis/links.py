@@ -37,7 +37,7 @@ _NO_FILES: Final = ssl.SSLError, FileNotFoundError, PermissionError, IsADirector
 
 
 class LinkOptions(Struct, frozen=True, kw_only=True):
-    """How to log in, and how long to wait for an answer. The TLS options are named as redis-py's."""
+    """The login and the time limits of a link. The TLS options have redis-py's names."""
 
     db: int = 0
     username: str | None = None

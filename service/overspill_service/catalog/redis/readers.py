@@ -1,4 +1,4 @@
-"""Who has read captures, in Redis: one value for each capture."""
+"""The readers of captures in Redis: one value for each capture."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class RedisStatistics(RedisAccess):
 
 
 class _Length(NamedTuple):
-    """What `ADD_SUMS` needs to know of the buckets of one length."""
+    """The facts about the buckets of one length that `ADD_SUMS` needs."""
 
     keys: list[str]
     values: list[int]

@@ -1,4 +1,4 @@
-"""Which Redis a catalog URL names.
+"""Reads catalog URLs that name a Redis.
 
     redis://[user:password@]host[:port][/db]
     rediss://…                               the same over TLS

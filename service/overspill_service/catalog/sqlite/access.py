@@ -1,4 +1,4 @@
-"""What all parts of the SQLite catalog share: the file, its threads and its clock."""
+"""The base of all parts of the SQLite catalog: the file, its threads and its clock."""
 
 from __future__ import annotations
 

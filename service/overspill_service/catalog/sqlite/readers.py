@@ -1,4 +1,4 @@
-"""Who has read captures, in the SQLite file: one row for each capture."""
+"""The readers of captures in the SQLite file: one row for each capture."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ _CREATE_ONLY: Final = {"If-None-Match": "*"}
 
 
 class Abilities(Struct, frozen=True):
-    """What a store can do, and the seconds by which this machine's clock is ahead of the store's."""
+    """The abilities of a store, and the seconds by which this machine's clock is ahead of the store's."""
 
     conditional_create: bool
     clock_skew_seconds: float

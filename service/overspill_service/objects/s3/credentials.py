@@ -65,7 +65,7 @@ def may_refuse_credentials(status: int) -> bool:
 
 
 class ChainCredentials(Credentials):
-    """What the chain gave last. All requests to one store are signed with it, those of boto3 too."""
+    """The last credentials from the chain. They sign all requests to one store, including those of boto3."""
 
     def __init__(self, profile: str | None, region: str | None) -> None:
         """Blocks while the chain looks, maybe for a role.

@@ -1,4 +1,4 @@
-"""What a refusal of a bucket means: which error it becomes, and what the operator can do."""
+"""The meaning of a bucket's refusals: which error each becomes, and what the operator can do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a bucket is: `s3://bucket/prefix?endpoint=http://…&region=…&addressing=path&sse=AES256`."""
+"""The location of a bucket: `s3://bucket/prefix?endpoint=http://…&region=…&addressing=path&sse=AES256`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a reply says: whether it is S3's, which range it is, and when it was sent.
+"""Reads replies: whether they come from S3, which range they have, and when they were sent.
 
-Somebody who stands before the store may answer any request with 200 and a page, and nothing was done. So a
-success is believed only if it has what S3 gives with it.
+A proxy before the store may answer any request with 200 and a page although nothing was done. So a success
+counts only if the reply has the fields that S3 sends with it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Which certificates of the object store are trusted. When one is not, the authorities are read again.
+"""Trust in certificates of the object store. If one is not trusted, the authorities are read again.
 
-A context of TLS reads the file of the authorities once: it would never trust one that was added since.
+A TLS context reads the file of the authorities only once, so it would never trust one that was added later.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class Trust:
-    """What all new connections to one store trust."""
+    """The authorities that all new connections to one store trust."""
 
     def __init__(self, ca_bundle: str | None) -> None:
         """`ca_bundle`: the file of the authorities. None: those of the system.
