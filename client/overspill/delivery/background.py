@@ -1,4 +1,4 @@
-"""Sends to services what can wait: spooled captures, and counts of outputs.
+"""Sends spooled captures and counts of outputs to services, in the background.
 
     Background      the jobs for one service and key
     JobThread       the thread that does the jobs of all keys of one service, one after another
@@ -55,7 +55,7 @@ class JobThread:
         self._members: dict[Background, None] = {}
 
     def is_going_to(self, member: Background) -> bool:
-        """Return whether the thread runs and will come to a member."""
+        """Return whether the thread runs and will do the jobs of a member."""
         thread = self._thread
         return member in self._members and thread is not None and thread.is_alive()
 
@@ -173,7 +173,7 @@ class Background:
         self.job_thread.call(self)
 
     def close(self) -> None:
-        """Stop at once. What was not sent stays where it waits. `schedule` starts again."""
+        """Stop at once. Unsent captures and counts stay where they are. `schedule` starts again."""
         with self._lock:
             self._is_closed = True
             self._due.clear()

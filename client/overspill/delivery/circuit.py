@@ -1,4 +1,4 @@
-"""A circuit breaker: after repeated failures a service is left alone for a while.
+"""A circuit breaker: after repeated failures, nothing is sent to a service for a while.
 
 It is what this process knows of the service, from all guards and keys: a state machine without I/O. Whoever
 asks the service reports how it went. Only failures of the service as a whole are reported, not refusals that
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from overspill.spools.absence import Absence
 
 FIRST_PAUSE_SECONDS: Final = 5.0
-"""Seconds that the service is left alone at first. Each failed try doubles them."""
+"""Seconds of the first pause. Each failed try doubles them."""
 LONGEST_PAUSE_SECONDS: Final = 60.0
-"""The most seconds that it is left alone before another try."""
+"""The most seconds of a pause."""
 QUICK_FAILURES: Final = 2
 """How many quick failures in a row open the circuit. A slow one opens it at once."""
 
@@ -45,7 +45,7 @@ class Circuit:
         self._lock = threading.RLock()
         self._failures = 0
         self._failed_tries = 0
-        """Since it opened."""
+        """Failed tries since the circuit opened."""
         self._paused_at = 0.0
         self._is_trying = False
         self.is_open: bool = False
@@ -55,7 +55,7 @@ class Circuit:
         self.moved_at: float = float("-inf")
         """When the service took bytes of any upload, on the monotonic clock."""
         self.absences: set[Absence] = set()
-        """The absences in which its failure was noted."""
+        """The absences that have noted the failure."""
 
     def allows(self, *, first: float = FIRST_PAUSE_SECONDS, longest: float = LONGEST_PAUSE_SECONDS) -> bool:
         """Return whether to ask the service now. If the circuit is open, only one caller gets True.

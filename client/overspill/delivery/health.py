@@ -1,4 +1,4 @@
-"""Says whether a service is asked now, and if not, since when it fails and why.
+"""Says whether to use a service now. If not, it says since when the service fails, and why.
 
 ServiceHealth   for one destination
   Circuit       what this process knows of the service, from all guards and keys
@@ -71,7 +71,7 @@ class ServiceHealth:
         return self._circuit
 
     def forget(self) -> None:
-        """Let go of what this process knows. It is forgotten once no destination uses it."""
+        """Release the circuit. Its state is forgotten when no destination uses it."""
         self._circuit = None
 
     @property

@@ -38,11 +38,11 @@ class LoopAccess:
         self._finalizer: weakref.finalize[..., LoopAccess] | None = None
 
     def begin(self, coroutine: Coroutine[Any, Any, T]) -> Reply[T]:
-        """Begin a coroutine in the loop thread; return what becomes its result. Raises as `enter`."""
+        """Begin a coroutine in the loop thread, and return a reply with its result. Raises as `enter`."""
         return self.enter(Submission(coroutine))
 
     def enter(self, submission: Submission[T]) -> Reply[T]:
-        """Let a submission begin in the loop thread; return what becomes its result.
+        """Begin a submission in the loop thread, and return a reply with its result.
 
         Raises `NoLoop` if no thread or event loop can be started, if this guard is being closed, and in the
         loop thread itself, which must not wait for its own answer.

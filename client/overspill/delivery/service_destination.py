@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("overspill")
 
 _SLOW_MODULES: Final = frozenset({"overspill.transfer.transport", "overspill.transfer.compression"})
-"""The HTTP library and what belongs to it: on a busy machine importing them alone may take seconds."""
+"""The HTTP library and its dependencies. On a busy machine, just importing them may take seconds."""
 _IMPORT_SECONDS: Final = 20.0
 _ASK_SECONDS: Final = 2.0
 """Seconds within which the service must say whether it has a capture that it did not acknowledge."""
@@ -65,7 +65,7 @@ class ServiceDestination:
         self._outlasting: set[Upload] = set()
 
     async def put(self, request: StoreRequest, before: Failure | None) -> StoreResult | Failure:  # noqa: ARG002
-        """Store the output in the service, unless the service is left alone."""
+        """Store the output in the service, unless it is pausing after failures."""
         if (refusal := self.health.refusal()) is not None:
             return Failure(refusal)
         if not sys.modules.keys() >= _SLOW_MODULES:

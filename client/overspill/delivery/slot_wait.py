@@ -60,7 +60,7 @@ class SlotWait(Submission[R]):
     """An output of `size` bytes, of the session `flow`, that waits for a slot of its service.
 
     If it cannot wait for that, or has waited too long, it waits for a slot of the spool. Once it has a slot,
-    `store` returns the coroutine that stores it. It is told why the service had no slot, if so.
+    `store` returns the coroutine that stores it. `store` gets the reason if the service had no slot.
     """
 
     __slots__ = ("_failure", "_flow", "_place", "_release", "_size", "_slots", "_source", "_store")
@@ -92,7 +92,7 @@ class SlotWait(Submission[R]):
             self._turn_to_spool(str(error))
 
     def granted(self, release: Callable[[], None]) -> bool:
-        """Store the output. Return False if nobody waits for it any more, or if that cannot begin."""
+        """Store the output. Return False if nobody waits for it now, or if storing cannot begin."""
         if self.reply.is_cancelled or not self.attempt(self._begin_to_store):
             return False
         self._release = release

@@ -72,8 +72,8 @@ class Slots:
     ) -> Queued[Waiter] | None:
         """Grant a slot for an output of `size` bytes, now or later. Return its place if it has to wait.
 
-        One that `is_patient` waits for ever; others wait for `QUEUE_SECONDS`. Raises `Overfull` if too many
-        bytes wait already.
+        One that `is_patient` waits without a limit; others wait for `QUEUE_SECONDS`. Raises `Overfull` if too
+        many bytes wait already.
         """
         if not self._queue and self._fits(size):
             self._grant(waiter, size)
@@ -86,12 +86,15 @@ class Slots:
         return place
 
     def leave(self, place: Queued[Waiter]) -> None:
-        """Take what waits out of the queue, if it is still there."""
+        """Remove a waiting output from the queue, if it is still there."""
         self._queue.remove(place)
         self._forget_deadline(place)
 
     async def take(self, flow: Hashable, size: int) -> Callable[[], None]:
-        """Wait for a slot for an output of `size` bytes, and return what releases it. Raises `Overfull`."""
+        """Wait for a slot for an output of `size` bytes, and return a function that releases it.
+
+        Raises `Overfull`.
+        """
         taker = _Taker()
         place = self.ask(taker, flow, size, is_patient=True)
         try:
@@ -165,7 +168,7 @@ class _Taker:
         return True
 
     def refused(self, why: str) -> None:
-        """Never called: it waits for ever."""
+        """Never called: it waits without a limit."""
 
 
 _of_loops: Final[weakref.WeakKeyDictionary[AbstractEventLoop, weakref.WeakValueDictionary[str, Slots]]] = (

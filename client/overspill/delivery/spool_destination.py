@@ -1,7 +1,7 @@
 """The spool on this machine's disk, as a destination.
 
 It has a deadline of its own, which the service's does not shorten. While the disk takes other outputs, even
-slowly, an output waits. Only a disk that takes nothing at all for some time is given up.
+slowly, an output waits. The output is given up only if the disk takes nothing at all for some time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from overspill.spools.store_request import StoreRequest
 
 DISK_SECONDS: Final = 20.0
-"""Seconds for which the disk may take nothing of anything before an output is given up."""
+"""Seconds without any progress of the disk after which an output is given up."""
 _STUCK: Final = f"the local spool did not store it within {DISK_SECONDS:g} s"
 _UNCONFIRMED: Final = "the disk of the local spool did not confirm in time that it is stored"
 
@@ -76,7 +76,10 @@ class SpoolDestination:
 
 
 def kept_in_spool(entry: Spooled, before: Failure) -> StoreResult:
-    """Return what a notice says of an output in the spool. `before` is why the service does not have it."""
+    """Return the facts for a notice about an output in the spool.
+
+    `before` is why the service does not have it.
+    """
     return StoreResult(
         outcome=Outcome.SPOOLED,
         expires=entry.expires,

@@ -61,7 +61,7 @@ _ROOM_FOR_ENTRY: Final = 64 * 1024
 class Storage:
     """The destinations of one guard. `client` and `spool` are as for `partition_for`.
 
-    Without `uploads_unasked` it leaves alone what other guards and processes left in the spool. Raises
+    Without `uploads_unasked`, it does not upload what other guards and processes left in the spool. Raises
     `ValueError` if a variable of the environment has a wrong value.
     """
 
@@ -110,7 +110,7 @@ class Storage:
         return bool(self._destinations)
 
     def has_any(self, names: Iterable[str]) -> bool:
-        """Return whether one of the named destinations is there."""
+        """Return whether any of the named destinations exists."""
         return any(name in self._destinations for name in names)
 
     @property
@@ -229,9 +229,9 @@ class Storage:
         return stored
 
     def _log(self, stored: StoreResult, failure: Failure | None) -> None:
-        """Log that outputs go elsewhere now. Skip failures that say nothing of the next output.
+        """Log that outputs go elsewhere now. Skip failures that predict nothing about the next output.
 
-        Such are a refusal of one capture, a slow upload, and an output that got no slot.
+        These are a refusal of one capture, a slow upload, and an output that got no slot.
         """
         is_no_change = failure is not None and (
             failure.is_final or failure.is_overfull or failure.upload is not None

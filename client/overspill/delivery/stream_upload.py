@@ -48,9 +48,9 @@ LIVE_SECONDS: Final = 2.0
 LOOK_SECONDS: Final = 0.25
 """Seconds between two looks at a stream that grows."""
 IDLE_SECONDS: Final = 1.0
-"""How often one that does not grow."""
+"""Seconds between two looks at a stream that does not grow."""
 KEEP_ALIVE_SECONDS: Final = 60.0
-"""How often the service is told that a stream goes on that does not grow."""
+"""Seconds between two messages to the service that a stream without new bytes goes on."""
 GIVE_UP_SECONDS: Final = 5.0
 _BACKOFF: Final = Backoff(first=0.5, longest=15.0)
 
@@ -172,7 +172,10 @@ class StreamUpload:
         return await threads.run_blocking(self._stream.read, offset, most)
 
     async def _retry(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do the work, and again while it may succeed later. Raises the `OverspillError` that is final."""
+        """Do the work. Repeat it as long as it may still succeed.
+
+        Raises the `OverspillError` that is final.
+        """
         failures, health = 0, self._destination.health
         while True:
             if health.refusal() is None:
@@ -186,7 +189,7 @@ class StreamUpload:
             failures += 1
 
     async def _send_news(self, sender: Resender) -> None:
-        """Send what has come, or wait. What was held back of it is sent when nothing else has come."""
+        """Send the bytes that have come, or wait. Bytes that were held back are sent when no others come."""
         taken, is_silent = self._stream.taken, time.monotonic() - self._heard_at > KEEP_ALIVE_SECONDS
         if taken == self._looked_at and not is_silent:
             await asyncio.sleep(IDLE_SECONDS)

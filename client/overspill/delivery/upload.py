@@ -46,7 +46,7 @@ _SMALL: Final = 512 * 1024
 _BUFFERED: Final = 8 * 1024 * 1024
 """Bytes that may be on their way in buffers of systems and proxies."""
 _SLOWEST_LINK: Final = 1024 * 1024
-"""Bytes a second at which such buffers empty at least, while nothing else can be seen to move."""
+"""The least rate, in bytes a second, at which such buffers empty while nothing visible moves."""
 _RECENT_SECONDS: Final = 1.0
 """Seconds for which the service counts as working after it has taken bytes of any upload."""
 

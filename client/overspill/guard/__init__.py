@@ -1,1 +1,1 @@
-"""The guard: what spills, how an output passes, and what the model gets in its place."""
+"""The guard: decides which outputs spill, and puts notices in their place."""

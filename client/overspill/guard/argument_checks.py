@@ -1,4 +1,4 @@
-"""Checks of arguments in the wrong place, before anything fails less clearly."""
+"""Checks the types of a guard's arguments, so that a wrong one gets a clear error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decision whether an output spills: it is too long, and a notice is enough shorter than it."""
+"""Decides whether an output spills: it does if it is too long and a notice is enough shorter."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _SAMPLE_ID: Final = wire.capture_id("", "", b"")
 _SAMPLE_STORED: Final = StoreResult(outcome=Outcome.CAPTURED, expires=datetime(2000, 1, 1, tzinfo=UTC))
 _SAMPLE_LOST: Final = StoreResult(outcome=Outcome.TRUNCATED, reason="no Overspill service is configured")
-"""Samples for building a notice of which only the length matters."""
+"""Samples for building a notice when only its length matters."""
 _NOTICE_LINES: Final = 8
 """The most lines that a notice in the guard's own words has around its preview."""
 
@@ -103,9 +103,9 @@ def reserve(policy: Policy) -> Reserve:
 
 
 def pending_result(output: Output, shape: Shape, *, is_long: bool, is_exempt: bool) -> PendingResult:
-    """Return what an output asks of its turn.
+    """Return the request of an output to its turn.
 
-    If the style fills the limits, a long output counts as what they allow, and can still do with less.
+    If the style fills the limits, a long output asks for as much as they allow, and can do with less.
     """
     policy, call_id, size = output.policy, name_text(output.call_id), shape.size
     fills = is_long and policy.notice_style.fills

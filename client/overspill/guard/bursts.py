@@ -21,7 +21,7 @@ _MOST: Final = 10_000
 
 
 class _Follow:
-    """A notice whose tool is followed: when it was, and the outputs since."""
+    """A notice after which the tool's outputs are counted: its time, and the outputs since."""
 
     __slots__ = ("calls", "since")
 

@@ -55,18 +55,18 @@ def calling(
 def begin(call_id: str, session: str | None = None) -> None:
     """Let the outputs of this context belong to this tool call until `end`.
 
-    For frameworks that tell adapters of the beginning and the end of a call, and let them wrap nothing.
+    For frameworks that report the beginning and the end of a call to adapters, but do not let them wrap it.
     """
     _CALL.set(Call(call_id, session))
 
 
 def end() -> None:
-    """Let the outputs of this context belong to no tool call: after `begin`."""
+    """Let the outputs of this context belong to no tool call any more: ends what `begin` began."""
     _CALL.set(None)
 
 
 def bypassing() -> AbstractContextManager[None]:
-    """Let the outputs in the block pass every guard whole."""
+    """Let the outputs in the block pass every guard unchanged."""
     return _set_in_block(_BYPASS, True)
 
 

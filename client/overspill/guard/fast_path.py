@@ -30,8 +30,8 @@ class Follower(Protocol):
 class FastPath:
     """Finds out in microseconds that an output stays inline: a short text, a message with only one, or data.
 
-    Nearly every output is such. A fast path belongs to one tool, and knows its limits and counts. A short
-    output is within the limits of each policy that an output of the tool may get.
+    Nearly every output is of this kind. A fast path belongs to one tool, and knows its limits and counts. A
+    short output is within the limits of each policy that an output of the tool may get.
     """
 
     __slots__ = (

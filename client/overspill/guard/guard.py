@@ -155,10 +155,10 @@ class Guard:
         policy: Policy | None = None,
         is_printed: bool = False,
     ) -> Guarded:
-        """Return `result` as it may go into the conversation: the same object, or a shorter one of its shape.
+        """Return the value for the conversation: `result` itself, or a shorter value of the same shape.
 
-        A message of a person, the model or the system is left alone. An iterator of chunks is read to its
-        end. An exception is a result like any other. `policy` replaces the guard's own for this output.
+        A message of a person, the model or the system is returned unchanged. An iterator of chunks is read to
+        its end. An exception is a result like any other. `policy` replaces the guard's own for this output.
         `is_printed`: the model is shown `str(value)`, so a text may stand for an object of which no shorter
         copy can be made. Waits for the service as long as the policy's `wait` says. Raises nothing but
         `CancelledError`.
@@ -260,12 +260,12 @@ class Guard:
         Exceptions are guarded too: one whose message is too long keeps its type. A guarded generator passes
         on neither `send` nor `throw`, because its chunks are held back.
 
-        Raises `TypeError` for what is not a tool.
+        Raises `TypeError` for anything but a tool.
         """
         return self._wrapper.wrap(tool, name)
 
     def partial(self, update: Any, *, tool: str = "") -> Any:
-        """Return what a tool reports while it runs, cut to the tool's limits. Nothing is stored.
+        """Return a tool's report while it runs, cut to the tool's limits. Nothing is stored.
 
         It keeps its shape. A style that fills the limits cuts it in the style's own words. Secrets are masked
         in what is cut.

@@ -1,6 +1,7 @@
-"""Agent programs, and what they show whole of a tool's result: of more they cut the middle, or fill a file.
+"""Agent programs, and the longest results that they show whole.
 
-The limits here are below the programs' own, so that it is a guard that shortens, and the rest can be read on.
+A program cuts the middle of a longer result, or writes it to a file. The limits here are below the programs'
+own, so a guard shortens the result first, and the rest can still be read.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ class Host(NamedTuple):
 
     @property
     def answer_chars(self) -> int:
-        """Return the characters that it surely shows, of an answer of a reading tool or a notice."""
+        """Return the characters that it certainly shows of a reading tool's answer or of a notice."""
         return fitting_chars(self.limits)
 
 
 def fitting_chars(limits: Limits) -> int:
-    """Return the length up to which a text in ASCII exceeds no limit in bytes, characters or tokens of 2."""
+    """Return the longest length of an ASCII text within the limits in bytes, characters and tokens of 2."""
     by_tokens = UNLIMITED if limits.max_tokens is None else limits.max_tokens * _LEAST_CHARS_PER_TOKEN
     return min(limits.max_bytes, limits.max_chars or UNLIMITED, by_tokens)
 

@@ -77,7 +77,7 @@ class Intake:
         session: str | None = None,
         status: str = "",
     ) -> Output:
-        """Return the output of a call. One with a `policy` of its own has no part in an experiment."""
+        """Return the output of a call. A call with a `policy` of its own takes no part in an experiment."""
         if session is not None and type(session) is not str:
             session = name_text(session)  # it is a key of queues
         assigned = None

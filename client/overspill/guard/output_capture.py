@@ -66,7 +66,7 @@ def _joined_chunks(chunks: list[Any]) -> Any:
 
 
 def _failed_stream(chunks: list[Any], error: Exception) -> CapturedOutput:
-    """Return what a stream gave before it failed, and why it failed."""
+    """Return the chunks of a stream before it failed, and the reason."""
     return CapturedOutput.of(
         _joined_chunks(chunks), None, one_safe_line(f"the stream failed: {reason(error)}")
     )

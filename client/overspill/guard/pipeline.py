@@ -88,7 +88,10 @@ class Pipeline:
     def quick(
         self, result: Any, tool: str, session: str | None, matches_dropped: int | None
     ) -> Guarded | None:
-        """Return a short text at once, in microseconds; None for any other output. Nearly all are short."""
+        """Return the guarded output at once if it is a short text; None for any other output.
+
+        Nearly all are short.
+        """
         if type(tool) is not str:
             return None
         path = self._fast_paths.get(tool) or self.fast_path(tool)
@@ -153,7 +156,7 @@ class Pipeline:
         return spill_span.traced(spiller) if tracing.is_on() else spiller.spilled()
 
     def count(self, output: Output, guarded: Guarded, above: bytes | None = None) -> None:
-        """Count one output by what the guard made of it. `above` is what `oversized` says of it."""
+        """Count one output by what the guard made of it. `above` is the result of `oversized` for it."""
         tool, is_inline = output.tool, guarded.outcome is Outcome.INLINE
         self.tally.add(
             tool,
@@ -185,7 +188,10 @@ class Pipeline:
             self.tally.add_burst(tool)
 
     async def _verdict(self, output: Output, shape: Shape) -> Verdict | None:
-        """Return why an output spills, None if it stays. The other results of its turn have a say in it."""
+        """Return why an output spills; None if it stays.
+
+        That also depends on the other results of its turn.
+        """
         if call_context.is_bypassed():
             return None
         limits, is_exempt = output.policy.limits(output.tool), False

@@ -228,7 +228,7 @@ class Policy:
         return cls(strategy=ENDS, style=CAPPED).uniform(Limits(max_bytes))
 
     def for_host(self, host: str) -> Policy:
-        """Return the policy with no limit above what an agent program shows whole, such as `claude-code`.
+        """Return the policy with limits that fit what an agent program, such as `claude-code`, shows whole.
 
         Raises `ValueError` for a program that is not in `overspill.guard.hosts.HOSTS`.
         """

@@ -52,7 +52,7 @@ _TYPES: Final[tuple[tuple[str, Callable[[Any], bool], str], ...]] = (
     ("reader", lambda value: isinstance(value, str), "a text"),
     ("exempt", _are_names, "a set of names of tools"),
 )
-"""The settings that are neither numbers nor limits: what is right, and what an error says of it."""
+"""The settings that are neither numbers nor limits: the right type, and its name in an error."""
 
 
 def check_policy(policy: Any) -> None:
@@ -103,7 +103,7 @@ def _check_types(policy: Any) -> None:
 
 
 def redaction_named(given: Any) -> Redaction:
-    """Return what becomes of secrets. Raises `ValueError` for a name that there is not."""
+    """Return the treatment of secrets by its name. Raises `ValueError` for an unknown name."""
     try:
         return Redaction(given.lower() if isinstance(given, str) else given)
     except ValueError:

@@ -30,8 +30,8 @@ LINE_SPARE: Final = 0.2
 """The share of its room that `Policy.clamped_to_share` gives up to end at the end of a line."""
 READER: Final = 'inspect_output("{id}")'
 MODES: Final = "modes: tail, range, grep, summary"
-"""What a notice says that `READER` can do besides."""
+"""The other modes of `READER` that a notice names."""
 READING_TOOLS: Final = frozenset({"inspect_output", "list_captures"})
 """The tools that read captures."""
 ANSWER_CHARS: Final = 40_000
-"""Characters that their answers have at most."""
+"""The most characters of their answers."""

@@ -61,7 +61,7 @@ def _text(path: Path) -> str:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open a file, also a named pipe without a writer, which would wait for one otherwise."""
+    """Open a file without waiting, even a named pipe that has no writer."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 

@@ -1,4 +1,4 @@
-"""Masks the secrets of what a guard captures or shows, before a preview, an id or a destination sees it."""
+"""Masks secrets in everything that a guard captures or shows, before it is previewed, hashed or stored."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from overspill.shapes.shape import Shape
 
 _SAMPLE: Final = notice.truncated(Facts(id="", tool="", size=0, lines=0, preview="", reader=""), "a sample")
-"""A notice for finding out whether one can be put into an output at all."""
+"""A notice for trying whether one can be put into an output."""
 
 _MOST_SHOWN: Final = 0.67
 """The share of an output above its limits that its copy may still show beside a notice."""
@@ -94,7 +94,7 @@ def text_bytes(value: Any, *, keeps_messages: bool = False) -> int:
 
 
 def why_unchangeable(spill: Spill) -> Unchangeable | None:
-    """Return why nothing can stand in an output's place, or None. Ask before anything is stored."""
+    """Return why nothing can replace an output, or None. Ask before anything is stored."""
     try:
         value = spill.shape.replaced(_SAMPLE)
     except Unchangeable as problem:
@@ -103,7 +103,7 @@ def why_unchangeable(spill: Spill) -> Unchangeable | None:
 
 
 def _shows_it_still(value: Any, spill: Spill) -> bool:
-    """Return whether a copy is too long all the same: a class may show what is in none of its fields."""
+    """Return whether a copy is still too long: a class may show text that is in none of its fields."""
     if spill.is_small or not isinstance(spill.shape, Envelope):
         return False
     size = text_bytes(value, keeps_messages=spill.shape.keeps_messages)

@@ -1,4 +1,4 @@
-"""One output that has to spill: what is stored of it, and the notice that the model sees in its place.
+"""One output that has to spill: the part to store, and the notice that replaces it for the model.
 
 The guard stores `Spill.request` and then asks for `Spill.notice` with what became of it. Nothing here waits;
 the only I/O is the output's own temporary file.
@@ -71,9 +71,9 @@ class Spill:
     masked: Mapping[str, int] = field(default_factory=dict)
     seen: str = ""
     previews: Previews = field(default_factory=Previews, compare=False, repr=False)
-    """What was computed of the output so far, for its next notice."""
+    """The previews computed so far, for the output's next notice."""
     redactor: Redactor | None = field(default=None, compare=False, repr=False)
-    """What masked `body`, with the secrets of the environment as it was then."""
+    """The redactor that masked `body`, with the environment's secrets at that time."""
 
     @property
     def request(self) -> StoreRequest:
@@ -194,7 +194,7 @@ class Spill:
         return replace(made, tokens=whole.tokens)
 
     def replaced(self, made: Notice) -> Any:
-        """Return what takes the output's place: the notice in its shape, and no secret beside it.
+        """Return what replaces the output: the notice in its shape, without secrets.
 
         Raises `Unchangeable`.
         """

@@ -1,4 +1,4 @@
-"""The span of one output that spills, and what it tells of the span around it.
+"""The span of one output that spills, and the attributes that it adds to the span around it.
 
     execute_tool build        the agent's own, if its framework or its code makes one
       spill build             this one: waiting for a slot, encoding, storing, the notice
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from overspill.spools.store_request import Origin
 
 _TOOL_SPANS: Final = (("gen_ai.operation.name", "execute_tool"), ("openinference.span.kind", "TOOL"))
-"""How the span of a tool call says that it is one: by OpenTelemetry's conventions, and by OpenInference's."""
+"""The attributes that mark the span of a tool call, by the conventions of OpenTelemetry and OpenInference."""
 
 
 async def traced(spiller: Spiller) -> Guarded:

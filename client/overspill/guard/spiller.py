@@ -59,7 +59,7 @@ class Spiller:
         self.origin: Origin = origin
         self._decisions, self._output, self._shape, self._verdict = decisions, output, shape, verdict
         self._size = 0
-        """The bytes for which it needs a slot."""
+        """The bytes of the slot that it needs."""
 
     async def spilled(self) -> Guarded:
         """Store the output and make its notice. The loop thread does so once the output has a slot."""
@@ -98,7 +98,7 @@ class Spiller:
         return spill if isinstance(spill, Guarded) else self._noticed(spill, _NOWHERE)
 
     def _prepared(self) -> Spill | Guarded:
-        """Encode and hash the output. Return it as it is if nothing can stand in its place."""
+        """Encode and hash the output. Return it unchanged if nothing can replace it."""
         spill = self._spill(self._shape)
         problem = why_unchangeable(spill)
         if problem is not None:
@@ -126,7 +126,7 @@ class Spiller:
         )
 
     def _printed(self) -> Shape | None:
-        """Return what a model is shown of the output, if that is its text, and too long."""
+        """Return the printed text of the output if that is what the model sees and it is too long."""
         output = self._output
         if not output.is_printed:
             return None
@@ -134,7 +134,7 @@ class Spiller:
         return text if is_too_long(text, output.policy.limits(output.tool)) else None
 
     def _noticed(self, spill: Spill, stored: StoreResult) -> Guarded:
-        """Return what the guard makes of the output, given what became of it."""
+        """Return the guard's result for the output, given its fate."""
         try:
             return self._replaced(spill, stored)
         except MemoryError:  # what is stored must not be called lost

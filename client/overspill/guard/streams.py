@@ -160,7 +160,7 @@ class GuardedStream:
         return replace(guarded, value=items) if self._chunks.is_of_records else guarded
 
     async def _settle(self, shape: StreamShape) -> Any:
-        """Store a stream that was too long; return what stands for it."""
+        """Store a stream that was too long, and return what replaces it."""
         output, live = self._output, await self._stopped_live(shape)
         self.guarded = await self._pipeline.replaced(output._replace(live=live), shape)
         if live is not None and self.guarded.capture == live.id:
@@ -168,7 +168,7 @@ class GuardedStream:
         return self.guarded.value
 
     def _begin_live(self) -> None:
-        """Let others see the stream grow, if it goes to the service however long it gets."""
+        """Upload the stream while it grows, if it goes to the service whatever its length."""
         output = self._output
         origin = self._pipeline.intake.origin(output)
         if all_go_to_service(output.policy.bands) and not origin.capture:
@@ -177,7 +177,7 @@ class GuardedStream:
             self._live = self._pipeline.storage.begin_live(self._chunks, description, output.flow)
 
     async def _stopped_live(self, shape: StreamShape) -> Beginning | None:
-        """Send no more of the stream. Return what the service may have of it, if that may be anything."""
+        """Send no more of the stream. Return the beginning that the service may have, if any."""
         live = self._live
         if live is None or live.is_inherited or self._is_dropped:
             return None

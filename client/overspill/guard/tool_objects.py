@@ -40,7 +40,7 @@ def is_tool_object(tool: Any) -> bool:
 
 
 def name_of(tool: Any) -> str:
-    """Return what a tool object is called: by its framework, or else by its class."""
+    """Return the name of a tool object: the one for its framework, or else that of its class."""
     names = (getattr(tool, field, None) for field in ("name", "tool_name"))
     return next((name for name in names if isinstance(name, str)), type(tool).__name__)
 

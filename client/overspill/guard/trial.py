@@ -74,7 +74,7 @@ class Trial:
 
     @property
     def policies(self) -> tuple[Policy, ...]:
-        """Those that decide whether an output is short: it is in both arms if it is for each of them."""
+        """The policies that decide whether an output is short. It is short in both arms if all agree."""
         return (self._usual,) if self._keeps_whole else (self._usual, self._held_out)
 
     def count_short(self, session: str, tool: str, size: int) -> None:

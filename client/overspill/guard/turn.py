@@ -1,4 +1,4 @@
-"""A budget in bytes that the results of one turn share. If they are too long together, the largest spill.
+"""A budget in bytes that the results of one turn share. If they exceed it together, the largest ones spill.
 
 A result waits until no other call of the turn is running; then all that wait are decided on together. So a
 result's size decides whether it spills, and not which call was the quickest.
@@ -225,14 +225,14 @@ class _TurnState:
         return decision
 
     def leave(self, call: RunningCall) -> None:
-        """Note that the call does not run any more. If no other runs, decide on the results that wait."""
+        """Note that the call has ended. If no other runs, decide on the results that wait."""
         with self._lock:
             self._running.discard(call)
             if self.is_over or not self._running:
                 self.decide(self._waiting)
 
     def withdraw(self, call: RunningCall) -> None:
-        """Drop the call's result: nobody wants the decision any more, as after a cancellation."""
+        """Drop the call's result: nobody needs the decision now, for example after a cancellation."""
         with self._lock:
             self._waiting.pop(call, None)
 
@@ -251,7 +251,7 @@ class _TurnState:
             self.decide(self._waiting)
 
     def decide(self, calls: Iterable[RunningCall]) -> None:
-        """Decide together on the results of those of the calls that have one."""
+        """Decide together on the results of these calls. Calls without a result are skipped."""
         with self._lock:
             ordered = sorted(calls, key=lambda call: call.number)
             taken = [self._waiting.pop(call) for call in ordered if call in self._waiting]
@@ -262,7 +262,7 @@ class _TurnState:
 
 
 _Turns: TypeAlias = "Mapping[object, Turn | None]"
-"""By owner, the turn that its calls belong to. None inside one of its calls."""
+"""The turn of each owner's calls. None inside one of these calls."""
 _TURNS: Final[ContextVar[_Turns | None]] = ContextVar("overspill_turns", default=None)
 
 

@@ -1,4 +1,4 @@
-"""Wraps tools, so that what they return, yield or raise is guarded: functions, coroutines, generators."""
+"""Wraps functions, coroutine functions and generators so that what they return, yield or raise is guarded."""
 
 from __future__ import annotations
 

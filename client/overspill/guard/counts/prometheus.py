@@ -35,9 +35,9 @@ _lock: Final = threading.Lock()
 
 
 def export(tally: Tally, owner: object, registry: CollectorRegistry = REGISTRY) -> None:
-    """Show what `tally` counts in `registry`, added to the other tallies there. Asking twice is not an error.
+    """Add the counts of `tally` to those of the other tallies in `registry`.
 
-    The counts stay in the figures when `owner` is gone.
+    A second call is not an error. The counts stay in the figures when `owner` is gone.
     """
     with _lock:
         collector = _collectors.get(registry)
@@ -65,7 +65,7 @@ class Collector:
         self._past = {}
 
     def follow(self, tally: Tally, owner: object) -> None:
-        """Count what `tally` counts, even after `owner` is gone."""
+        """Include the counts of `tally`, even after `owner` is gone."""
         with self._lock:
             self._settle()
             if tally not in self._tallies:

@@ -35,7 +35,7 @@ class ReportJob:
         self._end: weakref.finalize[..., ReportJob] | None = None
 
     def start(self) -> None:
-        """Make sure that reports are scheduled in this process. Costs next to nothing if they are."""
+        """Make sure that reports are scheduled in this process. Takes almost no time if they are."""
         if self._process == os.getpid():
             return
         self._process = os.getpid()

@@ -30,7 +30,7 @@ INTERVAL: Final = 60.0
 SOON: Final = 5.0
 """Seconds between reports while outputs spill, because then there is a connection anyway."""
 _BACKOFF: Final = Backoff(first=INTERVAL, longest=16 * INTERVAL)
-"""How reports are spread out while they fail."""
+"""The pauses between reports that fail."""
 _MOST: Final = 250
 """Observations in a batch. With the longest tool names it is still below what the service reads."""
 
@@ -73,7 +73,7 @@ class Reporter:
         self._last = self._clock()
 
     def due(self) -> bool:
-        """Return whether it is time for a report. Costs next to nothing."""
+        """Return whether it is time for a report. Takes almost no time."""
         return self.pause() == 0
 
     def pause(self) -> float:
@@ -115,7 +115,7 @@ class Reporter:
         return not last.is_alive()
 
     def _report(self, client: SyncClient) -> bool:
-        """Send what is left of the last report, and then what came since."""
+        """Send the rest of the last report, and then the counts since."""
         if not self._send_batches(client):
             return False
         self._collect()
@@ -142,7 +142,7 @@ class Reporter:
             self._batches.append(_Batch(content, self._clock()))
 
     def _new_backlog(self) -> wire.SpoolBacklog | None:
-        """Return what waits in the spool. None if nothing does, and the last report said so."""
+        """Return the captures that wait in the spool. None if none do, and the last report said so."""
         backlog = self._backlog()
         had, self._had_backlog = self._had_backlog, backlog is not None and backlog.captures > 0
         return backlog if had or self._had_backlog else None
@@ -155,7 +155,7 @@ class Reporter:
         return True
 
     def _send_batch(self, batch: _Batch, client: SyncClient) -> bool:
-        """Send a batch. Return whether it is done with: accepted, refused for good, or too old to be sent.
+        """Send a batch. Return whether it is finished: accepted, refused for good, or too old to be sent.
 
         The service may have counted it although no answer came. So the batch is not sent again once the
         service may have forgotten its id: it would count twice.

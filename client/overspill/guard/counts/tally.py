@@ -68,7 +68,10 @@ class Names:
         self._known: set[str] = set()
 
     def __call__(self, tool: str) -> str:
-        """Return the name under which a tool is counted; past the most names, that of all others."""
+        """Return the name under which a tool is counted.
+
+        If there are too many names, it is that of all others.
+        """
         if tool in self._known:
             return tool
         name = fit(tool, MAX_COUNTED_NAME)
@@ -147,7 +150,7 @@ class Tally:
                 total.sizes[number] += stop - start
 
     def inline(self, tool: str) -> InlineSizes:
-        """Return where the sizes of this tool's small outputs are noted without a lock."""
+        """Return the object that notes the sizes of this tool's small outputs without a lock."""
         sizes = self._inline.get(tool)
         if sizes is None:
             with self._lock:
@@ -215,7 +218,7 @@ class InlineSizes:
             self._tally.add_inline(self._tool, sizes)
 
     def forget(self) -> None:
-        """Begin at nothing."""
+        """Forget the sizes that were noted."""
         self._sizes.clear()
         self._most = 0
 
