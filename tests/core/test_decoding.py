@@ -221,18 +221,34 @@ def test_a_bomb_may_be_left_after_any_piece() -> None:
     assert len(next(pieces)) <= PIECE_SIZE
 
 
-@pytest.mark.parametrize(
-    ("encoding", "empty"),
-    [("gzip", gzip.compress(b"", mtime=0)), ("zstd", struct.pack("<II", 0x184D2A50, 0))],
-)
-def test_a_body_of_too_many_members_is_refused(
-    encoding: str, empty: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(decoding, "MAX_MEMBERS", 1000)
+TINY = {
+    "gzip": [gzip.compress(b"", mtime=0), gzip.compress(b"a", mtime=0)],
+    "zstd": [struct.pack("<II", 0x184D2A50, 0), zstandard.compress(b""), zstandard.compress(b"a" * 32)],
+}
 
-    assert decode(encoding, empty * 1000) == b""
-    with pytest.raises(DamagedEncoding, match=f"the {encoding} body has more than 1000 parts"):
-        decode(encoding, empty * 1001)
+
+@pytest.mark.parametrize(("encoding", "member"), [(name, each) for name in TINY for each in TINY[name]])
+@pytest.mark.parametrize("step", [100, 64 * 1024])
+def test_a_body_of_many_members_without_content_is_refused(encoding: str, member: bytes, step: int) -> None:
+    body = member * 10_000
+
+    with pytest.raises(DamagedEncoding, match=rf"the {encoding} body has more than \d+ parts") as refusal:
+        decode(encoding, body, step)
+
+    assert 4096 < int(str(refusal.value).split()[6]) < 8192
+
+
+@pytest.mark.parametrize("encoding", TINY)
+def test_a_body_may_have_some_members_without_content(encoding: str) -> None:
+    assert decode(encoding, TINY[encoding][0] * 4096) == b""
+
+
+@pytest.mark.parametrize("encoding", TINY)
+@pytest.mark.parametrize("part", [bytes(1024), LOG[:1024], LOG[:80]], ids=["zeros", "log", "lines"])
+def test_a_body_may_have_any_number_of_members_with_content(encoding: str, part: bytes) -> None:
+    member = zstandard.compress(part) if encoding == "zstd" else gzip.compress(part)
+
+    assert decode(encoding, member * 20_000) == part * 20_000
 
 
 @pytest.mark.parametrize("log", [24, 27, 31])

@@ -1,8 +1,8 @@
 """Decode uploaded bodies by their `Content-Encoding`, in pieces of bounded size whatever the body claims.
 
 A gzip body is a sequence of members (RFC 1952), a zstd body a sequence of frames (RFC 8878). No call returns
-more than `PIECE_SIZE` bytes, no zstd frame gets a window above `WINDOW_SIZE`, and no body may have more than
-`MAX_MEMBERS` members. CPU work only: call it in a thread.
+more than `PIECE_SIZE` bytes, no zstd frame gets a window above `WINDOW_SIZE`, and the members of a body are
+limited by its length and its content. CPU work only: call it in a thread.
 """
 
 from __future__ import annotations
@@ -35,8 +35,11 @@ WINDOW_SIZE: Final = 1 << WINDOW_LOG
 ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 MAX_HEADER_SIZE: Final = 18
 """The most bytes of a zstd frame's header, magic number included (RFC 8878, section 3.1.1.1)."""
-MAX_MEMBERS: Final = 1 << 18
-"""Members or frames in one body. An empty one costs microseconds and decodes to nothing."""
+FREE_MEMBERS: Final = 4096
+"""Members that any body may have. Even an empty one takes as much time as a thousand bytes of content."""
+MEMBER_ENCODED: Final = 64
+MEMBER_DECODED: Final = 1024
+"""A body may have one more member for so many bytes of it, and for so many bytes of its content."""
 GZIP_ONLY: Final = zlib.MAX_WBITS | 16
 ALLOWED: Final = "zstd, gzip or identity"
 
@@ -172,11 +175,13 @@ class _Members(BodyDecoder):
         self._member_type = member_type
         self._member: _Member | None = None
         self._member_count = 0
+        self._encoded = self._decoded = 0
+        """The bytes of the body that were fed, and the bytes of its content."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         try:
             for start in range(0, len(data), SLICE_SIZE):
-                yield from self._decode(data[start : start + SLICE_SIZE])
+                yield from self._pieces(data[start : start + SLICE_SIZE])
         except (zlib.error, zstd.ZstdError) as error:
             raise DamagedEncoding(f"the {self._name} body does not decode: {error}") from error
 
@@ -184,19 +189,25 @@ class _Members(BodyDecoder):
         if self._member is not None or not self._member_count:
             raise DamagedEncoding(f"the {self._name} body ends before its content does; send it again, whole")
 
-    def _decode(self, data: bytes) -> Iterator[bytes]:
+    def _pieces(self, data: bytes) -> Iterator[bytes]:
+        self._encoded += len(data)
         while data:
-            member = self._member = self._member or self._next()
-            yield from filter(None, member.pieces(data))
+            member = self._member = self._member or self._next(self._encoded - len(data))
+            for piece in filter(None, member.pieces(data)):
+                self._decoded += len(piece)
+                yield piece
             rest = member.rest
             if rest is None:
                 return
             self._member, data = None, rest
 
-    def _next(self) -> _Member:
-        self._member_count += 1
-        if self._member_count > MAX_MEMBERS:
+    def _next(self, encoded: int) -> _Member:
+        """Begin the member behind the first `encoded` bytes. Raises `DamagedEncoding` if too many came."""
+        most = FREE_MEMBERS + encoded // MEMBER_ENCODED + self._decoded // MEMBER_DECODED
+        if self._member_count >= most:
             raise DamagedEncoding(
-                f"the {self._name} body has more than {MAX_MEMBERS} parts; compress it as one stream"
+                f"the {self._name} body has more than {most} parts in its first {encoded} bytes; compress it "
+                "as one stream"
             )
+        self._member_count += 1
         return self._member_type()
