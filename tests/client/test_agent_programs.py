@@ -526,6 +526,38 @@ def test_init_changes_copilots_settings_of_a_project(
     assert made["hooks"]["postToolUse"][0]["command"].endswith("hook copilot-cli")
 
 
+@pytest.mark.parametrize(
+    ("program", "variable", "file"),
+    [
+        ("claude-code", "CLAUDE_CONFIG_DIR", "settings.json"),
+        ("gemini-cli", "GEMINI_CLI_HOME", ".gemini/settings.json"),
+        ("codex", "CODEX_HOME", "hooks.json"),
+        ("copilot-cli", "COPILOT_HOME", "settings.json"),
+        ("opencode", "XDG_CONFIG_HOME", "opencode/plugin/overspill.js"),
+    ],
+)
+def test_init_changes_the_settings_in_the_folder_that_the_program_is_told_to_use(
+    overspill: Shell, home: Path, program: str, variable: str, file: str
+) -> None:
+    overspill.environment[variable] = str(home / "moved")
+    code, _, _ = overspill("init", program, "--yes")
+
+    assert code == 0
+    assert f"hook {program}" in (home / "moved" / file).read_text().replace('", "', " ")
+    assert [each.name for each in home.iterdir()] == ["moved"]
+
+
+def test_init_changes_a_projects_settings_wherever_those_of_the_user_are(
+    overspill: Shell, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overspill.environment["CODEX_HOME"] = str(home / "moved")
+    monkeypatch.chdir(home)
+    code, _, _ = overspill("init", "codex", "--project", "--yes")
+
+    assert code == 0
+    assert [each.name for each in home.iterdir()] == [".codex"]
+
+
 @pytest.mark.parametrize("settings", [[], {"hooks": []}, {"hooks": {"PostToolUse": {}}}, "text", None])
 def test_settings_of_another_form_are_not_touched(settings: Any) -> None:
     with pytest.raises(WrongSettings):
@@ -534,6 +566,8 @@ def test_settings_of_another_form_are_not_touched(settings: Any) -> None:
 
 @pytest.fixture
 def home(overspill: Shell, tmp_path: Path) -> Path:
+    for program in PROGRAMS.values():
+        overspill.environment.pop(program.variable, None)
     overspill.environment["HOME"] = str(tmp_path)
     overspill.environment["PATH"] = "/usr/bin:/bin"
     return tmp_path
@@ -580,8 +614,10 @@ def test_init_takes_the_hook_out_again(overspill: Shell, home: Path) -> None:
         assert overspill("init", name, "--yes")[0] == 0
     assert overspill("init", "--remove", "--yes")[0] == 0
 
-    assert all(json.loads((home / program.settings).read_text()) == {} for program in HOOK_PROGRAMS.values())
-    assert not (home / PROGRAMS["opencode"].settings).exists()
+    files = {name: home / each.folder / each.settings for name, each in PROGRAMS.items()}
+
+    assert all(json.loads(files[name].read_text()) == {} for name in HOOK_PROGRAMS)
+    assert not files["opencode"].exists()
 
 
 def test_init_leaves_a_file_that_it_does_not_understand(overspill: Shell, home: Path) -> None:
@@ -624,7 +660,7 @@ def test_init_says_what_is_wrong_and_what_to_add_by_hand(
 def test_init_changes_the_settings_of_others_beside_a_file_that_it_does_not_understand(
     overspill: Shell, home: Path
 ) -> None:
-    refused, changed = (home / PROGRAMS[name].settings for name in ("claude-code", "codex"))
+    refused, changed = home / ".claude" / "settings.json", home / ".codex" / "hooks.json"
     for path in (refused, changed):
         path.parent.mkdir()
     refused.write_text('{// a comment\n"a": 1}')

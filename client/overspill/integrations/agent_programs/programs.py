@@ -7,13 +7,14 @@ docs.github.com/en/copilot/reference/copilot-cli-reference/cli-hooks-reference, 
 from __future__ import annotations
 
 import copy
+import os
 import shutil
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 _OURS: Final = "overspill"
 
@@ -26,13 +27,16 @@ class WrongSettings(Exception):
 class AgentProgram:
     """A program that may be guarded, with `executable` as its name on the PATH.
 
-    `settings` is its file below the home, and below the project's folder if `project_settings` names no
-    other.
+    A user's settings are `settings` below `folder` of the home. If the environment has `variable`, the
+    program takes the folder that it names instead of `folder`. In a project, `folder` and `settings` are
+    below the project's own folder, unless `project_settings` names another file there.
     """
 
     name: str
     title: str
     executable: str
+    folder: str
+    variable: str
     settings: str
     project_settings: str = ""
 
@@ -43,7 +47,10 @@ class AgentProgram:
 
     def path(self, root: Path, *, is_project: bool) -> Path:
         """Return where its settings are below `root`, the home or a project."""
-        return root / (self.project_settings if is_project and self.project_settings else self.settings)
+        if is_project and self.project_settings:
+            return root / self.project_settings
+        moved = "" if is_project else os.environ.get(self.variable, "")
+        return (Path(moved) if moved else root / self.folder) / self.settings
 
     def _folder(self, root: Path, *, is_project: bool) -> Path:
         """Return the folder that there is if the program was used."""
@@ -123,7 +130,9 @@ CLAUDE_CODE: Final = HookProgram(
     name="claude-code",
     title="Claude Code",
     executable="claude",
-    settings=".claude/settings.json",
+    folder=".claude",
+    variable="CLAUDE_CONFIG_DIR",
+    settings="settings.json",
     events=("PostToolUse", "PostToolUseFailure"),
     matcher="*",
     timeout=30,
@@ -132,6 +141,8 @@ GEMINI_CLI: Final = HookProgram(
     name="gemini-cli",
     title="Gemini CLI",
     executable="gemini",
+    folder="",
+    variable="GEMINI_CLI_HOME",
     settings=".gemini/settings.json",
     events=("AfterTool",),
     matcher=".*",
@@ -141,7 +152,9 @@ CODEX: Final = HookProgram(
     name="codex",
     title="Codex",
     executable="codex",
-    settings=".codex/hooks.json",
+    folder=".codex",
+    variable="CODEX_HOME",
+    settings="hooks.json",
     events=("PreToolUse",),
     matcher="Bash",
     timeout=30,
@@ -150,7 +163,9 @@ COPILOT_CLI: Final = HookProgram(
     name="copilot-cli",
     title="Copilot CLI",
     executable="copilot",
-    settings=".copilot/settings.json",
+    folder=".copilot",
+    variable="COPILOT_HOME",
+    settings="settings.json",
     project_settings=".github/copilot/settings.json",
     events=("postToolUse",),
     matcher=None,
@@ -160,7 +175,9 @@ OPENCODE: Final = PluginProgram(
     name="opencode",
     title="opencode",
     executable="opencode",
-    settings=".config/opencode/plugin/overspill.js",
+    folder=".config",
+    variable="XDG_CONFIG_HOME",
+    settings="opencode/plugin/overspill.js",
     project_settings=".opencode/plugin/overspill.js",
 )
 Program: TypeAlias = HookProgram | PluginProgram
