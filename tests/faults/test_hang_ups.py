@@ -98,6 +98,9 @@ def test_an_unknown_expectation_is_the_last_request_of_its_connection(
 
     assert answer.startswith(b"HTTP/1.1 417 ")
     assert b"\r\nConnection: close\r\n" in answer
+    assert until(lambda: "GET /healthz" in service.logged())
+    assert " status=417 " in service.logged()
+    assert " code=expectation_failed" in service.logged()
 
 
 def answer_to(service: ServiceProcess, head: str) -> bytes:

@@ -18,7 +18,9 @@ from overspill.wire import Code
 from overspill_service.web.registry import Route
 from overspill_service.web.routes import ROUTES
 
+from tests.waiting import PATIENCE
 from tests.web.conftest import Api, id_of, path_of, problem
+from tests.web.live_producer import Producer
 from tests.web.raw import exchange
 
 LOG = b"".join(b"line %d\n" % number for number in range(1000))
@@ -466,6 +468,16 @@ async def test_an_unknown_expectation_is_417(api: Api, target: str, expected: st
     assert answer.headers["X-Request-Id"] == answer.problem.instance
 
 
+async def test_who_closes_his_side_before_the_answer_counts_as_gone(api: Api, producer: Producer) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    writer.write(f"GET {producer.path}/wait?timeout=600 HTTP/1.1\r\n{HOST}\r\n\r\n".encode())
+    writer.write_eof()
+    answer = await asyncio.wait_for(reader.read(), PATIENCE)
+    writer.close()
+
+    assert answer == b""
+
+
 async def test_a_client_that_waits_to_continue_is_told_to(api: Api) -> None:
     answer = await exchange(api, "PUT", path_of(LOG), HOST, "Expect: 100-continue", body=LOG)
 
@@ -486,6 +498,7 @@ async def test_a_client_that_waits_to_continue_is_told_to(api: Api) -> None:
             ["Overspill-Producer: me", "Upload-Offset: 0", f"Content-Length: {2**24}"],
             413,
         ),
+        (f"PUT {path_of(LOG)}/live", ["Overspill-Producer: me", "Content-Length: 5"], 400),
     ],
 )
 async def test_a_client_that_waits_to_continue_is_refused_before_it_sends_its_body(

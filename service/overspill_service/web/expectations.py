@@ -9,20 +9,28 @@ from typing import Final
 
 from aiohttp import HttpVersion11, hdrs, web, web_urldispatcher
 
+from overspill_service.errors import ExpectationFailed
+
 CONTINUE: Final = "100-continue"
+_IS_UNKNOWN: Final = web.RequestKey("has an unknown expectation", bool)
 _IS_WAITING: Final = web.RequestKey("is waiting to continue", bool)
 
 
 async def note_expectation(request: web.Request) -> None:
-    """Note that the client waits. Raises `HTTPExpectationFailed` for other expectations.
+    """Note that the client waits, or has another expectation.
 
     aiohttp's own handler tells every client to continue, quotes the field, and fails if it is not UTF-8.
     """
     if request.version < HttpVersion11:
         return
-    if request.headers.get(hdrs.EXPECT, "").lower() != CONTINUE:
-        raise web.HTTPExpectationFailed
-    request[_IS_WAITING] = request.body_exists
+    request[_IS_UNKNOWN] = request.headers.get(hdrs.EXPECT, "").lower() != CONTINUE
+    request[_IS_WAITING] = request[_IS_UNKNOWN] or request.body_exists
+
+
+def require_known_expectation(request: web.Request) -> None:
+    """Raise `ExpectationFailed` for another expectation than to be told to continue."""
+    if request.get(_IS_UNKNOWN):
+        raise ExpectationFailed("Expect may be 100-continue and nothing else")
 
 
 def is_waiting(request: web.Request) -> bool:

@@ -44,10 +44,19 @@ async def begin(context: RequestContext[wire.NoQuery]) -> web.Response:
     """Begin a live capture. Answer 201 if it is new, 200 if this producer has begun it before."""
     async with _telling_progress(context):
         await require_preconditions(context)
-        async for _ in body_chunks(context.request, context.service.settings):
-            raise BadRequest("this path takes no body: append the content once the capture has begun")
+        await _require_no_body(context)
         status, is_new = await _producer(context).begin(context.ref, metadata_of(context.request.headers))
     return _answer(context, status, 201 if is_new else 200)
+
+
+async def _require_no_body(context: RequestContext[Any]) -> None:
+    """Raise `BadRequest` for a body. A client that waits to send one is not told to."""
+    if not context.request.content_length:
+        async for _ in body_chunks(context.request, context.service.settings):
+            break
+        else:
+            return
+    raise BadRequest("this path takes no body: append the content once the capture has begun")
 
 
 async def status(context: RequestContext[wire.RefQuery]) -> web.Response:

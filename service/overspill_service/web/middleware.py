@@ -10,11 +10,10 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import hdrs, web
-from overspill.wire import PROBLEM_TYPE, ForeignRequest, Header, Path, require_own_origin
+from overspill.wire import ForeignRequest, Header, Path, require_own_origin
 
 from overspill_service.errors import (
     CaptureDamaged,
-    ExpectationFailed,
     ForeignOrigin,
     OutOfResources,
     RateExceeded,
@@ -26,7 +25,7 @@ from overspill_service.telemetry import logs
 from overspill_service.tenants.keys import KEY_PATTERN
 from overspill_service.web import auditing, request_span
 from overspill_service.web.exchange import EXCHANGE, Exchange
-from overspill_service.web.expectations import is_waiting
+from overspill_service.web.expectations import is_waiting, require_known_expectation
 from overspill_service.web.header_fields import (
     LONG_HEAD_BYTES,
     is_framed_plainly,
@@ -54,8 +53,6 @@ PROBES: Final = frozenset({Path.HEALTHZ, Path.READYZ})
 HEALTH: Final = PROBES | {Path.METRICS}
 CLIENT_CLOSED_REQUEST: Final = 499
 """The status for logs and metrics if the client hung up before the answer (nginx's 499)."""
-
-_EXPECTATION: Final = ExpectationFailed("Expect may be 100-continue and nothing else")
 
 _NO_SPAN: Final = nullcontext()
 
@@ -137,6 +134,7 @@ async def _answer_now(
         _require_connection(request, exchange)
         exchange.head_size = require_small(request)
         require_well_formed(request)
+        require_known_expectation(request)
         _require_own_origin(request, exchange)
         return await handler(request)
     except Exception as error:  # noqa: BLE001  (the boundary: every failure becomes a problem)
@@ -174,10 +172,7 @@ def _require_own_origin(request: web.Request, exchange: Exchange) -> None:
 
 async def set_headers(request: web.Request, response: web.StreamResponse) -> None:
     """Set the headers of every answer just before it is sent, and note that it has begun."""
-    exchange = request.get(EXCHANGE)
-    if exchange is None:  # aiohttp refuses an unknown `Expect` before it calls the middleware
-        exchange = Exchange(request.app[SERVICE], _request_id(request), UNKNOWN_ROUTE, "")
-        _refuse_expectation(exchange, response)
+    exchange = request[EXCHANGE]
     exchange.response = response
     headers = response.headers
     headers[Header.REQUEST_ID] = exchange.request_id
@@ -191,17 +186,9 @@ async def set_headers(request: web.Request, response: web.StreamResponse) -> Non
         headers[RATE_LIMIT] = exchange.bucket.state
     service = exchange.service
     is_last = service.is_stopping or service.connections.is_full or exchange.head_size > LONG_HEAD_BYTES
-    is_last |= EXCHANGE not in request  # nobody counts what comes behind it
     if is_last or is_waiting(request) or not is_framed_plainly(request):
         response.force_close()
         headers[hdrs.CONNECTION] = "close"  # aiohttp has set the header before it calls this
-
-
-def _refuse_expectation(exchange: Exchange, response: web.StreamResponse) -> None:
-    """Make a problem of aiohttp's answer."""
-    if isinstance(response, web.HTTPExpectationFailed):
-        response.body = _problem_response(exchange, _EXPECTATION).body
-        response.content_type, response.charset = PROBLEM_TYPE, None
 
 
 def _problem_response(exchange: Exchange, error: Exception) -> web.Response:
